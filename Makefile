@@ -1,0 +1,73 @@
+# `make` prints what there is. Needs python3 (3.11 or newer, with venv and pip), make and git.
+
+PYTHON ?= python3
+NICE ?= nice -n 5
+WORKERS ?= 2
+
+bin := .venv/bin
+pip_install := $(bin)/python -m pip install --quiet --quiet --disable-pip-version-check
+pytest := $(NICE) $(bin)/python -m pytest
+compile := $(bin)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--fork-strategy fewest --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check format test-slow coverage bench lock clean
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: .venv/base.stamp ## set everything up, then teach a dot to find the centre from comparisons of clips
+	$(bin)/backflip teach dot --teacher oracle --labels 100 --seeds 4
+
+test: .venv/dev.stamp ## set everything up, then run every test but the slow ones
+	$(pytest) -n $(WORKERS) -m "not slow"
+
+check: .venv/dev.stamp ## format, lint, types, import contracts, fast tests
+	$(bin)/ruff format --check .
+	$(bin)/ruff check .
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(NICE) $(bin)/pyright
+	$(bin)/lint-imports
+	$(pytest) -n $(WORKERS) -m "not slow and not medium"
+
+format: .venv/dev.stamp ## rewrite the code in the house's format, mend what the linter can mend
+	$(bin)/ruff format .
+	$(bin)/ruff check --fix .
+
+test-slow: .venv/dev.stamp ## run the slow tests: minutes of learning, kill -9, many seeds
+	$(pytest) -m slow
+
+coverage: .venv/dev.stamp ## run every test but the slow ones, then say which branches none took
+	$(NICE) $(bin)/coverage run -m pytest -m "not slow"
+	$(bin)/coverage report
+
+bench: .venv/dev.stamp ## compare with other libraries, side by side (benchmarks/README.md)
+	$(PYTHON) benchmarks/peers/install.py sb3
+	$(PYTHON) benchmarks/peers/install.py rejax
+	$(PYTHON) benchmarks/peers/install.py torch
+	$(bin)/python benchmarks/cartpole_ppo.py
+	$(bin)/python benchmarks/pixel_network.py
+
+lock: .venv/dev.stamp ## write requirements/*.txt anew from pyproject.toml
+	$(compile) --upgrade --extra mujoco --group build --group dev --output-file requirements/dev.txt pyproject.toml
+	$(compile) --upgrade --group build --constraint requirements/dev.txt --output-file requirements/base.txt pyproject.toml
+
+clean: ## remove the environment and the caches; runs/ stays
+	rm -rf .venv .cache .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+
+.venv/python.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo 'error: backflip needs Python 3.11 or newer, but "$(PYTHON)" is '"$$($(PYTHON) --version 2>&1 | tail -n 1)"'; name another: make PYTHON=python3.11 ...' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+# dev.txt pins a superset of base.txt at the same versions, so either may come first.
+.venv/base.stamp: .venv/python.stamp requirements/base.txt pyproject.toml
+	@echo 'installing what backflip needs into .venv (about a minute) ...'
+	$(pip_install) --require-hashes -r requirements/base.txt
+	$(pip_install) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/dev.stamp: .venv/base.stamp requirements/dev.txt
+	@echo 'installing the tools the tests need into .venv ...'
+	$(pip_install) --require-hashes -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,72 @@
+"""Make the environment of one peer: `python benchmarks/peers/install.py PEER`.
+
+Each peer lives in `.cache/peers/PEER`, apart from ours, so that no peer decides which versions we
+run. Versions are pinned here and checked; an environment that has them already is left alone.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HOME = Path(__file__).parents[2] / ".cache" / "peers"
+
+# A plain pip takes the build without CUDA where it is configured to find one; either will do.
+TORCH = "torch==2.13.0"
+PEERS = {
+    "sb3": [TORCH, "stable-baselines3==2.9.2", "gymnasium==1.4.0", "numpy==2.4.6"],
+    # rejax 0.1.3 asks for any gymnax, and fails with 1.x, whose step returns six values.
+    "rejax": [
+        "rejax==0.1.3",
+        "gymnax==0.0.9",
+        "jax==0.10.2",
+        "jaxlib==0.10.2",
+        "flax==0.12.8",
+        "distrax==0.1.9",
+        "numpy==2.4.6",
+    ],
+    "torch": [TORCH, "numpy==2.4.6"],
+}
+
+
+def python(peer: str) -> Path:
+    """The interpreter of `peer`'s environment."""
+    return HOME / peer / "bin" / "python"
+
+
+def installed(peer: str) -> bool:
+    """Whether `peer`'s environment has every pinned version."""
+    if not python(peer).exists():
+        return False
+    program = (
+        "import json, sys; from importlib.metadata import distributions; "
+        "print(json.dumps({d.name.lower().replace('_', '-'): d.version for d in distributions()}))"
+    )
+    result = subprocess.run([python(peer), "-c", program], capture_output=True, check=True)
+    found = json.loads(result.stdout)
+    wanted = (requirement.split("==") for requirement in PEERS[peer])
+    return all(found.get(name, "").split("+")[0] == version for name, version in wanted)
+
+
+def install(peer: str) -> None:
+    """Create `peer`'s environment, unless it is there already."""
+    if installed(peer):
+        return
+    print(f"installing {peer} into {HOME / peer} ...", file=sys.stderr)
+    venv.create(HOME / peer, with_pip=True, clear=True)
+    pip = [python(peer), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    subprocess.run([*pip, *PEERS[peer]], check=True)
+
+
+def main() -> None:
+    """Install the peers named on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("peer", nargs="+", choices=sorted(PEERS))
+    for peer in parser.parse_args().peer:
+        install(peer)
+
+
+if __name__ == "__main__":
+    main()

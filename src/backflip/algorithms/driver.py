@@ -1,0 +1,123 @@
+"""What a driver is: the loop around an algorithm, the same for both kinds of environment.
+
+`backflip.algorithms.rollout.NativeDriver` runs environments in JAX, whole training in one compiled
+program; `backflip.algorithms.host.HostDriver` steps Gymnasium's. Both call the same `act` and
+`update`, carry a leading axis of seeds, and measure the same things under the same names.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.core.spec import EnvSpec
+from backflip.core.types import Transition
+
+RewardFunction = Callable[[Any, Transition], Float[Array, "T N"]]
+
+# Folded into the key of a seed. `split` uses the small numbers: these are out of its reach.
+EVALUATION = 0x0E7A1000
+RANDOM_POLICY = 0x0C11B000
+
+
+class Learner(NamedTuple):
+    """Everything one seed carries from one phase to the next; all of it is checkpointed.
+
+    Attributes:
+        algorithm: the algorithm's own state.
+        env: (N, ...) states of native environments; nothing for host environments.
+        episode_return: (N,) what each unfinished episode has paid so far, in true reward.
+        episode_length: (N,) its env steps so far.
+        key: raw key data, from which all later randomness comes.
+    """
+
+    algorithm: Any
+    env: Any
+    episode_return: Float[Array, " N"]
+    episode_length: Float[Array, " N"]
+    key: Array
+
+
+class Phase(NamedTuple):
+    """What a phase leaves beside the learners.
+
+    Attributes:
+        metrics: each of shape (seeds, updates).
+        record: transitions with *true* rewards of the last rollouts, (seeds, T', M, ...), or None.
+    """
+
+    metrics: Metrics
+    record: Transition | None
+
+
+class Evaluation(NamedTuple):
+    """Episodes of one policy: true returns and lengths (seeds, episodes), optimum or NaN."""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+    optimum: np.ndarray
+
+
+RunPhase = Callable[[Learner, Any], tuple[Learner, Phase]]
+
+
+def own_reward(parameters: Any, batch: Transition) -> Float[Array, "T N"]:
+    """Return the environment's own reward: what plain training learns from."""
+    del parameters
+    return batch.reward
+
+
+@runtime_checkable
+class Driver(Protocol):
+    """One environment and one algorithm, and the loop that joins them."""
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The environment's public facts."""
+        ...
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """What acts and learns."""
+        ...
+
+    def start(self, seeds: Sequence[int]) -> Learner:
+        """Return the learners of the given seeds before their first update, stacked."""
+        ...
+
+    def phase(
+        self,
+        updates: int,
+        *,
+        reward: RewardFunction = own_reward,
+        record_rollouts: int = 0,
+        record_envs: int = 0,
+    ) -> RunPhase:
+        """Return a function of (learners, reward parameters) that does `updates` updates.
+
+        Reward parameters have a leading axis of seeds; they are data: new ones compile nothing.
+        The last `record_rollouts` rollouts of the first `record_envs` environments come back. The
+        learners handed in may be used up.
+        """
+        ...
+
+    def random_record(
+        self, seeds: Sequence[int], *, envs: int, env_steps: int, repeat: float
+    ) -> Transition:
+        """Return what a random policy lives through, as NumPy arrays (seeds, env_steps, envs, ...).
+
+        Actions are uniform over the action space (standard normal where it has no bound); each
+        repeats the one before with probability `repeat`. Rewards are true, observations their
+        newest frame. The same seed gives the same record.
+        """
+        ...
+
+    def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
+        """Play fresh episodes with each learner's greedy policy; the same seed, the same starts."""
+        ...
+
+    def close(self) -> None:
+        """Free what the environments hold."""
+        ...

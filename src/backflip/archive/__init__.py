@@ -1,0 +1,1 @@
+"""Run folders: what was run, what it measured, and checkpoints. Needs no JAX."""

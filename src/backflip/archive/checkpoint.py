@@ -1,0 +1,256 @@
+"""Checkpoints: named arrays in one safetensors file, written whole or not at all.
+
+A checkpoint is three names in one folder. `x.safetensors` is the newest complete one,
+`x.previous.safetensors` the one before it, `x.safetensors.partial` the one being written. At every
+instant at least one of them is complete, and a SHA-256 over the whole file tells which, so neither
+a kill at any instruction nor a damaged newest file costs more than one interval of work.
+"""
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from backflip.core.errors import BackflipError, DamagedFile, UsageError
+
+_SEAL_KEY = "backflip.sha256"
+# A quote inside a JSON string is escaped, so these bytes can only be the metadata key itself.
+_SEAL_MARK = f'"{_SEAL_KEY}":"'.encode()
+_BLANK_SEAL = b"0" * 64
+_HEADER_LENGTH_BYTES = 8
+# safetensors writes a few more (bfloat16, float8) that its numpy reader cannot read back.
+_DTYPES = frozenset({"bool", "float16", "float32", "float64", "complex64"}) | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class LoadedArrays(NamedTuple):
+    """What a checkpoint held.
+
+    Attributes:
+        arrays: name to array, bit for bit as saved (in little-endian order), read-only.
+        metadata: what was saved beside them.
+        note: one line for the user when the newest file could not be used, else None.
+    """
+
+    arrays: dict[str, np.ndarray]
+    metadata: dict[str, str]
+    note: str | None
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> None:
+    """Replace the checkpoint at `path`; once this returns, it survives a kill and a power cut.
+
+    Args:
+        path: the file, by convention `checkpoint.safetensors` or `policy.safetensors`.
+        arrays: any shape, zero-size and 0-d included; the dtypes numpy and safetensors share.
+        metadata: strings kept in the file's header.
+
+    Raises:
+        UsageError: an array's dtype or a metadata key cannot be stored.
+        BackflipError: the disk is full or the file cannot be written; the old one is intact.
+    """
+    if _SEAL_KEY in metadata:
+        raise UsageError(f"metadata key `{_SEAL_KEY}` is reserved for the checksum: rename it")
+    sealed = _seal(to_safetensors(arrays, {**metadata, _SEAL_KEY: _BLANK_SEAL.decode()}))
+    write_whole(path, sealed, previous=_previous(path))
+
+
+def load_arrays(path: Path) -> LoadedArrays:
+    """Return the newest complete checkpoint saved at `path`.
+
+    Raises:
+        DamagedFile: there is none, or every one of them is damaged.
+    """
+    damage: list[str] = []
+    for candidate in [path, *(other for other in _others(path) if other.exists())]:
+        try:
+            arrays, metadata = _unseal(_read(candidate))
+        except (_UnusableError, SafetensorError) as error:
+            damage.append(f"`{candidate.name}` {error}")
+        else:
+            note = f"{'; '.join(damage)}: using `{candidate.name}` instead" if damage else None
+            return LoadedArrays(arrays, metadata, note)
+    if not has_checkpoint(path):
+        raise DamagedFile(
+            f"there is no checkpoint `{path}`: start the run again from the beginning"
+        )
+    raise DamagedFile(
+        f"no usable checkpoint in `{path.parent}` ({'; '.join(damage)}): "
+        "restore one from a copy, or start the run again from the beginning"
+    )
+
+
+def has_checkpoint(path: Path) -> bool:
+    """Return whether anything was ever completely saved at `path`."""
+    return path.exists() or _previous(path).exists()
+
+
+def to_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
+    """Return `arrays` as safetensors bytes, without a checksum.
+
+    Raises:
+        UsageError: arrays of a dtype that would not come back; all of them are named.
+    """
+    wrong = [f"`{name}` is {a.dtype}" for name, a in arrays.items() if a.dtype.name not in _DTYPES]
+    if wrong:
+        raise UsageError(f"arrays cannot be stored: {', '.join(wrong)}; use {sorted(_DTYPES)}")
+    # safetensors reads raw memory: a transposed array would be stored scrambled.
+    plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    # None, since safetensors 0.8.0 writes an unreadable header for no arrays and empty metadata.
+    return safetensors.numpy.save(plain, dict(metadata) or None)
+
+
+def from_safetensors(data: bytes) -> dict[str, np.ndarray]:
+    """Return the arrays in safetensors bytes.
+
+    Raises:
+        SafetensorError: the bytes are not safetensors.
+    """
+    return safetensors.numpy.load(data)
+
+
+def write_whole(path: Path, data: bytes, *, previous: Path | None = None) -> None:
+    """Write `data` to `path` so that a reader finds either all of it or what was there before.
+
+    Args:
+        path: the file to replace.
+        data: its new content.
+        previous: where to keep the replaced file, if at all.
+
+    Raises:
+        BackflipError: the disk is full or the file cannot be written; what was there is intact.
+    """
+    partial = _partial(path)
+    with disk_errors(path):
+        if previous is not None and previous.exists() and not path.exists() and partial.exists():
+            # A kill fell between the two renames below, so this partial one is complete, and it
+            # may be the only good one: finish the rename before overwriting anything.
+            partial.replace(path)
+        _write_and_sync(partial, data)
+        if previous is not None and path.exists():
+            path.replace(previous)
+        partial.replace(path)
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def disk_errors(path: Path) -> Generator[None, None, None]:
+    """Turn an `OSError` inside the block into one line that names `path`.
+
+    Raises:
+        BackflipError: in place of any `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        if is_disk_full(error):
+            raise BackflipError(disk_full(path)) from error
+        reason = error.strerror or str(error)
+        raise BackflipError(f"cannot read or write `{path}`: {reason}") from error
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Return whether `error` says that there is no more room on the disk or in the quota."""
+    return error.errno in _DISK_FULL
+
+
+def disk_full(path: Path) -> str:
+    """Return the message for a disk that had no room for `path`."""
+    return (
+        f"no space left on the disk (or in the quota) to write `{path}`: what was saved before is "
+        "intact; free some space and resume"
+    )
+
+
+class _UnusableError(Exception):
+    """Why one candidate file is not a checkpoint."""
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.previous{path.suffix}")
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f"{path.name}.partial")
+
+
+def _others(path: Path) -> list[Path]:
+    """Return where a complete checkpoint may be when `path` is not one, newest first.
+
+    A partial file that is complete is newer than the previous one: a kill fell just before it was
+    renamed to `path`.
+    """
+    return [_partial(path), _previous(path)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise _UnusableError("is missing") from error
+    except OSError as error:
+        raise _UnusableError(f"cannot be read: {error.strerror}") from error
+
+
+def _write_and_sync(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    except OSError:
+        # Half a file is worth nothing and may be what fills the disk.
+        with suppress(OSError):
+            path.unlink()
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _seal_position(data: bytes) -> int:
+    end = _HEADER_LENGTH_BYTES + int.from_bytes(data[:_HEADER_LENGTH_BYTES], "little")
+    mark = data.find(_SEAL_MARK, _HEADER_LENGTH_BYTES, end)
+    if mark < 0:
+        raise _UnusableError("is not a checkpoint of backflip, or its header is damaged")
+    return mark + len(_SEAL_MARK)
+
+
+def _with_seal(data: bytes, seal: bytes) -> bytes:
+    start = _seal_position(data)
+    return data[:start] + seal + data[start + len(seal) :]
+
+
+def _seal(data: bytes) -> bytes:
+    """Return `data` with the checksum of all its bytes (the seal itself blank) in the header."""
+    return _with_seal(data, hashlib.sha256(data).hexdigest().encode())
+
+
+def _unseal(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    blank = _with_seal(data, _BLANK_SEAL)
+    if _seal(blank) != data:
+        raise _UnusableError("is damaged: its checksum does not match")
+    header_end = _HEADER_LENGTH_BYTES + int.from_bytes(data[:_HEADER_LENGTH_BYTES], "little")
+    header: dict[str, Any] = json.loads(data[_HEADER_LENGTH_BYTES:header_end])
+    metadata: dict[str, str] = header["__metadata__"]
+    del metadata[_SEAL_KEY]
+    return from_safetensors(data), metadata

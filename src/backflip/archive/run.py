@@ -1,0 +1,405 @@
+"""Run folders: `<home>/runs/<ulid>/`, the manifest, the events, and the lock of the one writer.
+
+`run.json` says everything needed to know what was asked for and where it ran. It is written before
+the first step and never again. What happens afterwards is appended to `events.jsonl`. A folder
+without `run.json` is what a kill left of a run that never began, and is not a run.
+"""
+
+import fcntl
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import secrets
+import subprocess
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, cast, final
+
+from backflip.archive.checkpoint import disk_errors, disk_full, is_disk_full, write_whole
+from backflip.archive.metrics import LinesWriter, from_json, read_lines, to_json
+from backflip.core.errors import BackflipError, DamagedFile, UsageError
+
+SCHEMA = 1
+LATEST = "latest"
+Status = Literal["started", "resumed", "interrupted", "failed", "finished"]
+
+_MANIFEST = "run.json"
+_EVENTS = "events.jsonl"
+_LOCK = "lock"
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
+_REQUIRED = {"ulid": str, "created": str, "command": str, "config": dict, "seeds": list}
+_DISTRIBUTIONS = (
+    *("backflip", "jax", "jaxlib", "numpy", "optax", "safetensors"),
+    *("gymnasium", "ale-py", "mujoco"),
+)
+
+
+@final
+@dataclass(frozen=True)
+class Run:
+    """One run on disk, read.
+
+    Attributes:
+        folder: where it lives.
+        manifest: what `run.json` says.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def ulid(self) -> str:
+        """The run's id; ids sort by the time of creation."""
+        return self.manifest["ulid"]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration, as it was given (tuples and arrays as lists)."""
+        return from_json(self.manifest["config"])
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds, in the order given."""
+        return self.manifest["seeds"]
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the status records so far, oldest first."""
+        return read_lines(self.folder / _EVENTS).records
+
+
+@final
+class RunWriter:
+    """The one process that may write a run; holds the run's lock until closed.
+
+    As a context manager it records how the block ended, unless that was recorded in it already.
+    """
+
+    def __init__(self, run: Run, lock: int, status: Status) -> None:
+        """Begin recording; `create_run` and `resume_run` are the ways here.
+
+        Args:
+            run: the run to write.
+            lock: the descriptor that holds its lock; from here on this object's.
+            status: the first event.
+        """
+        self.run = run
+        self._lock = lock
+        self._events = LinesWriter(run.folder / _EVENTS)
+        self.record(status)
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lives."""
+        return self.run.folder
+
+    def record(self, status: Status, **details: Any) -> None:
+        """Append a status record, with the time and any details; it survives a power cut.
+
+        Raises:
+            UsageError: a detail is not a JSON value.
+            BackflipError: the disk is full.
+        """
+        self._events.write({"status": status, "time": _now(), **details})
+        self._events.sync()
+        self._ended = status in ("interrupted", "failed", "finished")
+
+    def close(self) -> None:
+        """Give the lock back."""
+        self._events.close()
+        os.close(self._lock)
+
+    def __enter__(self) -> "RunWriter":
+        """Return the writer."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Record how the block ended and give the lock back."""
+        try:
+            if not self._ended:
+                self._record_end(error)
+        finally:
+            self.close()
+
+    def _record_end(self, error: BaseException | None) -> None:
+        if error is None:
+            self.record("finished")
+            return
+        # What ended the block must reach the user, not that it could not be recorded as well.
+        with suppress(BackflipError):
+            if isinstance(error, KeyboardInterrupt):
+                self.record("interrupted")
+            else:
+                self.record("failed", error=f"{type(error).__name__}: {error}")
+
+
+def create_run(
+    home: Path,
+    *,
+    command: str,
+    config: Mapping[str, Any],
+    seeds: Sequence[int],
+    env: str,
+    algorithm: str,
+    argv: Sequence[str],
+    cwd: Path | None = None,
+) -> RunWriter:
+    """Make a run's folder with its manifest, lock it, and record that it started.
+
+    Args:
+        home: the folder whose `runs/` holds runs; made if need be.
+        command: the kind of work, `teach` or `train`.
+        config: the resolved configuration, as `to_json` accepts it.
+        seeds: one run holds all its seeds.
+        env: the environment's id.
+        algorithm: the algorithm's name.
+        argv: the command line, one string per argument.
+        cwd: the folder the command was typed in; the current one by default.
+
+    Raises:
+        UsageError: `home` cannot be written, or the configuration is not JSON.
+        BackflipError: the disk is full.
+    """
+    cwd = cwd or Path.cwd()
+    ulid = new_ulid()
+    manifest = {
+        "schema": SCHEMA,
+        "ulid": ulid,
+        "created": _now(),
+        "command": command,
+        "argv": list(argv),
+        "cwd": str(cwd),
+        "env": env,
+        "algorithm": algorithm,
+        "seeds": list(seeds),
+        "config": config,
+        "versions": _versions(),
+        "hardware": _hardware(),
+        "git": _git(cwd),
+    }
+    text = json.dumps(to_json(manifest), indent=2, allow_nan=False)
+    folder = _make_folder(home, ulid)
+    # Locked before it can be found: nobody can resume it between being found and being locked.
+    lock = _take_lock(folder)
+    with _closed_on_error(lock):
+        write_whole(folder / _MANIFEST, text.encode() + b"\n")
+        return RunWriter(open_run(folder), lock, "started")
+
+
+def resume_run(run: Run) -> RunWriter:
+    """Lock an existing run and record that it was resumed.
+
+    Raises:
+        BackflipError: another process is writing it, or it cannot be written.
+    """
+    lock = _take_lock(run.folder)
+    with _closed_on_error(lock):
+        return RunWriter(run, lock, "resumed")
+
+
+def open_run(folder: Path) -> Run:
+    """Return the run in `folder`.
+
+    Raises:
+        UsageError: the folder is not a run's.
+        DamagedFile: its `run.json` cannot be read, or another program or version wrote it.
+    """
+    path = folder / _MANIFEST
+    if not path.is_file():
+        raise UsageError(f"`{folder}` is not a run folder: it has no `{_MANIFEST}`")
+    with disk_errors(path):
+        text = path.read_bytes()
+    try:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"`{path}` is damaged (no JSON): restore it from a copy") from error
+    problem = _manifest_problem(manifest)
+    if problem:
+        raise DamagedFile(f"`{path}` {problem}")
+    return Run(folder, manifest)
+
+
+def find_run(home: Path, name: str) -> Run:
+    """Return the run that `name` means: an id, its unique beginning, a folder, or `latest`.
+
+    Raises:
+        UsageError: there is none, or more than one; the nearest ones are named.
+        DamagedFile: the run's `run.json` cannot be read.
+    """
+    ulids = list_runs(home)
+    if name == LATEST:
+        if not ulids:
+            raise UsageError(f"there are no runs in `{home / 'runs'}`: make one, or name its home")
+        return open_run(home / "runs" / ulids[-1])
+    matches = [ulid for ulid in ulids if name and ulid.startswith(name.upper())]
+    if len(matches) == 1:
+        return open_run(home / "runs" / matches[0])
+    if matches:
+        raise UsageError(f"`{name}` begins {len(matches)} runs ({_some(matches)}): type more of it")
+    if name and ("/" in name or Path(name).is_dir()):
+        return open_run(Path(name))
+    raise UsageError(f"there is no run `{name}` in `{home / 'runs'}`{_nearest(name, ulids)}")
+
+
+def list_runs(home: Path) -> list[str]:
+    """Return the ids of the runs in `home`, oldest first.
+
+    Raises:
+        BackflipError: the folder cannot be read.
+    """
+    folder = home / "runs"
+    with disk_errors(folder):
+        entries = list(folder.iterdir()) if folder.is_dir() else []
+    runs = (e.name for e in entries if _ULID.fullmatch(e.name) and (e / _MANIFEST).is_file())
+    return sorted(runs)
+
+
+def new_ulid() -> str:
+    """Return a new id: 26 letters and digits, 48 bits of milliseconds, then 80 of chance.
+
+    Source: github.com/ulid/spec. The first 20 of the 80 bits count nanoseconds, so that ids of one
+    process sort by creation within a millisecond too; the other 60 are random.
+    """
+    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
+    number = (((milliseconds << 20) | nanoseconds) << 60) | secrets.randbits(60)
+    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _make_folder(home: Path, ulid: str) -> Path:
+    folder = home / "runs" / ulid
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        if is_disk_full(error):
+            raise BackflipError(disk_full(folder)) from error
+        raise UsageError(
+            f"cannot write runs in `{home}` ({error.strerror}): "
+            "name another place with `--home` or BACKFLIP_HOME"
+        ) from error
+    return folder
+
+
+def _take_lock(folder: Path) -> int:
+    """Return a descriptor that holds the run's lock; the system drops it when the process dies."""
+    path = folder / _LOCK
+    with disk_errors(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with _closed_on_error(descriptor):
+            _lock_or_say_who(descriptor, path)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    return descriptor
+
+
+@contextmanager
+def _closed_on_error(descriptor: int) -> Generator[None, None, None]:
+    try:
+        yield
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _lock_or_say_who(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.pread(descriptor, 20, 0).decode(errors="replace") or "unknown"
+        raise BackflipError(
+            f"run `{path.parent.name}` is being written by another process ({owner}): "
+            "wait for it to end, or stop it"
+        ) from error
+
+
+def _manifest_problem(manifest: Any) -> str:
+    """Return what is wrong with a manifest, or an empty string."""
+    if not isinstance(manifest, dict) or "schema" not in manifest:
+        return "was not written by backflip: name another folder"
+    fields = cast("dict[str, Any]", manifest)
+    if fields["schema"] != SCHEMA:
+        return f"has schema {fields['schema']}, this backflip reads {SCHEMA}: use the one it is of"
+    wrong = [name for name, kind in _REQUIRED.items() if not isinstance(fields.get(name), kind)]
+    if wrong:
+        return f"is damaged ({', '.join(wrong)} missing or of a wrong kind): restore it from a copy"
+    return ""
+
+
+def _some(ulids: Sequence[str]) -> str:
+    return ", ".join(ulids[-3:]) + (", ..." if len(ulids) > 3 else "")
+
+
+def _nearest(name: str, ulids: Sequence[str]) -> str:
+    if not ulids:
+        return ", nor any other"
+    # Compared with beginnings of its own length: a mistyped prefix is near no whole id.
+    beginnings = {ulid[: max(len(name), 1)]: ulid for ulid in ulids}
+    near = [beginnings[b] for b in get_close_matches(name.upper(), beginnings, n=3, cutoff=0.5)]
+    return f", did you mean {_some(near)}?" if near else f"; the latest are {_some(ulids)}"
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
+    for name in _DISTRIBUTIONS:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
+
+
+def _hardware() -> dict[str, Any]:
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    }
+
+
+def _cpu_model() -> str:
+    with suppress(OSError):
+        for line in _lines_of(Path("/proc/cpuinfo")):
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _lines_of(path: Path) -> Iterable[str]:
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def _git(cwd: Path) -> dict[str, Any] | None:
+    """Return the commit of the repository around `cwd` and whether files differ from it.
+
+    None where there is no repository, no git, no commit yet, or no answer within seconds: a run
+    must not fail for want of it.
+    """
+    command = ["git", "-C", str(cwd), "status", "--porcelain=v2", "--branch"]
+    # Without it `status` would take the index's lock and could break a commit made meanwhile.
+    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=5, check=True, env=environment, text=True
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    lines = done.stdout.splitlines()
+    commit = next(line.split()[-1] for line in lines if line.startswith("# branch.oid"))
+    if commit == "(initial)":
+        return None
+    return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}

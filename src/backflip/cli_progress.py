@@ -1,0 +1,200 @@
+"""What a person sees while a run goes on, on stderr, and its result, on stdout.
+
+On a terminal: a bar with the time to go, a health line under it. Elsewhere: a plain line every few
+seconds, so that a log file or a CI page stays short.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import final
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+from backflip.archive.pictures import student_t
+from backflip.training.result import Result
+from backflip.training.runtime import peak_memory_mib
+from backflip.training.session import Progress
+
+SECONDS_BETWEEN_LINES = 3.0
+FILES = {
+    "curve.svg": "learning curve with its interval over seeds",
+    "curve.csv": "the same as numbers",
+    "clips.png": "a strip of clips before and after",
+    "labels.sqlite": "every clip shown, every answer given",
+    "metrics-train.jsonl": "metrics, a line for each seed and update",
+    "policy.safetensors": "the policies, for acting",
+    "checkpoint.safetensors": "everything, for resuming",
+    "run.json": "configuration, versions, command",
+    "events.jsonl": "when it started, stopped, finished",
+}
+# What health is called on one line, and how many decimals it needs.
+HEALTH = {
+    "episode_return_mean": ("true return", 1),
+    "entropy": ("entropy", 2),
+    "approx_kl": ("KL", 4),
+    "explained_variance": ("explained variance", 2),
+    "grad_norm": ("gradient", 2),
+    "labels": ("labels", 0),
+}
+
+
+@final
+class _Bar(Bar):
+    """A progress bar with a line under it."""
+
+    health = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield the bar, then the line."""
+        yield self.make_tasks_table(self.tasks)
+        if self.health:
+            yield Text(f"  {self.health}", style="dim", no_wrap=True, overflow="ellipsis")
+
+
+@final
+class Display:
+    """Shows the progress it is called with; a context manager."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        """Show on `console`, by default stderr."""
+        self._console = console or Console(stderr=True, highlight=False)
+        self._bar = _Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[ahead]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task("setting up and compiling", total=None, ahead="")
+        self._next_line = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far training is."""
+        if progress.note:
+            self._console.print(Text(f"backflip: note: {progress.note}"), soft_wrap=True)
+        ended = progress.phase == progress.phases
+        if self._console.is_terminal:
+            self._bar.health = health_line(progress.health)
+            self._bar.update(
+                self._task,
+                description="evaluating" if ended else "learning",
+                total=progress.phases,
+                completed=progress.phase,
+                ahead=_ahead(progress),
+            )
+        elif ended or time.monotonic() >= self._next_line:
+            self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+            self._console.print(Text(plain_line(progress)), soft_wrap=True)
+
+    def __enter__(self) -> "Display":
+        """Begin."""
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the terminal as it was."""
+        self._bar.stop()
+
+
+def plain_line(progress: Progress) -> str:
+    """Return everything about the progress on one line."""
+    parts = [
+        f"{progress.phase}/{progress.phases}",
+        f"{progress.env_steps:,} env steps",
+        _ahead(progress),
+        health_line(progress.health),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def health_line(health: Mapping[str, float]) -> str:
+    """Return the newest metrics by short names; the entropy beside its largest possible value."""
+    parts: list[str] = []
+    for name, value in health.items():
+        if name == "entropy_max":
+            continue
+        words, decimals = HEALTH.get(name, (name.replace("_", " "), 3))
+        text = f"{words} {value:.{decimals}f}"
+        if name == "entropy" and "entropy_max" in health:
+            text += f"/{health['entropy_max']:.{decimals}f}"
+        parts.append(text)
+    return " · ".join(parts)
+
+
+def _ahead(progress: Progress) -> str:
+    """Return the time to go and the speed."""
+    rate = f"{progress.env_steps_per_second:,.0f} env steps/s"
+    if progress.eta_seconds is None or progress.phase == progress.phases:
+        return rate
+    return f"{duration(progress.eta_seconds)} to go · {rate}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as a person says them."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def print_result(result: Result, console: Console | None = None) -> None:
+    """Print a table with a row for each seed, then times and files."""
+    console = console or Console(highlight=False)
+    console.print(_table(result))
+    seconds = result.seconds
+    parts = ", ".join(f"{name} {seconds[name]:.1f}" for name in seconds if name != "total")
+    memory = f"{peak_memory_mib():,.0f} MiB at most"
+    console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
+    console.print(Text(f"run {result.run} in {result.folder}"), soft_wrap=True)
+    for name, what in FILES.items():
+        if (result.folder / name).exists():
+            console.print(Text(f"  {name:<23} {what}"), soft_wrap=True)
+
+
+def _table(result: Result) -> Table:
+    """Return the table: seeds, and their mean with its 95 % interval where there are several."""
+    columns: dict[str, tuple[list[float], int]] = {"true return": (list(result.returns), 1)}
+    if result.score is not None and result.optimum is not None:
+        columns["optimum"] = (list(result.optimum), 1)
+        columns["share of it"] = (list(result.score), 3)
+    if result.labels is not None:
+        columns["labels"] = ([float(result.labels)] * len(result.seeds), 0)
+    columns["env steps"] = ([float(result.env_steps)] * len(result.seeds), 0)
+    table = Table(title=f"{result.env}, {result.algorithm}", title_justify="left")
+    table.add_column("seed", justify="right")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for row, seed in enumerate(result.seeds):
+        cells = [_cell(values[row], decimals) for values, decimals in columns.values()]
+        table.add_row(str(seed), *cells, end_section=row == len(result.seeds) - 1)
+    if len(result.seeds) > 1:
+        table.add_row("mean", *(mean_cell(*column) for column in columns.values()))
+    return table
+
+
+def mean_cell(values: list[float], decimals: int) -> str:
+    """Return the mean over seeds ± half its 95 % interval (Student's t)."""
+    count = len(values)
+    mean = sum(values) / count
+    if min(values) == max(values):
+        return _cell(mean, decimals)
+    deviation = (sum((value - mean) ** 2 for value in values) / (count - 1)) ** 0.5
+    margin = student_t(count - 1) * deviation / count**0.5
+    return f"{_cell(mean, decimals)} ± {_cell(margin, decimals)}"
+
+
+def _cell(value: float, decimals: int) -> str:
+    return f"{value:,.{decimals}f}"

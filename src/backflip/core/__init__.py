@@ -1,0 +1,1 @@
+"""Mathematics and plain types that every other package may use."""

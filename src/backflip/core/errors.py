@@ -1,0 +1,35 @@
+"""Errors meant for the person who hits them: one line, what to do in it."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class BackflipError(Exception):
+    """Something went wrong while working; the command line ends with exit status 1."""
+
+    exit_status = 1
+
+
+class UsageError(BackflipError):
+    """What was asked for cannot be; the command line ends with exit status 2."""
+
+    exit_status = 2
+
+
+class EnvironmentFailed(BackflipError):
+    """An environment raised, or returned something that is not a transition."""
+
+
+class DamagedFile(BackflipError):
+    """A file of a run cannot be read as what it should be."""
+
+
+class Interrupted(BackflipError):
+    """The user stopped a run; the message says how to go on with it."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `, did you mean `x`?` for the known name nearest to `name`, or an empty string."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    nearest = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.5)
+    return f", did you mean `{by_folded[nearest[0]]}`?" if nearest else ""

@@ -1,0 +1,93 @@
+"""Losses of policies, values and preferences, elementwise: the caller averages."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def clipped_surrogate(
+    log_prob: Float[Array, "*batch"],
+    old_log_prob: Float[Array, "*batch"],
+    advantage: Float[Array, "*batch"],
+    clip: Float[Array, ""] | float,
+) -> Float[Array, "*batch"]:
+    """Negative clipped surrogate objective.
+
+    L = -min(ρ A, clip(ρ, 1-ε, 1+ε) A),   ρ = exp(log π(a|s) - log π_old(a|s))
+
+    Source: Schulman et al. 2017, arXiv:1707.06347, eq. 7. Gradients reach `log_prob` alone.
+
+    Args:
+        log_prob: log π(a|s) of the policy being improved.
+        old_log_prob: log π_old(a|s) of the policy that acted.
+        advantage: A, normalised or not.
+        clip: ε, at least 0.
+    """
+    advantage = jax.lax.stop_gradient(advantage)
+    ratio = jnp.exp(log_prob - jax.lax.stop_gradient(old_log_prob))
+    return -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)
+
+
+def squared_error(
+    value: Float[Array, "*batch"], target: Float[Array, "*batch"]
+) -> Float[Array, "*batch"]:
+    """Return ½ (V - G)²; the gradient, V - G, does not reach the target."""
+    return 0.5 * jnp.square(value - jax.lax.stop_gradient(target))
+
+
+def approximate_kl(
+    log_prob: Float[Array, "*batch"], old_log_prob: Float[Array, "*batch"]
+) -> Float[Array, "*batch"]:
+    """Return (ρ - 1) - log ρ, an estimate of KL(π_old ‖ π) that is never negative.
+
+    Source: Schulman 2020, "Approximating KL divergence", estimator k3.
+    """
+    log_ratio = log_prob - old_log_prob
+    return jnp.expm1(log_ratio) - log_ratio
+
+
+def preference_loss(
+    left_return: Float[Array, "*batch"],
+    right_return: Float[Array, "*batch"],
+    left_preferred: Float[Array, "*batch"],
+    noise: float,
+) -> Float[Array, "*batch"]:
+    """Cross-entropy of a label under Bradley-Terry with a share of uniform answers.
+
+        P[left ≻ right] = (1 - ε) σ(R_left - R_right) + ε/2
+        L = -μ log P - (1 - μ) log(1 - P)
+
+    R is the sum of the predicted reward over a clip. Logarithms are taken before anything is
+    rounded to 0 or 1, so a label that is wrong by a wide margin still has a gradient.
+
+    Source: Christiano et al. 2017, arXiv:1706.03741, eq. 1 and section 2.2.3 (ε = 0.1).
+
+    Args:
+        left_return: R_left.
+        right_return: R_right.
+        left_preferred: μ: 1 left, 0 right, ½ equally good.
+        noise: ε in [0, 1), the share of answers given at random.
+    """
+    log_p = _log_preference(left_return - right_return, noise)
+    log_q = _log_preference(right_return - left_return, noise)
+    return -left_preferred * log_p - (1.0 - left_preferred) * log_q
+
+
+def preference_probability(
+    left_return: Float[Array, "*batch"], right_return: Float[Array, "*batch"], noise: float
+) -> Float[Array, "*batch"]:
+    """Return P[left ≻ right] as in `preference_loss`, within [ε/2, 1 - ε/2].
+
+    P[left ≻ right] + P[right ≻ left] = 1 up to the rounding of one addition.
+    """
+    # 1e-7 keeps the logarithm finite when noise is 0 and the difference is huge.
+    sigmoid = jnp.clip(jax.nn.sigmoid(left_return - right_return), 1e-7, 1 - 1e-7)
+    return (1.0 - noise) * sigmoid + 0.5 * noise
+
+
+def _log_preference(difference: Float[Array, "*batch"], noise: float) -> Float[Array, "*batch"]:
+    """Return log((1 - ε) σ(R_left - R_right) + ε/2)."""
+    informed = math.log1p(-noise) + jax.nn.log_sigmoid(difference)
+    return jnp.logaddexp(informed, math.log(noise / 2)) if noise else informed

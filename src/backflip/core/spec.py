@@ -1,0 +1,50 @@
+"""The public facts of an environment: what an algorithm may know of it before the first step."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Arrays of one shape between `low` and `high`, elementwise (bounds may be infinite)."""
+
+    low: np.ndarray
+    high: np.ndarray
+    dtype: np.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one element."""
+        return self.low.shape
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """The integers 0 .. n-1."""
+
+    n: int
+
+
+@dataclass(frozen=True, eq=False)
+class EnvSpec:
+    """The public facts of an environment.
+
+    Attributes:
+        id: the name a person typed.
+        observation: shape, bounds and dtype of one observation.
+        action: `Discrete`, or a bounded `Box`.
+        max_episode_steps: the time limit in env steps, or None where there is none.
+        frame_stack: how many frames an image observation holds in its channels, oldest first.
+    """
+
+    id: str
+    observation: Box
+    action: Box | Discrete
+    max_episode_steps: int | None
+    frame_stack: int = 1
+
+    @property
+    def is_pixels(self) -> bool:
+        """Whether observations are images: uint8 with axes (height, width, channels)."""
+        return self.observation.dtype == np.uint8 and len(self.observation.shape) == 3

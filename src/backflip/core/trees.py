@@ -1,0 +1,51 @@
+"""Nested records of arrays as flat names, and back: the form checkpoints have on disk."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from backflip.core.errors import DamagedFile
+
+
+def flatten(tree: Any) -> dict[str, np.ndarray]:
+    """Return the arrays of a pytree under names such as `algorithm.params.body.0.w`.
+
+    Raises:
+        ValueError: two arrays would have the same name (a key of a dictionary has a dot in it).
+    """
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    named = {_name(path): np.asarray(leaf) for path, leaf in leaves}
+    if len(named) < len(leaves):
+        raise ValueError(f"names of a tree are not unique: {sorted(_name(p) for p, _ in leaves)}")
+    return named
+
+
+def unflatten(like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the pytree with the structure of `like` and the arrays that `flatten` named.
+
+    Raises:
+        DamagedFile: arrays are missing, left over, or of another shape or dtype; all are named.
+    """
+    leaves, structure = jax.tree_util.tree_flatten_with_path(like)
+    expected = {_name(path): leaf for path, leaf in leaves}
+    missing = [f"`{name}` is missing" for name in expected if name not in arrays]
+    extra = [f"`{name}` is unknown" for name in arrays if name not in expected]
+    wrong = [
+        f"`{name}` is {_kind(arrays[name])}, expected {_kind(leaf)}"
+        for name, leaf in expected.items()
+        if name in arrays and _kind(arrays[name]) != _kind(leaf)
+    ]
+    problems = [*missing, *extra, *wrong]
+    if problems:
+        raise DamagedFile(f"checkpoint does not fit: {'; '.join(problems)}")
+    return jax.tree_util.tree_unflatten(structure, [arrays[name] for name in expected])
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _kind(leaf: Any) -> str:
+    return f"{leaf.dtype}{list(leaf.shape)}"

@@ -1,0 +1,1 @@
+"""Environments: their specification, our own in JAX, and the adapter for Gymnasium's."""

@@ -1,0 +1,1 @@
+"""Environments written in JAX: whole training runs in one compiled program."""

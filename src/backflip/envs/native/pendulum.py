@@ -1,0 +1,85 @@
+"""Pendulum-v1 in JAX: a pendulum too heavy for its motor, to be swung up and held upright.
+
+Source: Gymnasium's Pendulum-v1: semi-implicit Euler steps of 0.05 s and a cost for the angle, the
+speed and the torque before the step. Nothing ends an episode but the time limit.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from backflip.core.spec import Box, EnvSpec
+from backflip.envs.spec import NativeStep
+
+MAX_SPEED = 8.0  # rad/s
+MAX_TORQUE = 2.0  # N m
+SECONDS = 0.05  # one env step
+START = np.array([np.pi, 1.0], np.float32)  # the first state's largest angle and speed
+
+
+class PendulumState(NamedTuple):
+    """Angle from upright within a turn and a step, angular velocity, and the episode's age."""
+
+    physics: Float[Array, " 2"]
+    env_steps: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class Pendulum:
+    """The pendulum, of 1 kg and 1 m.
+
+    Attributes:
+        g: gravity in m/s².
+        max_episode_steps: the time limit, in env steps.
+    """
+
+    g: float = 10.0
+    max_episode_steps: int = 200
+
+    @property
+    def spec(self) -> EnvSpec:
+        """Cosine, sine and speed in, one torque out."""
+        high = np.array([1.0, 1.0, MAX_SPEED], np.float32)
+        torque = np.array([MAX_TORQUE], np.float32)
+        observation = Box(-high, high, high.dtype)
+        action = Box(-torque, torque, torque.dtype)
+        return EnvSpec("Pendulum-v1", observation, action, self.max_episode_steps)
+
+    def reset(self, key: PRNGKeyArray) -> PendulumState:
+        """Return any angle, and a speed uniform in [-1, 1]."""
+        physics = jax.random.uniform(key, (2,), minval=-START, maxval=START)
+        return PendulumState(physics, jnp.zeros((), jnp.int32))
+
+    def step(
+        self, state: PendulumState, action: Float[Array, " 1"], key: PRNGKeyArray
+    ) -> NativeStep:
+        """Return the state 0.05 s later and -(θ² + 0.1 θ'² + 0.001 u²) of the state before.
+
+        θ is in [-π, π], θ' the speed, u the torque after clipping to [-2, 2].
+        """
+        del key
+        torque = jnp.clip(action[0], -MAX_TORQUE, MAX_TORQUE)
+        angle, speed = _within_a_turn(state.physics[0]), state.physics[1]
+        reward = -(angle**2 + 0.1 * speed**2 + 0.001 * torque**2)
+        speed = speed + SECONDS * (1.5 * self.g * jnp.sin(angle) + 3.0 * torque)
+        speed = jnp.clip(speed, -MAX_SPEED, MAX_SPEED)
+        # From the angle within a turn, not the sum of all turns, which float32 would blur.
+        physics = jnp.stack([angle + SECONDS * speed, speed])
+        env_steps = state.env_steps + 1
+        truncated = env_steps >= self.max_episode_steps
+        after = PendulumState(physics, env_steps)
+        return NativeStep(after, reward, jnp.zeros_like(truncated), truncated)
+
+    def observe(self, state: PendulumState) -> Float[Array, " 3"]:
+        """Return the angle's cosine and sine, and the angular velocity."""
+        angle, speed = state.physics
+        return jnp.stack([jnp.cos(angle), jnp.sin(angle), speed])
+
+
+def _within_a_turn(angle: Float[Array, ""]) -> Float[Array, ""]:
+    """Return the same direction as an angle in [-π, π]."""
+    return angle - 2 * jnp.pi * jnp.round(angle / (2 * jnp.pi))

@@ -1,0 +1,1 @@
+"""Whole experiments over several seeds: training, evaluation, results."""

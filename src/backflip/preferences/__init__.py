@@ -1,0 +1,1 @@
+"""Teaching by comparison: clips, queries, teachers, labels, reward model and the loop."""

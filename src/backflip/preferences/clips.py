@@ -1,0 +1,80 @@
+"""Clips: short pieces of one trajectory, all of one length.
+
+A trajectory that terminates goes on for ever in an absorbing state in which every reward is zero.
+So a clip may run past the end of an episode: the steps after it are there, but not lived, earn
+nothing, and a person would see the last frame stand still. An early end is then worse than
+survival exactly where living earns something (CartPole), and better where living costs
+(MountainCar), with no rule of its own. Where a time limit cut the episode nobody knows what would
+have followed: no clip runs past that.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped
+
+from backflip.core.types import Transition
+
+
+class Clip(NamedTuple):
+    """L steps of one trajectory, as NumPy arrays.
+
+    Attributes:
+        obs: (L, ...) the newest frame of what was seen before each step.
+        action: (L, ...) what was done.
+        next_obs: (L, ...) the newest frame of what followed.
+        reward: (L,) true rewards, for simulated teachers and evaluation only; 0 if not lived.
+        lived: (L,) false after the episode's end.
+    """
+
+    obs: Shaped[np.ndarray, "L ..."]
+    action: Shaped[np.ndarray, "L ..."]
+    next_obs: Shaped[np.ndarray, "L ..."]
+    reward: Float[np.ndarray, " L"]
+    lived: Bool[np.ndarray, " L"]
+
+
+class Window(NamedTuple):
+    """Where a clip starts in a record."""
+
+    time: int
+    env: int
+
+
+def windows(record: Transition, length: int) -> list[Window]:
+    """Return every place of a record (T', M) at which a clip of `length` steps may start."""
+    horizon, envs = record.terminated.shape
+    found = []
+    for env in range(envs):
+        for time in range(horizon):
+            if record.valid[time, env] and _lasts(record, time, env, length):
+                found.append(Window(time, env))
+    return found
+
+
+def _lasts(record: Transition, time: int, env: int, length: int) -> bool:
+    """Whether one trajectory, its absorbing state included, fills the window."""
+    until = min(time + length, record.terminated.shape[0])
+    terminated = np.flatnonzero(record.terminated[time:until, env])
+    truncated = np.flatnonzero(record.truncated[time:until, env])
+    if truncated.size and truncated[0] < length - 1:
+        return bool(terminated.size and terminated[0] < truncated[0])
+    return bool(terminated.size) or until == time + length
+
+
+def cut(record: Transition, window: Window, length: int) -> Clip:
+    """Return the clip that starts at `window`; steps past the end repeat the last one."""
+    time, env = window
+    rows = np.arange(time, min(time + length, record.terminated.shape[0]))
+    ended = np.flatnonzero(record.terminated[rows, env])
+    last = rows[ended[0]] if ended.size else rows[-1]
+    index = np.minimum(np.arange(time, time + length), last)
+    lived = np.arange(time, time + length) <= last
+    reward = np.where(lived, record.reward[index, env], 0.0).astype(np.float32)
+    return Clip(
+        obs=record.obs[index, env],
+        action=record.action[index, env],
+        next_obs=record.next_obs[index, env],
+        reward=reward,
+        lived=lived,
+    )

@@ -1,0 +1,159 @@
+"""What the reward model sees of a transition: slow features, their change, and the action.
+
+Observations are first turned into a short vector z, without a label. A vector of at most
+`LARGEST_VECTOR` numbers is only standardised. Anything longer, and every image (shrunk to 21x21
+first), is projected on its slowest directions: those that vary most over all data and least from
+one step to the next (Wiskott & Sejnowski 2002, slow feature analysis, linear). Where things are
+in a picture changes slowly and noise does not, so few labels are enough on top of z.
+
+A transition's features are then, in four groups, with δ the standardised change z' - z and
+m = (z + z')/2 the middle of the way:
+
+    worth of being   1                         (its sum over a clip counts the steps lived)
+    state            z_i, z_i z_j (i <= j)
+    change           δ_i, m_i δ_j
+    action           a_i, a_i a_j (i <= j), z_i a_j;  one-hot a for discrete actions
+
+The reward is linear in them. Quadratic rewards (and with them most of MuJoCo's, 1706.03741,
+footnote 7) are exact, and so is what nearing a goal is worth, up to the curvature of z. Changes
+are weighed half way: then there and back is worth nothing, and no policy can live on trembling.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from backflip.core.spec import Box, Discrete, EnvSpec
+
+SMALL_SIDE = 21  # images are shrunk to this side
+LARGEST_VECTOR = 32
+SLOW_FEATURES = 16
+VECTOR_LIMIT, SLOW_LIMIT = 5.0, 2.0  # in standard deviations: a rare place must not, in a
+# product, outweigh all others
+RIDGE = 1e-3  # of the mean variance, so that pixels that never change cannot matter
+
+
+class Encoder(NamedTuple):
+    """z = (x - mean) P and δ = (z' - z) / change, with x the glimpse of an observation."""
+
+    mean: Float[Array, " D"]
+    projection: Float[Array, "D k"]
+    change: Float[Array, " k"]
+
+
+class Groups(NamedTuple):
+    """How many features each group holds."""
+
+    being: int
+    state: int
+    change: int
+    action: int
+
+
+def glimpse(spec: EnvSpec, frames: Any) -> Float[Array, "B D"]:
+    """Return observations (one frame of stacked ones) as vectors: images shrunk to 21x21."""
+    if not spec.is_pixels:
+        return jnp.asarray(frames, jnp.float32)
+    rows, columns = (jnp.asarray(_shrinking(side)) for side in frames.shape[1:3])
+    grey = frames.astype(jnp.float32) / 255.0
+    shrunk = jnp.einsum("bhwc,rh,sw->brsc", grey, rows, columns)
+    return shrunk.reshape(frames.shape[0], -1)
+
+
+def _shrinking(side: int) -> np.ndarray:
+    """Return the (21, side) matrix of triangular weights that shrinks one axis without aliasing."""
+    width = side / SMALL_SIDE
+    centres = (np.arange(SMALL_SIDE) + 0.5) * width
+    away = np.abs(np.arange(side) + 0.5 - centres[:, None]) / max(width, 1.0)
+    weights = np.maximum(1.0 - away, 0.0)
+    return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+
+
+def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
+    """Return the encoder for glimpses (n, D) and their true successors."""
+    mean = before.mean(0)
+    if before.shape[1] <= LARGEST_VECTOR:
+        projection = np.diag(1.0 / np.maximum(before.std(0), 1e-3))
+    else:
+        projection = _slow_directions(before - mean, after - before)
+    change = ((after - before) @ projection).std(0)
+    return Encoder(*(np.asarray(x, np.float32) for x in (mean, projection, np.maximum(change, 1e-6))))  # pyright: ignore
+
+
+def _slow_directions(centred: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Return the directions of least E[(vᵀΔx)²] for vᵀ Cov(x) v = 1, slowest first."""
+    count, size = centred.shape
+    covariance = centred.T @ centred / count
+    covariance += RIDGE * np.trace(covariance) / size * np.eye(size)
+    variances, axes = np.linalg.eigh(covariance)
+    whiten = axes / np.sqrt(variances)
+    _, rotation = np.linalg.eigh(whiten.T @ (moved.T @ moved / count) @ whiten)
+    return whiten @ rotation[:, : min(SLOW_FEATURES, size)]
+
+
+def group_sizes(spec: EnvSpec) -> Groups:
+    """Return the number of features in each group."""
+    k = _encoded_size(spec)
+    if isinstance(spec.action, Discrete):
+        return Groups(1, k + k * (k + 1) // 2, k + k * k, spec.action.n)
+    a = spec.action.shape[0]
+    return Groups(1, k + k * (k + 1) // 2, k + k * k, a + a * (a + 1) // 2 + k * a)
+
+
+def features(
+    spec: EnvSpec,
+    encoder: Encoder,
+    before: Float[Array, "B D"],
+    action: Any,
+    after: Float[Array, "B D"],
+) -> Float[Array, "B F"]:
+    """Return the features of transitions from glimpses, group after group."""
+    z, next_z = encode(encoder, before), encode(encoder, after)
+    limit = _limit(before.shape[1])
+    change = jnp.clip((after - before) @ encoder.projection / encoder.change, -limit, limit)
+    groups = [
+        jnp.ones((z.shape[0], 1)),
+        jnp.concatenate([z, _products(z)], axis=1),
+        jnp.concatenate([change, _outer((z + next_z) / 2, change)], axis=1),
+        *_action_features(spec.action, z, action),
+    ]
+    return jnp.concatenate(groups, axis=1)
+
+
+def encode(encoder: Encoder, x: Float[Array, "B D"]) -> Float[Array, "B k"]:
+    """Return z, drawn back to within a few standard deviations."""
+    limit = _limit(x.shape[1])
+    return jnp.clip((x - encoder.mean[None]) @ encoder.projection, -limit, limit)
+
+
+def _limit(size: int) -> float:
+    return VECTOR_LIMIT if size <= LARGEST_VECTOR else SLOW_LIMIT
+
+
+def _encoded_size(spec: EnvSpec) -> int:
+    if spec.is_pixels:
+        return SLOW_FEATURES
+    size = spec.observation.shape[0]
+    return size if size <= LARGEST_VECTOR else SLOW_FEATURES
+
+
+def _action_features(space: Box | Discrete, z: Array, action: Any) -> list[Array]:
+    if isinstance(space, Discrete):
+        return [(action[:, None] == jnp.arange(space.n)).astype(jnp.float32)]
+    low, high = jnp.asarray(space.low), jnp.asarray(space.high)
+    a = jnp.clip(action, low, high)
+    bounded = jnp.isfinite(low) & jnp.isfinite(high)
+    a = jnp.where(bounded, 2.0 * (a - low) / jnp.where(bounded, high - low, 1.0) - 1.0, a)
+    return [a, _products(a), _outer(z, a)]
+
+
+def _products(x: Float[Array, "B k"]) -> Float[Array, "B p"]:
+    i, j = np.triu_indices(x.shape[1])
+    return x[:, i] * x[:, j]
+
+
+def _outer(x: Float[Array, "B k"], y: Float[Array, "B m"]) -> Float[Array, "B km"]:
+    return (x[:, :, None] * y[:, None, :]).reshape(x.shape[0], -1)

@@ -1,0 +1,153 @@
+"""What a finished run gives back, and the policies that act."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, final
+
+import jax
+import numpy as np
+
+from backflip.algorithms.interface import Algorithm
+from backflip.archive.checkpoint import load_arrays
+from backflip.archive.metrics import from_json
+from backflip.core.errors import DamagedFile, UsageError
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.trees import unflatten
+from backflip.training.build import ALGORITHMS, resolve
+
+POLICY = "policy.safetensors"
+
+
+@final
+class Policy:
+    """A trained policy that acts greedily: NumPy in, NumPy out."""
+
+    def __init__(self, spec: EnvSpec, algorithm: Algorithm, state: Any) -> None:
+        self._spec = spec
+        self._act = jax.jit(partial(algorithm.act_greedily, state))
+
+    def act(self, obs: Any) -> np.ndarray:
+        """Return the action for one observation, or those for a batch of them.
+
+        Raises:
+            UsageError: the shape is neither.
+        """
+        box = self._spec.observation
+        array = np.asarray(obs, box.dtype)
+        single = array.shape == box.shape
+        if not single and array.shape[1:] != box.shape:
+            raise UsageError(
+                f"`obs` must have shape {box.shape}, or (B, ...) of them, got {array.shape}"
+            )
+        actions = np.asarray(self._act(array[None] if single else array))
+        if isinstance(self._spec.action, Box):
+            actions = np.clip(actions, self._spec.action.low, self._spec.action.high)
+        return np.asarray(actions[0]) if single else actions
+
+
+@dataclass(frozen=True)
+class Result:
+    """What `train` and `teach` return.
+
+    Attributes:
+        folder: where the run lives.
+        run: its id.
+        env: the environment's id.
+        algorithm: the algorithm's name.
+        seeds: the seeds, in order.
+        env_steps: of training, of each seed.
+        labels: of each seed, or None where nothing was taught.
+        returns: mean true return of the final greedy policy, per seed, in the environment's unit.
+        optimum: the best mean return from the same starts, per seed, where it is known.
+        seconds: `setup`, `compile`, `train`, `evaluate` and `total`, over all sessions of the run.
+    """
+
+    folder: Path
+    run: str
+    env: str
+    algorithm: str
+    seeds: Sequence[int]
+    env_steps: int
+    labels: int | None
+    returns: Sequence[float]
+    optimum: Sequence[float] | None
+    seconds: Mapping[str, float]
+
+    @property
+    def score(self) -> list[float] | None:
+        """Share of the optimum from the same starts, per seed, where it is known."""
+        if self.optimum is None:
+            return None
+        return [a / b for a, b in zip(self.returns, self.optimum, strict=True)]
+
+    def policy(self, seed: int | None = None) -> Policy:
+        """Return the trained policy of a seed, by default the first."""
+        return load_policy(self.folder, seed)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values; those that do not apply are left out."""
+        fields = {
+            "run": self.run,
+            "env": self.env,
+            "algorithm": self.algorithm,
+            "seeds": list(self.seeds),
+            "env_steps": self.env_steps,
+            "labels": self.labels,
+            "returns": list(self.returns),
+            "optimum": None if self.optimum is None else list(self.optimum),
+            "score": self.score,
+            "seconds": dict(self.seconds),
+            "folder": str(self.folder),
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+def load_policy(folder: Path, seed: int | None = None) -> Policy:
+    """Return the policy of a run as last saved, of one seed, by default the first.
+
+    Raises:
+        UsageError: the run has no such seed.
+        DamagedFile: there is no policy, or it cannot be read.
+    """
+    loaded = load_arrays(folder / POLICY)
+    try:
+        about: dict[str, Any] = from_json(json.loads(loaded.metadata["about"]))
+        spec, seeds = _spec(about["spec"]), about["seeds"]
+        offer = ALGORITHMS[about["algorithm"]]
+        algorithm = offer.build(resolve(offer.config, about["settings"]), spec)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFile(f"`{folder / POLICY}` was not written by this backflip") from error
+    if seed is not None and seed not in seeds:
+        raise UsageError(f"run `{folder.name}` has no seed {seed}; it has {_listed(seeds)}")
+    row = seeds.index(seed) if seed is not None else 0
+    arrays = {name: array[row] for name, array in loaded.arrays.items()}
+    state = algorithm.init(0)
+    part = unflatten(algorithm.policy(state), arrays)
+    return Policy(spec, algorithm, algorithm.with_policy(state, part))
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def _spec(facts: Mapping[str, Any]) -> EnvSpec:
+    """Return the spec that `spec_to_json` wrote; the bounds of observations are not in it."""
+    dtype, shape = np.dtype(facts["observation"]["dtype"]), tuple(facts["observation"]["shape"])
+    low, high = (0, 255) if dtype == np.uint8 else (-np.inf, np.inf)
+    seen = Box(np.full(shape, low, dtype), np.full(shape, high, dtype), dtype)
+    action = facts["action"]
+    return EnvSpec(
+        facts["id"],
+        seen,
+        Discrete(action["n"]) if "n" in action else _box(action["low"], action["high"]),
+        facts["max_episode_steps"],
+        facts["frame_stack"],
+    )
+
+
+def _box(low: Any, high: Any) -> Box:
+    kind = np.dtype(np.float32)
+    return Box(np.asarray(low, kind), np.asarray(high, kind), kind)

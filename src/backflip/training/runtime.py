@@ -1,0 +1,82 @@
+"""How JAX is set up for a run: devices, the cache of compiled programs, the clock on compiling."""
+
+import contextlib
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any, final
+
+import jax
+
+SHORTEST_CACHED_SECONDS = 0.1
+COMPILING = "/jax/core/compile/"
+
+
+def prepare() -> None:
+    """Let seeds run on all cores and compiled programs outlive the process.
+
+    One CPU device per usable core, unless a number is set or JAX has been used already; compiled
+    programs go to `$XDG_CACHE_HOME/backflip/jax`, unless JAX_COMPILATION_CACHE_DIR names a place.
+    """
+    config: Any = jax.config  # its options are no declared attributes
+    if config.jax_num_cpu_devices < 1:
+        with contextlib.suppress(RuntimeError):  # JAX has been used already: what it has stays
+            jax.config.update("jax_num_cpu_devices", _usable_cores())
+    _prepare_cache()
+
+
+def default_home() -> Path:
+    """Return the folder whose `runs/` holds runs: $BACKFLIP_HOME, or the current one."""
+    return Path(os.environ.get("BACKFLIP_HOME") or ".")
+
+
+def peak_memory_mib() -> float:
+    """Return the largest resident memory of this process so far, in MiB."""
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+@final
+class CompileClock:
+    """Seconds this process has spent tracing, lowering and compiling since the clock was made.
+
+    JAX reports each part when it ends; parts within parts count once.
+    """
+
+    def __init__(self) -> None:
+        self._spans: list[tuple[float, float]] = []
+        jax.monitoring.register_event_duration_secs_listener(self._heard)
+
+    @property
+    def seconds(self) -> float:
+        """The time so far."""
+        return sum(end - start for start, end in self._spans)
+
+    def close(self) -> None:
+        """Stop listening."""
+        jax.monitoring.unregister_event_duration_listener(self._heard)
+
+    def _heard(self, event: str, duration_secs: float, **_: object) -> None:
+        if not event.startswith(COMPILING):
+            return
+        end = time.perf_counter()
+        start = end - duration_secs
+        while self._spans and self._spans[-1][1] > start:
+            start = min(start, self._spans.pop()[0])
+        self._spans.append((start, end))
+
+
+def _usable_cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _prepare_cache() -> None:
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is not None:
+        return
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    jax.config.update("jax_compilation_cache_dir", str(caches / "backflip" / "jax"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST_CACHED_SECONDS)

@@ -1,0 +1,442 @@
+"""One sitting at a run: its folder, metrics, checkpoints, progress, clock, and how it may end.
+
+`run.json` is there before the first step. After each phase its metrics are appended, then
+`checkpoint.safetensors` (everything) and `policy.safetensors` (what acting needs) are replaced. A
+run killed at any moment goes on from its last checkpoint and ends as if it had never been killed.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, final
+
+import numpy as np
+
+from backflip.algorithms.driver import Evaluation, Learner, Phase
+from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays
+from backflip.archive.metrics import MetricsWriter, from_json, to_json
+from backflip.archive.run import Run, RunWriter, create_run, resume_run
+from backflip.core.errors import (
+    BackflipError,
+    DamagedFile,
+    EnvironmentFailed,
+    Interrupted,
+    UsageError,
+)
+from backflip.core.trees import flatten, unflatten
+from backflip.training import runtime
+from backflip.training.build import Built, spec_to_json
+from backflip.training.result import POLICY, Result
+
+CHECKPOINT = "checkpoint.safetensors"
+HEALTH = ("episode_return_mean", "entropy", "approx_kl", "explained_variance", "grad_norm")
+Part = Literal["setup", "train", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        phase: phases done.
+        phases: phases in all.
+        env_steps: env steps done, of each seed.
+        env_steps_per_second: in the last phase, all seeds together, compilation left out.
+        eta_seconds: until training ends, going on as in this sitting.
+        health: newest metrics, averaged over the seeds that have them.
+        note: something to tell the user once, or None.
+    """
+
+    phase: int
+    phases: int
+    env_steps: int
+    env_steps_per_second: float
+    eta_seconds: float
+    health: Mapping[str, float]
+    note: str | None = None
+
+
+Report = Callable[[Progress], None]
+
+
+class Restored(NamedTuple):
+    """Where a run stands.
+
+    Attributes:
+        state: what was last saved, or what was offered if nothing was.
+        phases: phases done.
+        extra: the JSON values saved beside the state.
+    """
+
+    state: Any
+    phases: int
+    extra: Mapping[str, Any]
+
+
+@final
+class Session:
+    """Carries out a new or a resumed run; a context manager.
+
+    Ctrl-C inside the block becomes `Interrupted`, which says how to resume.
+
+    Args:
+        writer: the run, locked.
+        report: told of progress after every phase.
+        began: `time.perf_counter()` when the work for this run began.
+    """
+
+    def __init__(self, writer: RunWriter, report: Report | None, began: float) -> None:
+        self.writer = writer
+        self.run = writer.run
+        self._report = report or _say_nothing
+        self._metrics = MetricsWriter(writer.folder, "train")
+        self._clock = runtime.CompileClock()
+        self._marked, self._compiled = began, 0.0
+        self._sitting = dict.fromkeys(("setup", "compile", "train", "evaluate"), 0.0)
+        self._before = dict(self._sitting)  # in earlier sittings, up to their last checkpoint
+        self._phases_here, self._rate = 0, 0.0
+        self._note: str | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lives."""
+        return self.writer.folder
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Time spent on each part of the run, over all sittings, and in all."""
+        parts = {name: self._before[name] + here for name, here in self._sitting.items()}
+        return {**parts, "total": sum(parts.values())}
+
+    def spent(self, part: Part) -> float:
+        """Book the time since the last call as spent on `part`; return it, compiling left out."""
+        now, compiled = time.perf_counter(), self._clock.seconds
+        passed, compiling = now - self._marked, compiled - self._compiled
+        self._marked, self._compiled = now, compiled
+        self._sitting[part] += passed - compiling
+        self._sitting["compile"] += compiling
+        return passed - compiling
+
+    def restore(self, state: Any) -> Restored:
+        """Return what the run's newest usable checkpoint holds, in the structure of `state`.
+
+        Raises:
+            UsageError: the configuration is not the one the checkpoint was made with.
+            DamagedFile: no checkpoint of this run can be used.
+        """
+        path = self.folder / CHECKPOINT
+        if not has_checkpoint(path):
+            return Restored(state, 0, {})
+        loaded = load_arrays(path)
+        self._note = loaded.note
+        try:
+            about = from_json(json.loads(loaded.metadata["about"]))
+            phases, seconds, config = about["phases"], about["seconds"], about["config"]
+            self._before = {name: float(seconds[name]) for name in self._before}
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFile(f"`{path}` was not written by this backflip") from error
+        if loaded.metadata["fingerprint"] != fingerprint(self.run):
+            raise UsageError(
+                f"run `{self.run.ulid}` cannot be resumed with a changed configuration: "
+                f"{'; '.join(_differences(config, resolved(self.run)))}; start a new run instead"
+            )
+        return Restored(unflatten(state, loaded.arrays), phases, about["extra"])
+
+    def log_phase(
+        self,
+        built: Built,
+        phase: Phase,
+        learners: Learner,
+        *,
+        done: int,
+        learns_own_reward: bool,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Mapping[str, float]:
+        """Append a record per seed and update; return the newest values for a health line.
+
+        Args:
+            built: what ran.
+            phase: what it measured.
+            learners: after it.
+            done: updates done before it, of each seed.
+            learns_own_reward: the reward learnt from was the environment's own.
+            extra: values for every record of the phase.
+
+        Raises:
+            EnvironmentFailed: the environment returned a number that is not finite.
+            BackflipError: learning itself went beyond finite numbers.
+        """
+        metrics = {name: np.asarray(values) for name, values in phase.metrics.items()}
+        seconds = self.spent("train")
+        seeds, updates = next(iter(metrics.values())).shape
+        rollout = built.config.num_envs * built.config.rollout_length
+        beside = {
+            "env_steps_per_second": seeds * updates * rollout / max(seconds, 1e-9),
+            "memory_mib": runtime.peak_memory_mib(),
+            **(extra or {}),
+        }
+        total = self.seconds["total"]
+        self._rate = beside["env_steps_per_second"]
+        for update in range(updates):
+            for row, seed in enumerate(self.run.seeds):
+                number = done + update + 1
+                record = {
+                    "seed": seed,
+                    "updates": number,
+                    "env_steps": number * rollout,
+                    "seconds": total,
+                }
+                record |= {name: values[row, update].item() for name, values in metrics.items()}
+                self._metrics.write(record | beside)
+        _refuse_nonfinite(self.run, metrics, learners, done, learns_own_reward)
+        return _health(metrics)
+
+    def save(
+        self,
+        built: Built,
+        state: Any,
+        learners: Learner,
+        *,
+        phases: int,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Replace the checkpoint by `state` after so many phases, and the policy beside it."""
+        self._metrics.sync()
+        self.spent("train")
+        about = {
+            "config": resolved(self.run),
+            "phases": phases,
+            "seconds": self.seconds,
+            "extra": extra or {},
+        }
+        metadata = {"fingerprint": fingerprint(self.run), "about": json.dumps(to_json(about))}
+        save_arrays(self.folder / CHECKPOINT, flatten(state), metadata)
+        acting = {
+            "spec": spec_to_json(built.driver.spec),
+            "algorithm": built.driver.algorithm.name,
+            "settings": self.run.config["settings"],
+            "seeds": self.run.seeds,
+        }
+        part = built.driver.algorithm.policy(learners.algorithm)
+        save_arrays(self.folder / POLICY, flatten(part), {"about": json.dumps(to_json(acting))})
+
+    def progress(
+        self, phase: int, phases: int, env_steps: int, health: Mapping[str, float]
+    ) -> None:
+        """Report that so many phases are done."""
+        self._phases_here += 1
+        here = self._sitting["train"]
+        eta = here / self._phases_here * (phases - phase)
+        self._report(Progress(phase, phases, env_steps, self._rate, eta, health, self._note))
+        self._note = None
+
+    def finish(
+        self, evaluation: Evaluation, *, env_steps: int, labels: int | None = None
+    ) -> Result:
+        """Record the evaluation and return the result; the run is finished."""
+        self.spent("evaluate")
+        optimum = evaluation.optimum.mean(1)
+        result = Result(
+            folder=self.folder,
+            run=self.run.ulid,
+            env=self.run.manifest["env"],
+            algorithm=self.run.manifest["algorithm"],
+            seeds=self.run.seeds,
+            env_steps=env_steps,
+            labels=labels,
+            returns=evaluation.returns.mean(1).tolist(),
+            optimum=None if np.isnan(optimum).any() else optimum.tolist(),
+            seconds={name: round(value, 3) for name, value in self.seconds.items()},
+        )
+        self.writer.record("finished", result=result.to_json())
+        return result
+
+    def __enter__(self) -> "Session":
+        """Return the session."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Record how it ended; turn Ctrl-C into a sentence."""
+        self._clock.close()
+        self._metrics.close()
+        self.writer.__exit__(kind, error, trace)
+        if isinstance(error, KeyboardInterrupt):
+            saved = has_checkpoint(self.folder / CHECKPOINT)
+            kept = "all finished phases are saved" if saved else "no phase was finished"
+            raise Interrupted(
+                f"interrupted ({kept}); go on with: backflip resume {self.run.ulid}"
+            ) from None
+
+
+def begin(
+    home: Path,
+    *,
+    command: str,
+    env: str,
+    algorithm: str,
+    config: Mapping[str, Any],
+    seeds: Sequence[int],
+    argv: Sequence[str],
+    report: Report | None,
+    began: float,
+) -> Session:
+    """Make the run's folder and return the session that carries it out.
+
+    Args:
+        home: the folder whose `runs/` holds runs.
+        command: `train` or `teach`.
+        env: the environment's id.
+        algorithm: the algorithm's name.
+        config: the resolved configuration; `settings` in it are the algorithm's.
+        seeds: the seeds, in order.
+        argv: the command line.
+        report: told of progress.
+        began: `time.perf_counter()` when the work began.
+    """
+    writer = create_run(
+        home,
+        command=command,
+        config=config,
+        seeds=seeds,
+        env=env,
+        algorithm=algorithm,
+        argv=argv,
+    )
+    with _closed_on_error(writer):
+        return Session(writer, report, began)
+
+
+def go_on(run: Run, report: Report | None, began: float) -> Session:
+    """Return the session that carries on with an old run."""
+    writer = resume_run(run)
+    with _closed_on_error(writer):
+        return Session(writer, report, began)
+
+
+def seeds_from(first_seed: int, seeds: int) -> list[int]:
+    """Return `seeds` seeds in a row.
+
+    Raises:
+        UsageError: there would be none, or they are no seeds.
+    """
+    if isinstance(seeds, bool) or seeds < 1:
+        raise UsageError(f"`seeds` must be at least 1, got {seeds}; try --seeds 10")
+    if first_seed < 0 or first_seed + seeds > 2**31:
+        raise UsageError(f"seeds must lie between 0 and 2^31 - 1, got {first_seed} and following")
+    return list(range(first_seed, first_seed + seeds))
+
+
+def resolved(run: Run) -> dict[str, Any]:
+    """Return everything that determines what a run computes."""
+    keys = ("command", "env", "algorithm", "seeds", "config")
+    return {key: run.manifest.get(key) for key in keys}
+
+
+def fingerprint(run: Run) -> str:
+    """Return the SHA-256 of what determines a run."""
+    text = json.dumps(resolved(run), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+Performer = Callable[[Run, Report | None], Result]
+_PERFORMERS: dict[str, Performer] = {}
+
+
+def register(command: str, perform: Performer) -> None:
+    """Say what carries on with the runs of a command."""
+    _PERFORMERS[command] = perform
+
+
+def resume(run: Run, report: Report | None = None) -> Result:
+    """Carry on with a run to its end; one that has ended is only evaluated again.
+
+    Raises:
+        UsageError: nothing is known that carries on with runs of its kind.
+    """
+    command = run.manifest["command"]
+    if command not in _PERFORMERS:
+        known = ", ".join(sorted(_PERFORMERS))
+        raise UsageError(
+            f"run `{run.ulid}` is of kind `{command}`, which cannot be resumed ({known} can)"
+        )
+    return _PERFORMERS[command](run, report)
+
+
+def _say_nothing(progress: Progress) -> None:
+    del progress
+
+
+@contextmanager
+def _closed_on_error(writer: RunWriter) -> Generator[None, None, None]:
+    try:
+        yield
+    except BaseException:
+        writer.close()
+        raise
+
+
+def _differences(saved: Any, now: Any, path: str = "") -> list[str]:
+    """Return which keys differ between two nested configurations."""
+    if isinstance(saved, dict) and isinstance(now, dict):
+        return [
+            line
+            for key in sorted({*saved, *now})
+            for line in _differences(
+                saved.get(key, "nothing"), now.get(key, "nothing"), f"{path}.{key}".strip(".")
+            )
+        ]
+    return [] if saved == now else [f"`{path}` was {saved}, is {now}"]
+
+
+def _health(metrics: Mapping[str, np.ndarray]) -> dict[str, float]:
+    """Return the newest known value of each seed, averaged over the seeds that have one."""
+    health: dict[str, float] = {}
+    for name in HEALTH:
+        rows = metrics.get(name, np.empty((0, 0)))
+        newest = [row[np.isfinite(row)][-1] for row in rows if np.isfinite(row).any()]
+        if newest:
+            health[name] = float(np.mean(newest))
+    return health
+
+
+def _refuse_nonfinite(
+    run: Run,
+    metrics: Mapping[str, np.ndarray],
+    learners: Learner,
+    done: int,
+    learns_own_reward: bool,
+) -> None:
+    """Raise if an environment in JAX, a reward model or learning itself left the finite numbers.
+
+    Environments outside JAX are checked at every env step. A true reward that is not learnt from
+    may be anything.
+    """
+    env = f"environment `{run.manifest['env']}` failed"
+    rewards = env if learns_own_reward else "the reward model failed"
+    of_rewards = EnvironmentFailed if learns_own_reward else BackflipError
+    for name, what, kind in (
+        ("obs_abs_mean", f"{env}: an observation", EnvironmentFailed),
+        ("reward_mean", f"{rewards}: a reward", of_rewards),
+        ("value_loss", "learning failed: the value loss", BackflipError),
+        ("grad_norm", "learning failed: the gradient's norm", BackflipError),
+        ("update_ratio", "learning failed: the update", BackflipError),
+    ):
+        values = metrics.get(name, np.zeros((1, 1)))
+        if not np.isfinite(values).all():
+            update, row = np.argwhere(~np.isfinite(values.T))[0]
+            what, _, rest = what.partition(": ")
+            value, where = values[row, update], f"seed {run.seeds[row]}, update {done + update + 1}"
+            raise kind(f"{what} at {where}: {rest} is {value}, expected a finite number")
+    for name, leaf in flatten(learners.algorithm).items():
+        if leaf.dtype.kind == "f" and not np.isfinite(leaf).all():
+            raise BackflipError(f"learning failed by update {done + 1}: `{name}` is not finite")

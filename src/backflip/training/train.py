@@ -1,0 +1,153 @@
+"""`train`: learn an environment from its own reward, many seeds at once."""
+
+import dataclasses
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from backflip.algorithms.driver import Driver
+from backflip.algorithms.ppo import PPOConfig
+from backflip.algorithms.rollout import NativeDriver
+from backflip.archive.run import Run
+from backflip.training import runtime
+from backflip.training.build import Built, build
+from backflip.training.result import Result
+from backflip.training.session import Report, Session, begin, go_on, register, seeds_from
+
+PHASES = 20
+EVALUATION_EPISODES = 100
+
+
+def train(
+    algorithm: str = "ppo",
+    env: str = "CartPole-v1",
+    *,
+    seeds: int = 10,
+    first_seed: int = 0,
+    env_steps: int | None = None,
+    env_args: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    home: Path | str | None = None,
+    argv: Sequence[str] | None = None,
+    report: Report | None = None,
+) -> Result:
+    """Train an algorithm on an environment from its own reward; return what came of it.
+
+    Args:
+        algorithm: its name.
+        env: an id of ours, a Gymnasium id, or `module:Class`.
+        seeds: how many, trained side by side.
+        first_seed: the first of them.
+        env_steps: of each seed; the environment's default if None.
+        env_args: for the environment's constructor.
+        settings: of the algorithm, by name, over the defaults for the environment.
+        home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
+        argv: the command line to record; this process's by default.
+        report: told of progress after each of about 20 phases.
+
+    Raises:
+        UsageError: something of it does not exist or does not fit; nothing was begun.
+        EnvironmentFailed: the environment did not keep its word; all until then is saved.
+        Interrupted: Ctrl-C; the message says how to go on.
+    """
+    began = time.perf_counter()
+    numbers = seeds_from(first_seed, seeds)
+    runtime.prepare()
+    chosen = {**(settings or {}), **({} if env_steps is None else {"env_steps": env_steps})}
+    built = build(algorithm, env, env_args=env_args or {}, settings=chosen)
+    session = begin(
+        Path(home) if home is not None else runtime.default_home(),
+        command="train",
+        env=env,
+        algorithm=algorithm,
+        config={
+            "env_args": dict(env_args or {}),
+            "settings": dataclasses.asdict(built.config),
+            "evaluation_episodes": EVALUATION_EPISODES,
+            "phases": phase_count(built.config, built.driver),
+        },
+        seeds=numbers,
+        argv=sys.argv if argv is None else argv,
+        report=report,
+        began=began,
+    )
+    with session:
+        return _perform(session, built)
+
+
+def resume_train(run: Run, report: Report | None = None) -> Result:
+    """Carry on with a run of `train`."""
+    began = time.perf_counter()
+    runtime.prepare()
+    with go_on(run, report, began) as session:
+        config, manifest = run.config, run.manifest
+        built = build(
+            manifest["algorithm"],
+            manifest["env"],
+            env_args={key: _hashable(value) for key, value in config["env_args"].items()},
+            settings=config["settings"],
+            complete=True,
+        )
+        return _perform(session, built)
+
+
+def plan(updates: int, phases: int) -> list[int]:
+    """Return the updates of each phase: all equal, so that one program is compiled.
+
+    Half to twice the phases asked for will do; where no such number divides the updates, the last
+    phase is shorter.
+    """
+    fitting = [n for n in range(-(-phases // 2), 2 * phases + 1) if updates % n == 0]
+    if fitting:
+        count = min(fitting, key=lambda n: abs(n - phases))
+        return [updates // count] * count
+    each = -(-updates // phases)
+    whole, rest = divmod(updates, each)
+    return [each] * whole + [rest] * (rest > 0)
+
+
+def phase_count(config: PPOConfig, driver: Driver) -> int:
+    """Return about how many phases to divide the work into: 20, or fewer for long episodes.
+
+    Where environments are outside JAX, a phase lasts at least three episodes of every one of
+    them, because the episodes that are unfinished at its end are cut.
+    """
+    phases = min(PHASES, config.updates)
+    if isinstance(driver, NativeDriver):
+        return phases
+    env_steps = config.updates * config.rollout_length  # of one environment
+    episodes = env_steps // (driver.spec.max_episode_steps or 1_000)
+    return min(phases, max(1, episodes // 3))
+
+
+def _perform(session: Session, built: Built) -> Result:
+    """Do what is left of a run of `train`."""
+    driver, config, run = built.driver, built.config, session.run
+    try:
+        restored = session.restore({"learners": driver.start(run.seeds)})
+        learners = restored.state["learners"]
+        phases = plan(config.updates, run.config["phases"])
+        functions = {updates: driver.phase(updates) for updates in set(phases)}
+        session.spent("setup")
+        done = sum(phases[: restored.phases])
+        for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
+            learners, measured = functions[updates](learners, None)
+            health = session.log_phase(built, measured, learners, done=done, learns_own_reward=True)
+            done += updates
+            session.save(built, {"learners": learners}, learners, phases=number)
+            rollout = config.num_envs * config.rollout_length
+            session.progress(number, len(phases), done * rollout, health)
+        episodes = run.config["evaluation_episodes"]
+        evaluation = driver.evaluate(learners, run.seeds, episodes=episodes)
+        return session.finish(evaluation, env_steps=done * config.num_envs * config.rollout_length)
+    finally:
+        driver.close()
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+register("train", resume_train)

@@ -1,0 +1,29 @@
+"""What every test runs under: strict JAX, two CPU devices, a compilation cache, no deadlines.
+
+JAX reads its settings from the environment when it is first imported. Setting them here, instead of
+calling `jax.config.update`, leaves tests that do not need JAX without its second of start-up, and
+reaches the programs that tests start as processes.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import hypothesis
+
+if "jax" in sys.modules:
+    raise RuntimeError("jax was imported before tests/conftest.py could configure it")
+
+cache = Path(__file__).parents[1] / ".cache" / "jax-tests"
+
+os.environ["JAX_PLATFORMS"] = os.environ.get("BACKFLIP_TEST_PLATFORM", "cpu")
+os.environ["JAX_NUM_CPU_DEVICES"] = "2"
+os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
+os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(cache)
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+
+# JAX on two shared cores makes any time limit on one example a coin toss.
+hypothesis.settings.register_profile("backflip", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("nightly", deadline=None, max_examples=1000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "backflip"))

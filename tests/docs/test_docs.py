@@ -1,0 +1,103 @@
+"""Every command, option, setting and metric has its place in docs/, and no other has."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import jax
+import pytest
+
+from backflip.algorithms.ppo import PPOConfig, ppo
+from backflip.algorithms.rollout import NativeDriver
+from backflip.cli import _parser  # pyright: ignore[reportPrivateUsage]
+from backflip.envs.registry import make_native
+
+ROOT = Path(__file__).parents[2]
+CLI = (ROOT / "docs" / "cli.md").read_text()
+PPO = (ROOT / "docs" / "algorithms" / "ppo.md").read_text()
+COMMANDS = _parser()[1]
+
+
+def section(page: str, heading: str) -> str:
+    """The text under a heading of second degree."""
+    parts = re.split(r"^## ", page, flags=re.MULTILINE)
+    return next(part for part in parts if part.startswith(f"{heading}\n"))
+
+
+def named_in_table(text: str) -> list[str]:
+    """The names in backticks in the first column of tables."""
+    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("|")]
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def options_of(command: str) -> set[str]:
+    return {name for name in COMMANDS[command]._option_string_actions if name.startswith("--")}
+
+
+def described(heading: str) -> set[str]:
+    return {name.split()[0] for name in named_in_table(section(CLI, heading))}
+
+
+def test_every_command_has_a_section() -> None:
+    headings = re.findall(r"^## `backflip (\w+)", CLI, flags=re.MULTILINE)
+    assert headings == list(COMMANDS)
+
+
+def test_every_option_is_described_and_exists() -> None:
+    everywhere = described("Options of every command") - {"-h"}
+    train = described("`backflip train ALGORITHM ENV`")
+    assert options_of("resume") == everywhere
+    assert options_of("train") == everywhere | train
+    assert options_of("teach") == everywhere | train | described("`backflip teach ENV`")
+
+
+@pytest.mark.parametrize("option", ["--labels", "--seeds", "--seed", "--teacher"])
+def test_defaults_are_those_described(option: str) -> None:
+    default = COMMANDS["teach"]._option_string_actions[option].default
+    row = next(line for line in CLI.splitlines() if line.startswith(f"| `{option} "))
+    assert row.split("|")[2].strip(" `") == str(default)
+
+
+def test_every_setting_of_ppo_is_described_with_its_default() -> None:
+    rows = [line.split("|") for line in section(PPO, "Settings").splitlines() if "| `" in line[:3]]
+    written = {row[1].strip(" `"): row[2].strip() for row in rows}
+    actual = {field.name: field.default for field in dataclasses.fields(PPOConfig)}
+    shown = {
+        name: ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
+        for name, value in actual.items()
+    }
+    assert written == shown
+
+
+def test_every_metric_is_described_and_exists() -> None:
+    env = make_native("CartPole-v1")
+    assert env is not None
+    driver = NativeDriver(env, ppo(PPOConfig(num_envs=2, rollout_length=4, epochs=1), env.spec))
+    learners = driver.start([0])
+    _, phase = jax.eval_shape(driver.phase(1), learners, None)
+    assert sorted(named_in_table(section(PPO, "Metrics"))) == sorted(phase.metrics)
+
+
+ITEMS = re.findall(r"^\d+\. .*$", section(PPO, "Implementation details"), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.split(".")[0])
+def test_every_function_named_for_ppo_exists(item: str) -> None:
+    source = ROOT / "src" / "backflip"
+    spans = re.findall(r"`([^`]+)`", item)
+    paths = [span.partition(": ")[0] for span in spans if "/" in span or ".py" in span]
+    assert [path for path in paths if not (source / path).exists()] == []
+    files = [source / path for path in [*paths, "algorithms/ppo.py"] if path.endswith(".py")]
+    code = "\n".join(path.read_text() for path in files)
+    known = re.findall(r"^(?:def|class|    )\s*(\w+)", code, flags=re.MULTILINE)
+    names = [span.rpartition(": ")[2] for span in spans if span not in paths]
+    assert [name for name in names if name not in known] == []
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda p: p.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        if not target.startswith("http") and "pictures/" not in target:
+            assert (page.parent / target).exists(), target

@@ -1,0 +1,229 @@
+"""What a person types finds its environment, or is told in one line what would."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backflip.core.errors import UsageError
+from backflip.envs.native.cartpole import CartPole
+from backflip.envs.native.dot import Dot
+from backflip.envs.native.pendulum import Pendulum
+from backflip.envs.registry import NATIVE, is_native, make_host, make_native, parse_env_args
+
+OWN = '''
+import gymnasium
+import numpy as np
+from dataclasses import dataclass
+from typing import NamedTuple
+import jax.numpy as jnp
+from backflip.envs.native.probes import ChosenReward
+
+class Ladder(gymnasium.Env):
+    """Climb `height` rungs."""
+    observation_space = gymnasium.spaces.Box(0, 99, (1,), np.float64)
+    action_space = gymnasium.spaces.Discrete(2)
+    def __init__(self, height: int, pay=1.5, names=("a", "b"), render_mode=None):
+        self.height, self.pay = height, pay
+    def reset(self, *, seed=None, options=None):
+        self.rung = 0
+        return np.array([0.0]), {}
+    def step(self, action):
+        self.rung += action
+        return np.array([float(self.rung)]), self.pay, bool(self.rung >= self.height), False, {}
+
+@dataclass(frozen=True)
+class Probe(ChosenReward):
+    size: int = 3
+    goal: tuple[float, float] = (1.0, 2.0)
+
+class Narrow(Probe):
+    def observe(self, state):
+        return jnp.zeros(3)
+
+class Broken(Probe):
+    def observe(self, state):
+        raise KeyError("position")
+
+class Nothing:
+    pass
+
+number = 3
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "own_envs.py").write_text(OWN)
+    (tmp_path / "needy_env.py").write_text("import surely_not_installed\n")
+    (tmp_path / "torn_env.py").write_text("1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "own_envs", raising=False)
+    return "own_envs"
+
+
+def test_env_args_become_values() -> None:
+    texts = ["goal=40,60", "g=9.81", "n=3", "x=1e-3", "on=true", "off=False", "file=a=b", "one=4,"]
+    assert parse_env_args([*texts, "big=inf", "mix=a,1", "empty="]) == {
+        "goal": (40, 60),
+        "g": 9.81,
+        "n": 3,
+        "x": 0.001,
+        "on": True,
+        "off": False,
+        "file": "a=b",
+        "one": (4,),
+        "big": "inf",
+        "mix": ("a", 1),
+        "empty": "",
+    }
+    assert type(parse_env_args(["n=3"])["n"]) is int
+
+
+@pytest.mark.parametrize("text", ["goal", "=3", "2x=3", "go al=3", ""])
+def test_an_env_arg_without_key_or_value_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="--env-arg must be KEY=VALUE, got `" + text):
+        parse_env_args([text])
+
+
+def test_an_env_arg_given_twice_is_refused() -> None:
+    with pytest.raises(UsageError, match="`g` is given twice"):
+        parse_env_args(["g=1", "g=2"])
+
+
+def test_our_own_ids_are_native() -> None:
+    assert all(is_native(env_id) for env_id in NATIVE)
+    assert make_native("Pendulum-v1", {"g": 3}) == Pendulum(g=3.0)
+    assert make_native("CartPole-v1") == CartPole()
+    assert make_native("dot", parse_env_args(["goal=40,60"])) == Dot(goal=(40, 60))
+
+
+@pytest.mark.parametrize("env_id", ["gymnasium:CartPole-v1", "Hopper-v5", "no-such-v0"])
+def test_other_ids_are_for_the_host(env_id: str) -> None:
+    assert not is_native(env_id)
+    assert make_native(env_id) is None
+
+
+def test_the_host_path_can_be_forced_with_arguments() -> None:
+    env = make_host("gymnasium:Pendulum-v1", {"g": 3, "max_episode_steps": 5}, 2, "same_step")
+    assert (env.num_envs, env.spec.max_episode_steps) == (2, 5)
+    assert env.spec.id == "gymnasium:Pendulum-v1"
+    assert make_host("Pendulum-v1").spec.max_episode_steps == 200
+    plain = make_host("gymnasium:Pendulum-v1", {}, 2)
+    assert np.array_equal(env.reset([3, 4]), plain.reset([3, 4]))
+    push = np.zeros((2, 1), np.float32)
+    assert not np.array_equal(env.step(push).obs, plain.step(push).obs)
+
+
+def test_a_gymnasium_class_of_ones_own(own: str, capfd: pytest.CaptureFixture[str]) -> None:
+    env_id = f"{own}:Ladder"
+    assert not is_native(env_id)
+    assert make_native(env_id, {"height": 2}) is None
+    env = make_host(env_id, {"height": 2}, 2)
+    assert (env.spec.id, env.spec.max_episode_steps) == (env_id, None)
+    env.reset([0, 1])
+    steps = [env.step(np.array([1, 0], np.int32)) for _ in range(2)]
+    assert steps[1].terminated.tolist() == [True, False]
+    assert steps[1].reward.tolist() == [1.5, 1.5]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_native_class_of_ones_own(own: str) -> None:
+    env = make_native(f"{own}:Probe", {"size": 5, "goal": (1, 2)})
+    assert env is not None
+    assert env.size == 5  # pyright: ignore[reportAttributeAccessIssue]
+    assert is_native(f"{own}:Probe")
+    with pytest.raises(UsageError, match="`own_envs:Probe` is written in JAX and has no host path"):
+        make_host(f"{own}:Probe")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("own_envs:Narrow", r"`observe` is float32\[3\], expected float32\[1\]"),
+        ("own_envs:Broken", "cannot be traced: KeyError: 'position'"),
+        ("own_envs:Nothing", "`own_envs:Nothing` is no environment: expected a subclass of"),
+        ("own_envs:Prob", "`own_envs` has no class `Prob`, did you mean `Probe`?"),
+        ("own_envs:number", "`own_envs` has no class `number`"),
+        ("no_such_module:Env", "no module `no_such_module` in /"),
+        ("own_envs.sub:Env", "unknown environment `own_envs.sub:Env`"),
+        ("probe:6", "unknown environment `probe:6`, did you mean `probe:"),
+        ("needy_env:Env", "`needy_env` needs `surely_not_installed`, which is not installed"),
+        ("torn_env:Env", "`torn_env` cannot be imported: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_own_class_that_will_not_do(own: str, name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_native(name)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "message"),
+    [
+        ("CartPol-v1", "unknown environment `CartPol-v1`, did you mean `CartPole-v1`?"),
+        ("dott", "did you mean `dot`?"),
+        ("hopper-v5", "did you mean `Hopper-v5`?"),
+        ("gymnasium:Hoper-v5", r"did you mean `.*Hopper-v\d`?"),
+        ("xxxxxxxxxxxx", r"unknown environment `xxxxxxxxxxxx` \(ours: dot, "),
+        ("Blackjack-v1", r"observation space Tuple\(Discrete\(32\)"),
+    ],
+)
+def test_an_unknown_environment(env_id: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_host(env_id)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "args", "message"),
+    [
+        (
+            "Pendulum-v1",
+            {"G": 3},
+            r"`G`, did you mean `g`\?; accepted: g=10.0, max_episode_steps=200",
+        ),
+        ("Pendulum-v1", {"g": "x"}, "`g` must be a number, got 'x'"),
+        ("Pendulum-v1", {"g": True}, "`g` must be a number, got True"),
+        ("CartPole-v1", {"sutton_barto_reward": 1}, "must be true or false, got 1"),
+        ("CartPole-v1", {"max_episode_steps": 1.5}, "must be a whole number, got 1.5"),
+        ("dot", {"goal": 5}, "`goal` must be values with commas between, got 5"),
+        ("dot", {"goal": (500, 5)}, "`goal` of dot must be"),
+        ("probe:1", {"size": 3}, "`size`; accepted: none"),
+        ("gymnasium:Pendulum-v1", {"g": "x"}, "`g` must be a number, got 'x'"),
+        ("gymnasium:CartPole-v1", {"max_episode_steps": "x"}, "must be a whole number, got 'x'"),
+        ("Hopper-v5", {"gravity": 3}, "`gravity`.*xml_file=hopper.xml"),
+        ("own_envs:Ladder", {}, "missing 1 required positional argument: 'height'"),
+        ("own_envs:Ladder", {"height": 1, "names": 3}, "`names` must be values with commas"),
+        (
+            "own_envs:Ladder",
+            {"hight": 3},
+            r"`hight`, did you mean `height`\?; accepted: height=A_WH",
+        ),
+        ("own_envs:Probe", {"size": 1.5}, "`size` must be a whole number, got 1.5"),
+    ],
+)
+def test_arguments_that_do_not_fit(own: str, env_id: str, args: Any, message: str) -> None:
+    del own
+    with pytest.raises(UsageError, match=message) as caught:
+        make_native(env_id, args) or make_host(env_id, args)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_simulator_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.mujoco")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(UsageError, match=r"needs mujoco.*pip install 'backflip\[mujoco\]'"):
+        make_host("Hopper-v5")
+
+
+def test_finding_out_imports_neither_jax_nor_gymnasium() -> None:
+    program = (
+        "import sys; from backflip.envs.registry import is_native, parse_env_args;"
+        "assert is_native('dot') and not is_native('Hopper-v5') and parse_env_args(['a=1']);"
+        "assert not {'jax', 'gymnasium', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

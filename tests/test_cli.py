@@ -1,0 +1,310 @@
+"""The command line as a person or a script meets it: statuses, one-line errors, JSON, progress."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from backflip.cli import main
+from backflip.cli_progress import Display, duration, print_result
+from backflip.training.result import Result
+from backflip.training.session import Progress
+
+# A command line whose `train` does what ENV says, without learning anything.
+PRETENDER = """
+import os, sys
+from pathlib import Path
+import backflip.training.train as module
+from backflip.core.errors import EnvironmentFailed, Interrupted
+from backflip.training.result import Result
+from backflip.training.session import Progress
+
+def train(algorithm, env, *, report, argv, home, **rest):
+    print("printed by an environment")
+    os.write(1, b"printed by C code\\n")
+    report(Progress(1, 2, 512, 1e4, 3.0, {"entropy": 0.5, "entropy_max": 0.7}))
+    match env:
+        case "breaks":
+            raise ZeroDivisionError("a\\nb")
+        case "fails":
+            raise EnvironmentFailed("environment `fails` failed at step 3")
+        case "interrupted":
+            raise Interrupted("interrupted; go on with: backflip resume X")
+        case "ctrl-c":
+            raise KeyboardInterrupt
+    nan = float("nan")
+    seconds = dict(setup=1.0, compile=2.0, train=3.0, evaluate=4.0, total=10.0)
+    asked = {"argv": argv, "home": str(home), **rest}
+    open("asked.json", "w").write(__import__("json").dumps(asked))
+    return Result(Path("here"), "01X", env, algorithm, [4, 5], 512, None, [1.5, nan], None, seconds)
+
+module.train = train
+from backflip.cli import main
+sys.exit(main())
+"""
+REAL = "import sys; from backflip.cli import main; sys.exit(main())"
+
+
+def run(
+    program: str, *arguments: str, cwd: Path | None = None, **env: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=cwd,
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# --- wrong usage ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("", "no command given (expected teach, train or resume)"),
+        ("taech dot", "unknown command `taech`, did you mean `teach`?"),
+        ("xyzzy", "unknown command `xyzzy` (expected teach, train or resume)"),
+        ("--versoin", "did you mean `--version`?"),
+        ("--json teach dot", "`--json` comes after the command"),
+        ("teach", "missing: ENV; try backflip teach --help"),
+        ("train ppo", "missing: ENV; try backflip train --help"),
+        ("resume", "missing: RUN"),
+        ("teach dot --lables 5", "unknown option `--lables` of backflip teach, did you mean"),
+        ("teach --lables 5", "did you mean `--labels`?"),
+        ("teach dot --label 5", "unknown option `--label` of backflip teach, did you mean"),
+        ("train ppo dot --labels 5", "unknown option `--labels` of backflip train"),
+        ("teach dot -x", "unknown option `-x` of backflip teach; try backflip teach --help"),
+        ("teach dot another", "unexpected argument `another`"),
+        ("teach dot --seeds", "`--seeds` needs a value"),
+        ("teach dot --seeds 0", "`--seeds` must be a whole number from 1 to 10_000, got `0`"),
+        ("teach dot --seeds ten", "`--seeds` must be a whole number from 1 to 10_000, got `ten`"),
+        ("teach dot --seeds 1.5", "got `1.5`; try 10"),
+        ("teach dot --seeds inf", "got `inf`; try 10"),
+        ("teach dot --seeds nan", "got `nan`; try 10"),
+        ("teach dot --seed -1", "`--seed` must be a whole number from 0 to"),
+        ("teach dot --seed 99999999999", "`--seed` must be a whole number from 0 to"),
+        ("teach dot --labels 1", "`--labels` must be a whole number from 2 to"),
+        ("train ppo dot --env-steps 0", "`--env-steps` must be a whole number from 1 to"),
+        ("train ppo dot --json=1", "`--json` takes no value, got `1`"),
+        ("train ppo dot --env-arg goal", "--env-arg must be KEY=VALUE, got `goal`"),
+        ("train ppo dot --set discount", "--set must be KEY=VALUE, got `discount`"),
+        ("train ppo dot --set 3=4", "--set must be KEY=VALUE, got `3=4`"),
+        ("train ppo dot --set a=1 --set a=2", "--set `a` is given twice"),
+        ("resume latest --home nowhere", "there are no runs in `nowhere/runs`"),
+    ],
+)
+def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], line: str, says: str) -> None:
+    assert main(line.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("backflip: error: ")
+    assert printed.err.count("\n") == 1
+    assert says in printed.err
+
+
+def test_debug_shows_the_traceback_and_still_the_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "ppo", "dot", "--set", "x", "--debug"]) == 2
+    error = capsys.readouterr().err
+    assert "Traceback" in error
+    assert error.splitlines()[-1].startswith("backflip: error: --set must be")
+
+
+@pytest.mark.parametrize("command", [[], ["teach"], ["train"], ["resume"]])
+def test_help_is_on_stdout(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    assert main([*command, "--help"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"usage: {' '.join(['backflip', *command])} ")
+    assert printed.err == ""
+
+
+def test_a_process_ends_with_the_status() -> None:
+    wrong = run(REAL, "teach", "dot", "--seeds", "0")
+    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
+    helped = run(REAL, "--help")
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert all(f"\n    {command} " in helped.stdout for command in ("teach", "train", "resume"))
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", REAL, "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1
+
+
+# --- what commands do with what they are told -------------------------------------------------
+
+
+@pytest.mark.medium
+def test_json_is_one_document_and_all_else_goes_to_stderr(tmp_path: Path) -> None:
+    done = run(PRETENDER, "train", "ppo", "tidy", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    fields = json.loads(done.stdout)
+    assert fields["returns"] == [1.5, "NaN"]
+    assert fields["seeds"] == [4, 5]
+    assert {"run", "env", "algorithm", "env_steps", "seconds"} <= set(fields)
+    assert "labels" not in fields
+    for printed in ("printed by an environment", "printed by C code", "entropy 0.50/0.70"):
+        assert printed in done.stderr
+
+
+@pytest.mark.medium
+def test_without_json_a_table_is_printed(tmp_path: Path) -> None:
+    done = run(PRETENDER, "train", "ppo", "tidy", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "true return" in done.stdout
+    assert "10.0 s in all (setup 1.0, compile 2.0, train 3.0, evaluate 4.0)" in done.stdout
+
+
+@pytest.mark.medium
+def test_options_reach_the_function(tmp_path: Path) -> None:
+    options = "--seeds 3 --seed 7 --env-steps 1e5 --env-arg goal=40,60 --set hidden=64,"
+    done = run(PRETENDER, *f"train ppo x {options}".split(), cwd=tmp_path, BACKFLIP_HOME="there")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "asked.json").read_text()) == {
+        "seeds": 3,
+        "first_seed": 7,
+        "env_steps": 100_000,
+        "env_args": {"goal": [40, 60]},
+        "settings": {"hidden": [64]},
+        "home": "there",
+        "argv": ["backflip", *f"train ppo x {options}".split()],
+    }
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("env", "status", "line"),
+    [
+        ("fails", 1, "backflip: error: environment `fails` failed at step 3"),
+        (
+            "breaks",
+            1,
+            "backflip: error: unexpected ZeroDivisionError: a b; --debug shows where",
+        ),
+        ("interrupted", 130, "backflip: interrupted; go on with: backflip resume X"),
+        ("ctrl-c", 130, "backflip: interrupted before anything was begun"),
+    ],
+)
+def test_failures_are_one_line_with_their_status(
+    tmp_path: Path, env: str, status: int, line: str
+) -> None:
+    failed = run(PRETENDER, "train", "ppo", env, "--json", cwd=tmp_path)
+    assert failed.returncode == status
+    assert failed.stdout == ""
+    assert failed.stderr.splitlines()[-1] == line
+    assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.medium
+def test_train_and_resume_for_real(tmp_path: Path) -> None:
+    options = ["--seeds", "2", "--seed", "5", "--env-steps", "512", "--json", "--home", "h"]
+    done = run(REAL, "train", "ppo", "probe:1", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    fields = json.loads(done.stdout)
+    assert fields["seeds"] == [5, 6]
+    assert fields["env_steps"] == 512
+    assert len(fields["returns"]) == 2
+    assert set(fields["seconds"]) == {"setup", "compile", "train", "evaluate", "total"}
+    manifest = json.loads((tmp_path / "h" / "runs" / fields["run"] / "run.json").read_text())
+    assert manifest["argv"] == ["backflip", "train", "ppo", "probe:1", *options]
+    again = run(REAL, "resume", fields["run"][:20], "--home", "h", "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["returns"] == fields["returns"]
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("train ppo CartPoel-v1", "did you mean `CartPole-v1`?"),
+        ("train pop CartPole-v1", "did you mean `ppo`?"),
+        ("train ppo dot --env-arg gaol=3,4", "did you mean `goal`?"),
+        ("train ppo CartPole-v1 --set discuont=0.9", "did you mean `discount`?"),
+        ("train ppo CartPole-v1 --home /dev/null", "cannot write runs in `/dev/null`"),
+    ],
+)
+def test_what_the_layers_below_refuse_is_one_line(tmp_path: Path, line: str, says: str) -> None:
+    failed = run(REAL, *line.split(), cwd=tmp_path)
+    assert failed.returncode == 2, failed.stderr
+    assert failed.stderr.count("\n") == 1
+    assert says in failed.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- progress ---------------------------------------------------------------------------------
+
+
+def progress(phase: int, note: str | None = None) -> Progress:
+    health = {"episode_return_mean": -12.34, "entropy": 0.5, "entropy_max": 0.693, "labels": 34.0}
+    return Progress(phase, 4, 1_000 * phase, 54_321.0, 75.0, health, note)
+
+
+def shown(terminal: bool, *reports: Progress) -> str:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=terminal, width=120, color_system=None)
+    with Display(console) as display:
+        for report in reports:
+            display(report)
+    return stream.getvalue()
+
+
+def test_elsewhere_than_on_a_terminal_there_are_few_plain_lines() -> None:
+    lines = shown(False, *(progress(phase) for phase in (1, 2, 3, 4))).splitlines()
+    assert lines == [
+        "1/4 · 1,000 env steps · 75 s to go · 54,321 env steps/s · true return -12.3 · "
+        "entropy 0.50/0.69 · labels 34",
+        "4/4 · 4,000 env steps · 54,321 env steps/s · true return -12.3 · "
+        "entropy 0.50/0.69 · labels 34",
+    ]
+
+
+def test_on_a_terminal_there_is_a_bar_with_a_health_line() -> None:
+    text = shown(True, progress(1))
+    assert "learning" in text
+    assert "75 s to go" in text
+    assert "true return -12.3 · entropy 0.50/0.69 · labels 34" in text
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_notes_are_shown_once_and_whole(terminal: bool) -> None:
+    note = "`checkpoint.safetensors` is damaged [sic]: " + "x" * 150
+    text = shown(terminal, progress(1, note=note), progress(2))
+    assert text.count(f"backflip: note: {note}") == 1
+
+
+def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
+    seconds = {"setup": 1.0, "train": 9.0, "total": 10.0}
+    returns, optimum = [20.0, 21.0, 22.0], [22.0, 22.0, 22.0]
+    (tmp_path / "labels.sqlite").touch()
+    stream = io.StringIO()
+    result = Result(tmp_path, "01X", "dot", "ppo", [3, 4, 5], 99, 50, returns, optimum, seconds)
+    print_result(result, Console(file=stream, width=120))
+    text = stream.getvalue()
+    rows = [[c.strip() for c in line.split("│")[1:-1]] for line in text.splitlines() if "│" in line]
+    assert rows[0] == ["3", "20.0", "22.0", "0.909", "50", "99"]
+    # t with 2 degrees of freedom, 4.303, times 1 / √3
+    assert rows[3] == ["mean", "21.0 ± 2.5", "22.0", "0.955 ± 0.113", "50", "99"]
+    assert "labels.sqlite" in text
+    assert "curve.svg" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.4, "0 s"), (99.0, "99 s"), (150.0, "2 min"), (5_990.0, "1 h 40 min"), (9e4, "25 h 0 min")],
+)
+def test_durations(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

@@ -1,0 +1,60 @@
+"""Starting is fast because what is heavy is imported only where it is used."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = ("jax", "jaxlib", "optax", "gymnasium", "numpy", "PIL", "rich", "mujoco")
+
+
+def imported_after(statement: str) -> set[str]:
+    """The top-level modules in `sys.modules` once a fresh interpreter has run `statement`."""
+    program = f"{statement}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return {name.partition(".")[0] for name in json.loads(result.stdout.splitlines()[-1])}
+
+
+def test_the_list_can_be_caught() -> None:
+    assert "numpy" in imported_after("import numpy")
+
+
+@pytest.mark.parametrize("module", ["backflip", "backflip.cli"])
+def test_importing_stays_light(module: str) -> None:
+    assert not imported_after(f"import {module}") & set(HEAVY)
+
+
+def test_help_stays_light() -> None:
+    statement = (
+        "import contextlib, io\n"
+        "from backflip.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "    main(['--help'])\n"
+    )
+    assert not imported_after(statement) & {"jax", "jaxlib", "optax", "gymnasium", "numpy"}
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["backflip.archive", "backflip.preferences.labels", "backflip.preferences.queries"],
+)
+def test_what_the_pages_read_starts_without_jax(module: str) -> None:
+    assert not imported_after(f"import {module}") & {"jax", "jaxlib", "optax"}
+
+
+def test_help_is_fast() -> None:
+    """Under 0.3 s: the best of five, so that a busy machine does not fail the test."""
+    seconds: list[float] = []
+    for _ in range(5):
+        start = time.perf_counter()
+        command = [sys.executable, "-c", "from backflip.cli import main; main(['--help'])"]
+        result = subprocess.run(command, capture_output=True, check=False)
+        seconds.append(time.perf_counter() - start)
+        assert result.returncode == 0, result.stderr
+        assert b"usage" in result.stdout.lower()
+    assert min(seconds) < 0.3
