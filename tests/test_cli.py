@@ -135,7 +135,10 @@ def test_a_process_ends_with_the_status() -> None:
 
 def test_a_closed_pipe_is_no_traceback() -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", REAL, "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", REAL, "--help"],
+        env=os.environ | {"PYTHONUNBUFFERED": ""},  # or argparse itself swallows the error
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     assert process.stdout is not None
     assert process.stderr is not None
@@ -211,8 +214,8 @@ def test_failures_are_one_line_with_their_status(
 
 @pytest.mark.medium
 def test_train_and_resume_for_real(tmp_path: Path) -> None:
-    options = ["--seeds", "2", "--seed", "5", "--env-steps", "512", "--json", "--home", "h"]
-    done = run(REAL, "train", "ppo", "probe:1", *options, cwd=tmp_path)
+    options = "--seeds 2 --seed 5 --env-steps 512 --set epochs=1 --json --home h".split()
+    done = run(REAL, "train", "ppo", "CartPole-v1", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     fields = json.loads(done.stdout)
     assert fields["seeds"] == [5, 6]
@@ -220,7 +223,7 @@ def test_train_and_resume_for_real(tmp_path: Path) -> None:
     assert len(fields["returns"]) == 2
     assert set(fields["seconds"]) == {"setup", "compile", "train", "evaluate", "total"}
     manifest = json.loads((tmp_path / "h" / "runs" / fields["run"] / "run.json").read_text())
-    assert manifest["argv"] == ["backflip", "train", "ppo", "probe:1", *options]
+    assert manifest["argv"] == ["backflip", "train", "ppo", "CartPole-v1", *options]
     again = run(REAL, "resume", fields["run"][:20], "--home", "h", "--json", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["returns"] == fields["returns"]

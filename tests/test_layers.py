@@ -24,6 +24,8 @@ BREACHES = [
     ("layers", "networks.py", "import backflip.envs"),
     ("layers", "algorithms/__init__.py", "import backflip.archive"),
     ("layers", "archive/__init__.py", "import backflip.preferences"),
+    ("layers", "algorithms/__init__.py", "import backflip.training"),
+    ("layers", "training/__init__.py", "import backflip.preferences"),
     ("layers", "preferences/__init__.py", "import backflip.experiments"),
     ("layers", "experiments/__init__.py", "import backflip.cli"),
     ("pure", "core/errors.py", "import logging"),

@@ -224,10 +224,8 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser whose mistakes are one line, raised rather than printed."""
 
     def __init__(self, **settings: Any) -> None:
-        """Make a parser that takes options by their full names only."""
-        super().__init__(
-            allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings
-        )
+        """Make a parser that leaves the epilog's lines as they are."""
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print over several lines."""
@@ -387,7 +385,10 @@ def _integer(text: str) -> int | None:
 
 
 def _check_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> None:
-    """Refuse options that `parser` does not know, before it complains of anything else."""
+    """Refuse options that `parser` does not know, before it complains of anything else.
+
+    Abbreviations are such: a script's `--label` must not change its meaning with a new release.
+    """
     known = parser._option_string_actions
     for name in (arg.partition("=")[0] for arg in argv if arg.startswith("-")):
         if name not in known and _integer(name) is None:

@@ -22,8 +22,8 @@ from backflip.training.session import Progress
 
 SECONDS_BETWEEN_LINES = 3.0
 FILES = {
-    "curve.svg": "learning curve with its interval over seeds",
-    "curve.csv": "the same as numbers",
+    "curve.svg": "learning curve, mean and spread over seeds",
+    "curve.csv": "the same as numbers, with the 95 % interval of the mean",
     "clips.png": "a strip of clips before and after",
     "labels.sqlite": "every clip shown, every answer given",
     "metrics-train.jsonl": "metrics, a line for each seed and update",

@@ -41,12 +41,12 @@ def driver(
 
 
 def spying(seen: list[Any]) -> Algorithm:
-    """PPO that keeps every batch its update was given."""
+    """PPO that keeps every batch its update was given, and learns nothing."""
     algorithm = ppo(SMALL, make_host(CARTPOLE, {}, 1).spec)
 
     def update(state: Any, batch: Transition, key: Any) -> Any:
         jax.debug.callback(lambda b: seen.append(jax.tree.map(np.asarray, b)), batch)
-        return algorithm.update(state, batch, key)
+        return state, {}
 
     return algorithm._replace(update=update)
 
@@ -136,7 +136,7 @@ def test_episode_metrics_are_those_of_the_batches(autoreset: str) -> None:
         for t in range(SMALL.rollout_length):
             lengths += batch.valid[t]
             cut = (update, t) == (3, SMALL.rollout_length - 1)  # no episode's end
-            over = batch.terminated[t] | (batch.truncated[t] & (~cut | (lengths == LIMIT)))
+            over = batch.terminated[t] | (batch.truncated[t] & ((lengths == LIMIT) | (not cut)))
             found += lengths[over & batch.valid[t]].tolist()
             lengths[over] = 0
         assert phase.metrics["episodes"][0, update] == len(found)
@@ -171,6 +171,18 @@ def test_same_seed_same_bits_and_phases_are_resumable() -> None:
     assert not np.array_equal(
         end.algorithm.params["policy"]["w"][0], end.algorithm.params["policy"]["w"][1]
     )
+
+
+@pytest.mark.medium
+def test_every_phase_starts_new_episodes_of_its_own() -> None:
+    there = driver()
+    run = there.phase(1, record_rollouts=1, record_envs=3)
+    learners, one = run(there.start([3, 4]), None)
+    _, two = run(learners, None)
+    firsts = np.concatenate([phase.record.obs[:, 0].reshape(-1, 4) for phase in (one, two)])
+    assert len(np.unique(firsts, axis=0)) == 12
+    assert np.abs(firsts).max() <= 0.05
+    assert np.nanmax(two.metrics["episode_length_max"]) <= LIMIT
 
 
 @pytest.mark.medium
@@ -211,7 +223,8 @@ class _NanReward:
 
     def __init__(self, env: Any) -> None:
         self._env = env
-        self.spec, self.num_envs, self.reset = env.spec, env.num_envs, env.reset
+        self.spec, self.num_envs = env.spec, env.num_envs
+        self.reset, self.close = env.reset, env.close
 
     def step(self, actions: Any) -> Any:
         step = self._env.step(actions)

@@ -11,6 +11,8 @@ from backflip.core.trees import flatten, unflatten
 
 
 class Pair(NamedTuple):
+    """Two of anything."""
+
     first: Any
     second: Any
 

@@ -32,11 +32,11 @@ def killed_later(_):
 
 
 settings = {"num_envs": 4, "rollout_length": 32, "epochs": 4, "hidden": (16,)}
+options = {"env_args": {"max_episode_steps": 30}, "settings": settings, "env_steps": 4 * 32 * 60}
 if list_runs(home):
     resume(find_run(home, "latest"), killed_later)
 else:
-    train("ppo", env, seeds=2, env_args={"max_episode_steps": 30}, env_steps=4 * 32 * 60, settings=settings, home=home,
-          report=killed_later)
+    train("ppo", env, seeds=2, home=home, report=killed_later, **options)
 """
 
 
@@ -52,13 +52,12 @@ def run(home: Path, env: str, delay: float) -> int:
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
 def test_killed_and_resumed_is_as_never_killed(tmp_path: Path, env: str) -> None:
     seed = int(os.environ.get("BACKFLIP_TEST_SEED", random.SystemRandom().randrange(10**6)))
-    print(f"BACKFLIP_TEST_SEED={seed}")
+    sys.stdout.write(f"replay with BACKFLIP_TEST_SEED={seed}\n")
     rng = random.Random(seed)
     assert run(tmp_path / "never", env, 0) == 0
     kills = 0
-    while run(tmp_path / "killed", env, rng.uniform(0.0, 0.3) if kills < 3 else 0) != 0:
+    while run(tmp_path / "killed", env, rng.uniform(0.0, 0.3) if kills < 2 else 0) != 0:
         kills += 1
-    print(f"killed {kills} times")
     assert kills >= 1
     assert len(list_runs(tmp_path / "killed")) == 1
     ends = [find_run(tmp_path / name, "latest") for name in ("never", "killed")]

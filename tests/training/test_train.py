@@ -95,7 +95,9 @@ def test_the_policy_acts_on_one_observation_and_on_many(trained: Result) -> None
     arrays = load_arrays(trained.folder / "checkpoint.safetensors").arrays
     whole = unflatten({"learners": built.driver.start([7, 8])}, arrays)
     of_seed_8 = jax.tree.map(lambda x: x[1], whole["learners"].algorithm)
-    np.testing.assert_array_equal(actions, built.driver.algorithm.act_greedily(of_seed_8, obs))
+    np.testing.assert_array_equal(
+        actions, built.driver.algorithm.act_greedily(of_seed_8, jnp.asarray(obs))
+    )
     assert not np.array_equal(actions, trained.policy(7).act(obs))
     with pytest.raises(UsageError, match=r"`obs` must have shape \(4,\).* got \(3,\)"):
         policy.act(np.zeros(3))
@@ -211,7 +213,7 @@ def test_a_full_disk_ends_with_one_line_and_the_last_checkpoint(
 @pytest.mark.medium
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
 def test_interrupted_and_resumed_is_as_never_interrupted(tmp_path: Path, env: str) -> None:
-    with pytest.raises(Interrupted, match="all finished phases are saved.*backflip resume 0"):
+    with pytest.raises(Interrupted, match=r"all finished phases are saved.*backflip resume 0"):
         small(tmp_path, env=env, env_args=SHORT, report=interrupting(after=2))
     run = the_run(tmp_path)
     assert run.events()[-1]["status"] == "interrupted"

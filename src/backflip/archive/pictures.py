@@ -198,7 +198,10 @@ def learning_curve_svg(
     value_label: str = "true return of an episode",
     optimum: int | float | None = None,
 ) -> str:
-    """Return the picture of a curve: seeds thin, their mean thick, the mean's interval a band.
+    """Return the picture of a curve: seeds thin, their mean thick, their whole range a band.
+
+    The mean's interval is in `curve_csv`. Drawn, it would cover what cannot be: returns have a
+    largest value, and few seeds, of which one fails, an interval far beyond it.
 
     Args:
         curve: what `curve` returned.
@@ -225,17 +228,8 @@ def learning_curve_svg(
 
 
 def _axes(curve: Curve, optimum: int | float | None) -> _Axes:
-    drawn = [curve.values.ravel(), [] if optimum is None else [optimum]]
-    if len(curve.seeds) > 1:
-        # The band where seeds are few and far apart may be wider than all of them: it is drawn
-        # as far as half the seeds' own spread beyond them.
-        spread = (np.nanmax(curve.values) - np.nanmin(curve.values)) / 2
-        band = np.concatenate([curve.mean - curve.margin, curve.mean + curve.margin])
-        drawn.append(
-            np.clip(band, np.nanmin(curve.values) - spread, np.nanmax(curve.values) + spread)
-        )
-    values = np.concatenate(drawn)
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    drawn = np.append(curve.values, [] if optimum is None else [optimum])
+    low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
     room = 0.04 * (high - low) or max(abs(high), 1.0) * 0.1
     return _Axes(float(curve.env_steps[-1]) or 1.0, low - room, high + room)
 
@@ -274,8 +268,7 @@ def _grid(axes: _Axes) -> Iterable[str]:
 def _lines(curve: Curve, axes: _Axes, optimum: int | float | None) -> Iterable[str]:
     steps = curve.env_steps
     if len(curve.seeds) > 1:
-        low = np.clip(curve.mean - curve.margin, axes.low, axes.high)
-        high = np.clip(curve.mean + curve.margin, axes.low, axes.high)
+        low, high = curve.values.min(0), curve.values.max(0)
         around = f"{axes.path(steps, low)} {axes.path(steps[::-1], high[::-1])}"
         yield f'<polygon class="band" points="{around}"/>'
         for seed, values in zip(curve.seeds, curve.values, strict=True):
@@ -292,11 +285,11 @@ def _legend(curve: Curve, optimum: int | float | None) -> Iterable[str]:
     if len(curve.seeds) > 1:
         entries = [
             ("mean", f"mean of {_seeds(curve)}"),
-            ("band", "its 95 % interval (Student's t)"),
+            ("band", "from the worst seed to the best"),
             ("seed", "one seed"),
         ]
     else:
-        entries = [("mean", f"seed {curve.seeds[0]}, the only one: no interval")]
+        entries = [("mean", f"seed {curve.seeds[0]}, the only one: no spread")]
     if optimum is not None:
         entries.append(("optimum", f"optimum, {optimum:.4g}"))
     x = float(_LEFT)

@@ -96,7 +96,7 @@ def _slow_directions(centred: np.ndarray, moved: np.ndarray) -> np.ndarray:
 
 def group_sizes(spec: EnvSpec) -> Groups:
     """Return the number of features in each group."""
-    k = _encoded_size(spec)
+    k = encoded_size(spec)
     if isinstance(spec.action, Discrete):
         return Groups(1, k + k * (k + 1) // 2, k + k * k, spec.action.n)
     a = spec.action.shape[0]
@@ -133,7 +133,15 @@ def _limit(size: int) -> float:
     return VECTOR_LIMIT if size <= LARGEST_VECTOR else SLOW_LIMIT
 
 
-def _encoded_size(spec: EnvSpec) -> int:
+def glimpse_size(spec: EnvSpec) -> int:
+    """Return D, the numbers in one glimpse."""
+    if not spec.is_pixels:
+        return spec.observation.shape[0]
+    return SMALL_SIDE**2 * (spec.observation.shape[2] // spec.frame_stack)
+
+
+def encoded_size(spec: EnvSpec) -> int:
+    """Return k, the numbers in z."""
     if spec.is_pixels:
         return SLOW_FEATURES
     size = spec.observation.shape[0]

@@ -240,6 +240,15 @@ class LabelStore:
                 (row[0], label, who, _now()),
             )
 
+    def asked(self, seed: int, env_steps: int) -> int:
+        """Return how many queries of `seed` show clips recorded when it had taken `env_steps`."""
+        rows = self._rows(
+            "SELECT count(*) FROM queries q JOIN clips c ON c.id = q.left_clip"
+            " WHERE q.seed = ? AND c.env_steps = ?",
+            (seed, env_steps),
+        )
+        return int(rows[0][0])
+
     def pending(self, seed: int | None = None) -> list[Query]:
         """Return the queries without an answer in force, oldest first, of one seed or of all."""
         rows = self._rows(
@@ -268,10 +277,14 @@ class LabelStore:
         left, right = rows[0]
         return self._unpack(left), self._unpack(right)
 
-    def labelled(self, seed: int) -> list[LabelledPair]:
+    def labelled(self, seed: int, after: int = 0) -> list[LabelledPair]:
         """Return what `seed` can be trained on, in the order of answering.
 
         `skip` is left out: it says that nothing can be learned from the pair.
+
+        Args:
+            seed: whose labels.
+            after: only answers given after the label of this id.
 
         Raises:
             DamagedFile: a clip cannot be decoded.
@@ -280,8 +293,8 @@ class LabelStore:
             "SELECT q.id, e.id, e.answer, l.arrays, r.arrays, l.env_steps, e.who"
             " FROM effective e JOIN queries q ON q.id = e.query"
             " JOIN clips l ON l.id = q.left_clip JOIN clips r ON r.id = q.right_clip"
-            " WHERE q.seed = ? AND e.answer <> 'skip' ORDER BY e.id",
-            (seed,),
+            " WHERE q.seed = ? AND e.answer <> 'skip' AND e.id > ? ORDER BY e.id",
+            (seed, after),
         )
         return [
             LabelledPair(query, label, answer, self._unpack(left), self._unpack(right), at, who)

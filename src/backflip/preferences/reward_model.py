@@ -55,11 +55,13 @@ class Ensemble(NamedTuple):
     Attributes:
         weights: (M, F), one row a member.
         variances: (M, 4) the α_g of each member, drawn in proportion to their evidence.
+        drawn: (M, n) how often each label is in a member's bootstrap sample; 0: held out.
         log_evidence: the largest, in nats.
     """
 
     weights: Float[Array, "M F"]
     variances: Float[Array, "M G"]
+    drawn: Float[Array, "M n"]
     log_evidence: Float[Array, ""]
 
 
@@ -69,17 +71,17 @@ def fit(labelled: Labelled, groups: Groups, key: PRNGKeyArray) -> Ensemble:
     kernels = jnp.stack([part @ part.T for part in parts])
     grid, log_evidence = _evidence_of_variances(kernels, labelled)
 
-    def member(key: PRNGKeyArray) -> tuple[Float[Array, " F"], Float[Array, " G"]]:
+    def member(key: PRNGKeyArray) -> tuple[Array, Array, Array]:
         draw, resample = jax.random.split(key)
         variances = grid[jax.random.categorical(draw, log_evidence)]
         counts = _bootstrap(resample, labelled.weight)
         kernel = jnp.tensordot(variances, kernels, 1)
         dual = _most_probable(kernel, labelled.left_preferred, counts)[0]
         weights = [v * s * (p.T @ dual) for v, s, p in zip(variances, scales, parts, strict=True)]
-        return jnp.concatenate(weights), variances
+        return jnp.concatenate(weights), variances, counts
 
-    weights, variances = jax.vmap(member)(jax.random.split(key, MEMBERS))
-    return Ensemble(weights, variances, log_evidence.max())
+    weights, variances, drawn = jax.vmap(member)(jax.random.split(key, MEMBERS))
+    return Ensemble(weights, variances, drawn, log_evidence.max())
 
 
 def _scaled_groups(

@@ -1,6 +1,7 @@
 """How JAX is set up for a run: devices, the cache of compiled programs, the clock on compiling."""
 
 import contextlib
+import functools
 import os
 import resource
 import sys
@@ -40,32 +41,36 @@ def peak_memory_mib() -> float:
 
 @final
 class CompileClock:
-    """Seconds this process has spent tracing, lowering and compiling since the clock was made.
-
-    JAX reports each part when it ends; parts within parts count once.
-    """
+    """Seconds this process has spent tracing, lowering and compiling since the clock was made."""
 
     def __init__(self) -> None:
-        self._spans: list[tuple[float, float]] = []
-        jax.monitoring.register_event_duration_secs_listener(self._heard)
+        self._before = sum(end - start for start, end in _compiling())
 
     @property
     def seconds(self) -> float:
         """The time so far."""
-        return sum(end - start for start, end in self._spans)
+        return sum(end - start for start, end in _compiling()) - self._before
 
-    def close(self) -> None:
-        """Stop listening."""
-        jax.monitoring.unregister_event_duration_listener(self._heard)
 
-    def _heard(self, event: str, duration_secs: float, **_: object) -> None:
+@functools.cache
+def _compiling() -> list[tuple[float, float]]:
+    """Return a list that grows by the span of whatever this process compiles from now on.
+
+    JAX reports each part when it ends; parts within parts are taken up by the whole.
+    """
+    spans: list[tuple[float, float]] = []
+
+    def hear(event: str, duration_secs: float, **_: object) -> None:
         if not event.startswith(COMPILING):
             return
         end = time.perf_counter()
         start = end - duration_secs
-        while self._spans and self._spans[-1][1] > start:
-            start = min(start, self._spans.pop()[0])
-        self._spans.append((start, end))
+        while spans and spans[-1][1] > start:
+            start = min(start, spans.pop()[0])
+        spans.append((start, end))
+
+    jax.monitoring.register_event_duration_secs_listener(hear)
+    return spans
 
 
 def _usable_cores() -> int:

@@ -267,7 +267,6 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         """Record how it ended; turn Ctrl-C into a sentence."""
-        self._clock.close()
         self._metrics.close()
         self.writer.__exit__(kind, error, trace)
         if isinstance(error, KeyboardInterrupt):

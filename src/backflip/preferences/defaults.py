@@ -1,0 +1,117 @@
+"""Settings of teaching, and those that suit a kind of environment."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from backflip.core.errors import UsageError
+from backflip.core.spec import Discrete, EnvSpec
+
+
+@dataclass(frozen=True)
+class TeachConfig:
+    """Settings of teaching.
+
+    Attributes:
+        labels: the budget of each seed.
+        phases: how often training pauses for questions, about.
+        clip_length: env steps in a clip.
+        clip_rollouts: how many of a phase's last rollouts clips are cut from.
+        clip_envs: how many environments they are cut from.
+        random_env_steps: env steps of each environment of the random policy's record.
+        repeat: probability with which the random policy repeats its last action: steady
+            behaviour makes clips that differ.
+        queries: pairs are chosen by the ensemble's `disagreement`, or all alike, `uniform`.
+    """
+
+    labels: int = 100
+    phases: int = 20
+    clip_length: int = 25
+    clip_rollouts: int = 4
+    clip_envs: int = 16
+    random_env_steps: int = 200
+    repeat: float = 0.8
+    queries: Literal["disagreement", "uniform"] = "disagreement"
+
+    def check(self, spec: EnvSpec, updates: int) -> None:
+        """Refuse settings that cannot be, all of them at once.
+
+        Raises:
+            UsageError: with what to type instead.
+        """
+        wrong: list[str] = []
+        if self.labels < 2:
+            wrong.append(f"`labels` must be at least 2, got {self.labels}; try --labels 100")
+        if self.clip_length < 2:
+            wrong.append(f"`clip_length` must be at least 2, got {self.clip_length}")
+        limit = spec.max_episode_steps
+        if limit is not None and self.clip_length > limit:
+            wrong.append(
+                f"a clip of {self.clip_length} env steps is longer than an episode of `{spec.id}` "
+                f"({limit}); try --set clip_length={min(25, limit)}"
+            )
+        if not 1 <= self.phases <= updates:
+            wrong.append(f"`phases` must lie between 1 and {updates} updates, got {self.phases}")
+        if self.queries not in ("disagreement", "uniform"):
+            wrong.append(f"`queries` must be disagreement or uniform, got `{self.queries}`")
+        first = self.clip_envs * max(0, self.random_env_steps - self.clip_length + 1)
+        most = first * (first - 1) // 2
+        if not wrong and self.labels > most:
+            wrong.append(
+                f"there are only {most} pairs of first clips, fewer than {self.labels} labels; "
+                "try --set random_env_steps=500 or fewer labels"
+            )
+        if wrong:
+            raise UsageError("; ".join(wrong))
+
+
+def teach_settings(spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return settings of PPO and of `TeachConfig` for an environment's observations and actions."""
+    if spec.is_pixels:
+        return dict(PIXELS), dict(PIXELS_TEACHING)
+    if isinstance(spec.action, Discrete):
+        return dict(DISCRETE), {}
+    return dict(CONTINUOUS), dict(CONTINUOUS_TEACHING)
+
+
+PIXELS: dict[str, Any] = {
+    "env_steps": 245_760,
+    "num_envs": 64,
+    "rollout_length": 32,
+    "epochs": 2,
+    "minibatches": 4,
+    "discount": 0.9,
+    "decay": 0.9,
+    "entropy_bonus": 0.04,
+    "learning_rate_end": 1e-4,
+    "clip_end": 0.2,
+}
+PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 64, "random_env_steps": 100}
+DISCRETE: dict[str, Any] = {
+    "env_steps": 400_000,
+    "num_envs": 32,
+    "rollout_length": 64,
+    "epochs": 6,
+    "minibatches": 8,
+    "discount": 0.99,
+    "decay": 0.95,
+    "learning_rate_end": 0.0,
+    "clip_end": 0.1,
+    "normalize_obs": True,
+    "scale_rewards": True,
+}
+CONTINUOUS: dict[str, Any] = {
+    "env_steps": 409_600,
+    "num_envs": 64,
+    "rollout_length": 64,
+    "epochs": 6,
+    "minibatches": 8,
+    "discount": 0.98,
+    "decay": 0.95,
+    "entropy_bonus": 0.02,
+    "learning_rate_end": 1e-4,
+    "clip_end": 0.2,
+    "hidden": (32, 32),
+    "normalize_obs": True,
+    "scale_rewards": True,
+}
+CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}

@@ -1,0 +1,282 @@
+"""From labelled clips to the reward that a compiled phase looks up.
+
+One `Lessons` per seed holds what its labels say, as glimpses (the reward model's view of a clip).
+`refit` turns those of all seeds into the parameters of `learned_reward`, which are data: a new
+fit compiles nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from backflip.algorithms.rollout import newest_frame
+from backflip.core.spec import EnvSpec
+from backflip.core.types import Transition
+from backflip.preferences.clips import Clip
+from backflip.preferences.features import (
+    Encoder,
+    encoded_size,
+    features,
+    fit_encoder,
+    glimpse,
+    glimpse_size,
+    group_sizes,
+)
+from backflip.preferences.labels import Answer
+from backflip.preferences.reward_model import MEMBERS, Ensemble, Labelled, fit
+
+LARGEST_REWARD = 3.0  # in standard deviations
+LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": 0.5}
+
+
+class RewardParameters(NamedTuple):
+    """One seed's fitted reward, r(x) = clip((w̄ᵀf(x) - offset) / scale, -3, 3).
+
+    Attributes:
+        encoder: from glimpses to z.
+        members: (M, F) the ensemble, each member divided by its standard deviation.
+        offset: what is subtracted from their mean.
+        scale: what it is divided by.
+    """
+
+    encoder: Encoder
+    members: Float[Array, "M F"]
+    offset: Float[Array, ""]
+    scale: Float[Array, ""]
+
+
+class Glimpses(NamedTuple):
+    """A clip as the reward model sees it: L steps."""
+
+    before: Float[np.ndarray, "L D"]
+    action: np.ndarray
+    after: Float[np.ndarray, "L D"]
+    lived: Bool[np.ndarray, " L"]
+
+
+class Lesson(NamedTuple):
+    """One label: two clips, and 1 for left, 0 for right, ½ for a tie."""
+
+    left: Glimpses
+    right: Glimpses
+    left_preferred: float
+
+
+class Fitted(NamedTuple):
+    """What a refit leaves.
+
+    Attributes:
+        parameters: with a leading axis of seeds.
+        metrics: per seed, under documented names.
+    """
+
+    parameters: RewardParameters
+    metrics: list[dict[str, float]]
+
+
+def untaught(spec: EnvSpec, seeds: int) -> RewardParameters:
+    """Return parameters of a reward that is zero everywhere, for `seeds` seeds."""
+    size, k = glimpse_size(spec), encoded_size(spec)
+    encoder = Encoder(np.zeros(size), np.zeros((size, k)), np.ones(k))  # pyright: ignore
+    members = np.zeros((MEMBERS, sum(group_sizes(spec))))
+    one = RewardParameters(encoder, members, np.zeros(()), np.ones(()))  # pyright: ignore
+    return jax.tree.map(lambda x: np.repeat(np.float32(x)[None], seeds, 0), one)
+
+
+def learned_reward(
+    spec: EnvSpec, parameters: RewardParameters, batch: Transition
+) -> Float[Array, "T N"]:
+    """Return what the reward model says of a batch (T, N); the true reward is not looked at."""
+    weights = parameters.members.mean(0)
+
+    def row(step: tuple[Array, Array, Array]) -> Float[Array, " N"]:
+        obs, action, next_obs = step
+        before, after = (glimpse(spec, newest_frame(spec, x)) for x in (obs, next_obs))
+        worth = features(spec, parameters.encoder, before, action, after) @ weights
+        worth = (worth - parameters.offset) / parameters.scale
+        return jnp.clip(worth, -LARGEST_REWARD, LARGEST_REWARD)
+
+    return jax.lax.map(row, (batch.obs, batch.action, batch.next_obs))
+
+
+class RewardFitter:
+    """Fits the rewards of all seeds; holds the compiled programs and each seed's encoder.
+
+    Args:
+        spec: the environment's.
+        labels: the budget of each seed; fits are padded to it, so that one program is compiled.
+    """
+
+    def __init__(self, spec: EnvSpec, labels: int) -> None:
+        self._spec, self._labels = spec, labels
+        self._groups = group_sizes(spec)
+        self._glimpse = jax.jit(partial(glimpse, spec))
+        self._features = jax.jit(partial(features, spec))
+        # One device and one seed after the other: LAPACK inside a program that is spread over
+        # several CPU devices waits for itself for ever.
+        self._fit: Callable[..., Ensemble] = jax.jit(
+            lambda labelled, keys: jax.lax.map(
+                lambda one: fit(one[0], self._groups, jax.random.wrap_key_data(one[1])),
+                (labelled, keys),
+            )
+        )
+
+    def look(self, clip: Clip) -> Glimpses:
+        """Return a clip as the reward model sees it."""
+        before, after = (np.asarray(self._glimpse(x)) for x in (clip.obs, clip.next_obs))
+        return Glimpses(before, clip.action, after, clip.lived)
+
+    def look_at(self, observations: np.ndarray) -> Float[np.ndarray, "B D"]:
+        """Return glimpses of a batch of observations (their newest frames)."""
+        return np.asarray(self._glimpse(observations))
+
+    def lesson(self, left: Clip, right: Clip, answer: Answer) -> Lesson:
+        """Return the lesson of one label."""
+        return Lesson(self.look(left), self.look(right), LEFT_PREFERRED[answer])
+
+    def clip_returns(
+        self, parameters: RewardParameters, clips: Sequence[Clip]
+    ) -> Float[np.ndarray, "clips M"]:
+        """Return each member's sum of rewards over each clip (of one seed's parameters)."""
+        sums = self._sums(parameters.encoder, [self.look(clip) for clip in clips])
+        return sums @ np.asarray(parameters.members).T / float(parameters.scale)
+
+    def refit(
+        self, lessons: Sequence[Sequence[Lesson]], encoders: Sequence[Encoder], keys: np.ndarray
+    ) -> Fitted:
+        """Fit every seed anew from all its lessons.
+
+        Args:
+            lessons: of each seed.
+            encoders: of each seed.
+            keys: raw key data, one for each seed.
+        """
+        seen = [self._steps(e, one) for e, one in zip(encoders, lessons, strict=True)]
+        labelled = [
+            self._pad(x.sums, [lesson.left_preferred for lesson in one])
+            for x, one in zip(seen, lessons, strict=True)
+        ]
+        ensembles = self._fit(jax.tree.map(lambda *x: np.stack(x), *labelled), keys)
+        ensembles = jax.tree.map(np.asarray, ensembles)
+        fitted = [
+            _scaled(encoder, jax.tree.map(lambda x, i=i: x[i], ensembles), steps)
+            for i, (encoder, steps) in enumerate(zip(encoders, seen, strict=True))
+        ]
+        parameters = jax.tree.map(lambda *x: np.stack(x), *(one for one, _ in fitted))
+        return Fitted(parameters, [metrics for _, metrics in fitted])
+
+    def _steps(self, encoder: Encoder, lessons: Sequence[Lesson]) -> "_Steps":
+        clips = [clip for lesson in lessons for clip in (lesson.left, lesson.right)]
+        every = self._clip_features(encoder, clips)
+        lived = np.stack([clip.lived for clip in clips])
+        sums = (every * lived[..., None]).sum(1)
+        preferred = np.array([lesson.left_preferred for lesson in lessons])
+        return _Steps(every[lived], sums, bool(lived.all()), preferred)
+
+    def _sums(self, encoder: Encoder, clips: Sequence[Glimpses]) -> Float[np.ndarray, "clips F"]:
+        lived = np.stack([clip.lived for clip in clips])
+        return (self._clip_features(encoder, clips) * lived[..., None]).sum(1)
+
+    def _clip_features(
+        self, encoder: Encoder, clips: Sequence[Glimpses]
+    ) -> Float[np.ndarray, "clips L F"]:
+        """Return the features of every step, in batches of one size: one program for any number."""
+        each = 16
+        out: list[np.ndarray] = []
+        for start in range(0, len(clips), each):
+            some = list(clips[start : start + each])
+            filled = some + some[-1:] * (each - len(some))
+            joined = Glimpses(*(np.concatenate(field) for field in zip(*filled, strict=True)))
+            values = self._features(encoder, joined.before, joined.action, joined.after)
+            out.append(np.asarray(values).reshape(each, -1, values.shape[-1])[: len(some)])
+        return np.concatenate(out)
+
+    def _pad(self, sums: Float[np.ndarray, "clips F"], preferred: Sequence[float]) -> Labelled:
+        """Return the labels of one seed, filled up to the budget with weight 0."""
+        count = len(preferred)
+        difference = np.zeros((self._labels, sums.shape[1]), np.float32)
+        difference[:count] = sums[0::2] - sums[1::2]
+        answers, weight = np.zeros((2, self._labels), np.float32)
+        answers[:count], weight[:count] = preferred, 1.0
+        return Labelled(difference, answers, weight)  # pyright: ignore
+
+
+class _Steps(NamedTuple):
+    """Features of one seed's labelled clips: of the steps lived, and summed over clips."""
+
+    lived: Float[np.ndarray, "steps F"]
+    sums: Float[np.ndarray, "clips F"]
+    endless: bool
+    left_preferred: Float[np.ndarray, " labels"]
+
+
+def _scaled(
+    encoder: Encoder, ensemble: Ensemble, steps: _Steps
+) -> tuple[RewardParameters, dict[str, float]]:
+    """Return parameters of a reward of standard deviation 1 over all labelled clips, and metrics.
+
+    Members are normalised before averaging. Where some clip saw an episode end, zero is what the
+    time after it is worth: nothing is subtracted, and the root mean square is scaled instead.
+    """
+    spread = _spread(steps.lived @ ensemble.weights.T, steps.endless)
+    members = ensemble.weights / np.maximum(spread, 1e-8)[:, None]
+    worth = steps.lived @ members.mean(0)
+    offset = worth.mean() if steps.endless else np.float32(0.0)
+    scale = np.maximum(_spread(worth[:, None], steps.endless)[0], 1e-8)
+    parameters = RewardParameters(
+        encoder,
+        members.astype(np.float32),
+        np.float32(offset),  # pyright: ignore
+        np.float32(scale),  # pyright: ignore
+    )
+    return parameters, _metrics(ensemble, steps, members, (worth - offset) / scale)
+
+
+def _spread(worth: Float[np.ndarray, "steps M"], endless: bool) -> Float[np.ndarray, " M"]:
+    return worth.std(0) if endless else np.sqrt(np.square(worth).mean(0))
+
+
+def _metrics(
+    ensemble: Ensemble,
+    steps: _Steps,
+    members: Float[np.ndarray, "M F"],
+    reward: Float[np.ndarray, " steps"],
+) -> dict[str, float]:
+    """Return what a refit measured; the held-out accuracy is of each member on labels not drawn."""
+    margin = (steps.sums[0::2] - steps.sums[1::2]) @ members.T
+    decided = steps.left_preferred != 0.5
+    right = (margin > 0) == (steps.left_preferred[:, None] > 0.5)
+    held_out = (ensemble.drawn[:, : len(margin)] == 0).T & decided[:, None]
+    return {
+        "reward_model_labels": float(len(margin)),
+        "reward_model_ties": float((~decided).sum()),
+        "reward_model_accuracy": _mean(right[decided]),
+        "reward_model_held_out_accuracy": _mean(right[held_out]),
+        "reward_model_log_evidence": float(ensemble.log_evidence),
+        "reward_model_disagreement": float(np.std(np.sign(margin), axis=1).mean()),
+        "reward_model_mean": float(reward.mean()),
+        "reward_model_std": float(reward.std()),
+        "reward_model_min": float(reward.min()),
+        "reward_model_max": float(reward.max()),
+    }
+
+
+def _mean(flags: Bool[np.ndarray, " n"]) -> float:
+    return float(flags.mean()) if flags.size else float("nan")
+
+
+def encode_all(
+    fitter: RewardFitter, record: Transition, lessons: Sequence[Lesson]
+) -> Encoder:
+    """Return the encoder for one seed from its random record and the clips labelled so far."""
+    flat = [x[record.valid] for x in (record.obs, record.next_obs)]
+    before, after = (fitter.look_at(x) for x in flat)
+    clips = [clip for lesson in lessons for clip in (lesson.left, lesson.right)]
+    befores = [before, *(clip.before[clip.lived] for clip in clips)]
+    afters = [after, *(clip.after[clip.lived] for clip in clips)]
+    return fit_encoder(np.concatenate(befores), np.concatenate(afters))

@@ -1,0 +1,339 @@
+"""`teach`: learn what a teacher wants from comparisons of clips.
+
+First labels are asked on clips of a random policy. Then, phase by phase: train on the learned
+reward, cut clips from the last rollouts, ask, commit the answers, fit the reward anew. Queries
+and labels are in `labels.sqlite` of the run's folder before anything is learnt from them; a run
+killed at any moment goes on from its last checkpoint and asks nothing twice.
+"""
+
+import dataclasses
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from backflip.algorithms.driver import Learner
+from backflip.archive.run import Run
+from backflip.core.errors import UsageError
+from backflip.core.types import Transition
+from backflip.preferences.clips import Clip, Window, cut, windows
+from backflip.preferences.defaults import TeachConfig, teach_settings
+from backflip.preferences.features import Encoder
+from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
+from backflip.preferences.learned_reward import (
+    Lesson,
+    RewardFitter,
+    RewardParameters,
+    encode_all,
+    learned_reward,
+    untaught,
+)
+from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
+from backflip.preferences.schedule import label_schedule
+from backflip.preferences.teachers import Teacher, parse_teacher
+from backflip.training import runtime
+from backflip.training.build import Built, build
+from backflip.training.result import Result
+from backflip.training.session import Report, Session, begin, go_on, register, seeds_from
+from backflip.training.train import EVALUATION_EPISODES, plan
+
+LABELS = "labels.sqlite"
+CLIPS_LOOKED_AT = 200  # candidates' clips cut from one record, at most
+
+
+class Taught(NamedTuple):
+    """What a checkpoint of teaching holds."""
+
+    learners: Learner
+    reward: RewardParameters
+
+
+def teach(
+    env: str = "dot",
+    *,
+    algorithm: str = "ppo",
+    teacher: str = "oracle",
+    labels: int = 100,
+    seeds: int = 1,
+    first_seed: int = 0,
+    env_steps: int | None = None,
+    env_args: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    home: Path | str | None = None,
+    argv: Sequence[str] | None = None,
+    report: Report | None = None,
+) -> Result:
+    """Teach a policy what a teacher prefers; the true reward is for teacher and evaluation only.
+
+    Args:
+        env: an id of ours, a Gymnasium id, or `module:Class`.
+        algorithm: what learns from the learned reward.
+        teacher: `oracle`, or `noisy:mistake=0.1,...` (see `preferences.teachers`).
+        labels: the budget of each seed.
+        seeds: how many, taught side by side, each with labels of its own.
+        first_seed: the first of them.
+        env_steps: of each seed; the environment's default if None.
+        env_args: for the environment's constructor.
+        settings: of the algorithm or of `TeachConfig`, by name, over the defaults.
+        home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
+        argv: the command line to record; this process's by default.
+        report: told of progress after each phase.
+
+    Raises:
+        UsageError: something of it does not exist or does not fit; nothing was begun.
+        EnvironmentFailed: the environment did not keep its word; all until then is saved.
+        Interrupted: Ctrl-C; the message says how to go on.
+    """
+    began = time.perf_counter()
+    numbers = seeds_from(first_seed, seeds)
+    answering = parse_teacher(teacher)
+    runtime.prepare()
+    config, built = _resolve(algorithm, env, env_args or {}, settings or {}, env_steps, labels)
+    session = begin(
+        Path(home) if home is not None else runtime.default_home(),
+        command="teach",
+        env=env,
+        algorithm=algorithm,
+        config={
+            "env_args": dict(env_args or {}),
+            "settings": dataclasses.asdict(built.config),
+            "teaching": dataclasses.asdict(config),
+            "teacher": answering.name,
+            "evaluation_episodes": EVALUATION_EPISODES,
+        },
+        seeds=numbers,
+        argv=sys.argv if argv is None else argv,
+        report=report,
+        began=began,
+    )
+    with session, LabelStore.open(session.folder / LABELS) as store:
+        return _Teaching(session, built, config, answering, store).carry_out()
+
+
+def resume_teach(run: Run, report: Report | None = None) -> Result:
+    """Carry on with a run of `teach`."""
+    began = time.perf_counter()
+    runtime.prepare()
+    with go_on(run, report, began) as session:
+        manifest, saved = run.manifest, run.config
+        arguments = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in saved["env_args"].items()
+        }
+        built = build(
+            manifest["algorithm"],
+            manifest["env"],
+            env_args=arguments,
+            settings=saved["settings"],
+            complete=True,
+        )
+        config = TeachConfig(**saved["teaching"])
+        with LabelStore.open(session.folder / LABELS) as store:
+            teacher = parse_teacher(saved["teacher"])
+            return _Teaching(session, built, config, teacher, store).carry_out()
+
+
+def _resolve(
+    algorithm: str,
+    env: str,
+    env_args: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    env_steps: int | None,
+    labels: int,
+) -> tuple[TeachConfig, Built]:
+    """Return both configurations, the defaults for the environment filled in."""
+    own = {field.name for field in dataclasses.fields(TeachConfig)}
+    chosen = {name: value for name, value in settings.items() if name not in own}
+    spec = build(algorithm, env, env_args=env_args, settings={}).driver.spec
+    learning, teaching = teach_settings(spec)
+    learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
+    teaching |= {name: value for name, value in settings.items() if name in own}
+    built = build(algorithm, env, env_args=env_args, settings=learning)
+    config = TeachConfig(**(teaching | {"labels": labels}))
+    config.check(built.driver.spec, built.config.updates)
+    return config, built
+
+
+@dataclass
+class _Teaching:
+    """One run of `teach` at work: only this knows all the parts."""
+
+    session: Session
+    built: Built
+    config: TeachConfig
+    teacher: Teacher
+    store: LabelStore
+
+    def __post_init__(self) -> None:
+        self.driver = self.built.driver
+        self.seeds = list(self.session.run.seeds)
+        self.fitter = RewardFitter(self.driver.spec, self.config.labels)
+        self.lessons: list[list[Lesson]] = [[] for _ in self.seeds]
+        self.newest_label = [0] * len(self.seeds)
+        self.encoders: list[Encoder] = []
+        self.encoded_labels = 0
+        self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
+
+    def carry_out(self) -> Result:
+        """Do what is left of the run; return its result."""
+        try:
+            return self._carry_out()
+        finally:
+            self.driver.close()
+
+    def _carry_out(self) -> Result:
+        spec, config = self.driver.spec, self.built.config
+        rollout = config.num_envs * config.rollout_length
+        phases = plan(config.updates, self.config.phases)
+        due = label_schedule(self.config.labels, len(phases))
+        blank = Taught(self.driver.start(self.seeds), untaught(spec, len(self.seeds)))
+        restored = self.session.restore(blank)
+        learners, reward = restored.state
+        self.random = self.driver.random_record(
+            self.seeds,
+            envs=self.config.clip_envs,
+            env_steps=self.config.random_env_steps,
+            repeat=self.config.repeat,
+        )
+        if restored.phases == 0:
+            reward = self._ask_and_refit(self.random, reward, due[0], env_steps=0)
+        functions = {updates: self._function(updates) for updates in set(phases)}
+        self.session.spent("setup")
+        done = sum(phases[: restored.phases])
+        for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
+            learners, measured = functions[updates](learners, reward)
+            health = self.session.log_phase(
+                self.built,
+                measured,
+                learners,
+                done=done,
+                learns_own_reward=False,
+                extra=self._mean_fit_metrics(),
+            )
+            done += updates
+            if number < len(phases) and due[number]:
+                record = jax.tree.map(np.asarray, measured.record)
+                env_steps = done * rollout
+                reward = self._ask_and_refit(record, reward, due[number], env_steps=env_steps)
+            self.session.save(self.built, Taught(learners, reward), learners, phases=number)
+            shown = dict(health) | {"labels": float(sum(due[: number + 1]))}
+            self.session.progress(number, len(phases), done * rollout, shown)
+        episodes = self.session.run.config["evaluation_episodes"]
+        evaluation = self.driver.evaluate(learners, self.seeds, episodes=episodes)
+        return self.session.finish(
+            evaluation, env_steps=done * rollout, labels=self.config.labels
+        )
+
+    def _function(self, updates: int) -> Any:
+        return self.driver.phase(
+            updates,
+            reward=partial(learned_reward, self.driver.spec),
+            record_rollouts=min(self.config.clip_rollouts, updates),
+            record_envs=self.config.clip_envs,
+        )
+
+    def _ask_and_refit(
+        self, record: Transition, reward: RewardParameters, count: int, *, env_steps: int
+    ) -> RewardParameters:
+        """Ask `count` queries of every seed about a record, and fit the reward to all labels."""
+        for row, seed in enumerate(self.seeds):
+            if not self.store.asked(seed, env_steps):
+                one = jax.tree.map(lambda x, row=row: x[row], (record, reward))
+                self._ask(seed, *one, count, env_steps)
+            self._answer(seed)
+            self._learn(row, seed)
+        self._encode()
+        keys = np.stack([_fit_key(seed, env_steps) for seed in self.seeds])
+        fitted = self.fitter.refit(self.lessons, self.encoders, keys)
+        self.fit_metrics = fitted.metrics
+        return fitted.parameters
+
+    def _ask(
+        self,
+        seed: int,
+        record: Transition,
+        reward: RewardParameters,
+        count: int,
+        env_steps: int,
+    ) -> None:
+        """Choose pairs of clips from one seed's record, and put them into the store."""
+        rng = np.random.default_rng([seed, env_steps])
+        length = self.config.clip_length
+        places = windows(record, length)
+        if len(places) < 2:
+            raise UsageError(
+                f"no two clips of {length} env steps fit into what `{self.driver.spec.id}` lived "
+                f"through; try --set clip_length={max(2, length // 2)}"
+            )
+        chosen = rng.permutation(len(places))[:CLIPS_LOOKED_AT]
+        clips = [cut(record, Window(*places[i]), length) for i in chosen]
+        pairs = self._choose(rng, clips, reward, count, first=env_steps == 0)
+        self.store.add_queries(
+            NewQuery(seed, clips[left]._asdict(), clips[right]._asdict(), env_steps)
+            for left, right in pairs
+        )
+
+    def _choose(
+        self,
+        rng: np.random.Generator,
+        clips: Sequence[Clip],
+        reward: RewardParameters,
+        count: int,
+        *,
+        first: bool,
+    ) -> np.ndarray:
+        if first or self.config.queries == "uniform":
+            return uniform_pairs(rng, len(clips), count)
+        candidates = uniform_pairs(rng, len(clips), CANDIDATES * count)
+        return most_disputed(self.fitter.clip_returns(reward, clips), candidates, count)
+
+    def _answer(self, seed: int) -> None:
+        """Let the teacher answer what is open; the chances follow from the seed alone."""
+        before = self.store.counts(seed).labels
+        answers: list[NewLabel] = []
+        for number, query in enumerate(self.store.pending(seed), before):
+            left, right = self.store.clips(query.id)
+            rng = np.random.default_rng([seed, number])
+            answer = self.teacher.answer(left["reward"], right["reward"], rng)
+            answers.append(NewLabel(query.id, answer, self.teacher.name, 0.0))
+        self.store.add_labels(answers)
+
+    def _learn(self, row: int, seed: int) -> None:
+        """Take in the labels that came since the last time."""
+        for pair in self.store.labelled(seed, after=self.newest_label[row]):
+            clips = Clip(**pair.left), Clip(**pair.right)  # pyright: ignore[reportArgumentType]
+            self.lessons[row].append(self.fitter.lesson(*clips, pair.answer))
+            self.newest_label[row] = pair.label
+
+    def _encode(self) -> None:
+        """Fit the encoders anew whenever the labels have doubled."""
+        labels = max(len(lessons) for lessons in self.lessons)
+        if self.encoders and labels < 2 * self.encoded_labels:
+            return
+        self.encoded_labels = labels
+        records = [jax.tree.map(lambda x, i=i: x[i], self.random) for i in range(len(self.seeds))]
+        self.encoders = [
+            encode_all(self.fitter, record, lessons)
+            for record, lessons in zip(records, self.lessons, strict=True)
+        ]
+
+    def _mean_fit_metrics(self) -> dict[str, float]:
+        """Return the reward model's metrics, averaged over the seeds."""
+        names = self.fit_metrics[0].keys()
+        return {
+            name: float(np.mean([metrics[name] for metrics in self.fit_metrics])) for name in names
+        }
+
+
+def _fit_key(seed: int, env_steps: int) -> np.ndarray:
+    key = jax.random.fold_in(jax.random.key(seed), env_steps + 1)
+    return np.asarray(jax.random.key_data(key))
+
+
+register("teach", resume_teach)

@@ -1,0 +1,25 @@
+"""How many labels are asked for after which phase. Needs no JAX."""
+
+import numpy as np
+
+FIRST_SHARE = 0.25  # of all labels, on clips of a random policy: arXiv:1706.03741, appendix A.1
+HALVED_AFTER = 0.25  # of all phases, the rate has halved
+
+
+def label_schedule(labels: int, phases: int) -> list[int]:
+    """Return labels to ask for before phase 1, after phase 1, ..., after the last but one.
+
+    A quarter comes first; then the rate falls as c / (c + p) with the phases p done, the shape of
+    arXiv:1706.03741, appendix A.1. None is asked after the last phase: nothing could learn of it.
+
+    Args:
+        labels: to spend in all, at least 1.
+        phases: of training, at least 1.
+    """
+    if phases == 1:
+        return [labels]
+    first = max(1, round(labels * FIRST_SHARE))
+    half = HALVED_AFTER * phases
+    rate = half / (half + np.arange(1, phases))
+    total = np.round(np.cumsum(rate) / rate.sum() * (labels - first)).astype(int)
+    return [first, *np.diff(total, prepend=0).tolist()]

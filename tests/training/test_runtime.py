@@ -1,0 +1,60 @@
+"""JAX is set up once, as the user's environment says where it says anything."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+from backflip.training import runtime
+
+PROGRAM = """
+import json
+from backflip.training import runtime
+import jax
+runtime.prepare()
+print(json.dumps([len(jax.devices()), jax.config.jax_compilation_cache_dir]))
+runtime.prepare()
+"""
+
+
+def prepared(**environment: str) -> list[object]:
+    """Devices and cache folder of a fresh process."""
+    ours = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    environment = {**ours, "JAX_PLATFORMS": "cpu", **environment}
+    command = [sys.executable, "-c", PROGRAM]
+    return json.loads(subprocess.check_output(command, env=environment, text=True))
+
+
+@pytest.mark.medium
+def test_all_cores_and_a_cache_unless_the_environment_says_otherwise(tmp_path: Path) -> None:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    home = str(tmp_path)
+    assert prepared(XDG_CACHE_HOME=home) == [cores, f"{home}/backflip/jax"]
+    assert prepared(JAX_NUM_CPU_DEVICES="3", JAX_COMPILATION_CACHE_DIR=home) == [3, home]
+
+
+def test_the_compile_clock_counts_parts_within_parts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(runtime.time, "perf_counter", lambda: now[0])
+    clock = runtime.CompileClock()
+    for end, seconds in ((101.0, 0.5), (102.0, 0.25), (103.0, 2.75), (105.0, 1.0)):
+        now[0] = end
+        jax.monitoring.record_event_duration_secs(f"{runtime.COMPILING}part", seconds)
+    jax.monitoring.record_event_duration_secs("/something/else", 50.0)
+    assert clock.seconds == 3.75
+    assert runtime.CompileClock().seconds == 0.0
+
+
+def test_the_home_is_named_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKFLIP_HOME", "/somewhere")
+    assert runtime.default_home() == Path("/somewhere")
+    monkeypatch.delenv("BACKFLIP_HOME")
+    assert runtime.default_home() == Path()
+
+
+def test_memory_is_plausible() -> None:
+    assert 20 < runtime.peak_memory_mib() < 100_000
