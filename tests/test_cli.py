@@ -214,7 +214,8 @@ def test_failures_are_one_line_with_their_status(
 
 @pytest.mark.medium
 def test_train_and_resume_for_real(tmp_path: Path) -> None:
-    options = "--seeds 2 --seed 5 --env-steps 512 --set epochs=1 --json --home h".split()
+    numbers = ["--seeds", "2", "--seed", "5", "--env-steps", "512", "--set", "epochs=1"]
+    options = [*numbers, "--json", "--home", "h"]
     done = run(REAL, "train", "ppo", "CartPole-v1", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     fields = json.loads(done.stdout)

@@ -263,7 +263,7 @@ def _add_teach(commands: Any) -> None:
         "--teacher",
         default="oracle",
         metavar="WHO",
-        help="who answers: oracle, or a noisy one (docs/cli.md); default oracle",
+        help="who answers: oracle, noisy, or noisy:mistake=0.1,tie=2; default oracle",
     )
     parser.add_argument(
         "--labels",
@@ -332,7 +332,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         dest="settings",
-        help="set a field of the algorithm's configuration, as in --set discount=0.9; repeatable",
+        help="set a field of the configuration, as in --set discount=0.9; repeatable",
     )
     _add_output(parser)
 

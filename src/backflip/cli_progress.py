@@ -137,7 +137,7 @@ def health_line(health: Mapping[str, float]) -> str:
 def _ahead(progress: Progress) -> str:
     """Return the time to go and the speed."""
     rate = f"{progress.env_steps_per_second:,.0f} env steps/s"
-    if progress.eta_seconds is None or progress.phase == progress.phases:
+    if progress.phase == progress.phases:
         return rate
     return f"{duration(progress.eta_seconds)} to go · {rate}"
 

@@ -1,4 +1,4 @@
-"""The native driver: true successors, honest episode statistics, the same bits however it is cut."""
+"""The native driver: true successors, honest episode statistics, the same bits however cut."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from backflip.algorithms import rollout
+from backflip.algorithms.driver import Learner
 from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition
@@ -22,10 +23,11 @@ CONFIG = PPOConfig(
 )
 SCALED = PPOConfig(**(vars(CONFIG) | {"normalize_obs": True, "scale_rewards": True}))
 PIXELS = PPOConfig(env_steps=10_000, num_envs=2, rollout_length=8, epochs=2, minibatches=2)
-NOTHING = ()
 
 
 class CounterState(NamedTuple):
+    """Age and length of the episode, and the sum of its actions."""
+
     age: Any
     length: Any
     total: Any
@@ -39,14 +41,17 @@ class Counter:
 
     @property
     def spec(self) -> EnvSpec:
+        """Three numbers in, two actions out."""
         high = np.full(3, np.inf, np.float32)
         return EnvSpec("counter", Box(-high, high, high.dtype), Discrete(2), 5)
 
     def reset(self, key: Any) -> CounterState:
+        """Return an episode of either length."""
         length = jnp.where(jax.random.bernoulli(key), 3, 5)
         return CounterState(jnp.zeros((), jnp.int32), length, jnp.zeros((), jnp.int32))
 
     def step(self, state: CounterState, action: Any, key: Any) -> NativeStep:
+        """Count; pay one more than the action."""
         del key
         after = CounterState(state.age + 1, state.length, state.total + action)
         ended = after.age >= after.length
@@ -55,6 +60,7 @@ class Counter:
         return NativeStep(after, reward, ended & short, ended & ~short)
 
     def observe(self, state: CounterState) -> Any:
+        """Return all there is."""
         return jnp.stack(state).astype(jnp.float32)
 
 
@@ -66,7 +72,7 @@ def run(
     *,
     record: bool = False,
     reward: Any = rollout.own_reward,
-) -> tuple[rollout.Learner, dict[str, np.ndarray], Transition | None]:
+) -> tuple[Learner, dict[str, np.ndarray], Transition | None]:
     """Learners, metrics (seeds, updates) and the last phase's record, all as NumPy arrays."""
     algorithm = ppo(config, env.spec)
     learners = rollout.start(env, algorithm, seeds)
@@ -245,7 +251,7 @@ def test_recording_changes_no_bit() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("beside", [[0], [0, 1], [0, 1, 2], [3, 2, 1, 0], [5, 4, 3, 2, 1, 0]])
+@pytest.mark.parametrize("beside", [[0, 1], [0, 1, 2], [3, 2, 1, 0]])
 def test_a_seed_learns_from_pixels_to_the_bit_the_same_beside_any_others(
     beside: list[int],
 ) -> None:
@@ -334,7 +340,7 @@ def test_evaluation_equals_episodes_played_by_hand() -> None:
     env = Counter()
     algorithm = ppo(CONFIG, env.spec)
     learners = rollout.start(env, algorithm, [0, 1])
-    keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(5), 2)))
+    keys = jax.random.key_data(jax.random.split(jax.random.key(5), 2))
     found = rollout.evaluate(env, algorithm, learners, keys, episodes=50)
     assert found.returns.shape == (2, 50)
     assert set(found.lengths.ravel()) == {3.0, 5.0}

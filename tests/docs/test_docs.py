@@ -11,6 +11,8 @@ from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.algorithms.rollout import NativeDriver
 from backflip.cli import _parser  # pyright: ignore[reportPrivateUsage]
 from backflip.envs.registry import make_native
+from backflip.preferences.defaults import TeachConfig
+from backflip.preferences.teachers import SimulatedTeacher
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs" / "cli.md").read_text()
@@ -35,7 +37,8 @@ def options_of(command: str) -> set[str]:
 
 
 def described(heading: str) -> set[str]:
-    return {name.split()[0] for name in named_in_table(section(CLI, heading))}
+    names = {name.split()[0] for name in named_in_table(section(CLI, heading))}
+    return {name for name in names if name.startswith("-")}
 
 
 def test_every_command_has_a_section() -> None:
@@ -67,6 +70,13 @@ def test_every_setting_of_ppo_is_described_with_its_default() -> None:
         for name, value in actual.items()
     }
     assert written == shown
+
+
+def test_every_setting_of_teaching_and_property_of_teachers_is_described() -> None:
+    text = section(CLI, "`backflip teach ENV`")
+    written = [name for name in named_in_table(text) if not name.startswith("-")]
+    fields = [*dataclasses.fields(SimulatedTeacher), *dataclasses.fields(TeachConfig)]
+    assert written == [field.name for field in fields]
 
 
 def test_every_metric_is_described_and_exists() -> None:

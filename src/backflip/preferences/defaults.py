@@ -100,11 +100,11 @@ DISCRETE: dict[str, Any] = {
     "scale_rewards": True,
 }
 CONTINUOUS: dict[str, Any] = {
-    "env_steps": 409_600,
+    "env_steps": 491_520,
     "num_envs": 64,
     "rollout_length": 64,
-    "epochs": 6,
-    "minibatches": 8,
+    "epochs": 8,
+    "minibatches": 32,
     "discount": 0.98,
     "decay": 0.95,
     "entropy_bonus": 0.02,

@@ -123,7 +123,7 @@ def load_policy(folder: Path, seed: int | None = None) -> Policy:
     if seed is not None and seed not in seeds:
         raise UsageError(f"run `{folder.name}` has no seed {seed}; it has {_listed(seeds)}")
     row = seeds.index(seed) if seed is not None else 0
-    arrays = {name: array[row] for name, array in loaded.arrays.items()}
+    arrays = {name: np.asarray(array[row]) for name, array in loaded.arrays.items()}
     state = algorithm.init(0)
     part = unflatten(algorithm.policy(state), arrays)
     return Policy(spec, algorithm, algorithm.with_policy(state, part))
