@@ -99,6 +99,7 @@ def assert_same_bits(one: Any, other: Any) -> None:
 # The pieces, by hand
 
 
+@pytest.mark.medium
 def test_the_first_minibatch_of_an_update_has_ratio_1_on_every_kind_of_environment() -> None:
     cases = [(CartPole(), SMALL), (Pendulum(), SCALED), (CartPole(), SCALED), (Dot(), SMALL)]
     for env, config in cases:
@@ -345,6 +346,19 @@ def test_same_state_batch_and_key_same_bits(spec: EnvSpec) -> None:
     state = start(SMALL, spec)
     batch = make_batch(SMALL, spec, state)
     assert_same_bits(updated(SMALL, spec, state, batch), updated(SMALL, spec, state, batch))
+
+
+@pytest.mark.parametrize("minibatches", [1, 2])
+def test_the_key_deals_rows_to_minibatches_and_does_nothing_else(minibatches: int) -> None:
+    config = PPOConfig(**(vars(SMALL) | {"minibatches": minibatches}))
+    state = start(config, DISCRETE)
+    batch = make_batch(config, DISCRETE, state)
+    update = jax.jit(ppo(config, DISCRETE).update)
+    leaves = [
+        jax.tree.leaves(update(state, batch, jax.random.key(seed))[0].params) for seed in (1, 2)
+    ]
+    same = all((a == b).all() for a, b in zip(*leaves, strict=True))
+    assert same == (minibatches == 1)
 
 
 # Rows that did not happen

@@ -145,6 +145,7 @@ def test_transitions_equal_cartpole_stepped_by_hand() -> None:
             state = rollout.where_rows(jnp.asarray(ended), fresh, state)
 
 
+@pytest.mark.medium
 def test_pixels_in_the_record_are_the_newest_frames_and_the_true_successors() -> None:
     _, _, record = run(Dot(), PIXELS, [0], [2], record=True)
     assert record is not None
@@ -222,6 +223,7 @@ def test_rows_that_are_not_valid_count_for_no_episode() -> None:
 # The same bits
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("env", "config"),
     [(CartPole(), CONFIG), (Pendulum(), SCALED), (Dot(), PIXELS)],
@@ -238,6 +240,7 @@ def test_another_seed_another_result() -> None:
         assert (leaf[0] != leaf[1]).any()
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("env", "config"), [(CartPole(), CONFIG), (Pendulum(), SCALED)], ids=lambda x: type(x).__name__
 )
@@ -260,6 +263,7 @@ def test_a_seed_learns_from_pixels_to_the_bit_the_same_beside_any_others(
     assert_same_bits(of_seed(alone, 0), of_seed(together, beside.index(0)))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("beside", [[0, 1], [0, 1, 2], [3, 2, 1, 0]])
 @pytest.mark.parametrize(
     ("env", "config"), [(CartPole(), CONFIG), (Pendulum(), SCALED)], ids=lambda x: type(x).__name__

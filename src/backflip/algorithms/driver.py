@@ -17,6 +17,9 @@ from backflip.core.types import Transition
 
 RewardFunction = Callable[[Any, Transition], Float[Array, "T N"]]
 
+# Env steps after which an evaluation stops an episode of an environment without a time limit.
+LONGEST_EPISODE = 10_000
+
 # Folded into the key of a seed. `split` uses the small numbers: these are out of its reach.
 EVALUATION = 0x0E7A1000
 RANDOM_POLICY = 0x0C11B000

@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool
 
 from backflip.algorithms.driver import (
     EVALUATION,
+    LONGEST_EPISODE,
     RANDOM_POLICY,
     Evaluation,
     Learner,
@@ -41,8 +42,6 @@ from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.types import Transition
 from backflip.envs.spec import HostEnv
 
-# Env steps after which an evaluation stops an episode of an environment without a time limit.
-LONGEST_EPISODE = 10_000
 PHASE_START = 0x09A5E000
 
 

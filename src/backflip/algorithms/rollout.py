@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from backflip.algorithms.driver import (
     EVALUATION,
+    LONGEST_EPISODE,
     RANDOM_POLICY,
     Evaluation,
     Learner,
@@ -287,8 +288,7 @@ def _evaluation(
     env: NativeEnv, algorithm: Algorithm, episodes: int
 ) -> Callable[[Any, Array], tuple[Array, Array, Array]]:
     """Compile `evaluate` into a function of (algorithm states, keys), per seed."""
-    limit = env.spec.max_episode_steps
-    assert limit is not None, "native environments have a time limit"
+    limit = env.spec.max_episode_steps or LONGEST_EPISODE
 
     def play(state: Any, key_data: Array) -> tuple[Array, Array, Array]:
         key, reset = jax.random.split(jax.random.wrap_key_data(key_data))

@@ -1,6 +1,6 @@
 """Nested records of arrays as flat names, and back: the form checkpoints have on disk."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -49,3 +49,21 @@ def _name(path: tuple[Any, ...]) -> str:
 
 def _kind(leaf: Any) -> str:
     return f"{leaf.dtype}{list(leaf.shape)}"
+
+
+def row_of(tree: Any, row: int) -> Any:
+    """Return the given row of every array of a tree: one seed of a tree stacked over seeds."""
+
+    def pick(array: Any) -> Any:
+        return array[row]
+
+    return jax.tree.map(pick, tree)
+
+
+def stack_rows(trees: Sequence[Any]) -> Any:
+    """Return trees of one structure as one tree of NumPy arrays with a leading axis."""
+
+    def stack(*arrays: Any) -> np.ndarray:
+        return np.stack([np.asarray(array) for array in arrays])
+
+    return jax.tree.map(stack, *trees)

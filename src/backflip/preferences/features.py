@@ -21,7 +21,6 @@ are weighed half way: then there and back is worth nothing, and no policy can li
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -80,7 +79,8 @@ def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
     else:
         projection = _slow_directions(before - mean, after - before)
     change = ((after - before) @ projection).std(0)
-    return Encoder(*(np.asarray(x, np.float32) for x in (mean, projection, np.maximum(change, 1e-6))))  # pyright: ignore
+    change = np.maximum(change, 1e-6)
+    return Encoder(*(jnp.asarray(x, jnp.float32) for x in (mean, projection, change)))
 
 
 def _slow_directions(centred: np.ndarray, moved: np.ndarray) -> np.ndarray:

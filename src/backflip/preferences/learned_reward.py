@@ -7,7 +7,7 @@ fit compiles nothing.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float
 
 from backflip.algorithms.rollout import newest_frame
 from backflip.core.spec import EnvSpec
+from backflip.core.trees import row_of, stack_rows
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip
 from backflip.preferences.features import (
@@ -82,10 +83,9 @@ class Fitted(NamedTuple):
 def untaught(spec: EnvSpec, seeds: int) -> RewardParameters:
     """Return parameters of a reward that is zero everywhere, for `seeds` seeds."""
     size, k = glimpse_size(spec), encoded_size(spec)
-    encoder = Encoder(np.zeros(size), np.zeros((size, k)), np.ones(k))  # pyright: ignore
-    members = np.zeros((MEMBERS, sum(group_sizes(spec))))
-    one = RewardParameters(encoder, members, np.zeros(()), np.ones(()))  # pyright: ignore
-    return jax.tree.map(lambda x: np.repeat(np.float32(x)[None], seeds, 0), one)
+    encoder = Encoder(jnp.zeros(size), jnp.zeros((size, k)), jnp.ones(k))
+    members = jnp.zeros((MEMBERS, sum(group_sizes(spec))))
+    return stack_rows([RewardParameters(encoder, members, jnp.zeros(()), jnp.ones(()))] * seeds)
 
 
 def learned_reward(
@@ -119,12 +119,7 @@ class RewardFitter:
         self._features = jax.jit(partial(features, spec))
         # One device and one seed after the other: LAPACK inside a program that is spread over
         # several CPU devices waits for itself for ever.
-        self._fit: Callable[..., Ensemble] = jax.jit(
-            lambda labelled, keys: jax.lax.map(
-                lambda one: fit(one[0], self._groups, jax.random.wrap_key_data(one[1])),
-                (labelled, keys),
-            )
-        )
+        self._fit: Callable[[Labelled, np.ndarray], Ensemble] = jax.jit(self._fit_seeds)
 
     def look(self, clip: Clip) -> Glimpses:
         """Return a clip as the reward model sees it."""
@@ -161,14 +156,18 @@ class RewardFitter:
             self._pad(x.sums, [lesson.left_preferred for lesson in one])
             for x, one in zip(seen, lessons, strict=True)
         ]
-        ensembles = self._fit(jax.tree.map(lambda *x: np.stack(x), *labelled), keys)
-        ensembles = jax.tree.map(np.asarray, ensembles)
+        ensembles = jax.tree.map(np.asarray, self._fit(stack_rows(labelled), keys))
         fitted = [
-            _scaled(encoder, jax.tree.map(lambda x, i=i: x[i], ensembles), steps)
+            _scaled(encoder, row_of(ensembles, i), steps)
             for i, (encoder, steps) in enumerate(zip(encoders, seen, strict=True))
         ]
-        parameters = jax.tree.map(lambda *x: np.stack(x), *(one for one, _ in fitted))
-        return Fitted(parameters, [metrics for _, metrics in fitted])
+        return Fitted(stack_rows([one for one, _ in fitted]), [metrics for _, metrics in fitted])
+
+    def _fit_seeds(self, labelled: Labelled, keys: Array) -> Ensemble:
+        def one(seed: tuple[Labelled, Array]) -> Ensemble:
+            return fit(seed[0], self._groups, jax.random.wrap_key_data(seed[1]))
+
+        return jax.lax.map(one, (labelled, keys))
 
     def _steps(self, encoder: Encoder, lessons: Sequence[Lesson]) -> "_Steps":
         clips = [clip for lesson in lessons for clip in (lesson.left, lesson.right)]
@@ -203,7 +202,7 @@ class RewardFitter:
         difference[:count] = sums[0::2] - sums[1::2]
         answers, weight = np.zeros((2, self._labels), np.float32)
         answers[:count], weight[:count] = preferred, 1.0
-        return Labelled(difference, answers, weight)  # pyright: ignore
+        return Labelled(*(jnp.asarray(x) for x in (difference, answers, weight)))
 
 
 class _Steps(NamedTuple):
@@ -228,13 +227,9 @@ def _scaled(
     worth = steps.lived @ members.mean(0)
     offset = worth.mean() if steps.endless else np.float32(0.0)
     scale = np.maximum(_spread(worth[:, None], steps.endless)[0], 1e-8)
-    parameters = RewardParameters(
-        encoder,
-        members.astype(np.float32),
-        np.float32(offset),  # pyright: ignore
-        np.float32(scale),  # pyright: ignore
-    )
-    return parameters, _metrics(ensemble, steps, members, (worth - offset) / scale)
+    numbers = (jnp.asarray(x, jnp.float32) for x in (members, offset, scale))
+    measured = _metrics(ensemble, steps, np.asarray(members), (worth - offset) / scale)
+    return RewardParameters(encoder, *numbers), measured
 
 
 def _spread(worth: Float[np.ndarray, "steps M"], endless: bool) -> Float[np.ndarray, " M"]:
@@ -270,9 +265,7 @@ def _mean(flags: Bool[np.ndarray, " n"]) -> float:
     return float(flags.mean()) if flags.size else float("nan")
 
 
-def encode_all(
-    fitter: RewardFitter, record: Transition, lessons: Sequence[Lesson]
-) -> Encoder:
+def encode_all(fitter: RewardFitter, record: Transition, lessons: Sequence[Lesson]) -> Encoder:
     """Return the encoder for one seed from its random record and the clips labelled so far."""
     flat = [x[record.valid] for x in (record.obs, record.next_obs)]
     before, after = (fitter.look_at(x) for x in flat)

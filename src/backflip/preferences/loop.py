@@ -19,8 +19,12 @@ import jax
 import numpy as np
 
 from backflip.algorithms.driver import Learner
+from backflip.algorithms.ppo import PPOConfig
+from backflip.archive.checkpoint import write_whole
+from backflip.archive.pictures import clip_strip_png
 from backflip.archive.run import Run
-from backflip.core.errors import UsageError
+from backflip.core.errors import UsageError, did_you_mean
+from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip, Window, cut, windows
 from backflip.preferences.defaults import TeachConfig, teach_settings
@@ -44,6 +48,7 @@ from backflip.training.session import Report, Session, begin, go_on, register, s
 from backflip.training.train import EVALUATION_EPISODES, plan
 
 LABELS = "labels.sqlite"
+CLIPS = "clips.png"
 CLIPS_LOOKED_AT = 200  # candidates' clips cut from one record, at most
 
 
@@ -149,13 +154,21 @@ def _resolve(
 ) -> tuple[TeachConfig, Built]:
     """Return both configurations, the defaults for the environment filled in."""
     own = {field.name for field in dataclasses.fields(TeachConfig)}
+    learners = {field.name for field in dataclasses.fields(PPOConfig)}
+    unknown = [name for name in settings if name not in own | learners]
+    if unknown:
+        named = "; ".join(f"`{name}`{did_you_mean(name, own | learners)}" for name in unknown)
+        raise UsageError(f"unknown settings {named} (known: {', '.join(sorted(own | learners))})")
     chosen = {name: value for name, value in settings.items() if name not in own}
     spec = build(algorithm, env, env_args=env_args, settings={}).driver.spec
     learning, teaching = teach_settings(spec)
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
     built = build(algorithm, env, env_args=env_args, settings=learning)
-    config = TeachConfig(**(teaching | {"labels": labels}))
+    asked = int(teaching.get("phases", TeachConfig.phases))
+    phases = asked if "phases" in settings else min(asked, built.config.updates)
+    numbers: dict[str, Any] = {"labels": labels, "phases": phases}
+    config = TeachConfig(**(teaching | numbers))
     config.check(built.driver.spec, built.config.updates)
     return config, built
 
@@ -221,14 +234,14 @@ class _Teaching:
                 record = jax.tree.map(np.asarray, measured.record)
                 env_steps = done * rollout
                 reward = self._ask_and_refit(record, reward, due[number], env_steps=env_steps)
+            if number == len(phases):
+                self._draw_clips(jax.tree.map(np.asarray, measured.record))
             self.session.save(self.built, Taught(learners, reward), learners, phases=number)
             shown = dict(health) | {"labels": float(sum(due[: number + 1]))}
             self.session.progress(number, len(phases), done * rollout, shown)
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(learners, self.seeds, episodes=episodes)
-        return self.session.finish(
-            evaluation, env_steps=done * rollout, labels=self.config.labels
-        )
+        return self.session.finish(evaluation, env_steps=done * rollout, labels=self.config.labels)
 
     def _function(self, updates: int) -> Any:
         return self.driver.phase(
@@ -244,8 +257,7 @@ class _Teaching:
         """Ask `count` queries of every seed about a record, and fit the reward to all labels."""
         for row, seed in enumerate(self.seeds):
             if not self.store.asked(seed, env_steps):
-                one = jax.tree.map(lambda x, row=row: x[row], (record, reward))
-                self._ask(seed, *one, count, env_steps)
+                self._ask(seed, row_of(record, row), row_of(reward, row), count, env_steps)
             self._answer(seed)
             self._learn(row, seed)
         self._encode()
@@ -307,9 +319,22 @@ class _Teaching:
     def _learn(self, row: int, seed: int) -> None:
         """Take in the labels that came since the last time."""
         for pair in self.store.labelled(seed, after=self.newest_label[row]):
-            clips = Clip(**pair.left), Clip(**pair.right)  # pyright: ignore[reportArgumentType]
+            clips = Clip(**pair.left), Clip(**pair.right)
             self.lessons[row].append(self.fitter.lesson(*clips, pair.answer))
             self.newest_label[row] = pair.label
+
+    def _draw_clips(self, after: Transition) -> None:
+        """Draw what the first seed did before it was taught, and what it does now."""
+        length = self.config.clip_length
+        clips: list[np.ndarray] = []
+        for record in (self.random, after):
+            one = row_of(record, 0)
+            places = windows(one, length)
+            if not places:
+                return
+            clips.append(cut(one, places[0], length).obs)
+        captions = ["before: a random policy", f"after {self.config.labels} labels"]
+        write_whole(self.session.folder / CLIPS, clip_strip_png(clips, captions))
 
     def _encode(self) -> None:
         """Fit the encoders anew whenever the labels have doubled."""
@@ -317,7 +342,7 @@ class _Teaching:
         if self.encoders and labels < 2 * self.encoded_labels:
             return
         self.encoded_labels = labels
-        records = [jax.tree.map(lambda x, i=i: x[i], self.random) for i in range(len(self.seeds))]
+        records = [row_of(self.random, row) for row in range(len(self.seeds))]
         self.encoders = [
             encode_all(self.fitter, record, lessons)
             for record, lessons in zip(records, self.lessons, strict=True)

@@ -14,7 +14,9 @@ def uniform_pairs(rng: np.random.Generator, clips: int, count: int) -> Int[np.nd
 
 
 def most_disputed(
-    clip_returns: Float[np.ndarray, "clips members"], pairs: Int[np.ndarray, "candidates 2"], count: int
+    clip_returns: Float[np.ndarray, "clips members"],
+    pairs: Int[np.ndarray, "candidates 2"],
+    count: int,
 ) -> Int[np.ndarray, "count 2"]:
     """Return the pairs on whose preference the members disagree most.
 

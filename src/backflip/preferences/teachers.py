@@ -69,7 +69,9 @@ class SimulatedTeacher:
         for name, (low, high) in {**limits, "myopia": (0.0, 1.0)}.items():
             value = getattr(self, name)
             if not low <= value <= high or (name == "myopia" and value == 1.0):
-                raise UsageError(f"`{name}` of the teacher must lie in [{low}, {high}], got {value}")
+                raise UsageError(
+                    f"`{name}` of the teacher must lie in [{low}, {high}], got {value}"
+                )
 
     @property
     def name(self) -> str:
@@ -121,7 +123,9 @@ def parse_teacher(text: str) -> SimulatedTeacher:
         )
     if kind == "noisy" and not properties:
         return SimulatedTeacher(mistake=0.1)
-    return SimulatedTeacher(**dict(_property(part, known) for part in properties.split(",") if part))
+    return SimulatedTeacher(
+        **dict(_property(part, known) for part in properties.split(",") if part)
+    )
 
 
 def _property(part: str, known: list[str]) -> tuple[str, float]:

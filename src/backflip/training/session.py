@@ -20,6 +20,7 @@ import numpy as np
 from backflip.algorithms.driver import Evaluation, Learner, Phase
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays
 from backflip.archive.metrics import MetricsWriter, from_json, to_json
+from backflip.archive.pictures import write_curve
 from backflip.archive.run import Run, RunWriter, create_run, resume_run
 from backflip.core.errors import (
     BackflipError,
@@ -34,7 +35,14 @@ from backflip.training.build import Built, spec_to_json
 from backflip.training.result import POLICY, Result
 
 CHECKPOINT = "checkpoint.safetensors"
-HEALTH = ("episode_return_mean", "entropy", "approx_kl", "explained_variance", "grad_norm")
+HEALTH = (
+    "episode_return_mean",
+    "entropy",
+    "entropy_max",
+    "approx_kl",
+    "explained_variance",
+    "grad_norm",
+)
 Part = Literal["setup", "train", "evaluate"]
 
 
@@ -253,6 +261,8 @@ class Session:
             optimum=None if np.isnan(optimum).any() else optimum.tolist(),
             seconds={name: round(value, 3) for name, value in self.seconds.items()},
         )
+        best = None if result.optimum is None else float(np.mean(result.optimum))
+        write_curve(self.folder, title=f"{self.run.manifest['command']} {result.env}", optimum=best)
         self.writer.record("finished", result=result.to_json())
         return result
 

@@ -24,7 +24,7 @@ def train(
     algorithm: str = "ppo",
     env: str = "CartPole-v1",
     *,
-    seeds: int = 10,
+    seeds: int = 1,
     first_seed: int = 0,
     env_steps: int | None = None,
     env_args: Mapping[str, Any] | None = None,

@@ -60,11 +60,14 @@ class Dot:
     def __post_init__(self) -> None:
         """Refuse a goal that cannot be reached, before any training starts."""
         goal = np.asarray(self.goal)
-        whole = goal.shape == (2,) and np.issubdtype(goal.dtype, np.number) and (goal % 1 == 0).all()
+        whole = (
+            goal.shape == (2,) and np.issubdtype(goal.dtype, np.number) and (goal % 1 == 0).all()
+        )
         if not whole or (goal < LOWEST).any() or (goal > HIGHEST).any():
             raise UsageError(
-                f"`goal` of dot must be two whole numbers x,y with {LOWEST[0]} <= x <= {HIGHEST[0]} "
-                f"and {LOWEST[1]} <= y <= {HIGHEST[1]}, got {self.goal!r}; try --env-arg goal=80,105"
+                f"`goal` of dot must be two whole numbers x,y with {LOWEST[0]} <= x <= "
+                f"{HIGHEST[0]} and {LOWEST[1]} <= y <= {HIGHEST[1]}, got {self.goal!r}; "
+                "try --env-arg goal=80,105"
             )
 
     @property
@@ -104,7 +107,7 @@ class Dot:
         return jnp.round(grey).astype(jnp.uint8)
 
     def optimum(self, state: DotState) -> Float[Array, ""]:
-        """Return the most an episode can pay from `state`: Σ over both axes of ⌊d/4⌋ + [d mod 4 = 3].
+        """Return the most an episode can pay from `state`: Σ over both axes ⌊d/4⌋ + [d mod 4 = 3].
 
         d is the distance along the axis. Every 4 pixels nearer pay 1; of a rest of 3 pixels, 3
         raw steps approach and 1 overshoots, which pays too; shorter rests pay nothing. Walks
