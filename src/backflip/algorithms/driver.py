@@ -118,7 +118,7 @@ class Driver(Protocol):
         ...
 
     def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
-        """Play fresh episodes with each learner's greedy policy; the same seed, the same starts."""
+        """Play fresh episodes with each learner's policy; the same seed, the same starts."""
         ...
 
     def close(self) -> None:

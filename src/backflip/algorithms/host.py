@@ -59,7 +59,7 @@ class HostDriver:
         self._make_env = make_env
         self._algorithm = algorithm
         self._env: HostEnv | None = None
-        self._evaluator = jax.jit(jax.vmap(algorithm.act_greedily))
+        self._evaluator = jax.jit(jax.vmap(partial(_exploit, algorithm)))
         self._act = jax.jit(jax.vmap(partial(_act, algorithm)))
         self._spec: EnvSpec | None = None
 
@@ -144,7 +144,7 @@ class HostDriver:
         return jax.tree.map(lambda *steps: np.stack(steps, 1), *rows)
 
     def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
-        """Play fresh episodes with each learner's greedy policy; the same seed, the same starts.
+        """Play fresh episodes with each learner's policy; the same seed, the same starts.
 
         Episodes are played in rounds, one in each of the N environments, every one from a seed of
         its own. Where there is no time limit an episode is stopped after 10,000 env steps.
@@ -192,11 +192,13 @@ class HostDriver:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return true returns and lengths (S, N) of one episode in every environment."""
         obs = env.reset(_env_seeds(np.array(entropy), env.num_envs // len(entropy)))
+        draws = [np.random.default_rng(numbers) for numbers in entropy]
         alive = np.ones(env.num_envs, bool)
         total, length = np.zeros(env.num_envs), np.zeros(env.num_envs)
         limit = self.spec.max_episode_steps or LONGEST_EPISODE
         while alive.any() and length.max() < limit:
-            action = np.asarray(self._evaluator(states, _by_seed(obs, len(entropy))))
+            keys = np.stack([rng.integers(2**32, size=2, dtype=np.uint32) for rng in draws])
+            action = np.asarray(self._evaluator(states, _by_seed(obs, len(entropy)), keys))
             step = env.step(action.reshape(-1, *action.shape[2:]))
             total += np.where(alive, step.reward, 0.0)
             length += alive
@@ -210,6 +212,11 @@ def _draw(env_steps: int, key_data: Array) -> tuple[Array, Array, Array]:
     key, act, update = jax.random.split(jax.random.wrap_key_data(key_data), 3)
     data = jax.random.key_data
     return data(key), data(jax.random.split(act, env_steps)), data(update)
+
+
+def _exploit(algorithm: Algorithm, state: Any, obs: Array, key_data: Array) -> Any:
+    """Return what a policy does that has done learning, from raw key data."""
+    return algorithm.exploit(state, obs, jax.random.wrap_key_data(key_data))
 
 
 def _act(algorithm: Algorithm, state: Any, obs: Array, key_data: Array) -> tuple[Any, Any]:

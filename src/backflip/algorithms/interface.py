@@ -22,7 +22,8 @@ class Algorithm(NamedTuple):
         rollout_length: T, env steps of each of them between two updates.
         init: (seed) -> state, as NumPy arrays, on the host.
         act: (state, obs (N, ...), key) -> actions (N, ...), what `update` must remember of them.
-        act_greedily: (state, obs (N, ...)) -> the actions an evaluation takes.
+        act_greedily: (state, obs (N, ...)) -> the most probable actions.
+        exploit: (state, obs (N, ...), key) -> the actions of a policy that has done learning.
         update: (state, batch with axes (T, N), key) -> state, metrics.
         policy: (state) -> the part of the state that acting needs, for a checkpoint of that alone.
         with_policy: (state, such a part) -> the state with that part in it.
@@ -34,6 +35,7 @@ class Algorithm(NamedTuple):
     init: Callable[[int], State]
     act: Callable[..., tuple[Any, Any]]
     act_greedily: Callable[..., Any]
+    exploit: Callable[..., Any]
     update: Callable[..., tuple[State, Metrics]]
     policy: Callable[[State], Any]
     with_policy: Callable[[State, Any], State]

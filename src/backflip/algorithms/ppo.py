@@ -138,6 +138,7 @@ def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
         init=partial(init, config, spec, net),
         act=partial(act, config, spec, net),
         act_greedily=partial(act_greedily, config, spec, net),
+        exploit=partial(exploit, config, spec, net),
         update=partial(update, config, spec, net),
         policy=acting_part,
         with_policy=with_acting_part,
@@ -190,6 +191,19 @@ def act_greedily(
     seen = see(config, spec, net, state.obs_statistics, obs)
     policy, _ = _policy_and_value(spec, net, state.params, seen)
     return policy.mode()
+
+
+def exploit(
+    config: PPOConfig, spec: EnvSpec, net: ActorCritic, state: PPOState, obs: Any, key: PRNGKeyArray
+) -> Any:
+    """Return what a policy that has done learning does: its mode; from pixels, a sample.
+
+    Where the picture alone does not settle the action, a deterministic policy can go to and fro
+    for ever; so Atari's players sample, as they did when they learnt.
+    """
+    if spec.is_pixels:
+        return act(config, spec, net, state, obs, key)[0]
+    return act_greedily(config, spec, net, state, obs)
 
 
 def see(

@@ -271,7 +271,7 @@ def _first(x: Array, count: int) -> Array:
 def evaluate(
     env: NativeEnv, algorithm: Algorithm, learners: Learner, keys: Array, *, episodes: int
 ) -> Evaluation:
-    """Play fresh episodes with each learner's greedy policy; return their true returns.
+    """Play fresh episodes with each learner's policy; return their true returns.
 
     Args:
         env: the environment.
@@ -299,8 +299,9 @@ def _evaluation(
 
         def step(carry: Any, key: PRNGKeyArray) -> tuple[Any, None]:
             env_state, alive, total, length = carry
-            action = algorithm.act_greedily(state, jax.vmap(env.observe)(env_state))
-            moved = jax.vmap(env.step)(env_state, action, jax.random.split(key, episodes))
+            act_key, step_key = jax.random.split(key)
+            action = algorithm.exploit(state, jax.vmap(env.observe)(env_state), act_key)
+            moved = jax.vmap(env.step)(env_state, action, jax.random.split(step_key, episodes))
             total = total + jnp.where(alive, moved.reward, 0.0)
             length = length + alive.astype(jnp.float32)
             alive = alive & ~(moved.terminated | moved.truncated)
@@ -426,7 +427,7 @@ class NativeDriver:
         return jax.tree.map(np.asarray, record)
 
     def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
-        """Play fresh episodes with each learner's greedy policy; the same seed, the same starts."""
+        """Play fresh episodes with each learner's policy; the same seed, the same starts."""
         if episodes not in self._evaluations:
             self._evaluations[episodes] = _evaluation(self._env, self._algorithm, episodes)
         keys = seed_keys(seeds, EVALUATION)

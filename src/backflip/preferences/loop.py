@@ -189,8 +189,11 @@ class _Teaching:
         self.fitter = RewardFitter(self.driver.spec, self.config.labels)
         self.lessons: list[list[Lesson]] = [[] for _ in self.seeds]
         self.newest_label = [0] * len(self.seeds)
-        self.encoders: list[Encoder] = []
-        self.encoded_labels = 0
+        self.asked_at: list[list[int]] = [[] for _ in self.seeds]  # env steps, of each lesson
+        self.encoders: list[Encoder] = list(
+            untaught(self.driver.spec, 1).encoder for _ in self.seeds
+        )
+        self.encoded_labels = [-1] * len(self.seeds)
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
 
     def carry_out(self) -> Result:
@@ -321,6 +324,7 @@ class _Teaching:
         for pair in self.store.labelled(seed, after=self.newest_label[row]):
             clips = Clip(**pair.left), Clip(**pair.right)
             self.lessons[row].append(self.fitter.lesson(*clips, pair.answer))
+            self.asked_at[row].append(pair.env_steps)
             self.newest_label[row] = pair.label
 
     def _draw_clips(self, after: Transition) -> None:
@@ -337,16 +341,16 @@ class _Teaching:
         write_whole(self.session.folder / CLIPS, clip_strip_png(clips, captions))
 
     def _encode(self) -> None:
-        """Fit the encoders anew whenever the labels have doubled."""
-        labels = max(len(lessons) for lessons in self.lessons)
-        if self.encoders and labels < 2 * self.encoded_labels:
-            return
-        self.encoded_labels = labels
-        records = [row_of(self.random, row) for row in range(len(self.seeds))]
-        self.encoders = [
-            encode_all(self.fitter, record, lessons)
-            for record, lessons in zip(records, self.lessons, strict=True)
-        ]
+        """Fit a seed's encoder anew whenever its labels have doubled.
+
+        When that was follows from the labels alone, so that a resumed run has the same encoders.
+        """
+        for row, lessons in enumerate(self.lessons):
+            labels = _last_doubling(self.asked_at[row])
+            if labels != self.encoded_labels[row]:
+                record = row_of(self.random, row)
+                self.encoders[row] = encode_all(self.fitter, record, lessons[:labels])
+                self.encoded_labels[row] = labels
 
     def _mean_fit_metrics(self) -> dict[str, float]:
         """Return the reward model's metrics, averaged over the seeds."""
@@ -354,6 +358,16 @@ class _Teaching:
         return {
             name: float(np.mean([metrics[name] for metrics in self.fit_metrics])) for name in names
         }
+
+
+def _last_doubling(asked_at: Sequence[int]) -> int:
+    """Return how many labels there were when, round by round, they had last doubled; 0 if none."""
+    labels = 0
+    for env_steps in sorted(set(asked_at)):
+        so_far = sum(at <= env_steps for at in asked_at)
+        if so_far >= 2 * labels:
+            labels = so_far
+    return labels
 
 
 def _fit_key(seed: int, env_steps: int) -> np.ndarray:

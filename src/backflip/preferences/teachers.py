@@ -66,7 +66,11 @@ class SimulatedTeacher:
     def __post_init__(self) -> None:
         """Refuse numbers that mean nothing."""
         limits = {"mistake": (0.0, 1.0), "temperature": (0.0, np.inf), "tie": (0.0, np.inf)}
-        for name, (low, high) in {**limits, "myopia": (0.0, 1.0)}.items():
+        for name, (low, high) in {
+            **limits,
+            "myopia": (0.0, 1.0),
+            "skip": (-np.inf, np.inf),
+        }.items():
             value = getattr(self, name)
             if not low <= value <= high or (name == "myopia" and value == 1.0):
                 raise UsageError(
@@ -77,7 +81,7 @@ class SimulatedTeacher:
     def name(self) -> str:
         """`oracle`, or `noisy` with what differs from it."""
         changed = [
-            f"{field.name}={getattr(self, field.name):g}"
+            f"{field.name}={getattr(self, field.name)!r}"  # exactly: a resumed run reads it back
             for field in dataclasses.fields(self)
             if getattr(self, field.name) != field.default
         ]

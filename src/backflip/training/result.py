@@ -23,11 +23,15 @@ POLICY = "policy.safetensors"
 
 @final
 class Policy:
-    """A trained policy that acts greedily: NumPy in, NumPy out."""
+    """A trained policy as evaluations play it: NumPy in, NumPy out.
+
+    Where it draws its actions (from pixels), the same calls in the same order draw the same.
+    """
 
     def __init__(self, spec: EnvSpec, algorithm: Algorithm, state: Any) -> None:
         self._spec = spec
-        self._act = jax.jit(partial(algorithm.act_greedily, state))
+        self._act = jax.jit(partial(algorithm.exploit, state))
+        self._key = jax.random.key(0)
 
     def act(self, obs: Any) -> np.ndarray:
         """Return the action for one observation, or those for a batch of them.
@@ -42,7 +46,8 @@ class Policy:
             raise UsageError(
                 f"`obs` must have shape {box.shape}, or (B, ...) of them, got {array.shape}"
             )
-        actions = np.asarray(self._act(array[None] if single else array))
+        self._key, key = jax.random.split(self._key)
+        actions = np.asarray(self._act(array[None] if single else array, key))
         if isinstance(self._spec.action, Box):
             actions = np.clip(actions, self._spec.action.low, self._spec.action.high)
         return np.asarray(actions[0]) if single else actions
@@ -60,7 +65,7 @@ class Result:
         seeds: the seeds, in order.
         env_steps: of training, of each seed.
         labels: of each seed, or None where nothing was taught.
-        returns: mean true return of the final greedy policy, per seed, in the environment's unit.
+        returns: mean true return of the final policy, per seed, in the environment's unit.
         optimum: the best mean return from the same starts, per seed, where it is known.
         seconds: `setup`, `compile`, `train`, `evaluate` and `total`, over all sessions of the run.
     """

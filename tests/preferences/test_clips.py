@@ -1,0 +1,106 @@
+"""Tests of `backflip.preferences.clips`: every window and every cut, against one step at a time."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backflip.core.types import Transition
+from backflip.preferences.clips import Window, cut, windows
+
+
+def record_of(kinds, envs):
+    """Return a record of shape (T', envs); a kind is `-`, `end`, `cut` (in time) or `reset`.
+
+    As in a vector environment that resets by a step of its own, a `reset` row never happened.
+    """
+    kinds = np.array(kinds, dtype=object).reshape(-1, envs)
+    ticks = np.arange(kinds.size, dtype=np.float32).reshape(kinds.shape)
+    return Transition(
+        obs=np.stack([ticks, -ticks], axis=-1),
+        action=ticks.astype(np.int32),
+        reward=ticks + 1,
+        terminated=kinds == "end",
+        truncated=kinds == "cut",
+        next_obs=np.stack([ticks + 0.5, -ticks], axis=-1),
+        valid=kinds != "reset",
+        extra=(),
+    )
+
+
+@st.composite
+def records(draw):
+    """Records whose episodes end, are cut, and are followed by a reset row or by none."""
+    envs, horizon = draw(st.integers(1, 3)), draw(st.integers(1, 14))
+    resets = draw(st.booleans())
+    columns = []
+    for _ in range(envs):
+        column = ["reset"] * draw(st.integers(0, 1)) if resets else []
+        while len(column) < horizon:
+            kind = draw(st.sampled_from(["-", "-", "-", "end", "cut"]))
+            column += [kind, "reset"] if resets and kind != "-" else [kind]
+        columns.append(column[:horizon])
+    return record_of(np.array(columns, dtype=object).T, envs)
+
+
+def slow_clip(record, time, env, length):
+    """Walk along one trajectory; return (row, lived) of every step, or None if it leaves it."""
+    steps, row, over = [], time, False
+    while len(steps) < length:
+        if over:
+            steps.append((row, False))
+            continue
+        if row >= len(record.valid) or not record.valid[row, env]:
+            return None
+        steps.append((row, True))
+        over = record.terminated[row, env]
+        if record.truncated[row, env] and not over and len(steps) < length:
+            return None
+        row += not over
+    return steps
+
+
+@given(record=records(), length=st.integers(1, 6))
+def test_windows_are_where_one_trajectory_fills_a_clip(record, length):
+    horizon, envs = record.valid.shape
+    slow = {
+        (time, env)
+        for time in range(horizon)
+        for env in range(envs)
+        if slow_clip(record, time, env, length) is not None
+    }
+    found = windows(record, length)
+    assert len(found) == len(set(found))
+    assert set(found) == slow
+
+
+@given(record=records(), length=st.integers(1, 6))
+def test_a_clip_is_one_trajectory_of_equal_length_and_earns_nothing_after_its_end(record, length):
+    for window in windows(record, length):
+        time, env = window
+        steps = slow_clip(record, time, env, length)
+        clip = cut(record, window, length)
+        rows = [row for row, _ in steps]
+        lived = [lived for _, lived in steps]
+        assert {len(field) for field in clip} == {length}
+        np.testing.assert_array_equal(clip.lived, lived)
+        np.testing.assert_array_equal(clip.obs, [record.obs[row, env] for row in rows])
+        np.testing.assert_array_equal(clip.action, [record.action[row, env] for row in rows])
+        np.testing.assert_array_equal(clip.next_obs, [record.next_obs[row, env] for row in rows])
+        paid = [record.reward[row, env] * alive for row, alive in steps]
+        np.testing.assert_array_equal(clip.reward, paid)
+        assert record.valid[rows, env].all()
+        assert not record.truncated[rows[:-1], env].any()
+
+
+def test_by_hand():
+    record = record_of(["-", "-", "end", "-", "cut", "-"], envs=1)
+    assert windows(record, 3) == [Window(0, 0), Window(1, 0), Window(2, 0)]
+    clip = cut(record, Window(1, 0), 3)
+    np.testing.assert_array_equal(clip.reward, [2, 3, 0])
+    np.testing.assert_array_equal(clip.lived, [True, True, False])
+    assert windows(record, 2)[-1] == Window(3, 0)  # a cut may be a clip's last step
+
+
+def test_a_record_shorter_than_a_clip_has_no_window_unless_its_episode_ends():
+    assert windows(record_of(["-", "-"], envs=1), 3) == []
+    assert windows(record_of(["-", "end"], envs=1), 3) == [Window(0, 0), Window(1, 0)]

@@ -1,0 +1,42 @@
+"""Tests of `backflip.preferences.schedule`."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backflip.preferences.schedule import label_schedule
+
+LABELS, PHASES = st.integers(1, 2000), st.integers(1, 100)
+
+
+@given(labels=LABELS, phases=PHASES)
+def test_all_labels_are_asked_for_and_none_after_the_last_phase(labels, phases):
+    due = label_schedule(labels, phases)
+    assert len(due) == phases  # before phase 1, ..., after the last but one
+    assert sum(due) == labels
+    assert due[0] >= 1
+    assert min(due) >= 0
+
+
+@given(labels=LABELS, phases=st.integers(2, 100))
+def test_the_rate_falls_as_the_paper_has_it(labels, phases):
+    due = label_schedule(labels, phases)
+    assert due[0] == max(1, round(0.25 * labels))
+    rates = [0.25 * phases / (0.25 * phases + phase) for phase in range(1, phases)]
+    left = labels - due[0]
+    for phase, (asked, rate) in enumerate(zip(due[1:], rates, strict=True), 1):
+        assert abs(asked - left * rate / sum(rates)) <= 1  # sums are rounded, not each number
+        assert abs(sum(due[1 : phase + 1]) - left * sum(rates[:phase]) / sum(rates)) <= 0.5 + 1e-9
+
+
+def test_by_hand():
+    assert label_schedule(100, 1) == [100]
+    due = label_schedule(100, 20)
+    assert due[0] == 25
+    assert np.all(np.diff([sum(due[i : i + 4]) for i in range(1, 17, 4)]) < 0)
+
+
+def test_fewer_labels_than_phases_leave_phases_without_a_question():
+    due = label_schedule(2, 20)
+    assert sum(due) == 2
+    assert sorted(due) == [0] * 18 + [1, 1]
