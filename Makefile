@@ -47,6 +47,7 @@ bench: .venv/dev.stamp ## compare with other libraries, side by side (benchmarks
 	$(PYTHON) benchmarks/peers/install.py torch
 	$(bin)/python benchmarks/cartpole_ppo.py
 	$(bin)/python benchmarks/pixel_network.py
+	$(bin)/python benchmarks/teach.py
 
 lock: .venv/dev.stamp ## write requirements/*.txt anew from pyproject.toml
 	$(compile) --upgrade --extra mujoco --group build --group dev --output-file requirements/dev.txt pyproject.toml

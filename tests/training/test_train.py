@@ -120,7 +120,7 @@ def test_a_continuous_policy_stays_within_bounds(tmp_path: Path) -> None:
     policy = result.policy()
     action = policy.act(np.array([1.0, 0.0, 0.0]))
     assert action.shape == (1,)
-    policy._act = lambda obs: np.full((len(obs), 1), 9.0)  # type: ignore[assignment]
+    policy._act = lambda obs, key: np.full((len(obs), 1), 9.0)  # type: ignore[assignment]
     assert policy.act(np.zeros((2, 3))).tolist() == [[2.0], [2.0]]
 
 

@@ -96,7 +96,7 @@ class HostDriver:
         record_envs: int = 0,
     ) -> RunPhase:
         """Return a function of (learners, reward parameters) that does `updates` updates."""
-        learn = over_seeds(partial(_learn, self._algorithm, reward), sequential=self.spec.is_pixels)
+        learn = over_seeds(partial(_learn, self._algorithm, reward))
         draw = jax.jit(jax.vmap(partial(_draw, self._algorithm.rollout_length), out_axes=(0, 1, 0)))
 
         def run(learners: Learner, parameters: Any) -> tuple[Learner, Phase]:

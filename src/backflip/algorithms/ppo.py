@@ -347,7 +347,8 @@ def _prepare(
 
     def look(step: tuple[Any, Bool[Array, " N"]]) -> Any:
         obs, valid = step
-        return _blank(see(config, spec, net, state.obs_statistics, obs), valid)
+        seen = see(config, spec, net, state.obs_statistics, obs)
+        return seen if spec.is_pixels else _blank(seen, valid)  # bytes are never NaN
 
     def flatten(x: Array) -> Array:
         return x.reshape(-1, *x.shape[2:])

@@ -100,7 +100,7 @@ DISCRETE: dict[str, Any] = {
     "scale_rewards": True,
 }
 CONTINUOUS: dict[str, Any] = {
-    "env_steps": 491_520,
+    "env_steps": 819_200,
     "num_envs": 64,
     "rollout_length": 64,
     "epochs": 8,

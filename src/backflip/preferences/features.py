@@ -113,7 +113,7 @@ def features(
     """Return the features of transitions from glimpses, group after group."""
     z, next_z = encode(encoder, before), encode(encoder, after)
     limit = _limit(before.shape[1])
-    change = jnp.clip((after - before) @ encoder.projection / encoder.change, -limit, limit)
+    change = jnp.clip((after - before) @ encoder.projection / encoder.change[None], -limit, limit)
     groups = [
         jnp.ones((z.shape[0], 1)),
         jnp.concatenate([z, _products(z)], axis=1),
@@ -150,8 +150,8 @@ def encoded_size(spec: EnvSpec) -> int:
 
 def _action_features(space: Box | Discrete, z: Array, action: Any) -> list[Array]:
     if isinstance(space, Discrete):
-        return [(action[:, None] == jnp.arange(space.n)).astype(jnp.float32)]
-    low, high = jnp.asarray(space.low), jnp.asarray(space.high)
+        return [(action[:, None] == jnp.arange(space.n)[None]).astype(jnp.float32)]
+    low, high = jnp.asarray(space.low)[None], jnp.asarray(space.high)[None]
     a = jnp.clip(action, low, high)
     bounded = jnp.isfinite(low) & jnp.isfinite(high)
     a = jnp.where(bounded, 2.0 * (a - low) / jnp.where(bounded, high - low, 1.0) - 1.0, a)

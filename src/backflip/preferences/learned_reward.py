@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Shaped
 
 from backflip.algorithms.rollout import newest_frame
 from backflip.core.spec import EnvSpec
@@ -170,6 +170,10 @@ class RewardFitter:
         return jax.lax.map(one, (labelled, keys))
 
     def _steps(self, encoder: Encoder, lessons: Sequence[Lesson]) -> "_Steps":
+        if not lessons:  # all skipped: a reward of zero, as of one step without features
+            size = sum(self._groups)
+            none = np.zeros((0, size), np.float32)
+            return _Steps(np.zeros((1, size), np.float32), none, True, np.zeros(0))
         clips = [clip for lesson in lessons for clip in (lesson.left, lesson.right)]
         every = self._clip_features(encoder, clips)
         lived = np.stack([clip.lived for clip in clips])
@@ -253,7 +257,7 @@ def _metrics(
         "reward_model_accuracy": _mean(right[decided]),
         "reward_model_held_out_accuracy": _mean(right[held_out]),
         "reward_model_log_evidence": float(ensemble.log_evidence),
-        "reward_model_disagreement": float(np.std(np.sign(margin), axis=1).mean()),
+        "reward_model_disagreement": _mean(np.std(np.sign(margin), axis=1)),
         "reward_model_mean": float(reward.mean()),
         "reward_model_std": float(reward.std()),
         "reward_model_min": float(reward.min()),
@@ -261,8 +265,8 @@ def _metrics(
     }
 
 
-def _mean(flags: Bool[np.ndarray, " n"]) -> float:
-    return float(flags.mean()) if flags.size else float("nan")
+def _mean(numbers: Shaped[np.ndarray, "..."]) -> float:
+    return float(numbers.mean()) if numbers.size else float("nan")
 
 
 def encode_all(fitter: RewardFitter, record: Transition, lessons: Sequence[Lesson]) -> Encoder:

@@ -165,12 +165,26 @@ def _resolve(
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
     built = build(algorithm, env, env_args=env_args, settings=learning)
+    _check_kinds(teaching)
     asked = int(teaching.get("phases", TeachConfig.phases))
     phases = asked if "phases" in settings else min(asked, built.config.updates)
     numbers: dict[str, Any] = {"labels": labels, "phases": phases}
     config = TeachConfig(**(teaching | numbers))
     config.check(built.driver.spec, built.config.updates)
     return config, built
+
+
+def _check_kinds(teaching: Mapping[str, Any]) -> None:
+    """Refuse values of another type than the field's."""
+    wrong: list[str] = []
+    for field in dataclasses.fields(TeachConfig):
+        value, kind = teaching.get(field.name, field.default), type(field.default)
+        wanted = (int, float) if kind is float else kind
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            what = {int: "a whole number", float: "a number"}.get(kind, "disagreement or uniform")
+            wrong.append(f"`{field.name}` must be {what}, got {value!r}")
+    if wrong:
+        raise UsageError(f"settings: {'; '.join(wrong)}")
 
 
 @dataclass
@@ -265,7 +279,8 @@ class _Teaching:
             self._learn(row, seed)
         self._encode()
         keys = np.stack([_fit_key(seed, env_steps) for seed in self.seeds])
-        fitted = self.fitter.refit(self.lessons, self.encoders, keys)
+        encoders = [self.encoders[row] for row in range(len(self.seeds))]
+        fitted = self.fitter.refit(self.lessons, encoders, keys)
         self.fit_metrics = fitted.metrics
         return fitted.parameters
 

@@ -161,5 +161,7 @@ def _bootstrap(key: PRNGKeyArray, weight: Float[Array, " n"]) -> Float[Array, " 
     size = weight.shape[0]
     count = weight.sum()
     drawn = jnp.floor(jax.random.uniform(key, (size,)) * count).astype(jnp.int32)
-    times = (drawn[None, :] == jnp.arange(size)[:, None]) & (jnp.arange(size)[None] < count)
+    times = (drawn[None, :] == jnp.arange(size)[:, None]) & (
+        jnp.arange(size) < count.astype(jnp.int32)
+    )[None]
     return times.sum(1).astype(jnp.float32)

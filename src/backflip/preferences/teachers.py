@@ -7,7 +7,7 @@ prefers survival where living earns reward, as in CartPole, and the end where li
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -18,6 +18,7 @@ from backflip.preferences.labels import Answer
 SAME = 1e-6  # true returns closer than this are equal: float32 sums of equal rewards differ so
 
 
+@runtime_checkable
 class Teacher(Protocol):
     """Whoever prefers one of two clips."""
 
