@@ -126,9 +126,14 @@ class RewardFitter:
         before, after = (np.asarray(self._glimpse(x)) for x in (clip.obs, clip.next_obs))
         return Glimpses(before, clip.action, after, clip.lived)
 
-    def look_at(self, observations: np.ndarray) -> Float[np.ndarray, "B D"]:
-        """Return glimpses of a batch of observations (their newest frames)."""
-        return np.asarray(self._glimpse(observations))
+    def look_around(
+        self, record: Transition
+    ) -> tuple[Float[np.ndarray, "B D"], Float[np.ndarray, "B D"]]:
+        """Return glimpses before and after every step of one seed's record."""
+        before, after = (
+            np.asarray(self._glimpse(x[record.valid])) for x in (record.obs, record.next_obs)
+        )
+        return before, after
 
     def lesson(self, left: Clip, right: Clip, answer: Answer) -> Lesson:
         """Return the lesson of one label."""
@@ -269,11 +274,16 @@ def _mean(numbers: Shaped[np.ndarray, "..."]) -> float:
     return float(numbers.mean()) if numbers.size else float("nan")
 
 
-def encode_all(fitter: RewardFitter, record: Transition, lessons: Sequence[Lesson]) -> Encoder:
-    """Return the encoder for one seed from its random record and the clips labelled so far."""
-    flat = [x[record.valid] for x in (record.obs, record.next_obs)]
-    before, after = (fitter.look_at(x) for x in flat)
+def encode_all(
+    around: tuple[Float[np.ndarray, "B D"], Float[np.ndarray, "B D"]], lessons: Sequence[Lesson]
+) -> Encoder:
+    """Return the encoder for one seed from its random record and the clips labelled so far.
+
+    Args:
+        around: glimpses of the random record, before and after each step.
+        lessons: the labels.
+    """
     clips = [clip for lesson in lessons for clip in (lesson.left, lesson.right)]
-    befores = [before, *(clip.before[clip.lived] for clip in clips)]
-    afters = [after, *(clip.after[clip.lived] for clip in clips)]
+    befores = [around[0], *(clip.before[clip.lived] for clip in clips)]
+    afters = [around[1], *(clip.after[clip.lived] for clip in clips)]
     return fit_encoder(np.concatenate(befores), np.concatenate(afters))

@@ -28,7 +28,6 @@ from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip, Window, cut, windows
 from backflip.preferences.defaults import TeachConfig, teach_settings
-from backflip.preferences.features import Encoder
 from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.preferences.learned_reward import (
     Lesson,
@@ -181,7 +180,8 @@ def _check_kinds(teaching: Mapping[str, Any]) -> None:
         value, kind = teaching.get(field.name, field.default), type(field.default)
         wanted = (int, float) if kind is float else kind
         if not isinstance(value, wanted) or isinstance(value, bool):
-            what = {int: "a whole number", float: "a number"}.get(kind, "disagreement or uniform")
+            names: dict[Any, str] = {int: "a whole number", float: "a number"}
+            what = names.get(kind, "disagreement or uniform")
             wrong.append(f"`{field.name}` must be {what}, got {value!r}")
     if wrong:
         raise UsageError(f"settings: {'; '.join(wrong)}")
@@ -204,9 +204,7 @@ class _Teaching:
         self.lessons: list[list[Lesson]] = [[] for _ in self.seeds]
         self.newest_label = [0] * len(self.seeds)
         self.asked_at: list[list[int]] = [[] for _ in self.seeds]  # env steps, of each lesson
-        self.encoders: list[Encoder] = list(
-            untaught(self.driver.spec, 1).encoder for _ in self.seeds
-        )
+        self.encoders = [untaught(self.driver.spec, 1).encoder for _ in self.seeds]
         self.encoded_labels = [-1] * len(self.seeds)
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
 
@@ -225,14 +223,10 @@ class _Teaching:
         blank = Taught(self.driver.start(self.seeds), untaught(spec, len(self.seeds)))
         restored = self.session.restore(blank)
         learners, reward = restored.state
-        self.random = self.driver.random_record(
-            self.seeds,
-            envs=self.config.clip_envs,
-            env_steps=self.config.random_env_steps,
-            repeat=self.config.repeat,
-        )
+        first = self._first_record()
         if restored.phases == 0:
-            reward = self._ask_and_refit(self.random, reward, due[0], env_steps=0)
+            reward = self._ask_and_refit(first, reward, due[0], env_steps=0)
+        del first  # hundreds of MiB, where observations are images
         functions = {updates: self._function(updates) for updates in set(phases)}
         self.session.spent("setup")
         done = sum(phases[: restored.phases])
@@ -260,6 +254,23 @@ class _Teaching:
         evaluation = self.driver.evaluate(learners, self.seeds, episodes=episodes)
         return self.session.finish(evaluation, env_steps=done * rollout, labels=self.config.labels)
 
+    def _first_record(self) -> Transition:
+        """Return what a random policy lives through; keep what later fits and pictures need."""
+        record = self.driver.random_record(
+            self.seeds,
+            envs=self.config.clip_envs,
+            env_steps=self.config.random_env_steps,
+            repeat=self.config.repeat,
+        )
+        rows = [row_of(record, row) for row in range(len(self.seeds))]
+        self.first_glimpses = [self.fitter.look_around(row) for row in rows]
+        self.first_clip = self._some_clip(rows[0])
+        return record
+
+    def _some_clip(self, record: Transition) -> Clip | None:
+        places = windows(record, self.config.clip_length)
+        return cut(record, places[0], self.config.clip_length) if places else None
+
     def _function(self, updates: int) -> Any:
         return self.driver.phase(
             updates,
@@ -279,8 +290,7 @@ class _Teaching:
             self._learn(row, seed)
         self._encode()
         keys = np.stack([_fit_key(seed, env_steps) for seed in self.seeds])
-        encoders = [self.encoders[row] for row in range(len(self.seeds))]
-        fitted = self.fitter.refit(self.lessons, encoders, keys)
+        fitted = self.fitter.refit(self.lessons, self.encoders, keys)
         self.fit_metrics = fitted.metrics
         return fitted.parameters
 
@@ -344,16 +354,11 @@ class _Teaching:
 
     def _draw_clips(self, after: Transition) -> None:
         """Draw what the first seed did before it was taught, and what it does now."""
-        length = self.config.clip_length
-        clips: list[np.ndarray] = []
-        for record in (self.random, after):
-            one = row_of(record, 0)
-            places = windows(one, length)
-            if not places:
-                return
-            clips.append(cut(one, places[0], length).obs)
+        clips = [self.first_clip, self._some_clip(row_of(after, 0))]
+        shown = [np.asarray(clip.obs) for clip in clips if clip is not None]
         captions = ["before: a random policy", f"after {self.config.labels} labels"]
-        write_whole(self.session.folder / CLIPS, clip_strip_png(clips, captions))
+        if len(shown) == len(captions):
+            write_whole(self.session.folder / CLIPS, clip_strip_png(shown, captions))
 
     def _encode(self) -> None:
         """Fit a seed's encoder anew whenever its labels have doubled.
@@ -363,8 +368,7 @@ class _Teaching:
         for row, lessons in enumerate(self.lessons):
             labels = _last_doubling(self.asked_at[row])
             if labels != self.encoded_labels[row]:
-                record = row_of(self.random, row)
-                self.encoders[row] = encode_all(self.fitter, record, lessons[:labels])
+                self.encoders[row] = encode_all(self.first_glimpses[row], lessons[:labels])
                 self.encoded_labels[row] = labels
 
     def _mean_fit_metrics(self) -> dict[str, float]:

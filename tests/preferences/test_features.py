@@ -1,0 +1,284 @@
+"""Tests of `backflip.preferences.features`, and of the one path by which all rewards see them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.types import Transition
+from backflip.preferences import features as module
+from backflip.preferences.clips import Window, cut
+from backflip.preferences.features import (
+    Encoder,
+    encoded_size,
+    features,
+    fit_encoder,
+    glimpse,
+    glimpse_size,
+    group_sizes,
+)
+from backflip.preferences.learned_reward import RewardFitter, RewardParameters, learned_reward
+
+
+def box(*shape, low=-1.0, high=1.0):
+    return Box(np.full(shape, low, np.float32), np.full(shape, high, np.float32), np.dtype("f4"))
+
+
+def vector(size=3, action=None):
+    return EnvSpec("vector", box(size), action or Discrete(4), 100)
+
+
+def pixels(channels=1, stack=4, side=42):
+    shape = (side, side, channels * stack)
+    frame = Box(np.zeros(shape, np.uint8), np.full(shape, 255, np.uint8), np.dtype("u1"))
+    return EnvSpec("pixels", frame, Discrete(5), 100, frame_stack=stack)
+
+
+TORQUE = Box(np.array([-2, -np.inf], np.float32), np.array([4, np.inf], np.float32), np.dtype("f4"))
+SPECS = {
+    "discrete": vector(3),
+    "continuous": vector(3, TORQUE),
+    "long": vector(40),
+    "pixels": pixels(),
+    "colours": pixels(channels=3, stack=2),
+}
+
+
+def batch_of(spec, *shape, seed=0):
+    """Return a random batch."""
+    rng = np.random.default_rng(seed)
+    seen = (*shape, *spec.observation.shape)
+    if spec.is_pixels:
+        obs, after = (rng.integers(0, 256, seen, dtype=np.uint8) for _ in range(2))
+    else:
+        obs = rng.normal(size=seen).astype(np.float32)
+        after = obs + rng.normal(scale=0.3, size=seen).astype(np.float32)
+    if isinstance(spec.action, Discrete):
+        action = rng.integers(0, spec.action.n, shape).astype(np.int32)
+    else:
+        action = rng.normal(scale=3, size=(*shape, *spec.action.shape)).astype(np.float32)
+    flags = np.zeros(shape, bool)
+    reward = rng.normal(size=shape).astype(np.float32)
+    return Transition(obs, action, reward, flags, flags, after, ~flags, ())
+
+
+def newest(spec, obs):
+    return obs[..., -(obs.shape[-1] // spec.frame_stack) :] if spec.is_pixels else obs
+
+
+def seen_of(spec, batch):
+    """Return glimpses before and after, and an encoder fitted to them."""
+    before, after = (glimpse(spec, newest(spec, x)) for x in (batch.obs, batch.next_obs))
+    return before, after, fit_encoder(np.asarray(before), np.asarray(after))
+
+
+def slow_features(spec, encoder, x, action, x2):
+    """Return one transition's features, each written out from the module's docstring."""
+    limit = 5.0 if len(x) <= 32 else 2.0
+    mean, projection, scale = (np.asarray(part, np.float64) for part in encoder)
+    k = projection.shape[1]
+
+    def clip(value, low=-limit, high=limit):
+        return min(max(value, low), high)
+
+    def along(i, v):
+        return sum(projection[d, i] * v[d] for d in range(len(v)))
+
+    z = [clip(along(i, x - mean)) for i in range(k)]
+    z2 = [clip(along(i, x2 - mean)) for i in range(k)]
+    middle = [(z[i] + z2[i]) / 2 for i in range(k)]
+    delta = [clip(along(i, x2 - x) / scale[i]) for i in range(k)]
+    out = [1.0, *z, *(z[i] * z[j] for i in range(k) for j in range(i, k))]
+    out += [*delta, *(middle[i] * delta[j] for i in range(k) for j in range(k))]
+    if isinstance(spec.action, Discrete):
+        return [*out, *(float(action == n) for n in range(spec.action.n))]
+    a = []
+    for number, low, high in zip(action, spec.action.low, spec.action.high, strict=True):
+        bounded = np.isfinite(low) and np.isfinite(high)
+        a.append(2 * (clip(number, low, high) - low) / (high - low) - 1 if bounded else number)
+    n = len(a)
+    out += [*a, *(a[i] * a[j] for i in range(n) for j in range(i, n))]
+    return out + [z[i] * a[j] for i in range(k) for j in range(n)]
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
+def test_features_are_what_the_docstring_says_one_by_one(name):
+    spec = SPECS[name]
+    batch = batch_of(spec, 600)
+    before, after, encoder = seen_of(spec, batch)
+    fast = np.asarray(features(spec, encoder, before[:4], batch.action[:4], after[:4]))
+    slow = [slow_features(spec, encoder, before[i], batch.action[i], after[i]) for i in range(4)]
+    np.testing.assert_allclose(fast, slow, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
+def test_group_sizes_say_where_each_group_is(name):
+    spec = SPECS[name]
+    batch = batch_of(spec, 50)
+    before, after, encoder = seen_of(spec, batch)
+    sizes = group_sizes(spec)
+    assert before.shape == (50, glimpse_size(spec))
+    assert encoder.projection.shape == (glimpse_size(spec), encoded_size(spec))
+    found = np.asarray(features(spec, encoder, before, batch.action, after))
+    assert found.shape == (50, sum(sizes))
+    still = np.asarray(features(spec, encoder, before, batch.action, before))
+    start = sizes.being + sizes.state
+    np.testing.assert_array_equal(still[:, : sizes.being], 1.0)
+    np.testing.assert_array_equal(still[:, start : start + sizes.change], 0.0)
+    np.testing.assert_array_equal(still[:, :start], found[:, :start])
+    np.testing.assert_array_equal(
+        still[:, start + sizes.change :], found[:, start + sizes.change :]
+    )
+
+
+def test_there_and_back_is_worth_nothing():
+    spec = vector(3)
+    batch = batch_of(spec, 50)
+    before, after, encoder = seen_of(spec, batch)
+    there = np.asarray(features(spec, encoder, before, batch.action, after))
+    back = np.asarray(features(spec, encoder, after, batch.action, before))
+    sizes = group_sizes(spec)
+    change = slice(1 + sizes.state, 1 + sizes.state + sizes.change)
+    np.testing.assert_allclose(there[:, change], -back[:, change], atol=1e-5)
+    assert np.abs(there[:, change]).max() > 0.5
+
+
+def test_a_vector_is_standardised():
+    batch = batch_of(vector(3), 500)
+    before, after, encoder = seen_of(vector(3), batch)
+    scaled = batch.obs * np.array([1, 100, 0.01], np.float32) + np.array([5, 0, -7], np.float32)
+    moved = batch.next_obs * np.array([1, 100, 0.01], np.float32) + np.array([5, 0, -7], np.float32)
+    one = module.encode(encoder, before)
+    other = module.encode(fit_encoder(scaled, moved), jnp.asarray(scaled))
+    np.testing.assert_allclose(one, other, atol=2e-3)
+    delta = np.asarray(after - before) @ np.asarray(encoder.projection) / encoder.change[None]
+    np.testing.assert_allclose(delta.std(0), 1.0, rtol=1e-4)
+
+
+def hidden_pendulums(count=4000, noise=40, seed=0):
+    """Return 44 numbers a step: slow waves of known order in a basis unknown, and fast noise."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(count + 1)[:, None]
+    waves = np.sqrt(2) * np.sin(time * np.array([[0.01, 0.03, 0.1, 0.3]]))
+    signals = np.concatenate([waves, rng.normal(size=(count + 1, noise))], axis=1)
+    basis, _ = np.linalg.qr(rng.normal(size=(4 + noise, 4 + noise)))
+    seen = (signals * rng.uniform(0.5, 2.0, 4 + noise)) @ basis
+    return seen[:-1], seen[1:], waves[:-1]
+
+
+def test_slow_directions_solve_their_generalised_eigenproblem():
+    before, after, _ = hidden_pendulums()
+    size = before.shape[1]
+    projection = np.asarray(fit_encoder(before, after).projection, np.float64)
+    covariance = np.cov(before.T, bias=True)
+    covariance += 1e-3 * np.trace(covariance) / size * np.eye(size)
+    moved = (after - before).T @ (after - before) / len(before)
+    assert projection.shape == (size, 16)
+    np.testing.assert_allclose(projection.T @ covariance @ projection, np.eye(16), atol=1e-4)
+    slowness = np.diagonal(projection.T @ moved @ projection)
+    assert (np.diff(slowness) >= 0).all()
+    # The least, by another route: the eigenvalues of Cov⁻¹ E[Δx Δxᵀ].
+    every = np.sort(np.linalg.eigvals(np.linalg.solve(covariance, moved)).real)
+    np.testing.assert_allclose(slowness, every[:16], rtol=1e-3)
+    np.testing.assert_allclose(
+        projection.T @ moved @ projection, np.diag(slowness), atol=1e-4 * slowness.max()
+    )
+
+
+def test_slow_directions_find_the_slow_waves_in_their_order():
+    before, after, waves = hidden_pendulums()
+    encoder = fit_encoder(before, after)
+    z = (before - before.mean(0)) @ np.asarray(encoder.projection)
+    for wave in range(4):
+        assert abs(np.corrcoef(z[:, wave], waves[:, wave])[0, 1]) > 0.98
+
+
+def test_pixels_that_never_change_do_not_matter():
+    spec = pixels()
+    batch = batch_of(spec, 100)
+    batch.obs[:, :20] = batch.next_obs[:, :20] = 7
+    before, _after, encoder = seen_of(spec, batch)
+    for part in encoder:
+        assert np.isfinite(part).all()
+    z = module.encode(encoder, before)
+    moved = before.at[:, : 21 * 8].add(1 / 255)  # one grey level
+    assert np.abs(np.asarray(module.encode(encoder, moved) - z)).max() < 0.5
+
+
+@given(side=st.integers(21, 300))
+def test_shrinking_weighs_each_pixel_and_sums_to_one(side):
+    weights = module._shrinking(side)
+    assert weights.shape == (21, side)
+    np.testing.assert_allclose(weights.sum(1), 1.0, rtol=1e-5)
+    assert (weights >= 0).all()
+    assert (weights.sum(0) > 0).all()
+    np.testing.assert_allclose(weights, weights[::-1, ::-1], atol=1e-6)
+
+
+def test_an_image_of_one_grey_stays_so_and_a_square_stays_where_it_is():
+    spec = pixels(stack=1, side=84)
+    grey = np.full((1, 84, 84, 1), 51, np.uint8)
+    np.testing.assert_allclose(glimpse(spec, grey), 0.2, rtol=1e-5)
+    frame = np.zeros((1, 84, 84, 1), np.uint8)
+    frame[0, 40:44, 8:12] = 255  # rows 40-43 are row 10 of 21, columns 8-11 are column 2
+    small = np.asarray(glimpse(spec, frame)).reshape(21, 21)
+    assert np.unravel_index(small.argmax(), small.shape) == (10, 2)
+
+
+@pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
+def test_clips_and_training_see_the_same(name):
+    """Rahtz's bug 1: one path normalised observations, another did not."""
+    spec = SPECS[name]
+    batch = batch_of(spec, 12, 3)
+    _, _, encoder = seen_of(spec, batch_of(spec, 600, seed=1))
+    fitter = RewardFitter(spec, labels=4)
+    rng = np.random.default_rng(2)
+    members = rng.normal(scale=0.02, size=(8, sum(group_sizes(spec)))).astype(np.float32)
+    numbers = (jnp.float32(number) for number in (0.1, 2.0))
+    parameters = RewardParameters(Encoder(*encoder), jnp.asarray(members), *numbers)
+
+    trained_on = np.asarray(jax.jit(lambda p, b: learned_reward(spec, p, b))(parameters, batch))
+    # A record keeps the newest frames alone.
+    record = batch._replace(obs=newest(spec, batch.obs), next_obs=newest(spec, batch.next_obs))
+    for env in range(3):
+        clip = cut(record, Window(2, env), 7)
+        seen = fitter.look(clip)
+        found = np.asarray(fitter._features(encoder, *map(jnp.asarray, seen[:3])))
+        worth = np.clip((found @ members.mean(0) - 0.1) / 2.0, -3, 3)
+        np.testing.assert_allclose(trained_on[2:9, env], worth, rtol=1e-3, atol=1e-4)
+        sums = fitter.clip_returns(parameters, [clip])
+        np.testing.assert_allclose(sums[0], (found @ members.T).sum(0) / 2, rtol=1e-3, atol=1e-3)
+    assert trained_on.std() > 0.01
+
+
+def test_only_the_newest_frame_of_a_stack_is_looked_at():
+    spec = pixels()
+    batch = batch_of(spec, 2, 2)
+    older = batch.obs.copy()
+    older[..., :-1] = 0
+    parameters = RewardParameters(
+        seen_of(spec, batch_of(spec, 100, seed=1))[2],
+        jnp.ones((8, sum(group_sizes(spec)))) * 1e-3,
+        jnp.float32(0),
+        jnp.float32(1),
+    )
+    one = learned_reward(spec, parameters, batch)
+    np.testing.assert_array_equal(one, learned_reward(spec, parameters, batch._replace(obs=older)))
+
+
+def test_the_learned_reward_does_not_look_at_the_true_one():
+    spec = vector(3)
+    batch = batch_of(spec, 4, 2)
+    parameters = RewardParameters(
+        seen_of(spec, batch_of(spec, 50, seed=1))[2],
+        jnp.ones((8, sum(group_sizes(spec)))) * 1e-2,
+        jnp.float32(0),
+        jnp.float32(1),
+    )
+    blind = batch._replace(reward=np.full_like(batch.reward, np.nan))
+    one = learned_reward(spec, parameters, batch)
+    np.testing.assert_array_equal(one, learned_reward(spec, parameters, blind))

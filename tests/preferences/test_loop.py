@@ -1,0 +1,275 @@
+"""Tests of `teach`: contract, budget, kills, and that it never sees the true reward."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from backflip.archive.checkpoint import load_arrays
+from backflip.archive.run import find_run, list_runs
+from backflip.core.errors import UsageError
+from backflip.envs.native.cartpole import CartPole
+from backflip.preferences.labels import LabelStore
+from backflip.preferences.loop import _last_doubling, teach
+from backflip.preferences.teachers import SimulatedTeacher
+
+TINY = {
+    "num_envs": 4,
+    "rollout_length": 16,
+    "epochs": 1,
+    "minibatches": 2,
+    "hidden": (8,),
+    "phases": 6,
+    "clip_length": 5,
+    "clip_envs": 4,
+    "random_env_steps": 30,
+}
+ENV_STEPS = 4 * 16 * 6  # six updates
+LABELS = 8
+
+
+def tiny(home, env="CartPole-v1", **changes):
+    """Teach a little."""
+    settings = TINY | changes.pop("settings", {})
+    options = {"labels": LABELS, "seeds": 2, "env_steps": ENV_STEPS, "argv": ["backflip"]}
+    return teach(env, settings=settings, home=home, **(options | changes))
+
+
+def saved(folder):
+    """Return everything that training goes on from, by name."""
+    return load_arrays(folder / "checkpoint.safetensors").arrays
+
+
+def asked_and_answered(folder, seeds):
+    """Return each seed's queries in order: when asked, both clips bit for bit, and the answer."""
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        return {
+            seed: [
+                (
+                    pair.env_steps,
+                    pair.answer,
+                    *(clip[k].tobytes() for clip in (pair.left, pair.right) for k in sorted(clip)),
+                )
+                for pair in store.labelled(seed)
+            ]
+            for seed in seeds
+        }
+
+
+def same_arrays(one, other, but=()):
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        if name not in but:
+            np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def same_up_to_rounding(alone, together, row):
+    """One seed and two are different programs to XLA, which sums in another order: no more."""
+    for name, array in alone.items():
+        if array.dtype.kind == "f":
+            np.testing.assert_allclose(
+                array[0], together[name][row], rtol=1e-3, atol=1e-5, err_msg=name
+            )
+        else:
+            np.testing.assert_array_equal(array[0], together[name][row], err_msg=name)
+
+
+def answers_of(folder, seed):
+    """Return when each query of a seed was asked, what was done in its clips, and the answer."""
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        return [
+            (
+                pair.env_steps,
+                pair.answer,
+                pair.left["action"].tolist(),
+                pair.right["action"].tolist(),
+            )
+            for pair in store.labelled(seed)
+        ]
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory):
+    return tiny(tmp_path_factory.mktemp("home"), first_seed=3)
+
+
+@pytest.mark.medium
+def test_the_result_keeps_the_output_contract(taught):
+    fields = taught.to_json()
+    assert json.loads(json.dumps(fields)) == fields
+    assert (fields["env"], fields["algorithm"]) == ("CartPole-v1", "ppo")
+    assert (fields["seeds"], fields["labels"]) == ([3, 4], LABELS)
+    assert fields["env_steps"] == ENV_STEPS
+    assert len(fields["returns"]) == 2
+    assert taught.policy(4).act(np.zeros(4, np.float32)) in (0, 1)
+    for name in ("run.json", "labels.sqlite", "checkpoint.safetensors", "policy.safetensors"):
+        assert (taught.folder / name).exists()
+
+
+@pytest.mark.medium
+def test_each_seed_spends_its_budget_and_no_query_is_left_open(taught):
+    with LabelStore.open(taught.folder / "labels.sqlite") as store:
+        for seed in (3, 4):
+            counts = store.counts(seed)
+            assert (counts.queries, counts.labels, counts.pending) == (LABELS, LABELS, 0)
+            pairs = store.labelled(seed)
+            assert {pair.who for pair in pairs} == {"oracle"}
+            assert pairs[0].env_steps == 0
+            assert pairs[-1].env_steps < ENV_STEPS
+            for pair in pairs:
+                assert len(pair.left["reward"]) == len(pair.right["reward"]) == 5
+
+
+@pytest.mark.medium
+def test_same_seed_same_bits(taught, tmp_path):
+    again = tiny(tmp_path, first_seed=3)
+    assert again.returns == taught.returns
+    same_arrays(saved(taught.folder), saved(again.folder))
+    seeds = (3, 4)
+    assert asked_and_answered(taught.folder, seeds) == asked_and_answered(again.folder, seeds)
+
+
+@pytest.mark.medium
+def test_a_seed_does_not_depend_on_those_beside_it(taught, tmp_path):
+    alone = tiny(tmp_path, first_seed=4, seeds=1)
+    same_up_to_rounding(saved(alone.folder), saved(taught.folder), row=1)
+    one, other = (answers_of(result.folder, 4) for result in (alone, taught))
+    assert one == other
+    assert alone.returns[0] == pytest.approx(taught.returns[1], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "labels"),
+    [([], 0), ([0, 0], 2), ([0, 0, 9], 2), ([0, 0, 9, 9], 4), ([0, 0, 9, 9, 20, 20, 30], 4)],
+)
+def test_encoders_are_fitted_when_labels_have_doubled(asked_at, labels):
+    assert _last_doubling(asked_at) == labels
+
+
+PROGRAM = """
+import os, signal, sys, threading
+from pathlib import Path
+from backflip.archive.run import find_run, list_runs
+from backflip.preferences import loop
+from backflip.training.session import resume
+
+home, delay = Path(sys.argv[1]), float(sys.argv[2])
+
+
+def killed_later(_):
+    if delay >= 0 and threading.active_count() == 1:
+        timer = threading.Timer(delay, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        timer.daemon = True
+        timer.start()
+
+
+if list_runs(home):
+    resume(find_run(home, "latest"), killed_later)
+else:
+    loop.teach("CartPole-v1", settings=eval(sys.argv[3]), home=home, argv=["backflip"],
+               report=killed_later, first_seed=3, seeds=2, labels=8, env_steps=384)
+"""
+
+
+@pytest.mark.medium
+def test_killed_and_resumed_is_as_never_killed_and_asks_nothing_twice(taught, tmp_path):
+    seed = int(os.environ.get("BACKFLIP_TEST_SEED", random.SystemRandom().randrange(10**6)))
+    sys.stdout.write(f"replay with BACKFLIP_TEST_SEED={seed}\n")
+    rng = random.Random(seed)
+    kills = 0
+    for delay in [*(rng.uniform(0.0, 0.2) for _ in range(3)), -1.0]:
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(delay), repr(TINY)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert result.returncode in (0, -signal.SIGKILL), result.stderr
+        kills += result.returncode != 0
+        if result.returncode == 0:
+            break
+    assert kills >= 1
+    assert len(list_runs(tmp_path)) == 1
+    folder = find_run(tmp_path, "latest").folder
+    same_arrays(saved(taught.folder), saved(folder))
+    seeds = (3, 4)
+    assert asked_and_answered(folder, seeds) == asked_and_answered(taught.folder, seeds)
+
+
+class BlindTeacher(SimulatedTeacher):
+    """Answers by the dice alone, whatever the rewards are."""
+
+    def answer(self, left, right, rng):
+        """Return left or right."""
+        return "left" if rng.random() < 0.5 else "right"
+
+
+@pytest.mark.medium
+def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
+    """With NaN for the true reward nothing changes but what is measured of it."""
+    monkeypatch.setattr("backflip.preferences.loop.parse_teacher", lambda _: BlindTeacher())
+    seeing = tiny(tmp_path / "real")
+    monkeypatch.setattr(
+        CartPole, "_reward", lambda self, ended: jnp.full_like(ended, jnp.nan, "f4")
+    )
+    blind = tiny(tmp_path / "nan")
+    real, nan = saved(seeing.folder), saved(blind.folder)
+    measured = {name for name in real if name.endswith("episode_return")}
+    assert measured
+    same_arrays(real, nan, but=measured)
+    assert all(np.isnan(nan[name]).any() for name in measured)
+    assert np.isfinite(seeing.returns).all()
+    assert np.isnan(blind.returns).all()
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("skip", [4.5, 1e9])
+def test_skipped_queries_teach_nothing_and_stop_nothing(tmp_path, skip):
+    """At 4.5 those with both clips cut short by the end are skipped, at 1e9 every one."""
+    result = tiny(tmp_path, teacher=f"noisy:mistake=0.2,skip={skip}")
+    with LabelStore.open(result.folder / "labels.sqlite") as store:
+        for seed in (0, 1):
+            counts = store.counts(seed)
+            assert (counts.queries, counts.pending) == (LABELS, 0)
+            assert len(store.labelled(seed)) == LABELS - counts.skip
+            if skip == 1e9:
+                assert counts.skip == LABELS
+    assert all(np.isfinite(array).all() for array in saved(result.folder).values())
+
+
+@pytest.mark.medium
+def test_seeds_of_a_teacher_who_skips_are_independent_too(tmp_path):
+    options = {"teacher": "noisy:skip=5,mistake=0.1"}
+    together = tiny(tmp_path / "two", **options)
+    alone = tiny(tmp_path / "one", first_seed=1, seeds=1, **options)
+    same_up_to_rounding(saved(alone.folder), saved(together.folder), row=1)
+    assert answers_of(alone.folder, 1) == answers_of(together.folder, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"labels": 1}, "`labels` must be at least 2, got 1"),
+        ({"labels": 10**6}, "pairs of first clips, fewer than 1000000 labels"),
+        ({"settings": {"clip_length": 501}}, "longer than an episode of `CartPole-v1` (500)"),
+        ({"settings": {"clip_length": 1}}, "`clip_length` must be at least 2"),
+        ({"settings": {"queries": 1}}, "`queries` must be disagreement or uniform, got 1"),
+        ({"settings": {"clip_length": "long"}}, "`clip_length` must be a whole number, got 'long'"),
+        ({"settings": {"phases": 0}}, "`phases` must lie between 1 and 6 updates"),
+        ({"settings": {"clip_lenght": 5}}, "did you mean `clip_length`?"),
+        ({"teacher": "orakle"}, "did you mean `oracle`?"),
+        ({"teacher": "noisy:mistake=2"}, "`mistake` of the teacher must lie in"),
+        ({"seeds": 0}, "seeds"),
+        ({"algorithm": "ppp"}, "did you mean `ppo`?"),
+        ({"env": "CartPole-v2"}, "CartPole-v1"),
+    ],
+)
+def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, changes, said):
+    home = tmp_path / "home"
+    with pytest.raises(UsageError) as caught:
+        tiny(home, **changes)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not home.exists()

@@ -1,0 +1,344 @@
+"""Tests of `backflip.preferences.reward_model` and of how `learned_reward` scales what it fits."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from backflip.core.losses import preference_loss, preference_probability
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.preferences import reward_model as module
+from backflip.preferences.features import Groups, fit_encoder, group_sizes
+from backflip.preferences.learned_reward import Glimpses, Lesson, RewardFitter
+from backflip.preferences.reward_model import MEMBERS, Labelled, fit
+
+GROUPS = Groups(1, 5, 4, 2)
+SIZE = sum(GROUPS)
+SPEC = EnvSpec(
+    "vector",
+    Box(np.full(2, -9, np.float32), np.full(2, 9, np.float32), np.dtype("f4")),
+    Discrete(2),
+    100,
+)
+
+fit_jit = jax.jit(fit, static_argnums=1)
+
+
+def labels_of(weights, count, padding=0, seed=0):
+    """Return labels that a reward linear in random features gives, without any noise."""
+    rng = np.random.default_rng(seed)
+    difference = np.zeros((count + padding, len(weights)), np.float32)
+    difference[:count] = rng.normal(size=(count, len(weights))) * 3
+    preferred, weight = np.zeros((2, count + padding), np.float32)
+    preferred[:count] = difference[:count] @ weights > 0
+    weight[:count] = 1
+    return Labelled(*(jnp.asarray(x) for x in (difference, preferred, weight)))
+
+
+def some_labels(count=20, padding=0):
+    return labels_of(np.random.default_rng(9).normal(size=SIZE), count, padding)
+
+
+def kernel_of(count, scale=5.0, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(count, 6))
+    return jnp.asarray(scale * rows @ rows.T / 6, jnp.float32)
+
+
+def log_likelihood(logits, preferred, weight):
+    """Return the log-likelihood of labels, from the loss that any other model is trained with."""
+    zero = jnp.zeros_like(logits)
+    return -(weight * preference_loss(logits, zero, preferred, module.NOISE)).sum()
+
+
+def test_both_orders_of_a_pair_have_probabilities_that_sum_to_one_in_the_training_graph():
+    """Rahtz's bug 2; there is no dropout: what is scored is what is predicted."""
+    left, right = jax.random.normal(jax.random.key(0), (2, 1000)) * 10
+
+    @jax.jit
+    def both(left, right):
+        one = preference_probability(left, right, module.NOISE)
+        return one + preference_probability(right, left, module.NOISE)
+
+    np.testing.assert_allclose(both(left, right), 1.0, atol=1e-6)
+    swapped = some_labels()
+    turned = Labelled(-swapped.difference, 1 - swapped.left_preferred, swapped.weight)
+    one, other = (fit_jit(x, GROUPS, jax.random.key(3)) for x in (swapped, turned))
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("scale", [0.5, 10.0, 100.0])
+def test_the_most_probable_logits_are_where_the_posterior_is_flat(scale):
+    """At the maximum, a = ∂ log p / ∂m at m = K a."""
+    kernel = kernel_of(12, scale)
+    rng = np.random.default_rng(1)
+    preferred = jnp.asarray(rng.choice([0, 0.5, 1], 12), jnp.float32)
+    weight = jnp.asarray(rng.integers(0, 3, 12), jnp.float32)
+    dual, _ = module._most_probable(kernel, preferred, weight)
+    gradient = jax.grad(log_likelihood)(kernel @ dual, preferred, weight)
+    np.testing.assert_allclose(dual, gradient, atol=2e-2 * float(jnp.abs(gradient).max()))
+    np.testing.assert_array_equal(dual[weight == 0], 0)
+
+
+@pytest.mark.medium
+def test_the_most_probable_logits_beat_all_near_them():
+    kernel = np.asarray(kernel_of(6), np.float64) + 1e-3 * np.eye(6)
+    preferred, weight = jnp.asarray([1.0, 0, 1, 1, 0, 0.5]), jnp.ones(6)
+    dual, _ = module._most_probable(jnp.asarray(kernel, jnp.float32), preferred, weight)
+
+    def posterior(logits):
+        fit = float(log_likelihood(jnp.asarray(logits, jnp.float32), preferred, weight))
+        return fit - 0.5 * logits @ np.linalg.solve(kernel, logits)
+
+    best = kernel @ np.asarray(dual, np.float64)
+    rng = np.random.default_rng(0)
+    chol = np.linalg.cholesky(kernel)
+    others = [posterior(best + 0.3 * chol @ rng.normal(size=6)) for _ in range(50)]
+    assert posterior(best) > max(others)
+
+
+def marginal(kernel, preferred, noise=0.1, points=60):
+    """Return the log evidence by Gauss-Hermite quadrature over independent coordinates."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(points)
+    weights = weights / weights.sum()
+    root = np.linalg.cholesky(kernel + 1e-9 * np.eye(len(kernel)))
+    total = 0.0
+    for chosen in itertools.product(range(points), repeat=len(kernel)):
+        logits = root @ nodes[list(chosen)]
+        p = (1 - noise) / (1 + np.exp(-logits)) + noise / 2
+        likelihood = np.prod(np.where(preferred > 0.5, p, 1 - p))
+        total += weights[list(chosen)].prod() * likelihood
+    return np.log(total)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "preferred"),
+    [
+        ([[1.0]], [1.0]),
+        ([[4.0]], [0.0]),
+        ([[2.0, 1.5], [1.5, 2.0]], [1.0, 1.0]),
+        ([[2.0, 1.5], [1.5, 2.0]], [1.0, 0.0]),
+        ([[2.0, -1.5], [-1.5, 2.0]], [1.0, 1.0]),
+    ],
+)
+def test_the_evidence_is_near_the_marginal_likelihood(kernel, preferred):
+    kernel, preferred = np.array(kernel), np.array(preferred)
+    _, evidence = module._most_probable(
+        jnp.asarray(kernel, jnp.float32), jnp.asarray(preferred, jnp.float32), jnp.ones(len(kernel))
+    )
+    # Laplace's approximation: exact for none of these, 0.15 nats off at most.
+    assert float(evidence) == pytest.approx(marginal(kernel, preferred), abs=0.15)
+
+
+def test_the_evidence_of_a_prior_without_variance_is_that_of_guessing():
+    preferred = jnp.asarray([1.0, 0.0, 1.0])
+    dual, evidence = module._most_probable(jnp.zeros((3, 3)), preferred, jnp.ones(3))
+    assert float(evidence) == pytest.approx(3 * np.log(0.5), abs=1e-5)
+    assert np.isfinite(dual).all()
+
+
+def test_evidence_finds_the_group_that_counts():
+    weights = np.zeros(SIZE)
+    weights[6:10] = [1, -1, 2, 1]  # the third group
+    labelled = labels_of(weights, 60)
+    parts, _ = module._scaled_groups(labelled, GROUPS)
+    kernels = jnp.stack([part @ part.T for part in parts])
+    grid, evidence = jax.jit(module._evidence_of_variances)(kernels, labelled)
+    assert len(grid) == len(module.VARIANCES) ** 4 - 1
+    grid, evidence = np.asarray(grid), np.asarray(evidence)
+    without = evidence[grid[:, 2] == 0].max()
+    assert evidence[grid[:, 2] > 0].max() > without + 10  # nats
+    alone = evidence[((grid > 0) == [False, False, True, False]).all(1)].max()
+    assert alone > without + 10
+    share = np.exp(evidence - evidence.max())
+    expected = share @ grid / share.sum()
+    assert expected.argmax() == 2
+
+
+def test_groups_are_scaled_to_a_mean_squared_length_of_one():
+    labelled = some_labels(15, padding=5)
+    parts, scales = module._scaled_groups(labelled, GROUPS)
+    start = 0
+    for part, scale, size in zip(parts, scales, GROUPS, strict=True):
+        assert part.shape == (20, size)
+        assert float(jnp.square(part).sum()) / 15 == pytest.approx(1, rel=1e-4)
+        piece = labelled.difference[:, start : start + size]
+        np.testing.assert_allclose(part, piece * scale, rtol=1e-5)
+        start += size
+
+
+def test_a_group_that_never_differs_stays_off():
+    labelled = some_labels()
+    labelled = labelled._replace(difference=labelled.difference.at[:, 0].set(0.0))
+    ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
+    np.testing.assert_array_equal(ensemble.weights[:, 0], 0)
+    assert np.isfinite(ensemble.weights).all()
+
+
+def test_bootstrap_draws_as_many_as_there_are_and_never_padding():
+    weight = jnp.asarray([1.0] * 10 + [0.0] * 6)
+    keys = jax.random.split(jax.random.key(0), 4000)
+    drawn = np.asarray(jax.vmap(module._bootstrap, (0, None))(keys, weight))
+    np.testing.assert_array_equal(drawn.sum(1), 10)
+    np.testing.assert_array_equal(drawn[:, 10:], 0)
+    # Each count is binomial(10, 1/10): mean 1, variance 0.9, 0 with probability 0.9¹⁰.
+    error = 5 / np.sqrt(4000)
+    np.testing.assert_allclose(drawn[:, :10].mean(0), 1, atol=error * np.sqrt(0.9))
+    np.testing.assert_allclose(drawn[:, :10].var(0), 0.9, atol=0.15)
+    left_out = 0.9**10
+    np.testing.assert_allclose(
+        (drawn[:, :10] == 0).mean(0), left_out, atol=error * np.sqrt(left_out * (1 - left_out))
+    )
+
+
+def test_members_draw_different_labels():
+    drawn = np.asarray(fit_jit(some_labels(), GROUPS, jax.random.key(0)).drawn)
+    assert drawn.shape == (MEMBERS, 20)
+    assert len({row.tobytes() for row in drawn}) == MEMBERS
+
+
+@pytest.mark.medium
+def test_padding_changes_nothing_but_which_labels_are_drawn():
+    """The evidence and each member are those of the labels alone, whatever padding holds."""
+    bare, padded = some_labels(20), some_labels(20, padding=12)
+    rubbish = padded._replace(
+        difference=padded.difference.at[20:].set(1e3), left_preferred=padded.left_preferred + 0.5
+    )
+    rubbish = rubbish._replace(
+        left_preferred=jnp.where(padded.weight > 0, padded.left_preferred, 0.5)
+    )
+    one, other, wild = (fit_jit(x, GROUPS, jax.random.key(0)) for x in (bare, padded, rubbish))
+    assert float(one.log_evidence) == pytest.approx(float(other.log_evidence), rel=1e-5)
+    np.testing.assert_allclose(other.weights, wild.weights, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(other.drawn[:, 20:], 0)
+    counts = other.drawn[0]
+    parts, _ = module._scaled_groups(padded, GROUPS)
+    kernel = sum(10.0 * part @ part.T for part in parts)
+    long, _ = module._most_probable(kernel, padded.left_preferred, counts)
+    short, _ = module._most_probable(kernel[:20, :20], bare.left_preferred, counts[:20])
+    np.testing.assert_allclose(long[:20], short, rtol=1e-3, atol=1e-5)
+
+
+def test_a_known_linear_reward_is_recovered():
+    rng = np.random.default_rng(4)
+    truth = rng.normal(size=SIZE)
+    ensemble = fit_jit(labels_of(truth, 100), GROUPS, jax.random.key(0))
+    fresh = rng.normal(size=(1000, SIZE))
+    found = fresh @ np.asarray(ensemble.weights).mean(0)
+    assert np.corrcoef(found, fresh @ truth)[0, 1] > 0.9
+
+
+def test_ties_alone_teach_nothing():
+    labelled = some_labels()
+    labelled = labelled._replace(left_preferred=jnp.full(20, 0.5))
+    ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
+    np.testing.assert_allclose(ensemble.weights, 0, atol=1e-6)
+
+
+def test_the_fit_is_a_pure_function():
+    one, again = (fit_jit(some_labels(), GROUPS, jax.random.key(1)) for _ in range(2))
+    for left, right in zip(one, again, strict=True):
+        np.testing.assert_array_equal(left, right)
+    other = fit_jit(some_labels(), GROUPS, jax.random.key(2))
+    assert not np.array_equal(one.weights, other.weights)
+
+
+def lessons_of(count, ending=False, seed=0):
+    """Return lessons on clips of 6 steps, the better of which stays nearer to zero."""
+    rng = np.random.default_rng(seed)
+
+    def clip():
+        steps = rng.normal(size=(7, 2)).astype(np.float32)
+        lived = np.arange(6) < (rng.integers(2, 7) if ending else 6)
+        return Glimpses(steps[:-1], rng.integers(0, 2, 6), steps[1:], lived)
+
+    def lesson():
+        left, right = clip(), clip()
+        worth = [np.square(x.before[x.lived]).sum() for x in (left, right)]
+        return Lesson(left, right, float(worth[0] < worth[1]))
+
+    return [lesson() for _ in range(count)]
+
+
+def refitted(lessons, budget=12):
+    """Return the fitter, one seed's parameters, metrics, and its features of all steps lived."""
+    fitter = RewardFitter(SPEC, budget)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(500, 2)).astype(np.float32)
+    encoder = fit_encoder(x, x + rng.normal(scale=0.2, size=x.shape).astype(np.float32))
+    keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 1)))
+    fitted = fitter.refit([lessons], [encoder], keys)
+    parameters = jax.tree.map(lambda x: np.asarray(x)[0], fitted.parameters)
+    lived = [
+        np.asarray(fitter._features(encoder, c.before, c.action, c.after))[c.lived]
+        for lesson in lessons
+        for c in (lesson.left, lesson.right)
+    ]
+    steps = np.concatenate(lived) if lived else np.zeros((0, sum(group_sizes(SPEC))))
+    return parameters, fitted.metrics[0], steps
+
+
+@pytest.mark.parametrize("ending", [False, True])
+def test_the_reward_has_a_constant_spread_over_labelled_clips(ending):
+    parameters, metrics, steps = refitted(lessons_of(12, ending))
+    raw = (steps @ parameters.members.mean(0) - parameters.offset) / parameters.scale
+    members = steps @ parameters.members.T
+    if ending:  # zero stays what comes after the end
+        assert parameters.offset == 0
+        assert np.sqrt(np.square(raw).mean()) == pytest.approx(1, rel=1e-3)
+        np.testing.assert_allclose(np.sqrt(np.square(members).mean(0)), 1, rtol=1e-3)
+    else:
+        assert raw.mean() == pytest.approx(0, abs=1e-4)
+        assert raw.std() == pytest.approx(1, rel=1e-3)
+        np.testing.assert_allclose(members.std(0), 1, rtol=1e-3)
+    assert metrics["reward_model_std"] == pytest.approx(raw.std(), rel=1e-3)
+    assert metrics["reward_model_mean"] == pytest.approx(raw.mean(), abs=1e-4)
+    assert metrics["reward_model_min"] == pytest.approx(raw.min(), rel=1e-3)
+    assert metrics["reward_model_max"] == pytest.approx(raw.max(), rel=1e-3)
+
+
+def test_metrics_count_labels_ties_and_what_is_predicted():
+    lessons = lessons_of(12)
+    lessons[3] = lessons[3]._replace(left_preferred=0.5)
+    parameters, metrics, _ = refitted(lessons)
+    assert metrics["reward_model_labels"] == 12
+    assert metrics["reward_model_ties"] == 1
+    assert 0.6 < metrics["reward_model_accuracy"] <= 1
+    assert 0 <= metrics["reward_model_held_out_accuracy"] <= 1
+    assert np.isfinite(parameters.members).all()
+
+
+def test_steps_not_lived_count_for_nothing():
+    lessons = lessons_of(12, ending=True)
+
+    def spoilt(clip):
+        before, after = clip.before.copy(), clip.after.copy()
+        before[~clip.lived] = after[~clip.lived] = 7.0
+        return clip._replace(before=before, after=after)
+
+    others = [x._replace(left=spoilt(x.left), right=spoilt(x.right)) for x in lessons]
+    one, other = refitted(lessons)[0], refitted(others)[0]
+    np.testing.assert_array_equal(one.members, other.members)
+    np.testing.assert_array_equal(one.scale, other.scale)
+
+
+def test_without_a_lesson_the_reward_is_zero_everywhere():
+    parameters, metrics, _ = refitted([])
+    np.testing.assert_array_equal(parameters.members, 0)
+    assert (parameters.offset, metrics["reward_model_labels"]) == (0, 0)
+    assert parameters.scale > 0
+
+
+def test_a_seed_is_fitted_as_if_it_were_alone():
+    fitter = RewardFitter(SPEC, 12)
+    x = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+    encoder = fit_encoder(x, x + 0.1)
+    keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 3)))
+    seeds = [lessons_of(12, seed=1), lessons_of(7, seed=2), []]
+    together = fitter.refit(seeds, [encoder] * 3, keys).parameters
+    for i, lessons in enumerate(seeds):
+        alone = fitter.refit([lessons], [encoder], keys[i : i + 1]).parameters
+        np.testing.assert_array_equal(together.members[i], alone.members[0])
