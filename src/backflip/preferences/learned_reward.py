@@ -1,8 +1,8 @@
 """From labelled clips to the reward that a compiled phase looks up.
 
-One `Lessons` per seed holds what its labels say, as glimpses (the reward model's view of a clip).
-`refit` turns those of all seeds into the parameters of `learned_reward`, which are data: a new
-fit compiles nothing.
+A `Lesson` holds what one label says, as glimpses (the reward model's view of a clip).
+`RewardFitter.refit` turns those of all seeds into the parameters of `learned_reward`, which are
+data: a new fit compiles nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -105,7 +105,7 @@ def learned_reward(
 
 
 class RewardFitter:
-    """Fits the rewards of all seeds; holds the compiled programs and each seed's encoder.
+    """Fits the rewards of all seeds; holds the compiled programs.
 
     Args:
         spec: the environment's.

@@ -9,8 +9,8 @@ s_g scales the group so that α_g is the prior variance of a label's logit. Labe
 Each member draws its variances in proportion to their evidence (MacKay 1992), in Laplace's
 approximation with the Fisher information for the curvature; so labels alone decide whether being
 somewhere, or moving, or acting is what counts, and features that explain nothing weigh little.
-A member is the most probable w given a
-bootstrap sample of the labels. With n labels everything happens in n x n matrices.
+A member is the most probable w given a bootstrap sample of the labels. With n labels everything
+happens in n x n matrices.
 
 Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2; Rasmussen & Williams 2006,
 "Gaussian Processes for Machine Learning", section 3.4 (the algebra of the Laplace approximation).
