@@ -30,6 +30,7 @@ SMALL = PPOConfig(
     minibatches=2,
     hidden=(16, 16),
     entropy_bonus=0.01,
+    entropy_bonus_end=0.01,
 )
 SCALED = PPOConfig(**(vars(SMALL) | {"normalize_obs": True, "scale_rewards": True}))
 
@@ -127,7 +128,8 @@ def test_a_normaliser_moved_too_early_shows_in_the_first_ratio(
 
 
 def test_schedules_by_hand() -> None:
-    config = PPOConfig(**(vars(SMALL) | {"learning_rate_end": 5e-4, "clip": 0.2, "clip_end": 0.1}))
+    ends = {"learning_rate_end": 5e-4, "clip_end": 0.1, "entropy_bonus_end": 0.06}
+    config = PPOConfig(**(vars(SMALL) | {"clip": 0.2} | ends))
     assert config.updates == 5
     state = start(config, DISCRETE)
     batch = make_batch(config, DISCRETE, state)
@@ -135,9 +137,10 @@ def test_schedules_by_hand() -> None:
     found = []
     for _ in range(7):
         state, metrics = update(state, batch, KEY)
-        found.append((float(metrics["learning_rate"]), float(metrics["clip_range"])))
-    expected = [(1e-3, 0.2), (9e-4, 0.18), (8e-4, 0.16), (7e-4, 0.14), (6e-4, 0.12)]
-    np.testing.assert_allclose(found, [*expected, (5e-4, 0.1), (5e-4, 0.1)], rtol=1e-5)
+        found.append([metrics[name] for name in ("learning_rate", "clip_range", "entropy_bonus")])
+    steps = np.minimum(np.arange(7), 5)[:, None]
+    expected = np.array([1e-3, 0.2, 0.01]) + steps * np.array([-1e-4, -0.02, 0.01])
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert int(state.updates) == 7
 
 
@@ -193,7 +196,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec) -> None:
     state = start(SMALL, spec)
     rows, net = some_rows(state, spec), actor_critic(spec, SMALL.hidden)
     compiled = jax.jit(partial(loss, SMALL, spec, net))
-    total, metrics = compiled(state.params, rows, jnp.asarray(0.2))
+    total, metrics = compiled(state.params, rows, jnp.asarray(0.2), jnp.asarray(0.03))
 
     head, value = (np.asarray(x, np.float64) for x in net.apply(state.params, rows.seen))
     kept = np.flatnonzero(rows.valid)
@@ -224,7 +227,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec) -> None:
     for name, x in expected.items():
         np.testing.assert_allclose(metrics[name], x, rtol=1e-4, atol=1e-5, err_msg=name)
     assert 0 < expected["clip_fraction"] < 1
-    whole = expected["policy_loss"] + 0.5 * expected["value_loss"] - 0.01 * expected["entropy"]
+    whole = expected["policy_loss"] + 0.5 * expected["value_loss"] - 0.03 * expected["entropy"]
     np.testing.assert_allclose(total, whole, rtol=1e-4, atol=1e-5)
 
 
@@ -236,7 +239,7 @@ def test_gradient_with_rows_masked_equals_that_without_the_rows() -> None:
     @jax.jit
     def gradient(rows: Rows) -> Any:
         return jax.grad(loss, argnums=3, has_aux=True)(
-            SMALL, DISCRETE, net, state.params, rows, jnp.asarray(0.2)
+            SMALL, DISCRETE, net, state.params, rows, jnp.asarray(0.2), jnp.asarray(0.01)
         )[0]
 
     for a, b in zip(*(jax.tree.leaves(gradient(r)) for r in (rows, kept)), strict=True):

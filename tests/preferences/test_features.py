@@ -163,7 +163,7 @@ def hidden_pendulums(count=4000, noise=40, seed=0):
     """Return 44 numbers a step: slow waves of known order in a basis unknown, and fast noise."""
     rng = np.random.default_rng(seed)
     time = np.arange(count + 1)[:, None]
-    waves = np.sqrt(2) * np.sin(time * np.array([[0.01, 0.03, 0.1, 0.3]]))
+    waves = np.sqrt(2) * np.sin(time * np.array([[0.05, 0.15, 0.4, 0.8]]))
     signals = np.concatenate([waves, rng.normal(size=(count + 1, noise))], axis=1)
     basis, _ = np.linalg.qr(rng.normal(size=(4 + noise, 4 + noise)))
     seen = (signals * rng.uniform(0.5, 2.0, 4 + noise)) @ basis
@@ -175,8 +175,9 @@ def test_slow_directions_solve_their_generalised_eigenproblem():
     size = before.shape[1]
     projection = np.asarray(fit_encoder(before, after).projection, np.float64)
     covariance = np.cov(before.T, bias=True)
-    covariance += 1e-3 * np.trace(covariance) / size * np.eye(size)
-    moved = (after - before).T @ (after - before) / len(before)
+    noise = module.FLICKER * np.trace(covariance) / size * np.eye(size)
+    moved = (after - before).T @ (after - before) / len(before) + 2 * noise
+    covariance += noise
     assert projection.shape == (size, 16)
     np.testing.assert_allclose(projection.T @ covariance @ projection, np.eye(16), atol=1e-4)
     slowness = np.diagonal(projection.T @ moved @ projection)
@@ -195,6 +196,25 @@ def test_slow_directions_find_the_slow_waves_in_their_order():
     z = (before - before.mean(0)) @ np.asarray(encoder.projection)
     for wave in range(4):
         assert abs(np.corrcoef(z[:, wave], waves[:, wave])[0, 1]) > 0.98
+
+
+def test_a_place_that_somebody_never_left_is_no_slow_feature():
+    """One of 200 walkers stays where no other ever is: that place would be the slowest of all."""
+    rng = np.random.default_rng(0)
+    steps = rng.integers(-1, 2, size=(100, 200))
+    start = rng.integers(40, size=200)
+    place = np.clip(np.cumsum(np.concatenate([start[None], steps]), axis=0), 0, 39)
+    place[:, 0] = 44
+    seen = np.maximum(1 - np.abs(place[..., None] - np.arange(48)) / 2, 0)
+    before, after = seen[:-1].reshape(-1, 48), seen[1:].reshape(-1, 48)
+    encoder = fit_encoder(before, after)
+    z = (before - before.mean(0)) @ np.asarray(encoder.projection)
+    visited = before[:, 44] == 0
+    waves = np.sqrt(2) * np.cos(
+        np.pi * place[:-1].reshape(-1)[visited, None] / 39 * np.arange(1, 3)
+    )
+    for wave in range(2):
+        assert abs(np.corrcoef(z[visited, wave], waves[:, wave])[0, 1]) > 0.9
 
 
 def test_pixels_that_never_change_do_not_matter():
@@ -238,8 +258,9 @@ def test_clips_and_training_see_the_same(name):
     fitter = RewardFitter(spec, labels=4)
     rng = np.random.default_rng(2)
     members = rng.normal(scale=0.02, size=(8, sum(group_sizes(spec)))).astype(np.float32)
-    numbers = (jnp.float32(number) for number in (0.1, 2.0))
-    parameters = RewardParameters(Encoder(*encoder), jnp.asarray(members), *numbers)
+    spread = rng.uniform(0.5, 2.0, size=8).astype(np.float32)
+    numbers = (jnp.asarray(x, jnp.float32) for x in (members, spread, 0.1, 2.0))
+    parameters = RewardParameters(Encoder(*encoder), *numbers)
 
     trained_on = np.asarray(jax.jit(lambda p, b: learned_reward(spec, p, b))(parameters, batch))
     # A record keeps the newest frames alone.
@@ -248,10 +269,11 @@ def test_clips_and_training_see_the_same(name):
         clip = cut(record, Window(2, env), 7)
         seen = fitter.look(clip)
         found = np.asarray(fitter._features(encoder, *map(jnp.asarray, seen[:3])))
-        worth = np.clip((found @ members.mean(0) - 0.1) / 2.0, -3, 3)
+        worth = found @ (members / spread[:, None]).mean(0)
+        worth = np.clip((worth - 0.1) / 2.0, -3, 3)
         np.testing.assert_allclose(trained_on[2:9, env], worth, rtol=1e-3, atol=1e-4)
         sums = fitter.clip_returns(parameters, [clip])
-        np.testing.assert_allclose(sums[0], (found @ members.T).sum(0) / 2, rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(sums[0], (found @ members.T).sum(0), rtol=1e-3, atol=1e-3)
     assert trained_on.std() > 0.01
 
 
@@ -263,6 +285,7 @@ def test_only_the_newest_frame_of_a_stack_is_looked_at():
     parameters = RewardParameters(
         seen_of(spec, batch_of(spec, 100, seed=1))[2],
         jnp.ones((8, sum(group_sizes(spec)))) * 1e-3,
+        jnp.ones(8),
         jnp.float32(0),
         jnp.float32(1),
     )
@@ -276,6 +299,7 @@ def test_the_learned_reward_does_not_look_at_the_true_one():
     parameters = RewardParameters(
         seen_of(spec, batch_of(spec, 50, seed=1))[2],
         jnp.ones((8, sum(group_sizes(spec)))) * 1e-2,
+        jnp.ones(8),
         jnp.float32(0),
         jnp.float32(1),
     )

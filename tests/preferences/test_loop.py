@@ -28,6 +28,7 @@ TINY = {
     "phases": 6,
     "clip_length": 5,
     "clip_envs": 4,
+    "random_envs": 8,
     "random_env_steps": 30,
 }
 ENV_STEPS = 4 * 16 * 6  # six updates
@@ -153,7 +154,7 @@ def test_encoders_are_fitted_when_labels_have_doubled(asked_at, labels):
 
 
 PROGRAM = """
-import os, signal, sys, threading
+import json, os, signal, sys, threading
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
 from backflip.preferences import loop
@@ -172,7 +173,7 @@ def killed_later(_):
 if list_runs(home):
     resume(find_run(home, "latest"), killed_later)
 else:
-    loop.teach("CartPole-v1", settings=eval(sys.argv[3]), home=home, argv=["backflip"],
+    loop.teach("CartPole-v1", settings=json.loads(sys.argv[3]), home=home, argv=["backflip"],
                report=killed_later, first_seed=3, seeds=2, labels=8, env_steps=384)
 """
 
@@ -184,7 +185,7 @@ def test_killed_and_resumed_is_as_never_killed_and_asks_nothing_twice(taught, tm
     rng = random.Random(seed)
     kills = 0
     for delay in [*(rng.uniform(0.0, 0.2) for _ in range(3)), -1.0]:
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(delay), repr(TINY)]
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(delay), json.dumps(TINY)]
         result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert result.returncode in (0, -signal.SIGKILL), result.stderr
         kills += result.returncode != 0
@@ -257,7 +258,7 @@ def test_seeds_of_a_teacher_who_skips_are_independent_too(tmp_path):
         ({"settings": {"clip_length": 1}}, "`clip_length` must be at least 2"),
         ({"settings": {"queries": 1}}, "`queries` must be disagreement or uniform, got 1"),
         ({"settings": {"clip_length": "long"}}, "`clip_length` must be a whole number, got 'long'"),
-        ({"settings": {"phases": 0}}, "`phases` must lie between 1 and 6 updates"),
+        ({"settings": {"phases": 0}}, "`phases` must lie between 1 and the 6 updates"),
         ({"settings": {"clip_lenght": 5}}, "did you mean `clip_length`?"),
         ({"teacher": "orakle"}, "did you mean `oracle`?"),
         ({"teacher": "noisy:mistake=2"}, "`mistake` of the teacher must lie in"),

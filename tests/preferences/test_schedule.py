@@ -22,7 +22,10 @@ def test_all_labels_are_asked_for_and_none_after_the_last_phase(labels, phases):
 def test_the_rate_falls_as_the_paper_has_it(labels, phases):
     due = label_schedule(labels, phases)
     assert due[0] == max(1, round(0.25 * labels))
-    rates = [0.25 * phases / (0.25 * phases + phase) for phase in range(1, phases)]
+    asking = max(1, round(0.6 * phases))
+    rates = [
+        (phase <= asking) * 0.25 * phases / (0.25 * phases + phase) for phase in range(1, phases)
+    ]
     left = labels - due[0]
     for phase, (asked, rate) in enumerate(zip(due[1:], rates, strict=True), 1):
         assert abs(asked - left * rate / sum(rates)) <= 1  # sums are rounded, not each number
@@ -33,7 +36,9 @@ def test_by_hand():
     assert label_schedule(100, 1) == [100]
     due = label_schedule(100, 20)
     assert due[0] == 25
-    assert np.all(np.diff([sum(due[i : i + 4]) for i in range(1, 17, 4)]) < 0)
+    assert np.all(np.diff([sum(due[i : i + 4]) for i in range(1, 13, 4)]) < 0)
+    assert due[12] > 0
+    assert due[13:] == [0] * 7  # the last labels come after phase 12 of 20
 
 
 def test_fewer_labels_than_phases_leave_phases_without_a_question():

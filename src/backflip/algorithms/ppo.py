@@ -49,7 +49,8 @@ class PPOConfig:
         decay: λ of the advantage estimator.
         clip: ε of the surrogate at the start.
         clip_end: the same at the end, reached linearly.
-        entropy_bonus: weight of the policy's entropy in the objective.
+        entropy_bonus: weight of the policy's entropy in the objective at the start.
+        entropy_bonus_end: the same at the end, reached linearly.
         value_weight: weight of the value loss.
         max_grad_norm: gradients longer than this are shortened to it.
         hidden: widths of the hidden layers, for vector observations.
@@ -70,6 +71,7 @@ class PPOConfig:
     clip: float = 0.2
     clip_end: float = 0.0
     entropy_bonus: float = 0.0
+    entropy_bonus_end: float = 0.0
     value_weight: float = 0.5
     max_grad_norm: float = 0.5
     hidden: tuple[int, ...] = (64, 64)
@@ -237,6 +239,7 @@ def update(
     progress = state.updates / config.updates
     learning_rate = _linear(config.learning_rate, config.learning_rate_end, progress)
     clip = _linear(config.clip, config.clip_end, progress)
+    entropy_bonus = _linear(config.entropy_bonus, config.entropy_bonus_end, progress)
 
     def epoch(carry: Any, key: PRNGKeyArray) -> tuple[Any, dict[str, Float[Array, " M"]]]:
         order = shuffle(key, rows.valid.shape[0]).reshape(config.minibatches, -1)
@@ -252,7 +255,7 @@ def update(
         params, optimizer = carry
         chosen = rows if config.minibatches == 1 else jax.tree.map(choose, rows)
         gradient, measured = jax.grad(loss, argnums=3, has_aux=True)(
-            config, spec, net, params, chosen, clip
+            config, spec, net, params, chosen, clip, entropy_bonus
         )
         step, optimizer, norm = _adam(gradient, optimizer, config.max_grad_norm)
         params = jax.tree.map(descend, params, step)
@@ -265,6 +268,7 @@ def update(
         "first_ratio_error": measured["ratio_error"][0, 0],
         "learning_rate": learning_rate,
         "clip_range": clip,
+        "entropy_bonus": entropy_bonus,
         "update_ratio": _update_ratio(state.params, params),
     }
     del metrics["ratio_error"]
@@ -284,6 +288,7 @@ def loss(
     params: Params,
     rows: Rows,
     clip: Float[Array, ""],
+    entropy_bonus: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Metrics]:
     """Return L_clip + c₁ L_value - c₂ H over the valid rows (arXiv:1707.06347, eq. 9, negated)."""
     policy, value = _policy_and_value(spec, net, params, rows.seen)
@@ -295,7 +300,7 @@ def loss(
     value_loss = masked_mean(squared_error(value, rows.target), rows.valid)
     policy_loss = masked_mean(surrogate, rows.valid)
     distance = jnp.abs(jnp.exp(log_prob - rows.log_prob) - 1.0)
-    total = policy_loss + config.value_weight * value_loss - config.entropy_bonus * entropy
+    total = policy_loss + config.value_weight * value_loss - entropy_bonus * entropy
     return total, {
         "policy_loss": policy_loss,
         "value_loss": value_loss,

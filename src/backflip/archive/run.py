@@ -348,6 +348,8 @@ def _some(ulids: Sequence[str]) -> str:
 def _nearest(name: str, ulids: Sequence[str]) -> str:
     if not ulids:
         return ", nor any other"
+    if get_close_matches(name.lower(), [LATEST], cutoff=0.7):
+        return f", did you mean `{LATEST}`?"
     # Compared with beginnings of its own length: a mistyped prefix is near no whole id.
     beginnings = {ulid[: max(len(name), 1)]: ulid for ulid in ulids}
     near = [beginnings[b] for b in get_close_matches(name.upper(), beginnings, n=3, cutoff=0.5)]

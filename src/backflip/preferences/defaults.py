@@ -6,6 +6,8 @@ from typing import Any, Literal
 from backflip.core.errors import UsageError
 from backflip.core.spec import Discrete, EnvSpec
 
+RANDOM_CLIPS = 64  # of the random policy, kept for each seed
+
 
 @dataclass(frozen=True)
 class TeachConfig:
@@ -17,9 +19,13 @@ class TeachConfig:
         clip_length: env steps in a clip.
         clip_rollouts: how many of a phase's last rollouts clips are cut from.
         clip_envs: how many environments they are cut from.
+        random_envs: how many environments the random policy plays in: what it saw in them is
+            all that is known of what varies when the first reward is learnt.
         random_env_steps: env steps of each environment of the random policy's record.
         repeat: probability with which the random policy repeats its last action: steady
             behaviour makes clips that differ.
+        random_share: share of the clips looked at that are the random policy's, also later on:
+            an agent that has got stuck shows nothing that labels could tell apart.
         queries: pairs are chosen by the ensemble's `disagreement`, or all alike, `uniform`.
     """
 
@@ -28,8 +34,10 @@ class TeachConfig:
     clip_length: int = 25
     clip_rollouts: int = 4
     clip_envs: int = 16
+    random_envs: int = 64
     random_env_steps: int = 200
     repeat: float = 0.8
+    random_share: float = 0.1
     queries: Literal["disagreement", "uniform"] = "disagreement"
 
     def check(self, spec: EnvSpec, updates: int) -> None:
@@ -50,10 +58,16 @@ class TeachConfig:
                 f"({limit}); try --set clip_length={min(25, limit)}"
             )
         if not 1 <= self.phases <= updates:
-            wrong.append(f"`phases` must lie between 1 and {updates} updates, got {self.phases}")
+            wrong.append(
+                f"`phases` must lie between 1 and the {updates} updates, got {self.phases}; "
+                f"try --set phases={min(20, updates)}"
+            )
+        if not 0.0 <= self.random_share <= 1.0:
+            wrong.append(f"`random_share` must lie between 0 and 1, got {self.random_share}")
         if self.queries not in ("disagreement", "uniform"):
             wrong.append(f"`queries` must be disagreement or uniform, got `{self.queries}`")
-        first = self.clip_envs * max(0, self.random_env_steps - self.clip_length + 1)
+        first = self.random_envs * max(0, self.random_env_steps - self.clip_length + 1)
+        first = min(first, RANDOM_CLIPS)
         most = first * (first - 1) // 2
         if not wrong and self.labels > most:
             wrong.append(
@@ -81,11 +95,12 @@ PIXELS: dict[str, Any] = {
     "minibatches": 8,
     "discount": 0.9,
     "decay": 0.9,
-    "entropy_bonus": 0.02,
+    "entropy_bonus": 0.1,
+    "entropy_bonus_end": 0.01,
     "learning_rate_end": 1e-4,
     "clip_end": 0.2,
 }
-PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 32, "random_env_steps": 200}
+PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 32, "random_envs": 256, "random_env_steps": 50}
 DISCRETE: dict[str, Any] = {
     "env_steps": 400_000,
     "num_envs": 32,
@@ -108,6 +123,7 @@ CONTINUOUS: dict[str, Any] = {
     "discount": 0.98,
     "decay": 0.95,
     "entropy_bonus": 0.02,
+    "entropy_bonus_end": 0.02,
     "learning_rate_end": 1e-4,
     "clip_end": 0.2,
     "hidden": (32, 32),

@@ -32,7 +32,8 @@ LARGEST_VECTOR = 32
 SLOW_FEATURES = 16
 VECTOR_LIMIT, SLOW_LIMIT = 5.0, 2.0  # in standard deviations: a rare place must not, in a
 # product, outweigh all others
-RIDGE = 1e-3  # of the mean variance, so that pixels that never change cannot matter
+FLICKER = 3e-3  # variance of the noise assumed on every number, in mean variances: without it a
+# place that somebody never left is the slowest feature of all, and pixels never lit count
 
 
 class Encoder(NamedTuple):
@@ -84,13 +85,16 @@ def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
 
 
 def _slow_directions(centred: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Return the directions of least E[(vᵀΔx)²] for vᵀ Cov(x) v = 1, slowest first."""
+    """Return the directions of least E[(vᵀΔx)²] for vᵀ Cov(x) v = 1, slowest first.
+
+    Of x with independent noise of variance ρ on every number: Cov(x) + ρI, E[Δx Δxᵀ] + 2ρI.
+    """
     count, size = centred.shape
-    covariance = centred.T @ centred / count
-    covariance += RIDGE * np.trace(covariance) / size * np.eye(size)
-    variances, axes = np.linalg.eigh(covariance)
+    covariance, moves = centred.T @ centred / count, moved.T @ moved / count
+    noise = FLICKER * np.trace(covariance) / size * np.eye(size)
+    variances, axes = np.linalg.eigh(covariance + noise)
     whiten = axes / np.sqrt(variances)
-    _, rotation = np.linalg.eigh(whiten.T @ (moved.T @ moved / count) @ whiten)
+    _, rotation = np.linalg.eigh(whiten.T @ (moves + 2 * noise) @ whiten)
     return whiten @ rotation[:, : min(SLOW_FEATURES, size)]
 
 

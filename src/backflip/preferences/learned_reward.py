@@ -7,7 +7,7 @@ data: a new fit compiles nothing.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,13 +40,15 @@ class RewardParameters(NamedTuple):
 
     Attributes:
         encoder: from glimpses to z.
-        members: (M, F) the ensemble, each member divided by its standard deviation.
-        offset: what is subtracted from their mean.
+        members: (M, F) the ensemble as fitted: sums of wᵀf over clips differ by logits.
+        spread: each member's standard deviation; w̄ is the mean of members divided by it.
+        offset: what is subtracted from w̄ᵀf(x).
         scale: what it is divided by.
     """
 
     encoder: Encoder
     members: Float[Array, "M F"]
+    spread: Float[Array, " M"]
     offset: Float[Array, ""]
     scale: Float[Array, ""]
 
@@ -85,14 +87,15 @@ def untaught(spec: EnvSpec, seeds: int) -> RewardParameters:
     size, k = glimpse_size(spec), encoded_size(spec)
     encoder = Encoder(jnp.zeros(size), jnp.zeros((size, k)), jnp.ones(k))
     members = jnp.zeros((MEMBERS, sum(group_sizes(spec))))
-    return stack_rows([RewardParameters(encoder, members, jnp.zeros(()), jnp.ones(()))] * seeds)
+    blank = RewardParameters(encoder, members, jnp.ones(MEMBERS), jnp.zeros(()), jnp.ones(()))
+    return stack_rows([blank] * seeds)
 
 
 def learned_reward(
     spec: EnvSpec, parameters: RewardParameters, batch: Transition
 ) -> Float[Array, "T N"]:
     """Return what the reward model says of a batch (T, N); the true reward is not looked at."""
-    weights = parameters.members.mean(0)
+    weights = (parameters.members / parameters.spread[:, None]).mean(0)
 
     def row(step: tuple[Array, Array, Array]) -> Float[Array, " N"]:
         obs, action, next_obs = step
@@ -130,10 +133,12 @@ class RewardFitter:
         self, record: Transition
     ) -> tuple[Float[np.ndarray, "B D"], Float[np.ndarray, "B D"]]:
         """Return glimpses before and after every step of one seed's record."""
-        before, after = (
-            np.asarray(self._glimpse(x[record.valid])) for x in (record.obs, record.next_obs)
-        )
-        return before, after
+
+        def look(observations: Any) -> Float[np.ndarray, "B D"]:  # in pieces: floats are large
+            seen = np.stack([np.asarray(self._glimpse(row)) for row in observations])
+            return seen[record.valid]
+
+        return look(record.obs), look(record.next_obs)
 
     def lesson(self, left: Clip, right: Clip, answer: Answer) -> Lesson:
         """Return the lesson of one label."""
@@ -142,9 +147,9 @@ class RewardFitter:
     def clip_returns(
         self, parameters: RewardParameters, clips: Sequence[Clip]
     ) -> Float[np.ndarray, "clips M"]:
-        """Return each member's sum of rewards over each clip (of one seed's parameters)."""
+        """Return each member's sum of wᵀf over each clip, in logits (of one seed's parameters)."""
         sums = self._sums(parameters.encoder, [self.look(clip) for clip in clips])
-        return sums @ np.asarray(parameters.members).T / float(parameters.scale)
+        return sums @ np.asarray(parameters.members).T
 
     def refit(
         self, lessons: Sequence[Sequence[Lesson]], encoders: Sequence[Encoder], keys: np.ndarray
@@ -231,13 +236,13 @@ def _scaled(
     Members are normalised before averaging. Where some clip saw an episode end, zero is what the
     time after it is worth: nothing is subtracted, and the root mean square is scaled instead.
     """
-    spread = _spread(steps.lived @ ensemble.weights.T, steps.endless)
-    members = ensemble.weights / np.maximum(spread, 1e-8)[:, None]
+    spread = np.maximum(_spread(steps.lived @ ensemble.weights.T, steps.endless), 1e-8)
+    members = ensemble.weights / spread[:, None]
     worth = steps.lived @ members.mean(0)
     offset = worth.mean() if steps.endless else np.float32(0.0)
     scale = np.maximum(_spread(worth[:, None], steps.endless)[0], 1e-8)
-    numbers = (jnp.asarray(x, jnp.float32) for x in (members, offset, scale))
-    measured = _metrics(ensemble, steps, np.asarray(members), (worth - offset) / scale)
+    numbers = (jnp.asarray(x, jnp.float32) for x in (ensemble.weights, spread, offset, scale))
+    measured = _metrics(ensemble, steps, (worth - offset) / scale)
     return RewardParameters(encoder, *numbers), measured
 
 
@@ -246,13 +251,10 @@ def _spread(worth: Float[np.ndarray, "steps M"], endless: bool) -> Float[np.ndar
 
 
 def _metrics(
-    ensemble: Ensemble,
-    steps: _Steps,
-    members: Float[np.ndarray, "M F"],
-    reward: Float[np.ndarray, " steps"],
+    ensemble: Ensemble, steps: _Steps, reward: Float[np.ndarray, " steps"]
 ) -> dict[str, float]:
     """Return what a refit measured; the held-out accuracy is of each member on labels not drawn."""
-    margin = (steps.sums[0::2] - steps.sums[1::2]) @ members.T
+    margin = (steps.sums[0::2] - steps.sums[1::2]) @ ensemble.weights.T
     decided = steps.left_preferred != 0.5
     right = (margin > 0) == (steps.left_preferred[:, None] > 0.5)
     held_out = (ensemble.drawn[:, : len(margin)] == 0).T & decided[:, None]

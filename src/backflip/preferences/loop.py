@@ -26,8 +26,8 @@ from backflip.archive.run import Run
 from backflip.core.errors import UsageError, did_you_mean
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
-from backflip.preferences.clips import Clip, Window, cut, windows
-from backflip.preferences.defaults import TeachConfig, teach_settings
+from backflip.preferences.clips import Clip, cut, windows
+from backflip.preferences.defaults import RANDOM_CLIPS, TeachConfig, teach_settings
 from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.preferences.learned_reward import (
     Lesson,
@@ -41,14 +41,14 @@ from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pair
 from backflip.preferences.schedule import label_schedule
 from backflip.preferences.teachers import Teacher, parse_teacher
 from backflip.training import runtime
-from backflip.training.build import Built, build
+from backflip.training.build import Built, build, rebuild
 from backflip.training.result import Result
 from backflip.training.session import Report, Session, begin, go_on, register, seeds_from
 from backflip.training.train import EVALUATION_EPISODES, plan
 
 LABELS = "labels.sqlite"
 CLIPS = "clips.png"
-CLIPS_LOOKED_AT = 200  # candidates' clips cut from one record, at most
+CLIPS_LOOKED_AT = 200  # of which pairs are made, at most
 
 
 class Taught(NamedTuple):
@@ -125,18 +125,7 @@ def resume_teach(run: Run, report: Report | None = None) -> Result:
     began = time.perf_counter()
     runtime.prepare()
     with go_on(run, report, began) as session:
-        manifest, saved = run.manifest, run.config
-        arguments = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in saved["env_args"].items()
-        }
-        built = build(
-            manifest["algorithm"],
-            manifest["env"],
-            env_args=arguments,
-            settings=saved["settings"],
-            complete=True,
-        )
+        built, saved = rebuild(run), run.config
         config = TeachConfig(**saved["teaching"])
         with LabelStore.open(session.folder / LABELS) as store:
             teacher = parse_teacher(saved["teacher"])
@@ -206,6 +195,8 @@ class _Teaching:
         self.asked_at: list[list[int]] = [[] for _ in self.seeds]  # env steps, of each lesson
         self.encoders = [untaught(self.driver.spec, 1).encoder for _ in self.seeds]
         self.encoded_labels = [-1] * len(self.seeds)
+        self.random_glimpses: list[tuple[np.ndarray, np.ndarray]] = []
+        self.random_clips: list[list[Clip]] = []
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
 
     def carry_out(self) -> Result:
@@ -223,10 +214,10 @@ class _Teaching:
         blank = Taught(self.driver.start(self.seeds), untaught(spec, len(self.seeds)))
         restored = self.session.restore(blank)
         learners, reward = restored.state
-        first = self._first_record()
+        self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
+        self._watch_random_policy()
         if restored.phases == 0:
-            reward = self._ask_and_refit(first, reward, due[0], env_steps=0)
-        del first  # hundreds of MiB, where observations are images
+            reward = self._ask_and_refit(None, reward, due[0], env_steps=0)
         functions = {updates: self._function(updates) for updates in set(phases)}
         self.session.spent("setup")
         done = sum(phases[: restored.phases])
@@ -247,29 +238,40 @@ class _Teaching:
                 reward = self._ask_and_refit(record, reward, due[number], env_steps=env_steps)
             if number == len(phases):
                 self._draw_clips(jax.tree.map(np.asarray, measured.record))
-            self.session.save(self.built, Taught(learners, reward), learners, phases=number)
+            self.session.save(
+                self.built,
+                Taught(learners, reward),
+                learners,
+                phases=number,
+                extra={"fit_metrics": self.fit_metrics},
+            )
             shown = dict(health) | {"labels": float(sum(due[: number + 1]))}
             self.session.progress(number, len(phases), done * rollout, shown)
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(learners, self.seeds, episodes=episodes)
         return self.session.finish(evaluation, env_steps=done * rollout, labels=self.config.labels)
 
-    def _first_record(self) -> Transition:
-        """Return what a random policy lives through; keep what later fits and pictures need."""
-        record = self.driver.random_record(
-            self.seeds,
-            envs=self.config.clip_envs,
-            env_steps=self.config.random_env_steps,
-            repeat=self.config.repeat,
-        )
-        rows = [row_of(record, row) for row in range(len(self.seeds))]
-        self.first_glimpses = [self.fitter.look_around(row) for row in rows]
-        self.first_clip = self._some_clip(rows[0])
-        return record
+    def _watch_random_policy(self) -> None:
+        """Keep of what random policies live through the glimpses, and some clips."""
+        config = self.config
+        for seed in self.seeds:  # one at a time: images are hundreds of MiB
+            records = self.driver.random_record(
+                [seed],
+                envs=config.random_envs,
+                env_steps=config.random_env_steps,
+                repeat=config.repeat,
+            )
+            record = row_of(records, 0)
+            rng = np.random.default_rng([seed, 0])
+            self.random_glimpses.append(self.fitter.look_around(record))
+            self.random_clips.append(self._some_clips(rng, record, RANDOM_CLIPS))
 
-    def _some_clip(self, record: Transition) -> Clip | None:
-        places = windows(record, self.config.clip_length)
-        return cut(record, places[0], self.config.clip_length) if places else None
+    def _some_clips(self, rng: np.random.Generator, record: Transition, count: int) -> list[Clip]:
+        """Return `count` clips of one seed's record, or as many as there are."""
+        length = self.config.clip_length
+        places = windows(record, length)
+        chosen = rng.permutation(len(places))[:count]
+        return [cut(record, places[i], length) for i in chosen]
 
     def _function(self, updates: int) -> Any:
         return self.driver.phase(
@@ -280,12 +282,16 @@ class _Teaching:
         )
 
     def _ask_and_refit(
-        self, record: Transition, reward: RewardParameters, count: int, *, env_steps: int
+        self, record: Transition | None, reward: RewardParameters, count: int, *, env_steps: int
     ) -> RewardParameters:
-        """Ask `count` queries of every seed about a record, and fit the reward to all labels."""
+        """Ask `count` queries of every seed about a record, and fit the reward to all labels.
+
+        Where there is no record yet, they are about the random policies' clips.
+        """
         for row, seed in enumerate(self.seeds):
             if not self.store.asked(seed, env_steps):
-                self._ask(seed, row_of(record, row), row_of(reward, row), count, env_steps)
+                seen = None if record is None else row_of(record, row)
+                self._ask(row, seen, row_of(reward, row), count, env_steps)
             self._answer(seed)
             self._learn(row, seed)
         self._encode()
@@ -296,24 +302,26 @@ class _Teaching:
 
     def _ask(
         self,
-        seed: int,
-        record: Transition,
+        row: int,
+        record: Transition | None,
         reward: RewardParameters,
         count: int,
         env_steps: int,
     ) -> None:
         """Choose pairs of clips from one seed's record, and put them into the store."""
-        rng = np.random.default_rng([seed, env_steps])
-        length = self.config.clip_length
-        places = windows(record, length)
-        if len(places) < 2:
+        seed = self.seeds[row]
+        rng = np.random.default_rng([seed, 1 + env_steps])
+        clips = self.random_clips[row]
+        if record is not None:
+            again = clips[: round(self.config.random_share * CLIPS_LOOKED_AT)]
+            clips = [*self._some_clips(rng, record, CLIPS_LOOKED_AT - len(again)), *again]
+        if len(clips) < 2:
+            length = self.config.clip_length
             raise UsageError(
                 f"no two clips of {length} env steps fit into what `{self.driver.spec.id}` lived "
                 f"through; try --set clip_length={max(2, length // 2)}"
             )
-        chosen = rng.permutation(len(places))[:CLIPS_LOOKED_AT]
-        clips = [cut(record, Window(*places[i]), length) for i in chosen]
-        pairs = self._choose(rng, clips, reward, count, first=env_steps == 0)
+        pairs = self._choose(rng, clips, reward, count, first=record is None)
         self.store.add_queries(
             NewQuery(seed, clips[left]._asdict(), clips[right]._asdict(), env_steps)
             for left, right in pairs
@@ -331,7 +339,9 @@ class _Teaching:
         if first or self.config.queries == "uniform":
             return uniform_pairs(rng, len(clips), count)
         candidates = uniform_pairs(rng, len(clips), CANDIDATES * count)
-        return most_disputed(self.fitter.clip_returns(reward, clips), candidates, count)
+        looked_at, pairs = np.unique(candidates, return_inverse=True)
+        returns = self.fitter.clip_returns(reward, [clips[i] for i in looked_at])
+        return looked_at[most_disputed(returns, pairs.reshape(candidates.shape), count)]
 
     def _answer(self, seed: int) -> None:
         """Let the teacher answer what is open; the chances follow from the seed alone."""
@@ -354,8 +364,8 @@ class _Teaching:
 
     def _draw_clips(self, after: Transition) -> None:
         """Draw what the first seed did before it was taught, and what it does now."""
-        clips = [self.first_clip, self._some_clip(row_of(after, 0))]
-        shown = [np.asarray(clip.obs) for clip in clips if clip is not None]
+        now = self._some_clips(np.random.default_rng(0), row_of(after, 0), 1)
+        shown = [np.asarray(clip.obs) for clip in [*self.random_clips[0][:1], *now]]
         captions = ["before: a random policy", f"after {self.config.labels} labels"]
         if len(shown) == len(captions):
             write_whole(self.session.folder / CLIPS, clip_strip_png(shown, captions))
@@ -368,7 +378,7 @@ class _Teaching:
         for row, lessons in enumerate(self.lessons):
             labels = _last_doubling(self.asked_at[row])
             if labels != self.encoded_labels[row]:
-                self.encoders[row] = encode_all(self.first_glimpses[row], lessons[:labels])
+                self.encoders[row] = encode_all(self.random_glimpses[row], lessons[:labels])
                 self.encoded_labels[row] = labels
 
     def _mean_fit_metrics(self) -> dict[str, float]:

@@ -7,7 +7,8 @@ s_g scales the group so that α_g is the prior variance of a label's logit. Labe
     P[left ≻ right] = (1 - ε) σ(Σ r(left) - Σ r(right)) + ε/2,   ε = 0.1
 
 Each member draws its variances in proportion to their evidence (MacKay 1992), in Laplace's
-approximation with the Fisher information for the curvature; so labels alone decide whether being
+approximation with the Fisher information for the curvature, and to a prior under which few groups
+are in play; so labels alone decide whether being
 somewhere, or moving, or acting is what counts, and features that explain nothing weigh little.
 A member is the most probable w given a bootstrap sample of the labels. With n labels everything
 happens in n x n matrices.
@@ -21,6 +22,7 @@ an episode end, for there zero is the worth of what comes after the end.
 """
 
 import itertools
+import math
 from typing import NamedTuple
 
 import jax
@@ -31,9 +33,10 @@ from backflip.core.losses import preference_probability
 from backflip.preferences.features import Groups
 
 NOISE = 0.1
-MEMBERS = 8
+MEMBERS = 16
 SCORING_STEPS = 12
-VARIANCES = (0.0, 10.0, 100.0)  # α candidates: prior variances of a label's logit
+IN_PLAY = 0.25  # prior probability that a group matters
+VARIANCES = (0.0, 100.0)  # α candidates: prior variances of a label's logit
 
 
 class Labelled(NamedTuple):
@@ -55,7 +58,7 @@ class Ensemble(NamedTuple):
 
     Attributes:
         weights: (M, F), one row a member.
-        variances: (M, 4) the α_g of each member, drawn in proportion to their evidence.
+        variances: (M, 4) the α_g of each member, as drawn.
         drawn: (M, n) how often each label is in a member's bootstrap sample; 0: held out.
         log_evidence: the largest, in nats.
     """
@@ -71,10 +74,11 @@ def fit(labelled: Labelled, groups: Groups, key: PRNGKeyArray) -> Ensemble:
     parts, scales = _scaled_groups(labelled, groups)
     kernels = jnp.stack([part @ part.T for part in parts])
     grid, log_evidence = _evidence_of_variances(kernels, labelled)
+    log_posterior = log_evidence + _log_prior(grid)
 
     def member(key: PRNGKeyArray) -> tuple[Array, Array, Array]:
         draw, resample = jax.random.split(key)
-        variances = grid[jax.random.categorical(draw, log_evidence)]
+        variances = grid[jax.random.categorical(draw, log_posterior)]
         counts = _bootstrap(resample, labelled.weight)
         kernel = jnp.tensordot(variances, kernels, 1)
         dual = _most_probable(kernel, labelled.left_preferred, counts)[0]
@@ -113,6 +117,12 @@ def _evidence_of_variances(
         return _most_probable(kernel, labelled.left_preferred, labelled.weight)[1]
 
     return grid, jax.lax.map(evidence, grid)
+
+
+def _log_prior(grid: Float[Array, "grid G"]) -> Float[Array, " grid"]:
+    """Return the log odds of each combination, against that of no group in play."""
+    in_play = (grid > 0).sum(1).astype(jnp.float32)
+    return in_play * math.log(IN_PLAY / (1.0 - IN_PLAY))
 
 
 def _most_probable(

@@ -4,13 +4,15 @@ import numpy as np
 
 FIRST_SHARE = 0.25  # of all labels, on clips of a random policy: arXiv:1706.03741, appendix A.1
 HALVED_AFTER = 0.25  # of all phases, the rate has halved
+LAST_SHARE = 0.4  # of all phases, at the end, nothing is asked: the policy catches up
 
 
 def label_schedule(labels: int, phases: int) -> list[int]:
     """Return labels to ask for before phase 1, after phase 1, ..., after the last but one.
 
     A quarter comes first; then the rate falls as c / (c + p) with the phases p done, the shape of
-    arXiv:1706.03741, appendix A.1. None is asked after the last phase: nothing could learn of it.
+    arXiv:1706.03741, appendix A.1. None is asked in the last two fifths of the
+    phases, so that the policy has time to learn what the last labels say.
 
     Args:
         labels: to spend in all, at least 1.
@@ -21,5 +23,6 @@ def label_schedule(labels: int, phases: int) -> list[int]:
     first = max(1, round(labels * FIRST_SHARE))
     half = HALVED_AFTER * phases
     rate = half / (half + np.arange(1, phases))
+    rate[max(1, round((1 - LAST_SHARE) * phases)) :] = 0.0
     total = np.round(np.cumsum(rate) / rate.sum() * (labels - first)).astype(int)
     return [first, *np.diff(total, prepend=0).tolist()]

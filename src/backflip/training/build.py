@@ -12,6 +12,7 @@ from backflip.algorithms.host import HostDriver
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.algorithms.rollout import NativeDriver
+from backflip.archive.run import Run
 from backflip.core.errors import UsageError, did_you_mean
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.registry import make_host, make_native
@@ -76,6 +77,18 @@ def build(
     config = resolve(offer.config, {**given, **settings})
     learner = offer.build(config, spec)
     return Built(_driver(native, env, env_args, learner), config)
+
+
+def rebuild(run: Run) -> Built:
+    """Return what an old run is made of; tuples come back from JSON as lists."""
+    saved = run.config["env_args"]
+    return build(
+        run.manifest["algorithm"],
+        run.manifest["env"],
+        env_args={key: tuple(x) if isinstance(x, list) else x for key, x in saved.items()},
+        settings=run.config["settings"],
+        complete=True,
+    )
 
 
 def resolve(kind: type[PPOConfig], settings: Mapping[str, Any]) -> PPOConfig:

@@ -34,6 +34,7 @@ PIXELS: dict[str, Any] = {
     "clip": 0.2,
     "clip_end": 0.2,
     "entropy_bonus": 0.01,
+    "entropy_bonus_end": 0.01,
 }
 # What one environment needs beyond its kind's: a dense reward over 247 env steps an episode.
 OF_ONE: dict[str, dict[str, Any]] = {"dot": {"env_steps": 300_000, "discount": 0.9}}

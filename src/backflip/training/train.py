@@ -12,7 +12,7 @@ from backflip.algorithms.ppo import PPOConfig
 from backflip.algorithms.rollout import NativeDriver
 from backflip.archive.run import Run
 from backflip.training import runtime
-from backflip.training.build import Built, build
+from backflip.training.build import Built, build, rebuild
 from backflip.training.result import Result
 from backflip.training.session import Report, Session, begin, go_on, register, seeds_from
 
@@ -82,15 +82,7 @@ def resume_train(run: Run, report: Report | None = None) -> Result:
     began = time.perf_counter()
     runtime.prepare()
     with go_on(run, report, began) as session:
-        config, manifest = run.config, run.manifest
-        built = build(
-            manifest["algorithm"],
-            manifest["env"],
-            env_args={key: _hashable(value) for key, value in config["env_args"].items()},
-            settings=config["settings"],
-            complete=True,
-        )
-        return _perform(session, built)
+        return _perform(session, rebuild(run))
 
 
 def plan(updates: int, phases: int) -> list[int]:
@@ -144,10 +136,6 @@ def _perform(session: Session, built: Built) -> Result:
         return session.finish(evaluation, env_steps=done * config.num_envs * config.rollout_length)
     finally:
         driver.close()
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 register("train", resume_train)
