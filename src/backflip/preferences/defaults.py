@@ -100,7 +100,7 @@ PIXELS: dict[str, Any] = {
     "learning_rate_end": 1e-4,
     "clip_end": 0.2,
 }
-PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 32, "random_envs": 256, "random_env_steps": 50}
+PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "random_envs": 256, "random_env_steps": 50}
 DISCRETE: dict[str, Any] = {
     "env_steps": 400_000,
     "num_envs": 32,

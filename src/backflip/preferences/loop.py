@@ -44,7 +44,7 @@ from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
 from backflip.training.result import Result
 from backflip.training.session import Report, Session, begin, go_on, register, seeds_from
-from backflip.training.train import EVALUATION_EPISODES, plan
+from backflip.training.train import evaluation_episodes, plan
 
 LABELS = "labels.sqlite"
 CLIPS = "clips.png"
@@ -109,7 +109,7 @@ def teach(
             "settings": dataclasses.asdict(built.config),
             "teaching": dataclasses.asdict(config),
             "teacher": answering.name,
-            "evaluation_episodes": EVALUATION_EPISODES,
+            "evaluation_episodes": evaluation_episodes(built.driver),
         },
         seeds=numbers,
         argv=sys.argv if argv is None else argv,

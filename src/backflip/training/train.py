@@ -17,7 +17,7 @@ from backflip.training.result import Result
 from backflip.training.session import Report, Session, begin, go_on, register, seeds_from
 
 PHASES = 20
-EVALUATION_EPISODES = 100
+EPISODES_IN_JAX, EPISODES_ON_HOST = 500, 100  # of each seed's evaluation
 
 
 def train(
@@ -65,7 +65,7 @@ def train(
         config={
             "env_args": dict(env_args or {}),
             "settings": dataclasses.asdict(built.config),
-            "evaluation_episodes": EVALUATION_EPISODES,
+            "evaluation_episodes": evaluation_episodes(built.driver),
             "phases": phase_count(built.config, built.driver),
         },
         seeds=numbers,
@@ -112,6 +112,11 @@ def phase_count(config: PPOConfig, driver: Driver) -> int:
     env_steps = config.updates * config.rollout_length  # of one environment
     episodes = env_steps // (driver.spec.max_episode_steps or 1_000)
     return min(phases, max(1, episodes // 3))
+
+
+def evaluation_episodes(driver: Driver) -> int:
+    """Return how many episodes a seed is evaluated over."""
+    return EPISODES_IN_JAX if isinstance(driver, NativeDriver) else EPISODES_ON_HOST
 
 
 def _perform(session: Session, built: Built) -> Result:
