@@ -1,6 +1,7 @@
 """How JAX is set up for a run: devices, the cache of compiled programs, the clock on compiling."""
 
 import contextlib
+import ctypes
 import functools
 import os
 import resource
@@ -13,6 +14,7 @@ import jax
 
 SHORTEST_CACHED_SECONDS = 0.1
 COMPILING = "/jax/core/compile/"
+M_ARENA_MAX = -8  # of glibc's malloc.h
 
 
 def prepare() -> None:
@@ -26,6 +28,7 @@ def prepare() -> None:
         with contextlib.suppress(RuntimeError):  # JAX has been used already: what it has stays
             jax.config.update("jax_num_cpu_devices", _usable_cores())
     _prepare_cache()
+    _share_free_memory()
 
 
 def default_home() -> Path:
@@ -50,6 +53,15 @@ class CompileClock:
     def seconds(self) -> float:
         """The time so far."""
         return sum(end - start for start, end in _compiling()) - self._before
+
+
+def _share_free_memory() -> None:
+    """Let the threads of this process share what they free, where the C library is glibc's.
+
+    It keeps a pool for every thread otherwise: 500 MiB more for four seeds of `teach dot`.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
 
 @functools.cache
