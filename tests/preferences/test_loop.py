@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from backflip.archive.checkpoint import load_arrays
+from backflip.archive.metrics import read_metrics
 from backflip.archive.run import find_run, list_runs
 from backflip.core.errors import UsageError
 from backflip.envs.native.cartpole import CartPole
@@ -195,6 +196,8 @@ def test_killed_and_resumed_is_as_never_killed_and_asks_nothing_twice(taught, tm
     assert len(list_runs(tmp_path)) == 1
     folder = find_run(tmp_path, "latest").folder
     same_arrays(saved(taught.folder), saved(folder))
+    records = read_metrics(folder).records
+    assert all(np.isfinite(record["reward_model_std"]) for record in records)  # kept over a resume
     seeds = (3, 4)
     assert asked_and_answered(folder, seeds) == asked_and_answered(taught.folder, seeds)
 
