@@ -148,7 +148,7 @@ def test_find_says_what_is_near(home):
         find_run(home, "01")
     with pytest.raises(UsageError, match=f"no run `01BX6`.*did you mean {OTHER}"):
         find_run(home, "01BX6")
-    with pytest.raises(UsageError, match="no run `latset`.*did you mean `latest`"):
+    with pytest.raises(UsageError, match=r"no run `latset`.*did you mean `latest`"):
         find_run(home, "latset")
     with pytest.raises(UsageError, match=f"no run `zzzz`.*the latest are .*{OTHER}"):
         find_run(home, "zzzz")
