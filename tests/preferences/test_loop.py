@@ -16,6 +16,7 @@ from backflip.archive.metrics import read_metrics
 from backflip.archive.run import find_run, list_runs
 from backflip.core.errors import UsageError
 from backflip.envs.native.cartpole import CartPole
+from backflip.preferences.defaults import TeachConfig
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.loop import _last_doubling, teach
 from backflip.preferences.teachers import SimulatedTeacher
@@ -152,6 +153,15 @@ def test_a_seed_does_not_depend_on_those_beside_it(taught, tmp_path):
 )
 def test_encoders_are_fitted_when_labels_have_doubled(asked_at, labels):
     assert _last_doubling(asked_at) == labels
+
+
+def test_thousands_of_labels_are_no_more_than_there_can_be_queries():
+    TeachConfig(labels=3000).check(CartPole().spec, updates=100)
+
+
+def test_a_share_that_cannot_be_is_refused_with_what_to_type():
+    with pytest.raises(UsageError, match=r"between 0 and 1, got 1.5; try --set random_share=0.1"):
+        TeachConfig(random_share=1.5).check(CartPole().spec, updates=100)
 
 
 PROGRAM = """

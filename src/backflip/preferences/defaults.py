@@ -6,8 +6,6 @@ from typing import Any, Literal
 from backflip.core.errors import UsageError
 from backflip.core.spec import Discrete, EnvSpec
 
-RANDOM_CLIPS = 64  # of the random policy, kept for each seed
-
 
 @dataclass(frozen=True)
 class TeachConfig:
@@ -24,8 +22,9 @@ class TeachConfig:
         random_env_steps: env steps of each environment of the random policy's record.
         repeat: probability with which the random policy repeats its last action: steady
             behaviour makes clips that differ.
-        random_share: share of the clips looked at that are the random policy's, also later on:
-            an agent that has got stuck shows nothing that labels could tell apart.
+        random_share: share of the clips looked at that are the random policy's, also later on
+            (at most the 64 that are kept): an agent that has got stuck shows nothing that
+            labels could tell apart.
         queries: pairs are chosen by the ensemble's `disagreement`, or all alike, `uniform`.
     """
 
@@ -63,11 +62,13 @@ class TeachConfig:
                 f"try --set phases={min(20, updates)}"
             )
         if not 0.0 <= self.random_share <= 1.0:
-            wrong.append(f"`random_share` must lie between 0 and 1, got {self.random_share}")
+            wrong.append(
+                f"`random_share` must lie between 0 and 1, got {self.random_share}; "
+                "try --set random_share=0.1"
+            )
         if self.queries not in ("disagreement", "uniform"):
             wrong.append(f"`queries` must be disagreement or uniform, got `{self.queries}`")
         first = self.random_envs * max(0, self.random_env_steps - self.clip_length + 1)
-        first = min(first, RANDOM_CLIPS)
         most = first * (first - 1) // 2
         if not wrong and self.labels > most:
             wrong.append(

@@ -27,7 +27,7 @@ from backflip.core.errors import UsageError, did_you_mean
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip, cut, windows
-from backflip.preferences.defaults import RANDOM_CLIPS, TeachConfig, teach_settings
+from backflip.preferences.defaults import TeachConfig, teach_settings
 from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.preferences.learned_reward import (
     Lesson,
@@ -49,6 +49,7 @@ from backflip.training.train import evaluation_episodes, plan
 LABELS = "labels.sqlite"
 CLIPS = "clips.png"
 CLIPS_LOOKED_AT = 200  # of which pairs are made, at most
+RANDOM_CLIPS = 64  # of the random policy, kept for each seed
 
 
 class Taught(NamedTuple):
