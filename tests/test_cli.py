@@ -3,8 +3,11 @@
 import io
 import json
 import os
+import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -228,6 +231,33 @@ def test_train_and_resume_for_real(tmp_path: Path) -> None:
     again = run(REAL, "resume", fields["run"][:20], "--home", "h", "--json", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["returns"] == fields["returns"]
+
+
+@pytest.mark.medium
+def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    line = "train ppo CartPole-v1 --env-steps 400000 --set epochs=1 --json --home"
+    options = line.split()
+    whole = run(REAL, *options, "whole", cwd=tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", REAL, *options, "here and there"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until = time.monotonic() + 60
+    while not list(tmp_path.glob("here and there/runs/*/checkpoint.safetensors")):
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    printed, said = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, "")
+    says, command = said.splitlines()[-1].split("; go on with: backflip ")
+    assert says == "backflip: interrupted (all finished phases are saved)"
+    resumed = run(REAL, *shlex.split(command), "--json", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout)["returns"] == json.loads(whole.stdout)["returns"]
 
 
 @pytest.mark.medium

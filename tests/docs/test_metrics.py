@@ -11,19 +11,26 @@ import pytest
 
 from backflip.algorithms import rollout
 from backflip.algorithms.ppo import PPOConfig, ppo
+from backflip.archive.metrics import read_metrics
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
+from backflip.preferences.loop import teach
+from backflip.training.train import train
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 CONFIG = PPOConfig(num_envs=2, rollout_length=4, epochs=1)
 ENVS = [CartPole(), Pendulum(), Dot()]  # discrete, continuous, pixels
 
 
-def table() -> dict[str, list[str]]:
-    """Name to the other columns of its row."""
+LEARNING, SESSION, REWARD = ["update", "driver"], ["session"], ["reward model"]
+
+
+def table(of: list[str] = LEARNING) -> dict[str, list[str]]:
+    """Name to the other columns of its row, under some of the headings."""
     rows: dict[str, list[str]] = {}
-    for line in PAGE.read_text().splitlines():
+    sections = dict(part.split("\n", 1) for part in PAGE.read_text().split("## Of the ")[1:])
+    for line in "\n".join(sections[name] for name in of).splitlines():
         if line.startswith("| `"):
             name, *others = (cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])
             assert name.strip("`") not in rows, f"{name} has two rows"
@@ -55,6 +62,16 @@ def test_what_is_not_returned_everywhere_is_what_the_table_says() -> None:
     everywhere = set.intersection(*(returned(env) for env in ENVS))
     partly = {name for name, (_, meaning, _) in table().items() if "not returned" in meaning}
     assert set(table()) - everywhere == partly
+
+
+@pytest.mark.medium
+def test_a_run_writes_what_the_tables_say(tmp_path: Path) -> None:
+    settings = {"epochs": 1, "phases": 2, "clip_length": 5, "clip_envs": 2, "random_envs": 4}
+    taught = teach("CartPole-v1", labels=4, env_steps=4096, settings=settings, home=tmp_path)
+    trained = train("ppo", "CartPole-v1", env_steps=256, home=tmp_path)
+    assert set(read_metrics(trained.folder).records[-1]) == set(table(LEARNING + SESSION))
+    both = set(table(LEARNING + SESSION + REWARD))
+    assert set(read_metrics(taught.folder).records[-1]) == both
 
 
 def test_every_row_is_complete_and_names_a_function() -> None:

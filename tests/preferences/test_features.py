@@ -258,8 +258,8 @@ def test_clips_and_training_see_the_same(name):
     fitter = RewardFitter(spec, labels=4)
     rng = np.random.default_rng(2)
     members = rng.normal(scale=0.02, size=(8, sum(group_sizes(spec)))).astype(np.float32)
-    spread = rng.uniform(0.5, 2.0, size=8).astype(np.float32)
-    numbers = (jnp.asarray(x, jnp.float32) for x in (members, spread, 0.1, 2.0))
+    weights = rng.normal(scale=0.02, size=members.shape[1]).astype(np.float32)
+    numbers = (jnp.asarray(x, jnp.float32) for x in (weights, 0.1, 2.0, members))
     parameters = RewardParameters(Encoder(*encoder), *numbers)
 
     trained_on = np.asarray(jax.jit(lambda p, b: learned_reward(spec, p, b))(parameters, batch))
@@ -269,8 +269,7 @@ def test_clips_and_training_see_the_same(name):
         clip = cut(record, Window(2, env), 7)
         seen = fitter.look(clip)
         found = np.asarray(fitter._features(encoder, *map(jnp.asarray, seen[:3])))
-        worth = found @ (members / spread[:, None]).mean(0)
-        worth = np.clip((worth - 0.1) / 2.0, -3, 3)
+        worth = np.clip((found @ weights - 0.1) / 2.0, -3, 3)
         np.testing.assert_allclose(trained_on[2:9, env], worth, rtol=1e-3, atol=1e-4)
         sums = fitter.clip_returns(parameters, [clip])
         np.testing.assert_allclose(sums[0], (found @ members.T).sum(0), rtol=1e-3, atol=1e-3)
@@ -284,10 +283,10 @@ def test_only_the_newest_frame_of_a_stack_is_looked_at():
     older[..., :-1] = 0
     parameters = RewardParameters(
         seen_of(spec, batch_of(spec, 100, seed=1))[2],
-        jnp.ones((8, sum(group_sizes(spec)))) * 1e-3,
-        jnp.ones(8),
+        jnp.ones(sum(group_sizes(spec))) * 1e-3,
         jnp.float32(0),
         jnp.float32(1),
+        jnp.zeros((8, sum(group_sizes(spec)))),
     )
     one = learned_reward(spec, parameters, batch)
     np.testing.assert_array_equal(one, learned_reward(spec, parameters, batch._replace(obs=older)))
@@ -298,10 +297,10 @@ def test_the_learned_reward_does_not_look_at_the_true_one():
     batch = batch_of(spec, 4, 2)
     parameters = RewardParameters(
         seen_of(spec, batch_of(spec, 50, seed=1))[2],
-        jnp.ones((8, sum(group_sizes(spec)))) * 1e-2,
-        jnp.ones(8),
+        jnp.ones(sum(group_sizes(spec))) * 1e-2,
         jnp.float32(0),
         jnp.float32(1),
+        jnp.zeros((8, sum(group_sizes(spec)))),
     )
     blind = batch._replace(reward=np.full_like(batch.reward, np.nan))
     one = learned_reward(spec, parameters, batch)

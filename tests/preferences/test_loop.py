@@ -262,6 +262,24 @@ def test_seeds_of_a_teacher_who_skips_are_independent_too(tmp_path):
     assert answers_of(alone.folder, 1) == answers_of(together.folder, 1)
 
 
+@pytest.mark.medium
+def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path, monkeypatch):
+    heard: list[float] = []
+
+    class Listening(SimulatedTeacher):
+        """Notes what its dice say."""
+
+        def answer(self, left, right, rng):
+            heard.append(rng.random())
+            return super().answer(left, right, rng)
+
+    monkeypatch.setattr("backflip.preferences.loop.parse_teacher", lambda _: Listening())
+    tiny(tmp_path, first_seed=3, seeds=1)
+    assert len(set(heard)) == LABELS
+    chose = {np.random.default_rng([3, number]).random() for number in range(ENV_STEPS + 2)}
+    assert chose.isdisjoint(heard)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

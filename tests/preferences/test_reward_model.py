@@ -9,6 +9,7 @@ import pytest
 
 from backflip.core.losses import preference_loss, preference_probability
 from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.trees import stack_rows
 from backflip.preferences import reward_model as module
 from backflip.preferences.features import Groups, fit_encoder, group_sizes
 from backflip.preferences.learned_reward import Glimpses, Lesson, RewardFitter
@@ -66,7 +67,8 @@ def test_both_orders_of_a_pair_have_probabilities_that_sum_to_one_in_the_trainin
     swapped = some_labels()
     turned = Labelled(-swapped.difference, 1 - swapped.left_preferred, swapped.weight)
     one, other = (fit_jit(x, GROUPS, jax.random.key(3)) for x in (swapped, turned))
-    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(one.models, other.models, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(one.members, other.members, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.medium
@@ -144,23 +146,45 @@ def test_evidence_finds_the_group_that_counts():
     weights = np.zeros(SIZE)
     weights[6:10] = [1, -1, 2, 1]  # the third group
     labelled = labels_of(weights, 60)
-    parts, _ = module._scaled_groups(labelled, GROUPS)
-    kernels = jnp.stack([part @ part.T for part in parts])
-    grid, evidence = jax.jit(module._evidence_of_variances)(kernels, labelled)
-    assert len(grid) == len(module.VARIANCES) ** 4 - 1
-    grid, evidence = np.asarray(grid), np.asarray(evidence)
+    ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
+    grid, evidence = np.asarray(module._combinations(4)), np.asarray(ensemble.log_evidence)
+    assert len(grid) == len(evidence) == len(module.VARIANCES) ** 4 - 1
     without = evidence[grid[:, 2] == 0].max()
     assert evidence[grid[:, 2] > 0].max() > without + 10  # nats
     alone = evidence[((grid > 0) == [False, False, True, False]).all(1)].max()
     assert alone > without + 10
-    share = np.exp(evidence - evidence.max())
-    expected = share @ grid / share.sum()
-    assert expected.argmax() == 2
+    expected = np.asarray(ensemble.chances) @ (grid > 0)
+    assert expected[2] > 0.99
+    assert max(expected[[0, 1, 3]]) < 0.2
 
 
-def test_two_groups_in_play_are_a_ninth_as_likely_as_none():
-    grid = jnp.asarray([[0.0, 0.0, 100.0], [100.0, 0.0, 100.0]])
-    np.testing.assert_allclose(np.exp(module._log_prior(grid)), [1 / 3, 1 / 9], rtol=1e-6)
+def test_each_group_is_in_play_with_one_chance_whatever_its_variance(monkeypatch):
+    monkeypatch.setattr(module, "IN_PLAY", 0.25)
+    monkeypatch.setattr(module, "VARIANCES", (0.0, 10.0, 100.0))
+    grid = jnp.asarray([[0.0, 0.0, 10.0], [10.0, 0.0, 100.0]])
+    odds = np.exp(module._log_prior(grid))  # 1 to 3 for a group, half of it for each variance
+    np.testing.assert_allclose(odds, [1 / 6, 1 / 36], rtol=1e-6)
+    every = np.exp(module._log_prior(module._combinations(3))).sum()
+    assert every == pytest.approx((4 / 3) ** 3 - 1, rel=1e-5)  # all but none in play
+
+
+def test_models_are_of_all_labels_and_weighed_by_prior_times_evidence():
+    labelled = some_labels(15, padding=3)
+    ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
+    parts, scales = module._scaled_groups(labelled, GROUPS)
+    posterior = []
+    for at, variances in enumerate(np.asarray(module._combinations(4))):
+        kernel = sum(v * part @ part.T for v, part in zip(variances, parts, strict=True))
+        dual, evidence = module._most_probable(kernel, labelled.left_preferred, labelled.weight)
+        found = [
+            v * scale * part.T @ dual
+            for v, scale, part in zip(variances, scales, parts, strict=True)
+        ]
+        np.testing.assert_allclose(ensemble.models[at], np.concatenate(found), rtol=1e-2, atol=1e-2)
+        assert float(ensemble.log_evidence[at]) == pytest.approx(float(evidence), abs=5e-2)
+        odds = module.IN_PLAY / (1 - module.IN_PLAY) / (len(module.VARIANCES) - 1)
+        posterior.append(np.exp(ensemble.log_evidence[at]) * odds ** (variances > 0).sum())
+    np.testing.assert_allclose(ensemble.chances, posterior / np.sum(posterior), rtol=1e-3)
 
 
 def test_groups_are_scaled_to_a_mean_squared_length_of_one():
@@ -179,8 +203,9 @@ def test_a_group_that_never_differs_stays_off():
     labelled = some_labels()
     labelled = labelled._replace(difference=labelled.difference.at[:, 0].set(0.0))
     ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
-    np.testing.assert_array_equal(ensemble.weights[:, 0], 0)
-    assert np.isfinite(ensemble.weights).all()
+    np.testing.assert_array_equal(ensemble.models[:, 0], 0)
+    np.testing.assert_array_equal(ensemble.members[:, 0], 0)
+    assert np.isfinite(ensemble.models).all()
 
 
 def test_bootstrap_draws_as_many_as_there_are_and_never_padding():
@@ -216,8 +241,9 @@ def test_padding_changes_nothing_but_which_labels_are_drawn():
         left_preferred=jnp.where(padded.weight > 0, padded.left_preferred, 0.5)
     )
     one, other, wild = (fit_jit(x, GROUPS, jax.random.key(0)) for x in (bare, padded, rubbish))
-    assert float(one.log_evidence) == pytest.approx(float(other.log_evidence), rel=1e-5)
-    np.testing.assert_allclose(other.weights, wild.weights, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(one.log_evidence, other.log_evidence, rtol=1e-3)
+    np.testing.assert_allclose(one.models, other.models, rtol=1e-2, atol=1e-3)
+    np.testing.assert_allclose(other.members, wild.members, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(other.drawn[:, 20:], 0)
     counts = other.drawn[0]
     parts, _ = module._scaled_groups(padded, GROUPS)
@@ -232,7 +258,7 @@ def test_a_known_linear_reward_is_recovered():
     truth = rng.normal(size=SIZE)
     ensemble = fit_jit(labels_of(truth, 100), GROUPS, jax.random.key(0))
     fresh = rng.normal(size=(1000, SIZE))
-    found = fresh @ np.asarray(ensemble.weights).mean(0)
+    found = fresh @ (ensemble.chances @ ensemble.models)
     assert np.corrcoef(found, fresh @ truth)[0, 1] > 0.9
 
 
@@ -240,7 +266,8 @@ def test_ties_alone_teach_nothing():
     labelled = some_labels()
     labelled = labelled._replace(left_preferred=jnp.full(20, 0.5))
     ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
-    np.testing.assert_allclose(ensemble.weights, 0, atol=1e-6)
+    np.testing.assert_allclose(ensemble.models, 0, atol=1e-6)
+    np.testing.assert_allclose(ensemble.members, 0, atol=1e-6)
 
 
 def test_the_fit_is_a_pure_function():
@@ -248,7 +275,8 @@ def test_the_fit_is_a_pure_function():
     for left, right in zip(one, again, strict=True):
         np.testing.assert_array_equal(left, right)
     other = fit_jit(some_labels(), GROUPS, jax.random.key(2))
-    assert not np.array_equal(one.weights, other.weights)
+    np.testing.assert_array_equal(one.models, other.models)  # chance is the members' alone
+    assert not np.array_equal(one.members, other.members)
 
 
 def lessons_of(count, ending=False, seed=0):
@@ -289,22 +317,33 @@ def refitted(lessons, budget=12):
 @pytest.mark.parametrize("ending", [False, True])
 def test_the_reward_has_a_constant_spread_over_labelled_clips(ending):
     parameters, metrics, steps = refitted(lessons_of(12, ending))
-    members = steps @ (parameters.members / parameters.spread[:, None]).T
-    raw = (members.mean(1) - parameters.offset) / parameters.scale
-    members = members[:, np.abs(members).max(0) > 0]  # a few may have drawn no group that matters
-    assert members.shape[1] > 8
+    raw = (steps @ parameters.weights - parameters.offset) / parameters.scale
     if ending:  # zero stays what comes after the end
         assert parameters.offset == 0
         assert np.sqrt(np.square(raw).mean()) == pytest.approx(1, rel=1e-3)
-        np.testing.assert_allclose(np.sqrt(np.square(members).mean(0)), 1, rtol=1e-3)
     else:
         assert raw.mean() == pytest.approx(0, abs=1e-4)
         assert raw.std() == pytest.approx(1, rel=1e-3)
-        np.testing.assert_allclose(members.std(0), 1, rtol=1e-3)
     assert metrics["reward_model_std"] == pytest.approx(raw.std(), rel=1e-3)
     assert metrics["reward_model_mean"] == pytest.approx(raw.mean(), abs=1e-4)
     assert metrics["reward_model_min"] == pytest.approx(raw.min(), rel=1e-3)
     assert metrics["reward_model_max"] == pytest.approx(raw.max(), rel=1e-3)
+
+
+def test_the_reward_is_the_mean_of_models_of_equal_spread():
+    """However large the rewards of a model are, its chance alone is what it weighs."""
+    lessons = lessons_of(12)
+    parameters, _, steps = refitted(lessons)
+    fitter = RewardFitter(SPEC, 12)
+    key = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 1)))
+    seen = fitter._steps(parameters.encoder, lessons)
+    labelled = fitter._pad(seen.sums, [lesson.left_preferred for lesson in lessons])
+    ensemble = jax.tree.map(lambda x: np.asarray(x)[0], fitter._fit(stack_rows([labelled]), key))
+    worth = np.zeros(len(steps))
+    for chance, weights in zip(ensemble.chances, ensemble.models, strict=True):
+        said = steps @ weights
+        worth += chance * said / max(said.std(), 1e-8)
+    np.testing.assert_allclose(steps @ parameters.weights, worth, rtol=1e-2, atol=1e-3)
 
 
 def test_metrics_count_labels_ties_and_what_is_predicted():
@@ -328,12 +367,14 @@ def test_steps_not_lived_count_for_nothing():
 
     others = [x._replace(left=spoilt(x.left), right=spoilt(x.right)) for x in lessons]
     one, other = refitted(lessons)[0], refitted(others)[0]
+    np.testing.assert_array_equal(one.weights, other.weights)
     np.testing.assert_array_equal(one.members, other.members)
     np.testing.assert_array_equal(one.scale, other.scale)
 
 
 def test_without_a_lesson_the_reward_is_zero_everywhere():
     parameters, metrics, _ = refitted([])
+    np.testing.assert_array_equal(parameters.weights, 0)
     np.testing.assert_array_equal(parameters.members, 0)
     assert (parameters.offset, metrics["reward_model_labels"]) == (0, 0)
     assert parameters.scale > 0
@@ -348,4 +389,5 @@ def test_a_seed_is_fitted_as_if_it_were_alone():
     together = fitter.refit(seeds, [encoder] * 3, keys).parameters
     for i, lessons in enumerate(seeds):
         alone = fitter.refit([lessons], [encoder], keys[i : i + 1]).parameters
+        np.testing.assert_array_equal(together.weights[i], alone.weights[0])
         np.testing.assert_array_equal(together.members[i], alone.members[0])

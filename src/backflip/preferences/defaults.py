@@ -123,7 +123,7 @@ CONTINUOUS: dict[str, Any] = {
     "minibatches": 32,
     "discount": 0.98,
     "decay": 0.95,
-    "entropy_bonus": 0.02,
+    "entropy_bonus": 0.05,
     "entropy_bonus_end": 0.02,
     "learning_rate_end": 1e-4,
     "clip_end": 0.2,

@@ -40,17 +40,17 @@ class RewardParameters(NamedTuple):
 
     Attributes:
         encoder: from glimpses to z.
-        members: (M, F) the ensemble as fitted: sums of wᵀf over clips differ by logits.
-        spread: each member's standard deviation; w̄ is the mean of members divided by it.
+        weights: (F,) w̄, the mixture's mean given all labels.
         offset: what is subtracted from w̄ᵀf(x).
         scale: what it is divided by.
+        members: (M, F) each given some of the labels; sums of wᵀf over clips differ by logits.
     """
 
     encoder: Encoder
-    members: Float[Array, "M F"]
-    spread: Float[Array, " M"]
+    weights: Float[Array, " F"]
     offset: Float[Array, ""]
     scale: Float[Array, ""]
+    members: Float[Array, "M F"]
 
 
 class Glimpses(NamedTuple):
@@ -87,7 +87,7 @@ def untaught(spec: EnvSpec, seeds: int) -> RewardParameters:
     size, k = glimpse_size(spec), encoded_size(spec)
     encoder = Encoder(jnp.zeros(size), jnp.zeros((size, k)), jnp.ones(k))
     members = jnp.zeros((MEMBERS, sum(group_sizes(spec))))
-    blank = RewardParameters(encoder, members, jnp.ones(MEMBERS), jnp.zeros(()), jnp.ones(()))
+    blank = RewardParameters(encoder, members[0], jnp.zeros(()), jnp.ones(()), members)
     return stack_rows([blank] * seeds)
 
 
@@ -95,12 +95,12 @@ def learned_reward(
     spec: EnvSpec, parameters: RewardParameters, batch: Transition
 ) -> Float[Array, "T N"]:
     """Return what the reward model says of a batch (T, N); the true reward is not looked at."""
-    weights = (parameters.members / parameters.spread[:, None]).mean(0)
 
     def row(step: tuple[Array, Array, Array]) -> Float[Array, " N"]:
         obs, action, next_obs = step
         before, after = (glimpse(spec, newest_frame(spec, x)) for x in (obs, next_obs))
-        worth = features(spec, parameters.encoder, before, action, after) @ weights
+        found = features(spec, parameters.encoder, before, action, after)
+        worth = found @ parameters.weights
         worth = (worth - parameters.offset) / parameters.scale
         return jnp.clip(worth, -LARGEST_REWARD, LARGEST_REWARD)
 
@@ -233,17 +233,17 @@ def _scaled(
 ) -> tuple[RewardParameters, dict[str, float]]:
     """Return parameters of a reward of standard deviation 1 over all labelled clips, and metrics.
 
-    Members are normalised before averaging. Where some clip saw an episode end, zero is what the
+    Models are normalised before averaging. Where some clip saw an episode end, zero is what the
     time after it is worth: nothing is subtracted, and the root mean square is scaled instead.
     """
-    spread = np.maximum(_spread(steps.lived @ ensemble.weights.T, steps.endless), 1e-8)
-    members = ensemble.weights / spread[:, None]
-    worth = steps.lived @ members.mean(0)
+    spread = np.maximum(_spread(steps.lived @ ensemble.models.T, steps.endless), 1e-8)
+    weights = (ensemble.models / spread[:, None]).T @ ensemble.chances
+    worth = steps.lived @ weights
     offset = worth.mean() if steps.endless else np.float32(0.0)
     scale = np.maximum(_spread(worth[:, None], steps.endless)[0], 1e-8)
-    numbers = (jnp.asarray(x, jnp.float32) for x in (ensemble.weights, spread, offset, scale))
-    measured = _metrics(ensemble, steps, (worth - offset) / scale)
-    return RewardParameters(encoder, *numbers), measured
+    numbers = (weights, offset, scale, ensemble.members)
+    parameters = RewardParameters(encoder, *(jnp.asarray(x, jnp.float32) for x in numbers))
+    return parameters, _metrics(ensemble, steps, (worth - offset) / scale)
 
 
 def _spread(worth: Float[np.ndarray, "steps M"], endless: bool) -> Float[np.ndarray, " M"]:
@@ -254,7 +254,7 @@ def _metrics(
     ensemble: Ensemble, steps: _Steps, reward: Float[np.ndarray, " steps"]
 ) -> dict[str, float]:
     """Return what a refit measured; the held-out accuracy is of each member on labels not drawn."""
-    margin = (steps.sums[0::2] - steps.sums[1::2]) @ ensemble.weights.T
+    margin = (steps.sums[0::2] - steps.sums[1::2]) @ ensemble.members.T
     decided = steps.left_preferred != 0.5
     right = (margin > 0) == (steps.left_preferred[:, None] > 0.5)
     held_out = (ensemble.drawn[:, : len(margin)] == 0).T & decided[:, None]
@@ -263,7 +263,7 @@ def _metrics(
         "reward_model_ties": float((~decided).sum()),
         "reward_model_accuracy": _mean(right[decided]),
         "reward_model_held_out_accuracy": _mean(right[held_out]),
-        "reward_model_log_evidence": float(ensemble.log_evidence),
+        "reward_model_log_evidence": float(ensemble.log_evidence.max()),
         "reward_model_disagreement": _mean(np.std(np.sign(margin), axis=1)),
         "reward_model_mean": float(reward.mean()),
         "reward_model_std": float(reward.std()),

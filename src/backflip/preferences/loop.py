@@ -50,6 +50,7 @@ LABELS = "labels.sqlite"
 CLIPS = "clips.png"
 CLIPS_LOOKED_AT = 200  # of which pairs are made, at most
 RANDOM_CLIPS = 64  # of the random policy, kept for each seed
+ANSWERS = 1  # sets the teacher's chances apart from those that chose the clips
 
 
 class Taught(NamedTuple):
@@ -350,7 +351,7 @@ class _Teaching:
         answers: list[NewLabel] = []
         for number, query in enumerate(self.store.pending(seed), before):
             left, right = self.store.clips(query.id)
-            rng = np.random.default_rng([seed, number])
+            rng = np.random.default_rng([seed, number, ANSWERS])
             answer = self.teacher.answer(left["reward"], right["reward"], rng)
             answers.append(NewLabel(query.id, answer, self.teacher.name, 0.0))
         self.store.add_labels(answers)

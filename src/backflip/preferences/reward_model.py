@@ -6,19 +6,22 @@ s_g scales the group so that α_g is the prior variance of a label's logit. Labe
 
     P[left ≻ right] = (1 - ε) σ(Σ r(left) - Σ r(right)) + ε/2,   ε = 0.1
 
-Each member draws its variances in proportion to their evidence (MacKay 1992), in Laplace's
-approximation with the Fisher information for the curvature, and to a prior under which few groups
-are in play; so labels alone decide whether being
-somewhere, or moving, or acting is what counts, and features that explain nothing weigh little.
-A member is the most probable w given a bootstrap sample of the labels. With n labels everything
-happens in n x n matrices.
+Every combination of variances is a model, and the reward is the mean of their most probable w, in
+proportion to their evidence (MacKay 1992), in Laplace's approximation with the Fisher information
+for the curvature, and to a prior under which few groups are in play. So labels alone decide
+whether being somewhere, or moving, or acting is what counts, and features that explain nothing
+weigh little: a reward of acting that is not there costs exploration. A member draws a model by
+that chance and is the most probable w given a bootstrap sample of the labels; what members
+dispute is asked next. With n labels everything happens in n x n matrices.
 
 Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2; Rasmussen & Williams 2006,
 "Gaussian Processes for Machine Learning", section 3.4 (the algebra of the Laplace approximation).
 
 Departures from 1706.03741: linear on quadratic features instead of a network; the prior's
-variances instead of an adaptive L2 weight; the reward is centred only where no labelled clip saw
-an episode end, for there zero is the worth of what comes after the end.
+variances instead of an adaptive L2 weight; the reward is the mean of models given all labels, and
+members given bootstrap samples only choose queries and measure held-out accuracy; the reward is
+centred only where no labelled clip saw an episode end, for there zero is the worth of what comes
+after the end.
 """
 
 import itertools
@@ -35,8 +38,8 @@ from backflip.preferences.features import Groups
 NOISE = 0.1
 MEMBERS = 16
 SCORING_STEPS = 12
-IN_PLAY = 0.25  # prior probability that a group matters
-VARIANCES = (0.0, 100.0)  # α candidates: prior variances of a label's logit
+IN_PLAY = 0.1  # prior probability that a group matters
+VARIANCES = (0.0, 30.0, 300.0)  # α candidates: prior variances of a label's logit; 0 first
 
 
 class Labelled(NamedTuple):
@@ -54,39 +57,55 @@ class Labelled(NamedTuple):
 
 
 class Ensemble(NamedTuple):
-    """The fitted members.
+    """What the labels say: a mixture given all of them, and members who each know only some.
 
     Attributes:
-        weights: (M, F), one row a member.
-        variances: (M, 4) the α_g of each member, as drawn.
+        models: (V, F) the most probable w for each combination of variances α.
+        chances: (V,) posterior probability of each combination.
+        members: (M, F) the most probable w given a bootstrap sample, one row a member.
         drawn: (M, n) how often each label is in a member's bootstrap sample; 0: held out.
-        log_evidence: the largest, in nats.
+        log_evidence: (V,) of each combination, in nats.
     """
 
-    weights: Float[Array, "M F"]
-    variances: Float[Array, "M G"]
+    models: Float[Array, "V F"]
+    chances: Float[Array, " V"]
+    members: Float[Array, "M F"]
     drawn: Float[Array, "M n"]
-    log_evidence: Float[Array, ""]
+    log_evidence: Float[Array, " V"]
 
 
 def fit(labelled: Labelled, groups: Groups, key: PRNGKeyArray) -> Ensemble:
     """Return the ensemble for the labels; a pure function of its arguments."""
     parts, scales = _scaled_groups(labelled, groups)
     kernels = jnp.stack([part @ part.T for part in parts])
-    grid, log_evidence = _evidence_of_variances(kernels, labelled)
-    log_posterior = log_evidence + _log_prior(grid)
+    grid = _combinations(len(parts))
 
-    def member(key: PRNGKeyArray) -> tuple[Array, Array, Array]:
+    def most_probable(variances: Array, weight: Array) -> tuple[Array, Array]:
+        kernel = jnp.tensordot(variances, kernels, 1)
+        dual, log_evidence = _most_probable(kernel, labelled.left_preferred, weight)
+        weights = [v * s * (p.T @ dual) for v, s, p in zip(variances, scales, parts, strict=True)]
+        return jnp.concatenate(weights), log_evidence
+
+    def model(variances: Array) -> tuple[Array, Array]:
+        return most_probable(variances, labelled.weight)
+
+    def member(key: PRNGKeyArray) -> tuple[Array, Array]:
         draw, resample = jax.random.split(key)
         variances = grid[jax.random.categorical(draw, log_posterior)]
         counts = _bootstrap(resample, labelled.weight)
-        kernel = jnp.tensordot(variances, kernels, 1)
-        dual = _most_probable(kernel, labelled.left_preferred, counts)[0]
-        weights = [v * s * (p.T @ dual) for v, s, p in zip(variances, scales, parts, strict=True)]
-        return jnp.concatenate(weights), variances, counts
+        return most_probable(variances, counts)[0], counts
 
-    weights, variances, drawn = jax.vmap(member)(jax.random.split(key, MEMBERS))
-    return Ensemble(weights, variances, drawn, log_evidence.max())
+    models, log_evidence = jax.lax.map(model, grid)
+    log_posterior = log_evidence + _log_prior(grid)
+    members, drawn = jax.vmap(member)(jax.random.split(key, MEMBERS))
+    chances = jax.nn.softmax(log_posterior)
+    return Ensemble(models, chances, members, drawn, log_evidence)
+
+
+def _combinations(groups: int) -> Float[Array, "V G"]:
+    """Return all combinations of candidate variances of the groups, but that of none in play."""
+    every = itertools.product(VARIANCES, repeat=groups)
+    return jnp.array([variances for variances in every if any(variances)])
 
 
 def _scaled_groups(
@@ -105,24 +124,13 @@ def _scaled_groups(
     return parts, scales
 
 
-def _evidence_of_variances(
-    kernels: Float[Array, "G n n"], labelled: Labelled
-) -> tuple[Float[Array, "grid G"], Float[Array, " grid"]]:
-    """Return all combinations of candidate group variances, and the log evidence of each."""
-    every = itertools.product(VARIANCES, repeat=kernels.shape[0])
-    grid = jnp.array([variances for variances in every if any(variances)])
+def _log_prior(grid: Float[Array, "V G"]) -> Float[Array, " V"]:
+    """Return the log odds of each combination, against that of no group in play.
 
-    def evidence(variances: Float[Array, " G"]) -> Float[Array, ""]:
-        kernel = jnp.tensordot(variances, kernels, 1)
-        return _most_probable(kernel, labelled.left_preferred, labelled.weight)[1]
-
-    return grid, jax.lax.map(evidence, grid)
-
-
-def _log_prior(grid: Float[Array, "grid G"]) -> Float[Array, " grid"]:
-    """Return the log odds of each combination, against that of no group in play."""
+    A group is in play with probability `IN_PLAY`, its variance then any of the others alike.
+    """
     in_play = (grid > 0).sum(1).astype(jnp.float32)
-    return in_play * math.log(IN_PLAY / (1.0 - IN_PLAY))
+    return in_play * math.log(IN_PLAY / (1.0 - IN_PLAY) / (len(VARIANCES) - 1))
 
 
 def _most_probable(

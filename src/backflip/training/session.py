@@ -7,6 +7,7 @@ run killed at any moment goes on from its last checkpoint and ends as if it had 
 
 import hashlib
 import json
+import shlex
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -282,9 +283,15 @@ class Session:
         if isinstance(error, KeyboardInterrupt):
             saved = has_checkpoint(self.folder / CHECKPOINT)
             kept = "all finished phases are saved" if saved else "no phase was finished"
-            raise Interrupted(
-                f"interrupted ({kept}); go on with: backflip resume {self.run.ulid}"
-            ) from None
+            resume = f"backflip resume {_short_name(self.run)}"
+            raise Interrupted(f"interrupted ({kept}); go on with: {resume}") from None
+
+
+def _short_name(run: Run) -> str:
+    """Return what to type for a run: its id, or its folder where that is not in the usual home."""
+    folder = run.folder.resolve()
+    usual = runtime.default_home().resolve() / "runs"
+    return run.ulid if folder.parent == usual else shlex.quote(str(folder))
 
 
 def begin(
