@@ -262,6 +262,51 @@ def test_seeds_of_a_teacher_who_skips_are_independent_too(tmp_path):
     assert answers_of(alone.folder, 1) == answers_of(together.folder, 1)
 
 
+COLOUR = """
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Slider(gymnasium.Env):
+    'A red bar on a colour picture that goes left or right; nearer to the right edge is better.'
+
+    observation_space = spaces.Box(0, 255, (30, 40, 3), np.uint8)
+    action_space = spaces.Discrete(3)
+
+    def picture(self):
+        frame = np.zeros((30, 40, 3), np.uint8)
+        frame[:, self.place : self.place + 4, 0] = 255
+        return frame
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.age = int(self.np_random.integers(36)), 0
+        return self.picture(), {}
+
+    def step(self, action):
+        self.place = int(np.clip(self.place + action - 1, 0, 35))
+        self.age += 1
+        return self.picture(), self.place / 35, False, self.age == 40, {}
+"""
+
+
+@pytest.mark.medium
+def test_a_colour_environment_of_the_users_own_is_taught_from_its_pixels(tmp_path, monkeypatch):
+    (tmp_path / "own_slider.py").write_text(COLOUR)
+    monkeypatch.chdir(tmp_path)
+    settings = {"random_env_steps": 40, "rollout_length": 40}
+    result = tiny(tmp_path, env="own_slider:Slider", settings=settings, env_steps=4 * 40 * 6)
+    assert np.isfinite(result.returns).all()
+    assert (result.folder / "clips.png").read_bytes()[1:4] == b"PNG"
+    with LabelStore.open(result.folder / "labels.sqlite") as store:
+        assert store.labelled(0)[0].left["obs"].shape == (5, 30, 40, 3)
+    policy = result.policy(0)
+    assert policy.act(np.zeros((30, 40, 3), np.uint8)) in (0, 1, 2)
+    metrics = read_metrics(result.folder).records[-1]
+    assert metrics["reward_model_accuracy"] > 0.6
+
+
 @pytest.mark.medium
 def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path, monkeypatch):
     heard: list[float] = []

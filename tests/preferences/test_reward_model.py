@@ -25,6 +25,7 @@ SPEC = EnvSpec(
 )
 
 fit_jit = jax.jit(fit, static_argnums=1)
+most_probable = jax.jit(module._most_probable)
 
 
 def labels_of(weights, count, padding=0, seed=0):
@@ -79,7 +80,7 @@ def test_the_most_probable_logits_are_where_the_posterior_is_flat(scale):
     rng = np.random.default_rng(1)
     preferred = jnp.asarray(rng.choice([0, 0.5, 1], 12), jnp.float32)
     weight = jnp.asarray(rng.integers(0, 3, 12), jnp.float32)
-    dual, _ = module._most_probable(kernel, preferred, weight)
+    dual, _ = most_probable(kernel, preferred, weight)
     gradient = jax.grad(log_likelihood)(kernel @ dual, preferred, weight)
     np.testing.assert_allclose(dual, gradient, atol=2e-2 * float(jnp.abs(gradient).max()))
     np.testing.assert_array_equal(dual[weight == 0], 0)
@@ -89,7 +90,7 @@ def test_the_most_probable_logits_are_where_the_posterior_is_flat(scale):
 def test_the_most_probable_logits_beat_all_near_them():
     kernel = np.asarray(kernel_of(6), np.float64) + 1e-3 * np.eye(6)
     preferred, weight = jnp.asarray([1.0, 0, 1, 1, 0, 0.5]), jnp.ones(6)
-    dual, _ = module._most_probable(jnp.asarray(kernel, jnp.float32), preferred, weight)
+    dual, _ = most_probable(jnp.asarray(kernel, jnp.float32), preferred, weight)
 
     def posterior(logits):
         fit = float(log_likelihood(jnp.asarray(logits, jnp.float32), preferred, weight))
@@ -100,6 +101,19 @@ def test_the_most_probable_logits_beat_all_near_them():
     chol = np.linalg.cholesky(kernel)
     others = [posterior(best + 0.3 * chol @ rng.normal(size=6)) for _ in range(50)]
     assert posterior(best) > max(others)
+
+
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+def test_few_features_and_few_labels_lead_to_the_same(scale):
+    """Two routes to one number: in matrices of labels, and of features."""
+    rng = np.random.default_rng(3)
+    seen = jnp.asarray(scale * rng.normal(size=(30, 6)), jnp.float32)
+    preferred = jnp.asarray(rng.choice([0, 0.5, 1], 30), jnp.float32)
+    weight = jnp.asarray(rng.integers(0, 3, 30), jnp.float32)
+    dual, evidence = most_probable(seen @ seen.T, preferred, weight)
+    weights, same = module._most_probable_weights(seen, preferred, weight)
+    np.testing.assert_allclose(weights, seen.T @ dual, rtol=1e-3, atol=1e-4)
+    assert float(same) == pytest.approx(float(evidence), abs=1e-3)
 
 
 def marginal(kernel, preferred, noise=0.1, points=60):
@@ -128,7 +142,7 @@ def marginal(kernel, preferred, noise=0.1, points=60):
 )
 def test_the_evidence_is_near_the_marginal_likelihood(kernel, preferred):
     kernel, preferred = np.array(kernel), np.array(preferred)
-    _, evidence = module._most_probable(
+    _, evidence = most_probable(
         jnp.asarray(kernel, jnp.float32), jnp.asarray(preferred, jnp.float32), jnp.ones(len(kernel))
     )
     # Laplace's approximation: exact for none of these, 0.15 nats off at most.
@@ -137,7 +151,7 @@ def test_the_evidence_is_near_the_marginal_likelihood(kernel, preferred):
 
 def test_the_evidence_of_a_prior_without_variance_is_that_of_guessing():
     preferred = jnp.asarray([1.0, 0.0, 1.0])
-    dual, evidence = module._most_probable(jnp.zeros((3, 3)), preferred, jnp.ones(3))
+    dual, evidence = most_probable(jnp.zeros((3, 3)), preferred, jnp.ones(3))
     assert float(evidence) == pytest.approx(3 * np.log(0.5), abs=1e-5)
     assert np.isfinite(dual).all()
 
@@ -168,14 +182,15 @@ def test_each_group_is_in_play_with_one_chance_whatever_its_variance(monkeypatch
     assert every == pytest.approx((4 / 3) ** 3 - 1, rel=1e-5)  # all but none in play
 
 
-def test_models_are_of_all_labels_and_weighed_by_prior_times_evidence():
-    labelled = some_labels(15, padding=3)
+@pytest.mark.parametrize("padding", [-5, 3], ids=["fewer labels than features", "more"])
+def test_models_are_of_all_labels_and_weighed_by_prior_times_evidence(padding):
+    labelled = some_labels(15 + min(padding, 0), padding=max(padding, 0))
     ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
     parts, scales = module._scaled_groups(labelled, GROUPS)
     posterior = []
     for at, variances in enumerate(np.asarray(module._combinations(4))):
         kernel = sum(v * part @ part.T for v, part in zip(variances, parts, strict=True))
-        dual, evidence = module._most_probable(kernel, labelled.left_preferred, labelled.weight)
+        dual, evidence = most_probable(kernel, labelled.left_preferred, labelled.weight)
         found = [
             v * scale * part.T @ dual
             for v, scale, part in zip(variances, scales, parts, strict=True)
@@ -248,8 +263,8 @@ def test_padding_changes_nothing_but_which_labels_are_drawn():
     counts = other.drawn[0]
     parts, _ = module._scaled_groups(padded, GROUPS)
     kernel = sum(10.0 * part @ part.T for part in parts)
-    long, _ = module._most_probable(kernel, padded.left_preferred, counts)
-    short, _ = module._most_probable(kernel[:20, :20], bare.left_preferred, counts[:20])
+    long, _ = most_probable(kernel, padded.left_preferred, counts)
+    short, _ = most_probable(kernel[:20, :20], bare.left_preferred, counts[:20])
     np.testing.assert_allclose(long[:20], short, rtol=1e-3, atol=1e-5)
 
 

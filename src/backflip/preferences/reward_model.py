@@ -12,7 +12,7 @@ for the curvature, and to a prior under which few groups are in play. So labels 
 whether being somewhere, or moving, or acting is what counts, and features that explain nothing
 weigh little: a reward of acting that is not there costs exploration. A member draws a model by
 that chance and is the most probable w given a bootstrap sample of the labels; what members
-dispute is asked next. With n labels everything happens in n x n matrices.
+dispute is asked next. With n labels and F features everything happens in matrices of the smaller.
 
 Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2; Rasmussen & Williams 2006,
 "Gaussian Processes for Machine Learning", section 3.4 (the algebra of the Laplace approximation).
@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.core.losses import preference_probability
@@ -38,6 +39,7 @@ from backflip.preferences.features import Groups
 NOISE = 0.1
 MEMBERS = 16
 SCORING_STEPS = 12
+DAMPING = 0.7  # of each step: the noise makes the log-likelihood not concave
 IN_PLAY = 0.1  # prior probability that a group matters
 VARIANCES = (0.0, 30.0, 300.0)  # α candidates: prior variances of a label's logit; 0 first
 
@@ -81,10 +83,19 @@ def fit(labelled: Labelled, groups: Groups, key: PRNGKeyArray) -> Ensemble:
     grid = _combinations(len(parts))
 
     def most_probable(variances: Array, weight: Array) -> tuple[Array, Array]:
-        kernel = jnp.tensordot(variances, kernels, 1)
-        dual, log_evidence = _most_probable(kernel, labelled.left_preferred, weight)
-        weights = [v * s * (p.T @ dual) for v, s, p in zip(variances, scales, parts, strict=True)]
-        return jnp.concatenate(weights), log_evidence
+        if sum(groups) < labelled.weight.shape[0]:
+            seen = jnp.concatenate(
+                [jnp.sqrt(v) * p for v, p in zip(variances, parts, strict=True)], 1
+            )
+            found, evidence = _most_probable_weights(seen, labelled.left_preferred, weight)
+            pieces = jnp.split(found, np.cumsum(groups)[:-1])
+            roots = jnp.sqrt(variances)
+        else:
+            kernel = jnp.tensordot(variances, kernels, 1)
+            dual, evidence = _most_probable(kernel, labelled.left_preferred, weight)
+            pieces, roots = [part.T @ dual for part in parts], variances
+        scaled = [r * s * piece for r, s, piece in zip(roots, scales, pieces, strict=True)]
+        return jnp.concatenate(scaled), evidence
 
     def model(variances: Array) -> tuple[Array, Array]:
         return most_probable(variances, labelled.weight)
@@ -146,15 +157,6 @@ def _most_probable(
     """
     identity = jnp.eye(kernel.shape[0])
 
-    def score(logits: Float[Array, " n"]) -> tuple[Array, Array, Array]:
-        s = jax.nn.sigmoid(logits)
-        p = preference_probability(logits, jnp.zeros_like(logits), NOISE)
-        slope = (1.0 - NOISE) * s * (1.0 - s)
-        gradient = weight * slope * (left_preferred / p - (1.0 - left_preferred) / (1.0 - p))
-        fisher = weight * jnp.square(slope) / (p * (1.0 - p))
-        fit = weight * (left_preferred * jnp.log(p) + (1 - left_preferred) * jnp.log1p(-p))
-        return gradient, fisher, fit.sum()
-
     def solve(logits: Array, gradient: Array, fisher: Array) -> tuple[Array, Array]:
         root = jnp.sqrt(fisher)
         chol = jnp.linalg.cholesky(identity + root[:, None] * kernel * root[None])
@@ -164,15 +166,54 @@ def _most_probable(
 
     def step(dual: Float[Array, " n"], _: None) -> tuple[Float[Array, " n"], None]:
         logits = kernel @ dual
-        gradient, fisher, _fit = score(logits)
+        gradient, fisher, _fit = _score(logits, left_preferred, weight)
         towards, _half = solve(logits, gradient, fisher)
-        return 0.3 * dual + 0.7 * towards, None  # damped: the noise makes the target not concave
+        return dual + DAMPING * (towards - dual), None
 
     dual, _ = jax.lax.scan(step, jnp.zeros_like(weight), None, length=SCORING_STEPS)
     logits = kernel @ dual
-    gradient, fisher, log_likelihood = score(logits)
+    gradient, fisher, log_likelihood = _score(logits, left_preferred, weight)
     _, half_log_det = solve(logits, gradient, fisher)
     return dual, log_likelihood - 0.5 * logits @ dual - half_log_det
+
+
+def _most_probable_weights(
+    seen: Float[Array, "n F"], left_preferred: Float[Array, " n"], weight: Float[Array, " n"]
+) -> tuple[Float[Array, " F"], Float[Array, ""]]:
+    """Return the most probable w for a prior N(0, I) and logits m = Φ w, and the log evidence.
+
+    The same as `_most_probable` with K = ΦΦᵀ, in F x F matrices: for more labels than features.
+    w ← M⁻¹ Φᵀ (W m + g),  M = I + ΦᵀWΦ;  log evidence = Σ log p - ½ wᵀw - ½ log|M|.
+    """
+    identity = jnp.eye(seen.shape[1])
+
+    def solve(w: Array, gradient: Array, fisher: Array) -> tuple[Array, Array]:
+        chol = jnp.linalg.cholesky(identity + (seen.T * fisher[None]) @ seen)
+        target = seen.T @ (fisher * (seen @ w) + gradient)
+        return jax.scipy.linalg.cho_solve((chol, True), target), jnp.log(jnp.diagonal(chol)).sum()
+
+    def step(w: Float[Array, " F"], _: None) -> tuple[Float[Array, " F"], None]:
+        gradient, fisher, _fit = _score(seen @ w, left_preferred, weight)
+        towards, _half = solve(w, gradient, fisher)
+        return w + DAMPING * (towards - w), None
+
+    w, _ = jax.lax.scan(step, jnp.zeros(seen.shape[1]), None, length=SCORING_STEPS)
+    gradient, fisher, log_likelihood = _score(seen @ w, left_preferred, weight)
+    _, half_log_det = solve(w, gradient, fisher)
+    return w, log_likelihood - 0.5 * w @ w - half_log_det
+
+
+def _score(
+    logits: Float[Array, " n"], left_preferred: Float[Array, " n"], weight: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], Float[Array, " n"], Float[Array, ""]]:
+    """Return the log-likelihood of logits: gradient g, Fisher information W, and itself."""
+    s = jax.nn.sigmoid(logits)
+    p = preference_probability(logits, jnp.zeros_like(logits), NOISE)
+    slope = (1.0 - NOISE) * s * (1.0 - s)
+    gradient = weight * slope * (left_preferred / p - (1.0 - left_preferred) / (1.0 - p))
+    fisher = weight * jnp.square(slope) / (p * (1.0 - p))
+    fit = weight * (left_preferred * jnp.log(p) + (1 - left_preferred) * jnp.log1p(-p))
+    return gradient, fisher, fit.sum()
 
 
 def _bootstrap(key: PRNGKeyArray, weight: Float[Array, " n"]) -> Float[Array, " n"]:
