@@ -153,6 +153,7 @@ def test_pixels_in_the_record_are_the_newest_frames_and_the_true_successors() ->
     np.testing.assert_array_equal(record.obs[:, 1:], record.next_obs[:, :-1])
 
 
+@pytest.mark.medium
 def test_only_the_last_rollouts_of_the_first_environments_are_recorded() -> None:
     algorithm, seeds = ppo(CONFIG, Counter().spec), [0, 1, 2]
     everything = run(Counter(), CONFIG, seeds, [4], record=True)[2]
@@ -165,6 +166,7 @@ def test_only_the_last_rollouts_of_the_first_environments_are_recorded() -> None
 # Episode statistics
 
 
+@pytest.mark.medium
 def test_episode_statistics_equal_a_slow_loop_across_rollouts() -> None:
     """Episodes of 3 or 5 steps do not fit rollouts of 16, so many cross from one to the next."""
     seeds, updates = [0, 1, 2], 5
@@ -194,6 +196,7 @@ def test_episode_statistics_equal_a_slow_loop_across_rollouts() -> None:
                     np.testing.assert_allclose(found, function(x), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.medium
 def test_episode_statistics_are_not_a_number_where_no_episode_ended() -> None:
     _, metrics, _ = run(Pendulum(), CONFIG, [0], [2])
     np.testing.assert_array_equal(metrics["episodes"], [[0, 0]])
@@ -234,6 +237,7 @@ def test_same_seed_same_bits(env: Any, config: PPOConfig) -> None:
     assert_same_bits(one, run(env, config, [3, 4], [2], record=True))
 
 
+@pytest.mark.medium
 def test_another_seed_another_result() -> None:
     learners, _, _ = run(CartPole(), CONFIG, [0, 1], [2])
     for leaf in (learners.key, learners.env.physics, learners.algorithm.params["policy"]["w"]):
@@ -248,6 +252,7 @@ def test_phases_cut_differently_give_the_same_bits(env: Any, config: PPOConfig) 
     assert_same_bits(run(env, config, [0, 1], [2, 2, 2])[:2], run(env, config, [0, 1], [6])[:2])
 
 
+@pytest.mark.medium
 def test_recording_changes_no_bit() -> None:
     plain, recorded = (run(CartPole(), CONFIG, [0, 1], [3], record=r)[:2] for r in (False, True))
     assert_same_bits(plain, recorded)
@@ -283,6 +288,7 @@ def learned_reward(parameters: Any, batch: Transition) -> Any:
     return parameters * batch.next_obs[..., 0]
 
 
+@pytest.mark.medium
 def test_new_reward_parameters_compile_nothing_and_do_matter() -> None:
     env, traced = Counter(), []
 
@@ -304,6 +310,7 @@ def test_new_reward_parameters_compile_nothing_and_do_matter() -> None:
     assert (one[:, 0] == -other[:, 0]).all()
 
 
+@pytest.mark.medium
 def test_each_seed_has_its_own_reward_parameters() -> None:
     env = Counter()
     algorithm = ppo(CONFIG, env.spec)
@@ -314,6 +321,7 @@ def test_each_seed_has_its_own_reward_parameters() -> None:
     np.testing.assert_allclose(found / found[0], [1, 2, 0], rtol=1e-5)
 
 
+@pytest.mark.medium
 def test_training_on_a_learned_reward_never_sees_the_true_one() -> None:
     """The true reward is replaced by NaN: nothing but the true episode returns may change."""
     runs = [
@@ -329,6 +337,7 @@ def test_training_on_a_learned_reward_never_sees_the_true_one() -> None:
             assert_same_bits(x, blind_metrics[name])
 
 
+@pytest.mark.medium
 def test_training_on_the_true_reward_does_see_it() -> None:
     learners, _, _ = run(Counter(float("nan")), CONFIG, [0], [1])
     assert np.isnan(learners.algorithm.params["value"]["w"]).all()

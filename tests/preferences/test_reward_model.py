@@ -182,6 +182,7 @@ def test_each_group_is_in_play_with_one_chance_whatever_its_variance(monkeypatch
     assert every == pytest.approx((4 / 3) ** 3 - 1, rel=1e-5)  # all but none in play
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("padding", [-5, 3], ids=["fewer labels than features", "more"])
 def test_models_are_of_all_labels_and_weighed_by_prior_times_evidence(padding):
     labelled = some_labels(15 + min(padding, 0), padding=max(padding, 0))
@@ -277,6 +278,7 @@ def test_a_known_linear_reward_is_recovered():
     assert np.corrcoef(found, fresh @ truth)[0, 1] > 0.9
 
 
+@pytest.mark.medium
 def test_ties_alone_teach_nothing():
     labelled = some_labels()
     labelled = labelled._replace(left_preferred=jnp.full(20, 0.5))
@@ -395,6 +397,7 @@ def test_without_a_lesson_the_reward_is_zero_everywhere():
     assert parameters.scale > 0
 
 
+@pytest.mark.medium
 def test_a_seed_is_fitted_as_if_it_were_alone():
     fitter = RewardFitter(SPEC, 12)
     x = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
