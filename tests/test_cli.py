@@ -238,8 +238,10 @@ def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> Non
     line = "train ppo CartPole-v1 --env-steps 400000 --set epochs=1 --json --home"
     options = line.split()
     whole = run(REAL, *options, "whole", cwd=tmp_path)
+    # Where the tests run in the background, SIGINT may be ignored, and that is inherited.
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     process = subprocess.Popen(
-        [sys.executable, "-c", REAL, *options, "here and there"],
+        [sys.executable, "-c", heeds + REAL, *options, "here and there"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
