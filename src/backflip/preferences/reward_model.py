@@ -78,33 +78,18 @@ class Ensemble(NamedTuple):
 
 def fit(labelled: Labelled, groups: Groups, key: PRNGKeyArray) -> Ensemble:
     """Return the ensemble for the labels; a pure function of its arguments."""
-    parts, scales = _scaled_groups(labelled, groups)
-    kernels = jnp.stack([part @ part.T for part in parts])
-    grid = _combinations(len(parts))
-
-    def most_probable(variances: Array, weight: Array) -> tuple[Array, Array]:
-        if sum(groups) < labelled.weight.shape[0]:
-            seen = jnp.concatenate(
-                [jnp.sqrt(v) * p for v, p in zip(variances, parts, strict=True)], 1
-            )
-            found, evidence = _most_probable_weights(seen, labelled.left_preferred, weight)
-            pieces = jnp.split(found, np.cumsum(groups)[:-1])
-            roots = jnp.sqrt(variances)
-        else:
-            kernel = jnp.tensordot(variances, kernels, 1)
-            dual, evidence = _most_probable(kernel, labelled.left_preferred, weight)
-            pieces, roots = [part.T @ dual for part in parts], variances
-        scaled = [r * s * piece for r, s, piece in zip(roots, scales, pieces, strict=True)]
-        return jnp.concatenate(scaled), evidence
+    scaled = _scaled_groups(labelled, groups)
+    grid = _combinations(len(groups))
 
     def model(variances: Array) -> tuple[Array, Array]:
-        return most_probable(variances, labelled.weight)
+        return _model(scaled, variances, labelled.left_preferred, labelled.weight)
 
     def member(key: PRNGKeyArray) -> tuple[Array, Array]:
         draw, resample = jax.random.split(key)
         variances = grid[jax.random.categorical(draw, log_posterior)]
         counts = _bootstrap(resample, labelled.weight)
-        return most_probable(variances, counts)[0], counts
+        weights, _ = _model(scaled, variances, labelled.left_preferred, counts)
+        return weights, counts
 
     models, log_evidence = jax.lax.map(model, grid)
     log_posterior = log_evidence + _log_prior(grid)
@@ -119,10 +104,39 @@ def _combinations(groups: int) -> Float[Array, "V G"]:
     return jnp.array([variances for variances in every if any(variances)])
 
 
-def _scaled_groups(
-    labelled: Labelled, groups: Groups
-) -> tuple[list[Float[Array, "n f"]], list[Float[Array, ""]]]:
-    """Return each group's differences, scaled to a mean squared length of 1, and the scales."""
+def _model(
+    scaled: "_Scaled",
+    variances: Float[Array, " G"],
+    left_preferred: Float[Array, " n"],
+    weight: Float[Array, " n"],
+) -> tuple[Float[Array, " F"], Float[Array, ""]]:
+    """Return the most probable w for the groups' variances, and the log evidence."""
+    parts = scaled.parts
+    if sum(part.shape[1] for part in parts) < weight.shape[0]:
+        roots = jnp.sqrt(variances)
+        seen = jnp.concatenate([r * part for r, part in zip(roots, parts, strict=True)], axis=1)
+        found, evidence = _most_probable_weights(seen, left_preferred, weight)
+        pieces = jnp.split(found, np.cumsum([part.shape[1] for part in parts])[:-1])
+    else:
+        roots = variances
+        dual, evidence = _most_probable(
+            jnp.tensordot(variances, scaled.kernels, 1), left_preferred, weight
+        )
+        pieces = [part.T @ dual for part in parts]
+    weights = [r * s * w for r, s, w in zip(roots, scaled.scales, pieces, strict=True)]
+    return jnp.concatenate(weights), evidence
+
+
+class _Scaled(NamedTuple):
+    """Each group's differences, scaled to a mean squared length of 1; the scales; the kernels."""
+
+    parts: list[Float[Array, "n f"]]
+    scales: list[Float[Array, ""]]
+    kernels: Float[Array, "G n n"]
+
+
+def _scaled_groups(labelled: Labelled, groups: Groups) -> _Scaled:
+    """Return each group's differences, scaled to a mean squared length of 1."""
     parts, scales = [], []
     start = 0
     for size in groups:
@@ -132,7 +146,7 @@ def _scaled_groups(
         parts.append(part * scale)
         scales.append(scale)
         start += size
-    return parts, scales
+    return _Scaled(parts, scales, jnp.stack([part @ part.T for part in parts]))
 
 
 def _log_prior(grid: Float[Array, "V G"]) -> Float[Array, " V"]:

@@ -283,11 +283,11 @@ class Session:
         if isinstance(error, KeyboardInterrupt):
             saved = has_checkpoint(self.folder / CHECKPOINT)
             kept = "all finished phases are saved" if saved else "no phase was finished"
-            resume = f"backflip resume {_short_name(self.run)}"
+            resume = f"backflip resume {_name_to_type(self.run)}"
             raise Interrupted(f"interrupted ({kept}); go on with: {resume}") from None
 
 
-def _short_name(run: Run) -> str:
+def _name_to_type(run: Run) -> str:
     """Return what to type for a run: its id, or its folder where that is not in the usual home."""
     folder = run.folder.resolve()
     usual = runtime.default_home().resolve() / "runs"
