@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
+from backflip.preferences import label_file
 from backflip.preferences import labels as module
 from backflip.preferences.labels import ANSWERS, Counts, LabelStore, NewLabel, NewQuery
 
@@ -81,13 +82,90 @@ def test_the_file_is_what_the_documentation_says(store, path):
     store.add_label(query, "tie", "me", 2)
     other = sqlite3.connect(path)
     assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert store._connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
-    assert other.execute("PRAGMA user_version").fetchone() == (1,)
+    assert store.file._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert store.file._connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+    assert other.execute("PRAGMA user_version").fetchone() == (label_file.SCHEMA,)
     (row,) = other.execute("SELECT query, answer, undoes, who, seconds, at FROM labels").fetchall()
     assert row[:5] == (query, "tie", None, "me", 2.0)
     assert row[5].endswith("+00:00")
     other.close()
+
+
+def version_1(path):
+    """A label file as the first release wrote it, with one answered query."""
+    other = sqlite3.connect(path, isolation_level=None)
+    statement = ""
+    for line in label_file._MIGRATIONS[0].splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            other.execute(statement)
+            statement = ""
+    other.execute(f"PRAGMA application_id = {label_file._APPLICATION_ID}")
+    other.execute("PRAGMA user_version = 1")
+    arrays = module._pack(clip(3))
+    for number in (1, 2):
+        other.execute("INSERT INTO clips VALUES (?, 0, 0, ?)", (number, arrays))
+    other.execute("INSERT INTO queries VALUES (1, 0, 1, 2, '2026-01-01T00:00:00.000+00:00')")
+    other.execute("INSERT INTO labels VALUES (1, 1, 'left', NULL, 'me', '2026-01-01', 1.5)")
+    other.close()
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date_with_all_it_holds(path):
+    version_1(path)
+    for _ in range(2):  # and stays so
+        with LabelStore.open(path) as store:
+            (pair,) = store.labelled(0)
+            assert (pair.answer, pair.who) == ("left", "me")
+            assert same(pair.left, clip(3))
+            assert store.counts().labels == 1
+            ask(store, seed=5)
+    other = sqlite3.connect(path)
+    assert other.execute("PRAGMA user_version").fetchone() == (label_file.SCHEMA,)
+    other.close()
+
+
+def test_a_kill_while_a_file_is_brought_up_to_date_leaves_the_old_one(path, monkeypatch):
+    version_1(path)
+    torn = label_file._MIGRATIONS[1] + "CREATE TABLE clips (x);\n"  # fails after all the rest
+    monkeypatch.setattr(label_file, "_MIGRATIONS", (label_file._MIGRATIONS[0], torn))
+    with pytest.raises(BackflipError, match="clips already exists"):
+        LabelStore.open(path)
+    monkeypatch.undo()
+    with LabelStore.open(path) as store:
+        assert store.counts().labels == 1
+
+
+def test_repeats_measure_the_teacher_and_are_neither_counted_nor_learnt_from(store):
+    first, second = ask(store, 2)
+    store.add_label(first, "left", "me", 1)
+    with store.file.transaction() as connection:
+        connection.execute(
+            "INSERT INTO queries (seed, left_clip, right_clip, asked_at, repeats)"
+            " SELECT seed, right_clip, left_clip, asked_at, id FROM queries WHERE id = ?",
+            (first,),
+        )
+    assert [q.id for q in store.pending()] == [second]
+    store.add_label(3, "right", "me", 1)
+    assert [p.query for p in store.labelled(0)] == [first]
+    assert store.counts() == Counts(2, 1, 1, 0, 0, 0)
+    assert store.asked(0, 0) == 1
+
+
+def test_what_came_from_elsewhere_was_not_asked_here(store):
+    (query,) = store.add_queries([NewQuery(0, clip(1), clip(2), 640, origin="elsewhere")])
+    store.add_label(query, "tie", "me", 1)
+    assert store.asked(0, 640) == 0
+    assert store.labelled(0)[0].env_steps == 0, "known from the start"
+
+
+def test_an_opinion_comes_back_and_is_none_where_there_was_none(store):
+    opinion = {"left": np.ones((2, 5), np.float32)}
+    queries = store.add_queries(
+        [NewQuery(0, clip(1), clip(2), 0), NewQuery(0, clip(1), clip(2), 0, opinion=opinion)]
+    )
+    assert store.opinion(queries[0]) is None
+    assert same(store.opinion(queries[1]), opinion)
+    assert store.opinion(99) is None
 
 
 def test_pending_is_what_has_no_answer_in_force(store):
@@ -220,7 +298,7 @@ def test_the_file_itself_refuses_nonsense(store, columns):
     (query,) = ask(store)
     store.add_label(query, "left", "me", 1)
     with pytest.raises(sqlite3.IntegrityError):
-        store._connection.execute(f"INSERT INTO labels {columns}")
+        store.file._connection.execute(f"INSERT INTO labels {columns}")
 
 
 def test_it_is_there_after_closing(path):
@@ -335,7 +413,7 @@ def test_a_kill_while_the_store_is_made_leaves_one_that_opens(path, monkeypatch)
     def killed(*_):
         raise Killed
 
-    monkeypatch.setattr(module, "_create", killed)
+    monkeypatch.setattr(label_file, "_migrate", killed)
     with pytest.raises(Killed):
         LabelStore.open(path)
     monkeypatch.undo()
@@ -408,7 +486,7 @@ def test_an_answer_that_cannot_be_is_damage(filled):
 def test_an_extended_code_means_what_its_kind_means(path):
     error = sqlite3.DatabaseError("index")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_INDEX
-    assert isinstance(module._explained(error, path), DamagedFile)
+    assert isinstance(label_file._explained(error, path), DamagedFile)
 
 
 def test_a_transaction_sqlite_rolled_back_itself_still_tells_why(store):
@@ -416,7 +494,7 @@ def test_a_transaction_sqlite_rolled_back_itself_still_tells_why(store):
         connection.execute("ROLLBACK")
         raise ValueError("first")
 
-    with pytest.raises(ValueError, match="first"), store._transaction() as connection:
+    with pytest.raises(ValueError, match="first"), store.file.transaction() as connection:
         fail(connection)
 
 
@@ -453,9 +531,9 @@ def test_a_file_that_is_no_database_is_refused_and_not_touched(path):
 
 def test_a_store_of_a_later_version_is_refused(filled):
     other = sqlite3.connect(filled)
-    other.execute("PRAGMA user_version = 2")
+    other.execute(f"PRAGMA user_version = {label_file.SCHEMA + 1}")
     other.close()
-    with pytest.raises(DamagedFile, match="of version 2, this backflip reads 1"):
+    with pytest.raises(DamagedFile, match="of version 3, this backflip reads 2"):
         LabelStore.open(filled)
 
 
@@ -466,14 +544,14 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path):
 
 def test_a_full_disk_is_one_line_and_keeps_what_was_committed(store):
     ask(store, 3)
-    (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
-    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+    (pages,) = store.file._connection.execute("PRAGMA page_count").fetchone()
+    store.file._connection.execute(f"PRAGMA max_page_count = {pages}")
     big = {"x": np.random.default_rng(0).random(10_000)}
     with pytest.raises(BackflipError, match=r"no space left.*labels.sqlite`") as caught:
         store.add_query(0, big, big, 0)
     assert not isinstance(caught.value, DamagedFile | UsageError)
     assert store.counts().queries == 3
-    store._connection.execute("PRAGMA max_page_count = 100000")
+    store.file._connection.execute("PRAGMA max_page_count = 100000")
     store.add_query(0, big, big, 0)
     assert store.counts().queries == 4
 
@@ -494,16 +572,19 @@ def test_a_real_limit_on_the_file_size_keeps_what_was_committed(store):
 
 
 def test_another_process_that_never_lets_go_is_named_as_the_cause(store, path, monkeypatch):
-    monkeypatch.setattr(module, "_BUSY_SECONDS", 0.05)
-    store._connection.execute("BEGIN IMMEDIATE")
-    with pytest.raises(BackflipError, match=r"another process keeps `.*` locked \(waited 0.05 s\)"):
-        LabelStore.open(path)
-    store._connection.execute("ROLLBACK")
+    monkeypatch.setattr(label_file, "_BUSY_SECONDS", 0.05)
+    store.file._connection.execute("BEGIN IMMEDIATE")
+    with (
+        LabelStore.open(path) as other,
+        pytest.raises(BackflipError, match=r"another process keeps `.*` locked \(waited 0.05 s\)"),
+    ):
+        ask(other)
+    store.file._connection.execute("ROLLBACK")
 
 
 def test_a_value_sqlite_cannot_bind_is_an_error_of_one_line(store):
     with pytest.raises(BackflipError, match=r"cannot read or write"):
-        store._rows("SELECT ?", (object(),))
+        store.file.rows("SELECT ?", (object(),))
 
 
 def test_answers_are_the_four(store):
@@ -521,7 +602,7 @@ def test_an_answer_costs_little(store):
     """A page answers within 50 ms of the key: no scan of all labels per answer."""
     queries = ask(store, 300)
     assert len(store.add_labels([NewLabel(q, "left", "me", 0) for q in queries])) == 300
-    plan = store._connection.execute(
+    plan = store.file._connection.execute(
         "EXPLAIN QUERY PLAN SELECT 1 FROM effective e WHERE e.query = 1"
     ).fetchall()
     assert any("labels_of_query" in row[3] for row in plan)
