@@ -3,6 +3,7 @@
 PYTHON ?= python3
 NICE ?= nice -n 5
 WORKERS ?= 2
+ENV ?= dot
 
 bin := .venv/bin
 pip_install := $(bin)/python -m pip install --quiet --quiet --disable-pip-version-check
@@ -12,7 +13,7 @@ compile := $(bin)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format test-slow coverage bench lock clean
+.PHONY: help demo teach test check format test-slow coverage bench lock clean chromium graphics
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +21,10 @@ help: ## print this
 demo: .venv/base.stamp ## set everything up, then teach a dot to find the centre from comparisons of clips
 	$(bin)/backflip teach dot --teacher oracle --labels 100 --seeds 4
 
-test: .venv/dev.stamp ## set everything up, then run every test but the slow ones
+teach: .venv/base.stamp ## set everything up, then open the page on which you teach ENV (dot, if you name none)
+	$(bin)/backflip teach $(ENV) --teacher human
+
+test: .venv/dev.stamp chromium graphics ## set everything up, then run every test but the slow ones
 	$(pytest) -n $(WORKERS) -m "not slow"
 
 check: .venv/dev.stamp ## format, lint, types, import contracts, fast tests
@@ -34,10 +38,10 @@ format: .venv/dev.stamp ## rewrite the code in the house's format, mend what the
 	$(bin)/ruff format .
 	$(bin)/ruff check --fix .
 
-test-slow: .venv/dev.stamp ## run the slow tests: minutes of learning, kill -9, many seeds
+test-slow: .venv/dev.stamp chromium graphics ## run the slow tests: minutes of learning, kill -9, many seeds
 	$(pytest) -m slow
 
-coverage: .venv/dev.stamp ## run every test but the slow ones, then say which branches none took
+coverage: .venv/dev.stamp chromium graphics ## run every test but the slow ones, then say which branches none took
 	$(NICE) $(bin)/coverage run -m pytest -m "not slow"
 	$(bin)/coverage report
 
@@ -72,3 +76,27 @@ clean: ## remove the environment and the caches; runs/ stays
 	@echo 'installing the tools the tests need into .venv ...'
 	$(pip_install) --require-hashes -r requirements/dev.txt
 	@touch $@
+
+# What tests need that pip does not bring. Where it cannot be installed, they fail and say so.
+apt_get := DEBIAN_FRONTEND=noninteractive apt-get
+may_install := [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null
+
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	command -v google-chrome >/dev/null || \
+	if $(may_install); then \
+		echo 'installing Chromium, in which the tests use the labelling page ...'; \
+		$(apt_get) update -q -q && $(apt_get) install -q -q -y chromium >/dev/null; \
+	else \
+		echo 'missing, and needed by the tests of the labelling page: apt-get install chromium' >&2; \
+	fi
+
+graphics:
+	@.venv/bin/python -c 'from ctypes.util import find_library as f; import sys; \
+	sys.exit(sys.platform == "linux" and not (f("EGL") and f("GL") or f("OSMesa")))' || \
+	if $(may_install); then \
+		echo 'installing EGL, with which the tests draw MuJoCo environments ...'; \
+		$(apt_get) update -q -q && $(apt_get) install -q -q -y libegl1 libgl1 >/dev/null; \
+	else \
+		echo 'missing, and needed by the tests of pictures: apt-get install libegl1 libgl1' >&2; \
+	fi

@@ -72,9 +72,9 @@ def run(
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("", "no command given (expected teach, train or resume)"),
+        ("", "no command given (expected teach, train, resume, serve or labels)"),
         ("taech dot", "unknown command `taech`, did you mean `teach`?"),
-        ("xyzzy", "unknown command `xyzzy` (expected teach, train or resume)"),
+        ("xyzzy", "unknown command `xyzzy` (expected teach, train, resume, serve or labels)"),
         ("--versoin", "did you mean `--version`?"),
         ("--json teach dot", "`--json` comes after the command"),
         ("teach", "missing: ENV; try backflip teach --help"),
@@ -225,7 +225,7 @@ def test_train_and_resume_for_real(tmp_path: Path) -> None:
     assert fields["seeds"] == [5, 6]
     assert fields["env_steps"] == 512
     assert len(fields["returns"]) == 2
-    assert set(fields["seconds"]) == {"setup", "compile", "train", "evaluate", "total"}
+    assert set(fields["seconds"]) == {"setup", "compile", "train", "answers", "evaluate", "total"}
     manifest = json.loads((tmp_path / "h" / "runs" / fields["run"] / "run.json").read_text())
     assert manifest["argv"] == ["backflip", "train", "ppo", "CartPole-v1", *options]
     again = run(REAL, "resume", fields["run"][:20], "--home", "h", "--json", cwd=tmp_path)

@@ -110,6 +110,7 @@ def test_each_row_is_answered_by_itself(spec: EnvSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+@pytest.mark.medium
 def test_jit_changes_nothing_and_vmap_over_seeds_is_a_loop(spec: EnvSpec) -> None:
     net, obs = actor_critic(spec, (16, 16)), observations(spec, 4)
     seeds = [net.init(np.random.default_rng(seed)) for seed in range(3)]
@@ -122,6 +123,7 @@ def test_jit_changes_nothing_and_vmap_over_seeds_is_a_loop(spec: EnvSpec) -> Non
             np.testing.assert_allclose(found[i], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.medium
 def test_the_two_vector_networks_share_nothing() -> None:
     """As if computed one by one with plain matrices; no gradient from one into the other."""
     net, obs = actor_critic(VECTOR, (16, 8)), observations(VECTOR, 4)

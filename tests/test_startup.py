@@ -41,7 +41,12 @@ def test_help_stays_light() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["backflip.archive", "backflip.preferences.labels", "backflip.preferences.queries"],
+    [
+        "backflip.archive",
+        "backflip.preferences.labels",
+        "backflip.preferences.queries",
+        "backflip.web.__main__",
+    ],
 )
 def test_what_the_pages_read_starts_without_jax(module: str) -> None:
     assert not imported_after(f"import {module}") & {"jax", "jaxlib", "optax"}

@@ -7,6 +7,7 @@ the command that needs it, so that `--help` and mistakes are answered at once.
 
 import argparse
 import contextlib
+import functools
 import importlib
 import json
 import os
@@ -21,7 +22,12 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, final
 from backflip.core.errors import BackflipError, Interrupted, UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from backflip.archive.run import Run
+    from backflip.preferences.people.answering import DeskSettings
     from backflip.training.result import Result
+    from backflip.training.session import Report
+
+    Outcome = Result | dict[str, Any] | None
 
 INTERRUPTED = 130
 LARGEST_SEED = 2_000_000_000  # JAX's integers have 32 bits, and `--seeds` are counted on from it
@@ -29,6 +35,7 @@ LARGEST_SEED = 2_000_000_000  # JAX's integers have 32 bits, and `--seeds` are c
 # The modules that tell `training.session` how runs of each command go on.
 GOES_ON = {"train": "backflip.training.train", "teach": "backflip.preferences.loop"}
 
+RUN = "its id, the beginning of its id, its folder, or latest"
 EPILOG = """\
 ENV is an id of ours (dot, CartPole-v1, Pendulum-v1, ...), any Gymnasium id (Hopper-v5;
 gymnasium:CartPole-v1 for Gymnasium's own), or module:Class for your own.
@@ -83,7 +90,7 @@ def _run(argv: list[str]) -> int:
     of_commands = {name for sub in commands.values() for name in sub._option_string_actions}
     if argv and command is None and argv[0].partition("=")[0] in of_commands - {"-h", "--help"}:
         raise UsageError(f"`{argv[0]}` comes after the command: backflip COMMAND ... {argv[0]}")
-    _check_options(argv, commands[command] if command else parser)
+    _check_options(argv, _innermost(commands[command], argv[1:]) if command else parser)
     try:
         options, rest = parser.parse_known_args(argv)
     except SystemExit as stop:  # --help and --version have printed and ask for the end
@@ -93,19 +100,20 @@ def _run(argv: list[str]) -> int:
     if command is None:
         raise UsageError(f"no command given (expected {_listed(commands)}); try backflip --help")
     options.argv = ["backflip", *argv]
-    act: Callable[[argparse.Namespace], Result] = options.act
+    act: Callable[[argparse.Namespace], Outcome] = options.act
     return _carry_out(act, options)
 
 
-def _carry_out(act: "Callable[[argparse.Namespace], Result]", options: argparse.Namespace) -> int:
-    """Run a command and print its result."""
+def _carry_out(act: "Callable[[argparse.Namespace], Outcome]", options: argparse.Namespace) -> int:
+    """Run a command and print what came of it."""
     if not options.debug and not sys.warnoptions:
         warnings.simplefilter("ignore")  # libraries' own, which no user of ours can act upon
     if not options.json:
-        _print_result(act(options))
+        _print_outcome(act(options))
         return 0
     with _stdout_to_stderr() as stdout:
-        fields = act(options).to_json()
+        outcome = act(options)
+        fields = outcome if isinstance(outcome, dict) else outcome.to_json() if outcome else {}
         stdout.write(json.dumps(_plain(fields), allow_nan=False) + "\n")
         stdout.flush()
     return 0
@@ -118,10 +126,13 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
     return to_json(fields)
 
 
-def _print_result(result: "Result") -> None:
-    from backflip.cli_progress import print_result
+def _print_outcome(outcome: "Outcome") -> None:
+    if isinstance(outcome, dict):
+        print(", ".join(f"{name} {value}" for name, value in outcome.items()))
+    elif outcome is not None:
+        from backflip.cli_progress import print_result
 
-    print_result(result)
+        print_result(outcome)
 
 
 @contextlib.contextmanager
@@ -151,13 +162,52 @@ def _stdout_to_stderr() -> Generator[IO[str], None, None]:
 
 def _teach(options: argparse.Namespace) -> "Result":
     settings = _common(options)
-    from backflip.cli_progress import Display
+    teacher = options.teacher or ("human" if _attended(options) else "oracle")
     from backflip.preferences.loop import teach
 
-    with Display() as display:
+    with _display(teacher) as display:
         return teach(
-            options.env, teacher=options.teacher, labels=options.labels, report=display, **settings
+            options.env,
+            teacher=teacher,
+            labels=options.labels,
+            labels_from=options.labels_from,
+            reward_from=options.reward_from,
+            desk=_desk(options),
+            report=display,
+            **settings,
         )
+
+
+def _attended(options: argparse.Namespace) -> bool:
+    """Return whether a person sits at a terminal and could answer."""
+    return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _desk(options: argparse.Namespace) -> "DeskSettings":
+    """Return how people come to answer."""
+    from backflip.cli_invite import invite, usually_opens
+    from backflip.preferences.people.answering import DeskSettings
+
+    opens = usually_opens(os.environ) if options.open is None else options.open
+    return DeskSettings(
+        host=options.host,
+        port=options.port,
+        invite=functools.partial(invite, environ=os.environ, opens=opens),
+        overlap=getattr(options, "overlap", 0.0),
+        goal=getattr(options, "goal", None),
+    )
+
+
+@contextlib.contextmanager
+def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
+    """Yield what shows progress; nothing where people answer in the same terminal."""
+    from backflip.cli_progress import Display
+
+    if teacher == "terminal":
+        yield None
+        return
+    with Display() as display:
+        yield display
 
 
 def _train(options: argparse.Namespace) -> "Result":
@@ -173,13 +223,62 @@ def _resume(options: argparse.Namespace) -> "Result":
     from backflip.archive.run import find_run
 
     run = find_run(_home(options), options.run)
-    if run.manifest["command"] in GOES_ON:
-        importlib.import_module(GOES_ON[run.manifest["command"]])
-    from backflip.cli_progress import Display
+    command = run.manifest["command"]
+    if command in GOES_ON:
+        importlib.import_module(GOES_ON[command])
     from backflip.training.session import resume
 
-    with Display() as display:
-        return resume(run, display)
+    sitting = {"desk": _desk(options)} if command == "teach" else {}
+    with _display(run.config.get("teacher")) as display:
+        return resume(run, display, **sitting)
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from backflip.archive.run import find_run
+    from backflip.cli_invite import invite, usually_opens
+    from backflip.web.server import serve
+
+    run = find_run(_home(options), options.run)
+    opens = usually_opens(os.environ) if options.open is None else options.open
+
+    def announce(place: Any) -> None:
+        print(invite(place.address, os.environ, opens=opens), flush=True)
+
+    serve(
+        run.folder, host=options.host, port=options.port, overlap=options.overlap, announce=announce
+    )
+
+
+def _export(options: argparse.Namespace) -> dict[str, Any]:
+    from backflip.archive.run import find_run
+    from backflip.preferences.exchange import export_labels
+    from backflip.preferences.labels import LabelStore
+
+    run = find_run(_home(options), options.run)
+    with LabelStore.open(_labels_of(run)) as store:
+        count = export_labels(store, Path(options.file))
+    return {"labels": count, "run": run.ulid, "file": options.file}
+
+
+def _import(options: argparse.Namespace) -> dict[str, Any]:
+    from backflip.archive.run import find_run
+    from backflip.preferences.exchange import import_labels, read_labels
+    from backflip.preferences.labels import LabelStore
+
+    run, path = find_run(_home(options), options.run), Path(options.file)
+    labels = read_labels(path)
+    with LabelStore.open(_labels_of(run)) as store:
+        count = import_labels(store, labels, run.seeds, path.name)
+    return {"labels": count, "run": run.ulid, "file": options.file}
+
+
+def _labels_of(run: "Run") -> Path:
+    from backflip.preferences.label_file import LABELS
+
+    path = run.folder / LABELS
+    if not path.is_file():
+        raise UsageError(f"run `{run.ulid}` is of kind `{run.manifest['command']}`: no labels")
+    return path
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:
@@ -252,6 +351,8 @@ def _parser() -> tuple[_Parser, dict[str, argparse.ArgumentParser]]:
     _add_teach(commands)
     _add_train(commands)
     _add_resume(commands)
+    _add_serve(commands)
+    _add_labels(commands)
     return parser, dict(commands.choices)
 
 
@@ -261,19 +362,83 @@ def _add_teach(commands: Any) -> None:
     parser.add_argument("env", metavar="ENV", help="what to learn")
     parser.add_argument(
         "--teacher",
-        default="oracle",
         metavar="WHO",
-        help="who answers: oracle, noisy, or noisy:mistake=0.1,tie=2; default oracle",
+        help="who answers: human (a page in the browser), terminal, oracle, noisy, or "
+        "noisy:mistake=0.1,tie=2; default human at a terminal, else oracle",
     )
     parser.add_argument(
         "--labels",
         type=_whole(2, 1_000_000, 100),
-        default=100,
         metavar="N",
-        help="answers to ask for, per seed; default 100",
+        help="answers to have, per seed, imported ones included; default 100, of people 150, or "
+        "as many as are imported",
     )
+    parser.add_argument(
+        "--labels-from",
+        metavar="RUN_OR_FILE",
+        help="begin with the labels of another run, or of a .jsonl or .csv file",
+    )
+    parser.add_argument(
+        "--reward-from",
+        metavar="RUN",
+        help="learn from the reward model of another run; nothing is asked",
+    )
+    parser.add_argument("--goal", metavar="TEXT", help="what you want to see, in your own words")
+    parser.add_argument(
+        "--overlap",
+        type=_share,
+        default=0.0,
+        metavar="SHARE",
+        help="share of pairs that a second person is shown, too; default 0",
+    )
+    _add_page(parser)
     _add_common(parser)
     parser.set_defaults(act=_teach)
+
+
+def _add_page(parser: argparse.ArgumentParser) -> None:
+    page = parser.add_argument_group("the labelling page")
+    page.add_argument(
+        "--open",
+        action=argparse.BooleanOptionalAction,
+        help="open the page in a browser; default: where there is a screen",
+    )
+    page.add_argument(
+        "--port", type=_whole(1, 65_535, 8765), metavar="N", help="default: as before, else 8765"
+    )
+    page.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="listen there instead of on this machine alone; the address printed has a token",
+    )
+
+
+def _add_serve(commands: Any) -> None:
+    about = "serve the labelling page of a run, without training"
+    parser = commands.add_parser("serve", help=about, description=_sentence(about))
+    parser.add_argument("run", metavar="RUN", nargs="?", default="latest", help=RUN)
+    parser.add_argument("--overlap", type=_share, default=0.0, metavar="SHARE", help="as of teach")
+    _add_page(parser)
+    _add_output(parser)
+    parser.set_defaults(act=_serve)
+
+
+def _add_labels(commands: Any) -> None:
+    about = "take labels out of a run, or put labels into one"
+    parser = commands.add_parser("labels", help=about, description=_sentence(about))
+    actions = parser.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True, parser_class=_Parser
+    )
+    for name, act, what in (
+        ("export", _export, "write every answer in force, with its clips, to a file"),
+        ("import", _import, "add the answers of a file to those of a run; resume it to use them"),
+    ):
+        action = actions.add_parser(name, help=what, description=_sentence(what))
+        action.add_argument("run", metavar="RUN", help=RUN)
+        action.add_argument("file", metavar="FILE", help="ends in .jsonl or .csv")
+        _add_output(action)
+        action.set_defaults(act=act)
 
 
 def _add_train(commands: Any) -> None:
@@ -288,9 +453,8 @@ def _add_train(commands: Any) -> None:
 def _add_resume(commands: Any) -> None:
     about = "go on with a run that was interrupted or killed"
     parser = commands.add_parser("resume", help=about, description=_sentence(about))
-    parser.add_argument(
-        "run", metavar="RUN", help="its id, the beginning of its id, its folder, or latest"
-    )
+    parser.add_argument("run", metavar="RUN", help=RUN)
+    _add_page(parser)
     _add_output(parser)
     parser.set_defaults(act=_resume)
 
@@ -375,6 +539,14 @@ def _whole(least: int, most: int, example: int) -> Callable[[str], int]:
     return read
 
 
+def _share(text: str) -> float:
+    """Read a share from 0 to 1."""
+    with contextlib.suppress(ValueError):
+        if 0.0 <= float(text) <= 1.0:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, got `{text}`; try 0.1")
+
+
 def _integer(text: str) -> int | None:
     with contextlib.suppress(ValueError):
         return int(text)
@@ -382,6 +554,25 @@ def _integer(text: str) -> int | None:
         if float(text) == int(float(text)):
             return int(float(text))
     return None
+
+
+def _innermost(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.ArgumentParser:
+    """Return the parser of the action that a command line names, or of the command.
+
+    Raises:
+        UsageError: the command has actions, and this is none of them.
+    """
+    listed = (action.choices for action in parser._actions)
+    actions: dict[str, argparse.ArgumentParser] = next(
+        (choices for choices in listed if isinstance(choices, dict)), {}
+    )
+    named = next((arg for arg in argv if not arg.startswith("-")), None)
+    if not actions or named is None:
+        return parser
+    if named not in actions:
+        hint = did_you_mean(named, actions)
+        raise UsageError(f"{parser.prog} has no `{named}`{hint} (expected {_listed(actions)})")
+    return actions[named]
 
 
 def _check_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,7 @@ from backflip.training.runtime import peak_memory_mib
 from backflip.training.session import Progress
 
 SECONDS_BETWEEN_LINES = 3.0
+SECONDS_BETWEEN_WAITS = 30.0
 FILES = {
     "curve.svg": "learning curve, mean and spread over seeds",
     "curve.csv": "the same as numbers, with the 95 % interval of the mean",
@@ -75,12 +76,19 @@ class Display:
         )
         self._task = self._bar.add_task("setting up and compiling", total=None, ahead="")
         self._next_line = 0.0
+        self._next_wait = 0.0
+        self._waiting_for = ""
 
     def __call__(self, progress: Progress) -> None:
         """Show how far training is."""
         if progress.note:
             self._console.print(Text(f"backflip: note: {progress.note}"), soft_wrap=True)
-        ended = progress.phase == progress.phases
+        if progress.waiting_for:
+            self._show_waiting(progress)
+            return
+        ended = 0 < progress.phases == progress.phase
+        if not progress.phases:
+            return
         if self._console.is_terminal:
             self._bar.health = health_line(progress.health)
             self._bar.update(
@@ -93,6 +101,15 @@ class Display:
         elif ended or time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
             self._console.print(Text(plain_line(progress)), soft_wrap=True)
+
+    def _show_waiting(self, progress: Progress) -> None:
+        """Show what cannot be done without; elsewhere than on a terminal, whenever it changes."""
+        if self._console.is_terminal:
+            self._bar.update(self._task, description=progress.waiting_for)
+        elif progress.waiting_for != self._waiting_for and time.monotonic() >= self._next_wait:
+            self._next_wait = time.monotonic() + SECONDS_BETWEEN_WAITS
+            self._waiting_for = progress.waiting_for
+            self._console.print(Text(progress.waiting_for), soft_wrap=True)
 
     def __enter__(self) -> "Display":
         """Begin."""
@@ -155,7 +172,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     console.print(_table(result))
     seconds = result.seconds
-    parts = ", ".join(f"{name} {seconds[name]:.1f}" for name in seconds if name != "total")
+    spent = {name: x for name, x in seconds.items() if name != "total" and x}
+    parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
     memory = f"{peak_memory_mib():,.0f} MiB at most"
     console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
     console.print(Text(f"run {result.run} in {result.folder}"), soft_wrap=True)

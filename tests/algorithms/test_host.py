@@ -329,6 +329,61 @@ def test_an_environment_that_breaks_ends_the_phase_with_one_line() -> None:
         there.phase(2)(there.start([0]), None)
 
 
+def pendulums(autoreset: str) -> HostDriver:
+    """A driver of InvertedPendulum, which shows the whole state: scenes must equal observations."""
+
+    def make(rows: int) -> GymnasiumEnv:
+        env: Any = make_host("InvertedPendulum-v5", {"max_episode_steps": 9}, rows, autoreset)
+        return env
+
+    return HostDriver(make, ppo(SMALL, make(1).spec))
+
+
+def assert_scenes_are_those_of_obs(record: Transition) -> None:
+    ended = record.terminated | record.truncated
+    assert record.terminated.any()
+    assert record.truncated.any()
+    assert record.scene.dtype == np.float32
+    np.testing.assert_allclose(record.scene, record.obs, rtol=1e-6, atol=1e-6)
+    # It would have been noticed if they were those of what followed.
+    assert np.abs(record.scene - record.next_obs)[ended].max() > 0.1
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("autoreset", MODES)
+def test_scenes_of_recorded_steps_are_those_of_the_observations_acted_on(autoreset: str) -> None:
+    there = pendulums(autoreset)
+    run_phase = there.phase(3, record_rollouts=2, record_envs=2)
+    _, phase = run_phase(there.start([5, 6]), None)
+    assert phase.record is not None
+    assert phase.record.scene.shape == (2, 80, 2, 4)
+    assert_scenes_are_those_of_obs(phase.record)
+
+
+@pytest.mark.parametrize("autoreset", MODES)
+def test_scenes_of_a_random_policy_are_those_of_its_observations(autoreset: str) -> None:
+    record = pendulums(autoreset).random_record([5, 6], envs=3, env_steps=40, repeat=0.5)
+    assert record.scene.shape == (2, 40, 3, 4)
+    assert_scenes_are_those_of_obs(record)
+
+
+@pytest.mark.medium
+def test_scenes_are_read_only_while_recording() -> None:
+    read: list[int] = []
+
+    def make(rows: int) -> GymnasiumEnv:
+        env: Any = make_host("InvertedPendulum-v5", {}, rows)
+        scenes = env.scenes
+        env.scenes = lambda: read.append(rows) or scenes()
+        return env
+
+    there = HostDriver(make, ppo(SMALL, make(1).spec))
+    there.phase(3, record_rollouts=1, record_envs=1)(there.start([5]), None)
+    assert len(read) == SMALL.rollout_length
+    there.phase(1)(there.start([5]), None)
+    assert len(read) == SMALL.rollout_length
+
+
 @pytest.mark.slow
 def test_both_drivers_learn_alike() -> None:
     """CartPole's mean return over training, ten seeds each: equal within five standard errors."""

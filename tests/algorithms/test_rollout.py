@@ -64,6 +64,15 @@ class Counter:
         return jnp.stack(state).astype(jnp.float32)
 
 
+@dataclass(frozen=True)
+class DrawnCounter(Counter):
+    """A counter that has scenes."""
+
+    def scene(self, state: CounterState) -> Any:
+        """Return age and length, negative."""
+        return -jnp.stack([state.age, state.length]).astype(jnp.float32)
+
+
 def run(
     env: Any,
     config: PPOConfig,
@@ -100,6 +109,7 @@ def assert_same_bits(one: Any, other: Any) -> None:
 # Transitions
 
 
+@pytest.mark.medium
 def test_next_obs_is_the_true_successor_whatever_ended() -> None:
     _, _, record = run(Counter(), CONFIG, [0, 1], [3], record=True)
     assert record is not None
@@ -119,6 +129,7 @@ def test_next_obs_is_the_true_successor_whatever_ended() -> None:
     np.testing.assert_array_equal(begins[~before], record.next_obs[:, :-1][~before])
 
 
+@pytest.mark.medium
 def test_transitions_equal_cartpole_stepped_by_hand() -> None:
     env = CartPole(max_episode_steps=20)
     algorithm = ppo(CONFIG, env.spec)
@@ -151,6 +162,66 @@ def test_pixels_in_the_record_are_the_newest_frames_and_the_true_successors() ->
     assert record is not None
     assert record.obs.shape == (1, 16, 2, 84, 84, 1)
     np.testing.assert_array_equal(record.obs[:, 1:], record.next_obs[:, :-1])
+
+
+@pytest.mark.medium
+def test_scenes_of_recorded_steps_are_the_states_before_them() -> None:
+    """The square moves from scene to scene as the action says, and is where the glasses see it."""
+    _, _, record = run(Dot(), PIXELS, [0], [2], record=True)
+    assert record is not None
+    assert record.scene.shape == (1, 16, 2, 2)
+    assert record.scene.dtype == np.float32
+    assert_dot_moves(record)
+    rows = record.obs[..., 0].astype(np.float64).sum(-1)
+    seen = (rows * (np.arange(84) + 0.5)).sum(-1) / rows.sum(-1) * 210 / 84
+    np.testing.assert_allclose(seen, record.scene[..., 1], atol=0.6)
+
+
+def test_scenes_of_a_random_policy_are_the_states_before_each_step() -> None:
+    env = Dot()
+    driver = rollout.NativeDriver(env, ppo(PIXELS, env.spec))
+    record = driver.random_record([3, 4], envs=2, env_steps=20, repeat=0.5)
+    assert record.scene.shape == (2, 20, 2, 2)
+    assert_dot_moves(record)
+
+
+def assert_dot_moves(record: Transition) -> None:
+    moves = np.array([[0, 0], [0, 1], [1, 0], [0, -1], [-1, 0]])
+    moved = record.scene[:, :-1] + 4 * moves[record.action[:, :-1]]
+    np.testing.assert_array_equal(record.scene[:, 1:], np.clip(moved, [2, 2], [157, 207]))
+    assert len(np.unique(record.scene)) > 4
+
+
+def test_a_scene_after_an_end_is_of_the_new_episode() -> None:
+    """Counter, drawn from its age and length: the scene is always what obs shows, never beyond."""
+    _, _, record = run(DrawnCounter(), CONFIG, [0, 1], [3], record=True)
+    assert record is not None
+    ended = record.terminated | record.truncated
+    assert record.terminated.any()
+    assert record.truncated.any()
+    np.testing.assert_array_equal(record.scene, -record.obs[..., :2])
+    assert (record.scene[:, 1:][ended[:, :-1]][..., 0] == 0).all()
+
+
+def test_nothing_is_recorded_for_pictures_where_observations_suffice() -> None:
+    _, _, record = run(CartPole(), CONFIG, [0], [1], record=True)
+    assert record is not None
+    assert record.scene == ()
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("record", [False, True])
+def test_neither_reward_nor_update_is_given_scenes(record: bool) -> None:
+    given: list[Any] = []
+
+    def reward(parameters: Any, batch: Transition) -> Any:
+        del parameters
+        given.append(batch.scene)
+        return batch.reward
+
+    run(DrawnCounter(), CONFIG, [0], [1], record=record, reward=reward)
+    assert given
+    assert all(scene == () for scene in given)
 
 
 @pytest.mark.medium
@@ -253,8 +324,13 @@ def test_phases_cut_differently_give_the_same_bits(env: Any, config: PPOConfig) 
 
 
 @pytest.mark.medium
-def test_recording_changes_no_bit() -> None:
-    plain, recorded = (run(CartPole(), CONFIG, [0, 1], [3], record=r)[:2] for r in (False, True))
+@pytest.mark.parametrize(
+    ("env", "config"),
+    [(CartPole(), CONFIG), (DrawnCounter(), SCALED), (Dot(), PIXELS)],
+    ids=lambda x: type(x).__name__,
+)
+def test_recording_changes_no_bit(env: Any, config: PPOConfig) -> None:
+    plain, recorded = (run(env, config, [0, 1], [3], record=r)[:2] for r in (False, True))
     assert_same_bits(plain, recorded)
 
 

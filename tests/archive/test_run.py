@@ -395,6 +395,7 @@ for _ in range(20):
 """
 
 
+@pytest.mark.medium
 def test_kill_9_at_random_moments(tmp_path):
     command = [sys.executable, "-c", KILLED_AT_RANDOM, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -54,6 +54,7 @@ def test_rows_equal_numpy(rows: np.ndarray) -> None:
 
 
 @given(parts=st.lists(ROWS, min_size=1, max_size=3))
+@pytest.mark.medium
 def test_merging_parts_gives_what_all_rows_together_give(parts: list[np.ndarray]) -> None:
     together = np.concatenate(parts)
     close(running(parts), of_all(together))

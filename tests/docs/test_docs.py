@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs" / "cli.md").read_text()
 PPO = (ROOT / "docs" / "algorithms" / "ppo.md").read_text()
 COMMANDS = _parser()[1]
+ACTIONS = next(a for a in COMMANDS["labels"]._actions if isinstance(a.choices, dict)).choices
 
 
 def section(page: str, heading: str) -> str:
@@ -41,17 +42,22 @@ def described(heading: str) -> set[str]:
 def test_every_command_has_a_section() -> None:
     headings = re.findall(r"^## `backflip (\w+)", CLI, flags=re.MULTILINE)
     assert headings == list(COMMANDS)
+    assert set(re.findall(r"`backflip labels ([a-z]+) RUN FILE`", CLI)) == set(ACTIONS)
 
 
 def test_every_option_is_described_and_exists() -> None:
     everywhere = described("Options of every command") - {"-h"}
     train = described("`backflip train ALGORITHM ENV`")
-    assert options_of("resume") == everywhere
+    page = described("The labelling page")
+    assert options_of("resume") == everywhere | page
     assert options_of("train") == everywhere | train
-    assert options_of("teach") == everywhere | train | described("`backflip teach ENV`")
+    assert options_of("teach") == everywhere | train | page | described("`backflip teach ENV`")
+    assert options_of("serve") == everywhere | page | described("`backflip serve RUN`")
+    for action in ACTIONS.values():
+        assert {n for n in action._option_string_actions if n.startswith("--")} == everywhere
 
 
-@pytest.mark.parametrize("option", ["--labels", "--seeds", "--seed", "--teacher"])
+@pytest.mark.parametrize("option", ["--seeds", "--seed", "--overlap", "--host"])
 def test_defaults_are_those_described(option: str) -> None:
     default = COMMANDS["teach"]._option_string_actions[option].default
     row = next(line for line in CLI.splitlines() if line.startswith(f"| `{option} "))

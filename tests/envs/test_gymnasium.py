@@ -394,3 +394,38 @@ def test_wrong_calls() -> None:
         GymnasiumEnv.of("x", _Counter, 1, "never")
     with pytest.raises(ValueError, match="`seeds` must be 2 numbers, got 1"):
         GymnasiumEnv.of("x", _Counter, 2).reset([0])
+
+
+# Scenes
+
+
+@pytest.mark.parametrize("autoreset", MODES)
+@pytest.mark.parametrize("env_id", ["InvertedPendulum-v5", "Hopper-v5"])
+def test_scenes_are_the_states_that_the_present_observations_are_of(
+    env_id: str, autoreset: str
+) -> None:
+    """Both show positions and velocities: Hopper all but the first position, within ±10."""
+    hidden = 1 if env_id == "Hopper-v5" else 0
+    env = make_host(env_id, {"max_episode_steps": 12}, ROWS, autoreset)
+    rng = np.random.default_rng(0)
+    obs, ended = env.reset(list(range(ROWS))), 0
+    for action in random_actions(env.spec, rng, (40, ROWS)):
+        scenes = env.scenes()
+        assert scenes is not None
+        assert scenes.dtype == np.float32
+        shown = scenes[:, hidden:]
+        if hidden:
+            shown = np.concatenate([shown[:, :5], np.clip(shown[:, 5:], -10, 10)], axis=1)
+        np.testing.assert_allclose(shown, obs, rtol=1e-6, atol=1e-6)
+        step = env.step(action)
+        ended += (step.terminated | step.truncated).sum()
+        obs = step.obs
+    assert ended > ROWS
+    env.close()
+
+
+def test_an_environment_without_a_simulators_state_has_no_scenes() -> None:
+    env = make_host("gymnasium:CartPole-v1", {}, ROWS)
+    env.reset([0, 1, 2])
+    assert env.scenes() is None
+    env.close()

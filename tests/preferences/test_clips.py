@@ -1,11 +1,14 @@
 """Tests of `backflip.preferences.clips`: every window and every cut, against one step at a time."""
 
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from backflip.core.types import Transition
-from backflip.preferences.clips import Window, cut, windows
+from backflip.preferences.clips import Clip, Window, cut, windows
+from backflip.preferences.labels import LabelStore
 
 
 def record_of(kinds, envs):
@@ -24,6 +27,7 @@ def record_of(kinds, envs):
         next_obs=np.stack([ticks + 0.5, -ticks], axis=-1),
         valid=kinds != "reset",
         extra=(),
+        scene=np.stack([ticks + 100, -ticks, ticks], axis=-1),
     )
 
 
@@ -85,6 +89,7 @@ def test_a_clip_is_one_trajectory_of_equal_length_and_earns_nothing_after_its_en
         np.testing.assert_array_equal(clip.lived, lived)
         np.testing.assert_array_equal(clip.obs, [record.obs[row, env] for row in rows])
         np.testing.assert_array_equal(clip.action, [record.action[row, env] for row in rows])
+        np.testing.assert_array_equal(clip.scene, [record.scene[row, env] for row in rows])
         np.testing.assert_array_equal(clip.next_obs, [record.next_obs[row, env] for row in rows])
         paid = [record.reward[row, env] * alive for row, alive in steps]
         np.testing.assert_array_equal(clip.reward, paid)
@@ -104,3 +109,32 @@ def test_by_hand():
 def test_a_record_shorter_than_a_clip_has_no_window_unless_its_episode_ends():
     assert windows(record_of(["-", "-"], envs=1), 3) == []
     assert windows(record_of(["-", "end"], envs=1), 3) == [Window(0, 0), Window(1, 0)]
+
+
+def test_what_was_recorded_without_scenes_makes_clips_without():
+    record = record_of(["-", "-", "end", "-"], envs=1)
+    clip = cut(record._replace(scene=()), Window(1, 0), 3)
+    assert clip.scene.shape == (0,)
+    assert clip.scene.dtype == np.float32
+    with_scenes = cut(record, Window(1, 0), 3)
+    for name, array in clip._replace(scene=with_scenes.scene)._asdict().items():
+        np.testing.assert_array_equal(array, getattr(with_scenes, name))
+
+
+def test_clips_come_back_from_the_store_with_scenes_and_without(tmp_path: Path):
+    record = record_of(["-", "-", "end", "-"], envs=1)
+    drawn = cut(record, Window(1, 0), 3)
+    plain = cut(record._replace(scene=()), Window(0, 0), 3)
+    with LabelStore.open(tmp_path / "labels.sqlite") as store:
+        query = store.add_query(0, drawn._asdict(), plain._asdict(), env_steps=0)
+        for clip, arrays in zip((drawn, plain), store.clips(query), strict=True):
+            back = Clip(**arrays)
+            for field, found in zip(clip, back, strict=True):
+                np.testing.assert_array_equal(found, field)
+                assert (found.shape, found.dtype) == (field.shape, field.dtype)
+
+
+def test_clips_stored_before_there_were_scenes_can_still_be_read():
+    arrays = cut(record_of(["-", "end"], envs=1), Window(0, 0), 2)._asdict()
+    del arrays["scene"]
+    assert Clip(**arrays).scene.size == 0

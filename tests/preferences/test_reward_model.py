@@ -11,6 +11,7 @@ from backflip.core.losses import preference_loss, preference_probability
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.trees import stack_rows
 from backflip.preferences import reward_model as module
+from backflip.preferences.clips import Clip
 from backflip.preferences.features import Groups, fit_encoder, group_sizes
 from backflip.preferences.learned_reward import Glimpses, Lesson, RewardFitter
 from backflip.preferences.reward_model import MEMBERS, Labelled, fit
@@ -355,13 +356,55 @@ def test_the_reward_is_the_mean_of_models_of_equal_spread():
     fitter = RewardFitter(SPEC, 12)
     key = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 1)))
     seen = fitter._steps(parameters.encoder, lessons)
-    labelled = fitter._pad(seen.sums, [lesson.left_preferred for lesson in lessons])
+    labelled = fitter._pad(seen.sums, [lesson.left_preferred for lesson in lessons], 12)
     ensemble = jax.tree.map(lambda x: np.asarray(x)[0], fitter._fit(stack_rows([labelled]), key))
     worth = np.zeros(len(steps))
     for chance, weights in zip(ensemble.chances, ensemble.models, strict=True):
         said = steps @ weights
         worth += chance * said / max(said.std(), 1e-8)
     np.testing.assert_allclose(steps @ parameters.weights, worth, rtol=1e-2, atol=1e-3)
+
+
+def test_more_lessons_than_the_budget_are_learnt_from_all_the_same():
+    """As if the budget had been that large: labels of another run may exceed it."""
+    lessons = lessons_of(12)
+    one, other = refitted(lessons, budget=4)[0], refitted(lessons, budget=12)[0]
+    np.testing.assert_array_equal(one.weights, other.weights)
+    np.testing.assert_array_equal(one.members, other.members)
+
+
+def as_clip(glimpses):
+    """Return a clip of an environment of vectors, whose glimpses are its observations."""
+    reward = np.zeros(len(glimpses.lived), np.float32)
+    return Clip(glimpses.before, glimpses.action, glimpses.after, reward, glimpses.lived)
+
+
+def test_an_opinion_is_the_reward_of_each_step_and_how_far_the_members_are_apart():
+    lessons = lessons_of(12, ending=True)
+    parameters, _, _ = refitted(lessons)
+    fitter = RewardFitter(SPEC, 12)
+    said = fitter.opinion(parameters, as_clip(lessons[0].left), as_clip(lessons[0].right))
+    rows = []
+    for clip in (lessons[0].left, lessons[0].right):
+        seen = fitter._features(parameters.encoder, clip.before, clip.action, clip.after)
+        rows.append([[float(w @ x) for w in parameters.members] for x in np.asarray(seen)])
+        worth = [float(x @ parameters.weights) for x in np.asarray(seen)]
+        rows.append(worth)
+    votes, worth = np.array(rows[0] + rows[2]), np.array(rows[1] + rows[3])
+    means = votes.mean(1)
+    factor = sum(m * w for m, w in zip(means, worth, strict=True)) / sum(m * m for m in means)
+    for half, (side, clip) in enumerate(zip(("left", "right"), lessons[0], strict=False)):
+        steps = slice(6 * half, 6 * half + 6)
+        reward = np.clip((worth[steps] - parameters.offset) / parameters.scale, -3, 3)
+        apart = abs(factor) * votes[steps].std(1) / parameters.scale
+        np.testing.assert_allclose(said[side][0], reward * clip.lived, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(said[side][1], apart * clip.lived, rtol=1e-4, atol=1e-5)
+
+
+def test_without_a_lesson_there_is_no_opinion():
+    parameters, _, _ = refitted([])
+    clip = as_clip(lessons_of(1)[0].left)
+    assert RewardFitter(SPEC, 12).opinion(parameters, clip, clip) is None
 
 
 def test_metrics_count_labels_ties_and_what_is_predicted():

@@ -60,7 +60,7 @@ def test_the_result_keeps_the_output_contract(trained: Result) -> None:
     assert len(fields["returns"]) == 2
     assert all(1 <= x <= 500 for x in fields["returns"])
     seconds = fields["seconds"]
-    assert set(seconds) == {"setup", "compile", "train", "evaluate", "total"}
+    assert set(seconds) == {"setup", "compile", "train", "answers", "evaluate", "total"}
     assert seconds["total"] == pytest.approx(sum(seconds.values()) - seconds["total"], abs=0.01)
     assert trained.folder.name == fields["run"]
     assert open_run(trained.folder).events()[-1]["result"]["returns"] == fields["returns"]

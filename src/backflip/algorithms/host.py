@@ -40,7 +40,7 @@ from backflip.algorithms.rollout import (
 )
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.types import Transition
-from backflip.envs.spec import HostEnv
+from backflip.envs.spec import HasScenes, HostEnv
 
 PHASE_START = 0x09A5E000
 
@@ -109,9 +109,13 @@ class HostDriver:
             kept: list[Transition] = []
             for update in range(updates):
                 key, act_keys, update_key = map(np.asarray, draw(learners.key))
-                obs, batch = self._collect(env, learners.algorithm, obs, act_keys)
-                if update >= updates - record_rollouts:
+                recorded = update >= updates - record_rollouts
+                obs, batch = self._collect(
+                    env, learners.algorithm, obs, act_keys, recorded=recorded
+                )
+                if recorded:
                     kept.append(clip_material(self.spec, batch, record_envs))
+                batch = batch._replace(scene=())
                 cut = np.full(seeds, update == updates - 1)
                 learned = learn(learners, batch, update_key, cut, parameters)
                 learners, measured = learned[0]._replace(key=key), learned[1]
@@ -135,7 +139,7 @@ class HostDriver:
         action = np.stack([_random_actions(self.spec, rng, envs) for rng in draws])
         rows: list[Transition] = []
         for _ in range(env_steps):
-            row, obs = _row(env, obs, action, len(seeds))
+            row, obs = _row(env, obs, action, len(seeds), recorded=True)
             few = newest_frame(self.spec, row.obs), newest_frame(self.spec, row.next_obs)
             rows.append(row._replace(obs=few[0].copy(), next_obs=few[1].copy()))
             fresh = np.stack([_random_actions(self.spec, rng, envs) for rng in draws])
@@ -175,7 +179,13 @@ class HostDriver:
         return self._env
 
     def _collect(
-        self, env: HostEnv, states: Any, obs: np.ndarray, act_keys: np.ndarray
+        self,
+        env: HostEnv,
+        states: Any,
+        obs: np.ndarray,
+        act_keys: np.ndarray,
+        *,
+        recorded: bool,
     ) -> tuple[np.ndarray, Transition]:
         """Return the observations after T env steps, and the transitions (S, T, N)."""
         seeds = act_keys.shape[1]
@@ -183,7 +193,7 @@ class HostDriver:
         rows: list[Transition] = []
         for keys in act_keys:
             action, extra = self._act(states, _by_seed(obs, seeds), keys)
-            row, obs = _row(env, obs, np.asarray(action), seeds)
+            row, obs = _row(env, obs, np.asarray(action), seeds, recorded=recorded)
             rows.append(row._replace(extra=jax.tree.map(np.asarray, extra)))
         return obs, jax.tree.map(lambda *steps: np.stack(steps, 1), *rows)
 
@@ -251,9 +261,14 @@ def _learn(
 
 
 def _row(
-    env: HostEnv, obs: np.ndarray, action: np.ndarray, seeds: int
+    env: HostEnv, obs: np.ndarray, action: np.ndarray, seeds: int, *, recorded: bool
 ) -> tuple[Transition, np.ndarray]:
-    """Step every environment; return the transitions (S, N, ...) and what to act on next."""
+    """Step every environment; return the transitions (S, N, ...) and what to act on next.
+
+    Where the row is to be `recorded`, it has the scene of `obs`, read before the step is taken:
+    afterwards the environment may have been reset.
+    """
+    scene = env.scenes() if recorded and isinstance(env, HasScenes) else None
     step = env.step(action.reshape(-1, *action.shape[2:]))
     fold = partial(_by_seed, seeds=seeds)
     row = Transition(
@@ -264,7 +279,8 @@ def _row(
         fold(step.truncated),
         fold(step.next_obs),
         fold(step.valid),
-        (),
+        extra=(),
+        scene=() if scene is None else fold(scene),
     )
     return row, step.obs
 

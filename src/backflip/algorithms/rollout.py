@@ -30,7 +30,7 @@ from backflip.algorithms.driver import (
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.types import Transition
-from backflip.envs.spec import KnowsOptimum, NativeEnv
+from backflip.envs.spec import HasScene, KnowsOptimum, NativeEnv
 
 SEEDS = jax.sharding.PartitionSpec("seeds")
 
@@ -75,9 +75,10 @@ def phase(
         parameters: Any, recorded: bool, learner: Learner, _: None
     ) -> tuple[Learner, tuple[Metrics, Transition | None]]:
         key, act_key, update_key = jax.random.split(jax.random.wrap_key_data(learner.key), 3)
-        learner, batch = _collect(env, algorithm, learner, act_key)
+        learner, batch = _collect(env, algorithm, learner, act_key, recorded=recorded)
         learner, episodes = _finish_episodes(learner, batch)
         kept = _clip_material(env.spec, batch, record_envs) if recorded else None
+        batch = batch._replace(scene=())
         batch = batch._replace(reward=reward(parameters, batch))
         state, metrics = algorithm.update(learner.algorithm, batch, update_key)
         learner = learner._replace(algorithm=state, key=jax.random.key_data(key))
@@ -100,14 +101,18 @@ def phase(
 
 
 def _collect(
-    env: NativeEnv, algorithm: Algorithm, learner: Learner, key: PRNGKeyArray
+    env: NativeEnv, algorithm: Algorithm, learner: Learner, key: PRNGKeyArray, *, recorded: bool
 ) -> tuple[Learner, Transition]:
-    """Return the learner after T env steps in N environments, and the transitions (T, N)."""
+    """Return the learner after T env steps in N environments, and the transitions (T, N).
+
+    They have scenes only if they are to be `recorded`.
+    """
     count = algorithm.num_envs
     observe = jax.vmap(env.observe)
 
     def step(carry: tuple[Any, Any], key: PRNGKeyArray) -> tuple[tuple[Any, Any], Transition]:
         state, obs = carry
+        scene = scenes_of(env, state) if recorded else ()
         act_key, step_key, reset_key = jax.random.split(key, 3)
         action, extra = algorithm.act(learner.algorithm, obs, act_key)
         moved = jax.vmap(env.step)(state, action, jax.random.split(step_key, count))
@@ -127,6 +132,7 @@ def _collect(
             next_obs,
             valid,
             extra,
+            scene,
         )
         return (state, following), row
 
@@ -134,6 +140,11 @@ def _collect(
     keys = jax.random.split(key, algorithm.rollout_length)
     (state, _), batch = jax.lax.scan(step, first, keys)
     return learner._replace(env=state), batch
+
+
+def scenes_of(env: NativeEnv, states: Any) -> Any:
+    """Return what pictures of N states can be drawn from, (N, S); `()` where obs suffice."""
+    return jax.vmap(env.scene)(states) if isinstance(env, HasScene) else ()
 
 
 def _finish_episodes(learner: Learner, batch: Transition) -> tuple[Learner, Metrics]:
@@ -337,7 +348,8 @@ def _random_policy(
                 moved.truncated,
                 newest_frame(env.spec, observe(moved.state)),
                 jnp.ones(envs, bool),
-                (),
+                extra=(),
+                scene=scenes_of(env, state),
             )
             fresh = jax.vmap(env.reset)(jax.random.split(keys[1], envs))
             again = jax.random.uniform(keys[2], (envs,)) < repeat

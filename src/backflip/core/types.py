@@ -19,6 +19,8 @@ class Transition(NamedTuple):
         next_obs: the observation reached.
         valid: the row is a transition.
         extra: what `act` remembers for `update` (log-probability, value, ...).
+        scene: float32 (..., S) numbers from which a picture of the moment before the step can be
+            drawn; `()` where the observation suffices for that, or nobody records.
     """
 
     obs: Any
@@ -29,3 +31,4 @@ class Transition(NamedTuple):
     next_obs: Any
     valid: Any
     extra: Any
+    scene: Any = ()

@@ -113,6 +113,18 @@ class GymnasiumEnv:
         obs, next_obs = self._observations(seen, infos)
         return HostStep(obs, reward, terminated, truncated, next_obs, ~resets)
 
+    def scenes(self) -> np.ndarray | None:
+        """Return MuJoCo's positions and velocities, float32 (N, nq + nv); None of other simulators.
+
+        In float32 a limb is off by less than a thousandth of a pixel: enough to draw from, too
+        little to go on simulating from.
+        """
+        rows: Any = getattr(self._vector, "envs", [])
+        data: list[Any] = [getattr(env.unwrapped, "data", None) for env in rows]
+        if not data or not all(hasattr(row, "qpos") and hasattr(row, "qvel") for row in data):
+            return None
+        return np.stack([np.concatenate([row.qpos, row.qvel]) for row in data]).astype(np.float32)
+
     def close(self) -> None:
         """Free what the environments hold. One that cannot be closed has nothing left to spoil."""
         with contextlib.suppress(Exception):

@@ -58,6 +58,15 @@ class KnowsOptimum(Protocol):
         ...
 
 
+@runtime_checkable
+class HasScene(Protocol):
+    """An environment of which the observations do not suffice to draw pictures for a person."""
+
+    def scene(self, state: Any) -> Float[Array, " S"]:
+        """Return float32 numbers from which `backflip.envs.views` can draw `state`."""
+        ...
+
+
 class HostStep(NamedTuple):
     """What one step of a batch of N host environments yields, as NumPy arrays with leading axis N.
 
@@ -102,4 +111,17 @@ class HostEnv(Protocol):
 
     def close(self) -> None:
         """Free what the environments hold."""
+        ...
+
+
+@runtime_checkable
+class HasScenes(Protocol):
+    """A batch of environments of which observations may not suffice to draw pictures."""
+
+    def scenes(self) -> np.ndarray | None:
+        """Return float32 (N, S), from which the present state of every row can be drawn, or None.
+
+        Present is the state that the last observations to act on are of. None: whoever draws has
+        to make do with the observations.
+        """
         ...

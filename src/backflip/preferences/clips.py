@@ -15,6 +15,10 @@ from jaxtyping import Bool, Float, Shaped
 
 from backflip.core.types import Transition
 
+# Of clips that are drawn from their observations, and of those recorded before there were scenes.
+NO_SCENE: Float[np.ndarray, " 0"] = np.zeros(0, np.float32)
+NO_SCENE.flags.writeable = False
+
 
 class Clip(NamedTuple):
     """L steps of one trajectory, as NumPy arrays.
@@ -25,6 +29,7 @@ class Clip(NamedTuple):
         next_obs: (L, ...) the newest frame of what followed.
         reward: (L,) true rewards, for simulated teachers and evaluation only; 0 if not lived.
         lived: (L,) false after the episode's end.
+        scene: (L, S) from which `backflip.envs.views` draws the moment before each step, or (0,).
     """
 
     obs: Shaped[np.ndarray, "L ..."]
@@ -32,6 +37,7 @@ class Clip(NamedTuple):
     next_obs: Shaped[np.ndarray, "L ..."]
     reward: Float[np.ndarray, " L"]
     lived: Bool[np.ndarray, " L"]
+    scene: Float[np.ndarray, "..."] = NO_SCENE
 
 
 class Window(NamedTuple):
@@ -77,4 +83,5 @@ def cut(record: Transition, window: Window, length: int) -> Clip:
         next_obs=record.next_obs[index, env],
         reward=reward,
         lived=lived,
+        scene=NO_SCENE if isinstance(record.scene, tuple) else record.scene[index, env],
     )

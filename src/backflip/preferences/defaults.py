@@ -46,8 +46,8 @@ class TeachConfig:
             UsageError: with what to type instead.
         """
         wrong: list[str] = []
-        if self.labels < 2:
-            wrong.append(f"`labels` must be at least 2, got {self.labels}; try --labels 100")
+        if self.labels < 0:
+            wrong.append(f"`labels` must not be negative, got {self.labels}; try --labels 100")
         if self.clip_length < 2:
             wrong.append(f"`clip_length` must be at least 2, got {self.clip_length}")
         limit = spec.max_episode_steps

@@ -16,6 +16,8 @@ from typing import Any, cast, final
 from backflip.archive.checkpoint import disk_full
 from backflip.core.errors import BackflipError, DamagedFile
 
+LABELS = "labels.sqlite"  # inside a run's folder
+
 _APPLICATION_ID = 0x626B666C  # "bkfl": tells our files from anybody else's SQLite
 _BUSY_SECONDS = 30.0
 
@@ -80,6 +82,7 @@ CREATE TABLE takes (
     at REAL NOT NULL
 ) STRICT;
 CREATE INDEX takes_of_query ON takes (query, id);
+CREATE INDEX takes_at ON takes (at);
 CREATE TABLE sayings (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL,
@@ -137,6 +140,34 @@ class LabelFile:
             connection.close()
             raise
         return cls(path, connection)
+
+    @classmethod
+    def open_to_read(cls, path: Path) -> "LabelFile":
+        """Open the file at `path` as it is, of this version or an older one; nothing is written.
+
+        Others may write it meanwhile.
+
+        Raises:
+            DamagedFile: the file is damaged, or not a label file of a version known here.
+            BackflipError: there is none, or it cannot be opened.
+        """
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        with _sqlite_errors(path):
+            connection = sqlite3.connect(
+                address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+            )
+        try:
+            with _sqlite_errors(path):
+                _check_ours(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(path, connection)
+
+    def version(self) -> int:
+        """Return the version of the tables; `SCHEMA` unless it was opened to be read."""
+        with _sqlite_errors(self.path):
+            return _version(self._connection)
 
     def close(self) -> None:
         """Close the file."""

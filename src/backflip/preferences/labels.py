@@ -60,6 +60,32 @@ class NewLabel(NamedTuple):
     seconds: int | float
 
 
+class AnsweredElsewhere(NamedTuple):
+    """A query with its answer, from another run or a file; see `backflip.preferences.exchange`.
+
+    Attributes:
+        clips: the left and the right one, packed as in the file.
+        seed: which recorded them.
+        env_steps: what it had taken by then.
+        answer: one of `ANSWERS`.
+        who: who answered.
+        at: when, as `label_file.now` returns it.
+        seconds: after how much looking.
+        origin: the run or file it comes from.
+        attempts: of each seed that is to learn from it, what names this answer; see `add_answered`.
+    """
+
+    clips: tuple[bytes, bytes]
+    seed: int
+    env_steps: int
+    answer: Answer
+    who: str
+    at: str
+    seconds: float
+    origin: str
+    attempts: Mapping[int, str]
+
+
 class Query(NamedTuple):
     """A query in the store, without its clips (`LabelStore.clips` has them)."""
 
@@ -67,6 +93,14 @@ class Query(NamedTuple):
     seed: int
     env_steps: int
     asked_at: str
+
+
+class AnswerInForce(NamedTuple):
+    """An answer that can be learnt from: to which query, and what the seed had taken then."""
+
+    query: int
+    answer: Answer
+    env_steps: int
 
 
 @final
@@ -176,6 +210,17 @@ class LabelStore:
         with self.file.transaction() as connection:
             return [_insert_label(connection, label) for label in labels]
 
+    def add_answered(self, answered: Iterable[AnsweredElsewhere]) -> int:
+        """Add queries answered elsewhere, all or none; return how many answers are new.
+
+        An answer whose attempt is in the store is left out, even if it was undone since.
+
+        Raises:
+            BackflipError: the disk is full; nothing of them is kept.
+        """
+        with self.file.transaction() as connection:
+            return sum(_insert_answered(connection, one) for one in answered)
+
     def undo(self, label: int, who: str) -> int:
         """Take an answer back and return the id of the record that says so.
 
@@ -232,6 +277,27 @@ class LabelStore:
         left, right = rows[0]
         return self._unpack(left), self._unpack(right)
 
+    def films(self, query: int) -> tuple[Films, Films]:
+        """Return how the left and the right clip of `query` look; empty where nobody drew them."""
+        rows = self.file.rows(
+            "SELECT f.clip = q.left_clip, f.view, f.about FROM queries q"
+            " JOIN films f ON f.clip IN (q.left_clip, q.right_clip) WHERE q.id = ? ORDER BY f.id",
+            (query,),
+        )
+        sides: tuple[dict[Which, Film], dict[Which, Film]] = ({}, {})
+        for is_left, view, about in rows:
+            sides[0 if is_left else 1][view] = Film(**json.loads(about))
+        return sides
+
+    def set_films(self, query: int, left: Films, right: Films) -> None:
+        """Record how the clips of `query` look now; what was recorded of it no longer counts."""
+        with self.file.transaction() as connection:
+            clips = connection.execute(
+                "SELECT left_clip, right_clip FROM queries WHERE id = ?", (query,)
+            ).fetchone()
+            for clip, films in zip(clips, (left, right), strict=True):
+                _insert_films(connection, clip, films)
+
     def labelled(self, seed: int, after: int = 0) -> list[LabelledPair]:
         """Return what `seed` can be trained on, in the order of answering.
 
@@ -257,6 +323,16 @@ class LabelStore:
             LabelledPair(query, label, answer, self._unpack(left), self._unpack(right), at, who)
             for query, label, answer, left, right, at, who in rows
         ]
+
+    def in_force(self, seed: int) -> list[AnswerInForce]:
+        """Return what `labelled` returns, in the same order, without the clips."""
+        rows = self.file.rows(
+            "SELECT q.id, e.answer, CASE WHEN q.origin IS NULL THEN c.env_steps ELSE 0 END"
+            " FROM effective e JOIN queries q ON q.id = e.query JOIN clips c ON c.id = q.left_clip"
+            " WHERE q.seed = ? AND e.answer <> 'skip' AND q.repeats IS NULL ORDER BY e.id",
+            (seed,),
+        )
+        return [AnswerInForce(*row) for row in rows]
 
     def counts(self, seed: int | None = None) -> Counts:
         """Return how the queries of one seed, or of all, stand."""
@@ -301,16 +377,9 @@ def _check_label(label: NewLabel) -> None:
 def _insert_query(
     connection: sqlite3.Connection, query: NewQuery, left: bytes, right: bytes
 ) -> int:
-    clips = [
-        insert(
-            connection,
-            "INSERT INTO clips (seed, env_steps, arrays) VALUES (?, ?, ?)",
-            (query.seed, query.env_steps, clip),
-        )
-        for clip in (left, right)
-    ]
+    clips = [_insert_clip(connection, query.seed, query.env_steps, clip) for clip in (left, right)]
     for clip, films in zip(clips, query.films or (), strict=False):
-        insert_films(connection, clip, films)
+        _insert_films(connection, clip, films)
     return insert(
         connection,
         "INSERT INTO queries (seed, left_clip, right_clip, asked_at, origin, opinion)"
@@ -319,8 +388,41 @@ def _insert_query(
     )
 
 
-def insert_films(connection: sqlite3.Connection, clip: int, films: Films) -> None:
-    """Record where the films of a clip are; what was recorded of it before no longer counts."""
+def _insert_clip(connection: sqlite3.Connection, seed: int, env_steps: int, packed: bytes) -> int:
+    return insert(
+        connection,
+        "INSERT INTO clips (seed, env_steps, arrays) VALUES (?, ?, ?)",
+        (seed, env_steps, packed),
+    )
+
+
+def _insert_answered(connection: sqlite3.Connection, one: AnsweredElsewhere) -> int:
+    """Insert a query and its answer for every seed that has it not; return how many that were."""
+    known = "SELECT 1 FROM labels WHERE attempt = ?"
+    new = [
+        (seed, attempt)
+        for seed, attempt in one.attempts.items()
+        if connection.execute(known, (attempt,)).fetchone() is None
+    ]
+    # One copy of the clips serves all seeds.
+    clips = [_insert_clip(connection, one.seed, one.env_steps, c) for c in one.clips if new]
+    for seed, attempt in new:
+        query = insert(
+            connection,
+            "INSERT INTO queries (seed, left_clip, right_clip, asked_at, origin)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (seed, *clips, one.at, one.origin),
+        )
+        insert(
+            connection,
+            "INSERT INTO labels (query, answer, who, at, seconds, attempt)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (query, one.answer, one.who, one.at, one.seconds, attempt),
+        )
+    return len(new)
+
+
+def _insert_films(connection: sqlite3.Connection, clip: int, films: Films) -> None:
     for view, film in films.items():
         insert(
             connection,

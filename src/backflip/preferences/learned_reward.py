@@ -151,6 +151,34 @@ class RewardFitter:
         sums = self._sums(parameters.encoder, [self.look(clip) for clip in clips])
         return sums @ np.asarray(parameters.members).T
 
+    def opinion(
+        self, parameters: RewardParameters, left: Clip, right: Clip
+    ) -> dict[str, Float[np.ndarray, "2 L"]] | None:
+        """Return what one seed's reward model thinks of two clips, step by step.
+
+        Row 0 is the reward r(x), row 1 how far the members are apart about it: the standard
+        deviation of κ wₘᵀf(x) over members m, in units of the reward. κ, one number for both
+        clips, is the least-squares factor that brings the members' mean to the scale of w̄ᵀf. Steps
+        not lived are 0. None where nothing has been learnt yet.
+        """
+        members, weights = np.asarray(parameters.members), np.asarray(parameters.weights)
+        if not weights.any():
+            return None
+        clips = [self.look(left), self.look(right)]
+        seen = self._clip_features(parameters.encoder, clips)
+        worth, votes = seen @ weights, seen @ members.T
+        mean = votes.mean(-1)
+        factor = (worth * mean).sum() / max(float(np.square(mean).sum()), 1e-12)
+        reward = np.clip(
+            (worth - np.asarray(parameters.offset)) / np.asarray(parameters.scale),
+            -LARGEST_REWARD,
+            LARGEST_REWARD,
+        )
+        apart = np.abs(factor) * votes.std(-1) / np.asarray(parameters.scale)
+        lived = np.stack([clip.lived for clip in clips])
+        both = (np.stack([reward, apart], 1) * lived[:, None]).astype(np.float32)
+        return {"left": both[0], "right": both[1]}
+
     def refit(
         self, lessons: Sequence[Sequence[Lesson]], encoders: Sequence[Encoder], keys: np.ndarray
     ) -> Fitted:
@@ -162,8 +190,9 @@ class RewardFitter:
             keys: raw key data, one for each seed.
         """
         seen = [self._steps(e, one) for e, one in zip(encoders, lessons, strict=True)]
+        room = max([self._labels, *map(len, lessons)])  # imported labels may exceed the budget
         labelled = [
-            self._pad(x.sums, [lesson.left_preferred for lesson in one])
+            self._pad(x.sums, [lesson.left_preferred for lesson in one], room)
             for x, one in zip(seen, lessons, strict=True)
         ]
         ensembles = jax.tree.map(np.asarray, self._fit(stack_rows(labelled), keys))
@@ -209,12 +238,14 @@ class RewardFitter:
             out.append(np.asarray(values).reshape(each, -1, values.shape[-1])[: len(some)])
         return np.concatenate(out)
 
-    def _pad(self, sums: Float[np.ndarray, "clips F"], preferred: Sequence[float]) -> Labelled:
-        """Return the labels of one seed, filled up to the budget with weight 0."""
+    def _pad(
+        self, sums: Float[np.ndarray, "clips F"], preferred: Sequence[float], room: int
+    ) -> Labelled:
+        """Return the labels of one seed, filled up to `room` with weight 0."""
         count = len(preferred)
-        difference = np.zeros((self._labels, sums.shape[1]), np.float32)
+        difference = np.zeros((room, sums.shape[1]), np.float32)
         difference[:count] = sums[0::2] - sums[1::2]
-        answers, weight = np.zeros((2, self._labels), np.float32)
+        answers, weight = np.zeros((2, room), np.float32)
         answers[:count], weight[:count] = preferred, 1.0
         return Labelled(*(jnp.asarray(x) for x in (difference, answers, weight)))
 

@@ -1,9 +1,9 @@
 """`teach`: learn what a teacher wants from comparisons of clips.
 
-First labels are asked on clips of a random policy. Then, phase by phase: train on the learned
-reward, cut clips from the last rollouts, ask, commit the answers, fit the reward anew. Queries
-and labels are in `labels.sqlite` of the run's folder before anything is learnt from them; a run
-killed at any moment goes on from its last checkpoint and asks nothing twice.
+First questions are asked about clips of a random policy. Then, phase by phase: wait for answers
+(a simulated teacher's come at once), fit the reward anew, train on it, ask about the last
+rollouts. Questions and labels are in `labels.sqlite` of the run's folder before anything is learnt
+from them; a run killed at any moment goes on from its last checkpoint and asks nothing twice.
 """
 
 import dataclasses
@@ -20,16 +20,21 @@ import numpy as np
 
 from backflip.algorithms.driver import Learner
 from backflip.algorithms.ppo import PPOConfig
+from backflip.algorithms.rollout import NativeDriver
 from backflip.archive.checkpoint import write_whole
 from backflip.archive.pictures import clip_strip_png
 from backflip.archive.run import Run
 from backflip.core.errors import UsageError, did_you_mean
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
-from backflip.preferences.clips import Clip, cut, windows
+from backflip.preferences.asking import Asker, some_clips
+from backflip.preferences.clips import Clip
 from backflip.preferences.defaults import TeachConfig, teach_settings
-from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
+from backflip.preferences.label_file import LABELS
+from backflip.preferences.labels import LabelStore
 from backflip.preferences.learned_reward import (
+    LEFT_PREFERRED,
+    Glimpses,
     Lesson,
     RewardFitter,
     RewardParameters,
@@ -37,20 +42,27 @@ from backflip.preferences.learned_reward import (
     learned_reward,
     untaught,
 )
-from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
+from backflip.preferences.people.answering import Answering, ByPeople, DeskSettings, Simulated
+from backflip.preferences.people.drawing import Drawer
 from backflip.preferences.schedule import label_schedule
-from backflip.preferences.teachers import Teacher, parse_teacher
+from backflip.preferences.starting import (
+    Start,
+    bring_labels,
+    bring_reward,
+    check_labels,
+    find_start,
+)
+from backflip.preferences.teachers import People, SimulatedTeacher, parse_teacher
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
 from backflip.training.result import Result
-from backflip.training.session import Report, Session, begin, go_on, register, seeds_from
+from backflip.training.session import Progress, Report, Session, begin, go_on, register, seeds_from
 from backflip.training.train import evaluation_episodes, plan
 
-LABELS = "labels.sqlite"
+USUAL_LABELS = 100  # of each seed, unless another number is asked for
+PEOPLES_LABELS = 150  # people err: with 5 % of answers wrong, these are worth 100 right ones
 CLIPS = "clips.png"
-CLIPS_LOOKED_AT = 200  # of which pairs are made, at most
 RANDOM_CLIPS = 64  # of the random policy, kept for each seed
-ANSWERS = 1  # sets the teacher's chances apart from those that chose the clips
 
 
 class Taught(NamedTuple):
@@ -65,13 +77,16 @@ def teach(
     *,
     algorithm: str = "ppo",
     teacher: str = "oracle",
-    labels: int = 100,
+    labels: int | None = None,
+    labels_from: str | None = None,
+    reward_from: str | None = None,
     seeds: int = 1,
     first_seed: int = 0,
     env_steps: int | None = None,
     env_args: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     home: Path | str | None = None,
+    desk: DeskSettings | None = None,
     argv: Sequence[str] | None = None,
     report: Report | None = None,
 ) -> Result:
@@ -80,14 +95,20 @@ def teach(
     Args:
         env: an id of ours, a Gymnasium id, or `module:Class`.
         algorithm: what learns from the learned reward.
-        teacher: `oracle`, or `noisy:mistake=0.1,...` (see `preferences.teachers`).
-        labels: the budget of each seed.
+        teacher: `human` (a page), `terminal`, `oracle`, or `noisy:mistake=0.1,...` (see
+            `preferences.teachers`).
+        labels: the budget of each seed, what it starts with included; if None, as many as it
+            starts with, else 100, or 150 of people.
+        labels_from: a run, or a file that `backflip labels export` wrote: every seed starts with
+            all labels of it.
+        reward_from: a run of `teach`: learn from its reward model, and ask nothing.
         seeds: how many, taught side by side, each with labels of its own.
         first_seed: the first of them.
         env_steps: of each seed; the environment's default if None.
         env_args: for the environment's constructor.
         settings: of the algorithm or of `TeachConfig`, by name, over the defaults.
         home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
+        desk: how people come to answer, where the teacher is `human` or `terminal`.
         argv: the command line to record; this process's by default.
         report: told of progress after each phase.
 
@@ -98,11 +119,17 @@ def teach(
     """
     began = time.perf_counter()
     numbers = seeds_from(first_seed, seeds)
-    answering = parse_teacher(teacher)
+    who = parse_teacher(teacher)
+    desk = desk or DeskSettings()
+    report = report or (_say_notes if who == People("human") else None)
+    place = Path(home) if home is not None else runtime.default_home()
+    start = find_start(place, labels_from, reward_from)
+    budget = _budget(labels, start, who)
     runtime.prepare()
-    config, built = _resolve(algorithm, env, env_args or {}, settings or {}, env_steps, labels)
+    config, built = _resolve(algorithm, env, env_args or {}, settings or {}, env_steps, budget)
+    check_labels(start, built.driver.spec, config.clip_length)
     session = begin(
-        Path(home) if home is not None else runtime.default_home(),
+        place,
         command="teach",
         env=env,
         algorithm=algorithm,
@@ -110,7 +137,9 @@ def teach(
             "env_args": dict(env_args or {}),
             "settings": dataclasses.asdict(built.config),
             "teaching": dataclasses.asdict(config),
-            "teacher": answering.name,
+            "teacher": who.name,
+            "overlap": desk.overlap,
+            "start": start._asdict(),
             "evaluation_episodes": evaluation_episodes(built.driver),
         },
         seeds=numbers,
@@ -119,19 +148,39 @@ def teach(
         began=began,
     )
     with session, LabelStore.open(session.folder / LABELS) as store:
-        return _Teaching(session, built, config, answering, store).carry_out()
+        return _Teaching(session, built, config, store, desk).carry_out()
 
 
-def resume_teach(run: Run, report: Report | None = None) -> Result:
+def resume_teach(
+    run: Run, report: Report | None = None, desk: DeskSettings | None = None
+) -> Result:
     """Carry on with a run of `teach`."""
     began = time.perf_counter()
     runtime.prepare()
     with go_on(run, report, began) as session:
         built, saved = rebuild(run), run.config
         config = TeachConfig(**saved["teaching"])
+        desk = (desk or DeskSettings())._replace(overlap=saved.get("overlap", 0.0))
         with LabelStore.open(session.folder / LABELS) as store:
-            teacher = parse_teacher(saved["teacher"])
-            return _Teaching(session, built, config, teacher, store).carry_out()
+            return _Teaching(session, built, config, store, desk).carry_out()
+
+
+def _say_notes(progress: Progress) -> None:
+    """Tell whoever called from Python where the page is."""
+    if progress.note:
+        sys.stderr.write(f"backflip: {progress.note}\n")
+
+
+def _budget(labels: int | None, start: Start, who: SimulatedTeacher | People) -> int:
+    """Return the labels that each seed is to have."""
+    if start.reward_from:
+        if labels is not None:
+            raise UsageError("with --reward-from nothing is asked: leave --labels out")
+        return 0
+    if labels is not None and labels < 2:
+        raise UsageError(f"`labels` must be at least 2, got {labels}; try --labels 100")
+    usual = PEOPLES_LABELS if isinstance(who, People) else USUAL_LABELS
+    return max(labels if labels is not None else start.labels or usual, start.labels)
 
 
 def _resolve(
@@ -185,73 +234,146 @@ class _Teaching:
     session: Session
     built: Built
     config: TeachConfig
-    teacher: Teacher
     store: LabelStore
+    desk: DeskSettings
 
     def __post_init__(self) -> None:
         self.driver = self.built.driver
         self.seeds = list(self.session.run.seeds)
-        self.fitter = RewardFitter(self.driver.spec, self.config.labels)
+        spec = self.driver.spec
+        self.fitter = RewardFitter(spec, self.config.labels)
         self.lessons: list[list[Lesson]] = [[] for _ in self.seeds]
-        self.newest_label = [0] * len(self.seeds)
+        self.glimpses: dict[int, tuple[Glimpses, Glimpses]] = {}  # of clips, by query
         self.asked_at: list[list[int]] = [[] for _ in self.seeds]  # env steps, of each lesson
-        self.encoders = [untaught(self.driver.spec, 1).encoder for _ in self.seeds]
+        self.encoders = [untaught(spec, 1).encoder for _ in self.seeds]
         self.encoded_labels = [-1] * len(self.seeds)
         self.random_glimpses: list[tuple[np.ndarray, np.ndarray]] = []
         self.random_clips: list[list[Clip]] = []
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
+        self.newest_learnt = 0  # the newest record of the label store that was learnt from
+        self.phases = plan(self.built.config.updates, self.config.phases)
+        self.start = Start(**self.session.run.config.get("start", {}))
+        self.due = label_schedule(self.config.labels - self.start.labels, len(self.phases))
+        self.drawer: Drawer | None = None
+        self.answering = self._answering()
+        self.asker = Asker(
+            spec.id, self.config, self.fitter, self.store, self.drawer, self.answering.enough
+        )
+
+    def _answering(self) -> Answering:
+        """Return where answers come from; who answers is the run's, not this sitting's."""
+        run, spec = self.session.run, self.driver.spec
+        who = parse_teacher(run.config["teacher"])
+        if not isinstance(who, People):
+            return Simulated(who, self.store, self.seeds)
+        if not any(self.due):
+            return Simulated(SimulatedTeacher(), self.store, self.seeds)
+        env, env_args = run.manifest["env"], run.config["env_args"]
+        self.drawer = Drawer(self.session.folder, env, env_args, spec)
+        facts = {
+            "env": env,
+            "phases": len(self.phases),
+            "budget": self.config.labels * len(self.seeds),
+        }
+        restore = partial(self.drawer.restore, self.store)
+        return ByPeople(who, self.session, self.store, self.desk, restore, facts)
 
     def carry_out(self) -> Result:
         """Do what is left of the run; return its result."""
         try:
-            return self._carry_out()
+            with self.answering.open():
+                return self._carry_out()
         finally:
             self.driver.close()
 
     def _carry_out(self) -> Result:
-        spec, config = self.driver.spec, self.built.config
-        rollout = config.num_envs * config.rollout_length
-        phases = plan(config.updates, self.config.phases)
-        due = label_schedule(self.config.labels, len(phases))
-        blank = Taught(self.driver.start(self.seeds), untaught(spec, len(self.seeds)))
-        restored = self.session.restore(blank)
-        learners, reward = restored.state
-        self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
-        self._watch_random_policy()
-        if restored.phases == 0:
-            reward = self._ask_and_refit(None, reward, due[0], env_steps=0)
-        functions = {updates: self._function(updates) for updates in set(phases)}
+        learners, reward, done = self._begin()
+        functions = {updates: self._function(updates) for updates in set(self.phases)}
         self.session.spent("setup")
-        done = sum(phases[: restored.phases])
-        for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
-            learners, measured = functions[updates](learners, reward)
-            health = self.session.log_phase(
-                self.built,
-                measured,
-                learners,
-                done=done,
-                learns_own_reward=False,
-                extra=self._mean_fit_metrics(),
-            )
-            done += updates
-            if number < len(phases) and due[number]:
-                record = jax.tree.map(np.asarray, measured.record)
-                env_steps = done * rollout
-                reward = self._ask_and_refit(record, reward, due[number], env_steps=env_steps)
-            if number == len(phases):
-                self._draw_clips(jax.tree.map(np.asarray, measured.record))
-            self.session.save(
-                self.built,
-                Taught(learners, reward),
-                learners,
-                phases=number,
-                extra={"fit_metrics": self.fit_metrics},
-            )
-            shown = dict(health) | {"labels": float(sum(due[: number + 1]))}
-            self.session.progress(number, len(phases), done * rollout, shown)
+        for number in range(done, len(self.phases)):
+            if number == 0:
+                self._ask(None, reward, 0)
+            if number == done:
+                self._compile_ahead(functions, learners, reward)
+                self.session.spent("setup")
+            reward = self._learn_from_answers(number, reward)
+            learners = self._train(number, functions, learners, reward)
+        self.answering.tell("evaluating")
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(learners, self.seeds, episodes=episodes)
-        return self.session.finish(evaluation, env_steps=done * rollout, labels=self.config.labels)
+        env_steps = self._env_steps(len(self.phases))
+        labels = self.store.counts().labels // len(self.seeds)
+        result = self.session.finish(evaluation, env_steps=env_steps, labels=labels)
+        self.answering.tell("finished", result=_in_words(result))
+        return result
+
+    def _begin(self) -> tuple[Learner, RewardParameters, int]:
+        """Return what the run goes on from, and how many phases are done."""
+        reward = bring_reward(self.start, self.driver.spec, len(self.seeds))
+        restored = self.session.restore(Taught(self.driver.start(self.seeds), reward))
+        if restored.phases == 0:
+            bring_labels(self.start, self.store, self.seeds)
+        self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
+        self.newest_learnt = restored.extra.get("newest_learnt", self.newest_learnt)
+        self._watch_random_policy()
+        return *restored.state, restored.phases
+
+    def _train(
+        self,
+        number: int,
+        functions: Mapping[int, Any],
+        learners: Learner,
+        reward: RewardParameters,
+    ) -> Learner:
+        """Do phase `number`, counted from 0, ask about it, save; return the learners after it."""
+        env_steps = self._env_steps(number + 1)
+        self.answering.tell("learning", phase=number, env_steps=self._env_steps(number))
+        learners, measured = functions[self.phases[number]](learners, reward)
+        health = self.session.log_phase(
+            self.built,
+            measured,
+            learners,
+            done=sum(self.phases[:number]),
+            learns_own_reward=False,
+            extra=self._mean_fit_metrics(),
+        )
+        record = jax.tree.map(np.asarray, measured.record)
+        self._ask(record, reward, number + 1)
+        if number + 1 == len(self.phases):
+            self._draw_clips(record)
+        self.session.save(
+            self.built,
+            Taught(learners, reward),
+            learners,
+            phases=number + 1,
+            extra={"fit_metrics": self.fit_metrics, "newest_learnt": self.newest_learnt},
+        )
+        shown = dict(health) | {"labels": float(self.store.counts().labels / len(self.seeds))}
+        to_ask = sum(self.due[number + 2 :]) * len(self.seeds)
+        self.session.progress(
+            number + 1,
+            len(self.phases),
+            env_steps,
+            shown,
+            self.answering.seconds_to_go(to_ask),
+        )
+        return learners
+
+    def _compile_ahead(
+        self, functions: Mapping[int, Any], learners: Learner, reward: RewardParameters
+    ) -> None:
+        """Compile everything while people look at the first clips; what comes of it is dropped."""
+        if self.drawer is None or not isinstance(self.driver, NativeDriver):
+            return
+        for function in functions.values():
+            jax.block_until_ready(function(jax.tree.map(np.array, learners), reward))
+        keys = np.stack([_fit_key(seed, 0) for seed in self.seeds])
+        self.fitter.refit([[] for _ in self.seeds], self.encoders, keys)
+
+    def _env_steps(self, phases: int) -> int:
+        """Return the env steps that each seed has taken after so many phases."""
+        config = self.built.config
+        return sum(self.phases[:phases]) * config.num_envs * config.rollout_length
 
     def _watch_random_policy(self) -> None:
         """Keep of what random policies live through the glimpses, and some clips."""
@@ -266,14 +388,7 @@ class _Teaching:
             record = row_of(records, 0)
             rng = np.random.default_rng([seed, 0])
             self.random_glimpses.append(self.fitter.look_around(record))
-            self.random_clips.append(self._some_clips(rng, record, RANDOM_CLIPS))
-
-    def _some_clips(self, rng: np.random.Generator, record: Transition, count: int) -> list[Clip]:
-        """Return `count` clips of one seed's record, or as many as there are."""
-        length = self.config.clip_length
-        places = windows(record, length)
-        chosen = rng.permutation(len(places))[:count]
-        return [cut(record, places[i], length) for i in chosen]
+            self.random_clips.append(some_clips(rng, record, config.clip_length, RANDOM_CLIPS))
 
     def _function(self, updates: int) -> Any:
         return self.driver.phase(
@@ -283,90 +398,51 @@ class _Teaching:
             record_envs=self.config.clip_envs,
         )
 
-    def _ask_and_refit(
-        self, record: Transition | None, reward: RewardParameters, count: int, *, env_steps: int
-    ) -> RewardParameters:
-        """Ask `count` queries of every seed about a record, and fit the reward to all labels.
-
-        Where there is no record yet, they are about the random policies' clips.
-        """
-        for row, seed in enumerate(self.seeds):
-            if not self.store.asked(seed, env_steps):
+    def _ask(self, record: Transition | None, reward: RewardParameters, number: int) -> None:
+        """Ask every seed's questions of round `number`; there are none after the last phase."""
+        count = self.due[number] if number < len(self.due) else 0
+        env_steps = self._env_steps(number)
+        if count and not self.answering.enough():
+            self.answering.tell("drawing", phase=number, env_steps=env_steps)
+            for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)
-                self._ask(row, seen, row_of(reward, row), count, env_steps)
-            self._answer(seed)
-            self._learn(row, seed)
+                own = row_of(reward, row)
+                self.asker.ask(seed, self.random_clips[row], seen, own, count, env_steps)
+        if self.drawer is not None and record is not None:
+            episode = self.drawer.latest(row_of(record, 0))
+            self.answering.tell("drawing", episode=episode, episode_env_steps=env_steps)
+
+    def _learn_from_answers(self, number: int, reward: RewardParameters) -> RewardParameters:
+        """Wait for answers; return the reward fitted to all labels, if there are new ones."""
+        self.answering.attend(self.due[number] * len(self.seeds))
+        newest = self.store.newest_record()
+        if newest == self.newest_learnt:
+            return reward
+        self.newest_learnt = newest
+        for row, seed in enumerate(self.seeds):
+            self._take_lessons(row, seed)
         self._encode()
-        keys = np.stack([_fit_key(seed, env_steps) for seed in self.seeds])
+        keys = np.stack([_fit_key(seed, self._env_steps(number)) for seed in self.seeds])
         fitted = self.fitter.refit(self.lessons, self.encoders, keys)
         self.fit_metrics = fitted.metrics
         return fitted.parameters
 
-    def _ask(
-        self,
-        row: int,
-        record: Transition | None,
-        reward: RewardParameters,
-        count: int,
-        env_steps: int,
-    ) -> None:
-        """Choose pairs of clips from one seed's record, and put them into the store."""
-        seed = self.seeds[row]
-        rng = np.random.default_rng([seed, 1 + env_steps])
-        clips = self.random_clips[row]
-        if record is not None:
-            again = clips[: round(self.config.random_share * CLIPS_LOOKED_AT)]
-            clips = [*self._some_clips(rng, record, CLIPS_LOOKED_AT - len(again)), *again]
-        if len(clips) < 2:
-            length = self.config.clip_length
-            raise UsageError(
-                f"no two clips of {length} env steps fit into what `{self.driver.spec.id}` lived "
-                f"through; try --set clip_length={max(2, length // 2)}"
-            )
-        pairs = self._choose(rng, clips, reward, count, first=record is None)
-        self.store.add_queries(
-            NewQuery(seed, clips[left]._asdict(), clips[right]._asdict(), env_steps)
-            for left, right in pairs
-        )
-
-    def _choose(
-        self,
-        rng: np.random.Generator,
-        clips: Sequence[Clip],
-        reward: RewardParameters,
-        count: int,
-        *,
-        first: bool,
-    ) -> np.ndarray:
-        if first or self.config.queries == "uniform":
-            return uniform_pairs(rng, len(clips), count)
-        candidates = uniform_pairs(rng, len(clips), CANDIDATES * count)
-        looked_at, pairs = np.unique(candidates, return_inverse=True)
-        returns = self.fitter.clip_returns(reward, [clips[i] for i in looked_at])
-        return looked_at[most_disputed(returns, pairs.reshape(candidates.shape), count)]
-
-    def _answer(self, seed: int) -> None:
-        """Let the teacher answer what is open; the chances follow from the seed alone."""
-        before = self.store.counts(seed).labels
-        answers: list[NewLabel] = []
-        for number, query in enumerate(self.store.pending(seed), before):
-            left, right = self.store.clips(query.id)
-            rng = np.random.default_rng([seed, number, ANSWERS])
-            answer = self.teacher.answer(left["reward"], right["reward"], rng)
-            answers.append(NewLabel(query.id, answer, self.teacher.name, 0.0))
-        self.store.add_labels(answers)
-
-    def _learn(self, row: int, seed: int) -> None:
-        """Take in the labels that came since the last time."""
-        for pair in self.store.labelled(seed, after=self.newest_label[row]):
-            clips = Clip(**pair.left), Clip(**pair.right)
-            self.lessons[row].append(self.fitter.lesson(*clips, pair.answer))
-            self.asked_at[row].append(pair.env_steps)
-            self.newest_label[row] = pair.label
+    def _take_lessons(self, row: int, seed: int) -> None:
+        """Take in the labels in force; one that was taken in before may have been undone."""
+        answers = self.store.in_force(seed)
+        for query in (answer.query for answer in answers if answer.query not in self.glimpses):
+            left, right = (self.fitter.look(Clip(**clip)) for clip in self.store.clips(query))
+            self.glimpses[query] = left, right
+        self.lessons[row] = [
+            Lesson(*self.glimpses[answer.query], LEFT_PREFERRED[answer.answer])
+            for answer in answers
+        ]
+        self.asked_at[row] = [answer.env_steps for answer in answers]
 
     def _draw_clips(self, after: Transition) -> None:
         """Draw what the first seed did before it was taught, and what it does now."""
-        now = self._some_clips(np.random.default_rng(0), row_of(after, 0), 1)
+        length = self.config.clip_length
+        now = some_clips(np.random.default_rng(0), row_of(after, 0), length, 1)
         shown = [np.asarray(clip.obs) for clip in [*self.random_clips[0][:1], *now]]
         captions = ["before: a random policy", f"after {self.config.labels} labels"]
         if len(shown) == len(captions):
@@ -389,6 +465,16 @@ class _Teaching:
         return {
             name: float(np.mean([metrics[name] for metrics in self.fit_metrics])) for name in names
         }
+
+
+def _in_words(result: Result) -> str:
+    """Return what came of a run on one line."""
+    returns = sum(result.returns) / len(result.returns)
+    best = ""
+    if result.optimum is not None:
+        best = f" of at most {sum(result.optimum) / len(result.optimum):.4g}"
+    labels = f"{result.labels} labels, {result.env_steps:,} env steps"
+    return f"{labels}; true return {returns:.4g}{best}; in {result.folder}"
 
 
 def _last_doubling(asked_at: Sequence[int]) -> int:

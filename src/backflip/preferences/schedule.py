@@ -15,11 +15,11 @@ def label_schedule(labels: int, phases: int) -> list[int]:
     phases, so that the policy has time to learn what the last labels say.
 
     Args:
-        labels: to spend in all, at least 1.
+        labels: to spend in all.
         phases: of training, at least 1.
     """
-    if phases == 1:
-        return [labels]
+    if phases == 1 or labels < 1:
+        return [max(labels, 0)] + [0] * (phases - 1)
     first = max(1, round(labels * FIRST_SHARE))
     half = HALVED_AFTER * phases
     rate = half / (half + np.arange(1, phases))

@@ -1,13 +1,13 @@
-"""Simulated teachers: who answers queries when no person does. Needs no JAX.
+"""Teachers: people, and who answers queries when no person does. Needs no JAX.
 
-A teacher sees the true rewards of two clips; steps not lived earn nothing (see
+A simulated teacher sees the true rewards of two clips; steps not lived earn nothing (see
 `backflip.preferences.clips`), so between a clip that ends early and one that does not, the oracle
 prefers survival where living earns reward, as in CartPole, and the end where living costs.
 """
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +15,7 @@ from jaxtyping import Float
 from backflip.core.errors import UsageError, did_you_mean
 from backflip.preferences.labels import Answer
 
+KINDS = ("human", "terminal", "oracle", "noisy")
 SAME = 1e-6  # true returns closer than this are equal: float32 sums of equal rewards differ so
 
 
@@ -113,18 +114,29 @@ class SimulatedTeacher:
         return float(weights @ rewards.astype(np.float64))
 
 
-def parse_teacher(text: str) -> SimulatedTeacher:
-    """Return the teacher a person named: `oracle`, `noisy`, or `noisy:mistake=0.1,tie=2`.
+@dataclass(frozen=True)
+class People:
+    """People who answer at a page (`human`) or in the terminal (`terminal`)."""
+
+    name: Literal["human", "terminal"]
+
+
+def parse_teacher(text: str) -> SimulatedTeacher | People:
+    """Return the teacher a person named.
+
+    They are `human`, `terminal`, `oracle`, `noisy`, and the likes of `noisy:mistake=0.1,tie=2`.
 
     Raises:
         UsageError: no such teacher or property; the message lists them.
     """
     kind, _, properties = text.partition(":")
     known = [field.name for field in dataclasses.fields(SimulatedTeacher)]
+    if text == "human" or text == "terminal":
+        return People(text)
     if kind not in ("oracle", "noisy") or (kind == "oracle" and properties):
         raise UsageError(
-            f"unknown teacher `{text}`{did_you_mean(kind, ['oracle', 'noisy'])} "
-            "(there are: oracle, noisy, noisy:mistake=0.1,temperature=1)"
+            f"unknown teacher `{text}`{did_you_mean(kind, KINDS)} "
+            f"(there are: {', '.join(KINDS)}, noisy:mistake=0.1,temperature=1)"
         )
     if kind == "noisy" and not properties:
         return SimulatedTeacher(mistake=0.1)

@@ -67,7 +67,8 @@ class Result:
         labels: of each seed, or None where nothing was taught.
         returns: mean true return of the final policy, per seed, in the environment's unit.
         optimum: the best mean return from the same starts, per seed, where it is known.
-        seconds: `setup`, `compile`, `train`, `evaluate` and `total`, over all sessions of the run.
+        seconds: `setup`, `compile`, `train`, `answers` (waiting for people), `evaluate` and
+            `total`, over all sessions of the run.
     """
 
     folder: Path

@@ -5,6 +5,7 @@
 run killed at any moment goes on from its last checkpoint and ends as if it had never been killed.
 """
 
+import dataclasses
 import hashlib
 import json
 import shlex
@@ -44,7 +45,7 @@ HEALTH = (
     "explained_variance",
     "grad_norm",
 )
-Part = Literal["setup", "train", "evaluate"]
+Part = Literal["setup", "train", "answers", "evaluate"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Progress:
         eta_seconds: until training ends, going on as in this sitting.
         health: newest metrics, averaged over the seeds that have them.
         note: something to tell the user once, or None.
+        waiting_for: what work cannot go on without at the moment, or nothing.
     """
 
     phase: int
@@ -68,6 +70,7 @@ class Progress:
     eta_seconds: float
     health: Mapping[str, float]
     note: str | None = None
+    waiting_for: str = ""
 
 
 Report = Callable[[Progress], None]
@@ -106,10 +109,12 @@ class Session:
         self._metrics = MetricsWriter(writer.folder, "train")
         self._clock = runtime.CompileClock()
         self._marked, self._compiled = began, 0.0
-        self._sitting = dict.fromkeys(("setup", "compile", "train", "evaluate"), 0.0)
+        parts = ("setup", "compile", "train", "answers", "evaluate")
+        self._sitting = dict.fromkeys(parts, 0.0)
         self._before = dict(self._sitting)  # in earlier sittings, up to their last checkpoint
         self._phases_here, self._rate = 0, 0.0
         self._note: str | None = None
+        self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
 
     @property
     def folder(self) -> Path:
@@ -146,7 +151,8 @@ class Session:
         try:
             about = from_json(json.loads(loaded.metadata["about"]))
             phases, seconds, config = about["phases"], about["seconds"], about["config"]
-            self._before = {name: float(seconds[name]) for name in self._before}
+            # A part that an older backflip did not book is not there.
+            self._before = {name: float(seconds.get(name, 0.0)) for name in self._before}
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"`{path}` was not written by this backflip") from error
         if loaded.metadata["fingerprint"] != fingerprint(self.run):
@@ -235,14 +241,28 @@ class Session:
         save_arrays(self.folder / POLICY, flatten(part), {"about": json.dumps(to_json(acting))})
 
     def progress(
-        self, phase: int, phases: int, env_steps: int, health: Mapping[str, float]
+        self,
+        phase: int,
+        phases: int,
+        env_steps: int,
+        health: Mapping[str, float],
+        answering_seconds: float = 0.0,
     ) -> None:
-        """Report that so many phases are done."""
+        """Report that so many phases are done, and answers will take so much longer."""
         self._phases_here += 1
         here = self._sitting["train"]
-        eta = here / self._phases_here * (phases - phase)
-        self._report(Progress(phase, phases, env_steps, self._rate, eta, health, self._note))
+        eta = here / self._phases_here * (phases - phase) + answering_seconds
+        self._newest = Progress(phase, phases, env_steps, self._rate, eta, health)
+        self._report(dataclasses.replace(self._newest, note=self._note))
         self._note = None
+
+    def say(self, note: str) -> None:
+        """Report something to tell the user at once."""
+        self._report(dataclasses.replace(self._newest, note=note))
+
+    def wait(self, what: str) -> None:
+        """Report what is waited for."""
+        self._report(dataclasses.replace(self._newest, waiting_for=what))
 
     def finish(
         self, evaluation: Evaluation, *, env_steps: int, labels: int | None = None
@@ -364,7 +384,7 @@ def fingerprint(run: Run) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-Performer = Callable[[Run, Report | None], Result]
+Performer = Callable[..., Result]
 _PERFORMERS: dict[str, Performer] = {}
 
 
@@ -373,8 +393,13 @@ def register(command: str, perform: Performer) -> None:
     _PERFORMERS[command] = perform
 
 
-def resume(run: Run, report: Report | None = None) -> Result:
+def resume(run: Run, report: Report | None = None, **sitting: Any) -> Result:
     """Carry on with a run to its end; one that has ended is only evaluated again.
+
+    Args:
+        run: which.
+        report: told of progress.
+        sitting: what belongs to this sitting and not to the run, as the run's command takes it.
 
     Raises:
         UsageError: nothing is known that carries on with runs of its kind.
@@ -385,7 +410,7 @@ def resume(run: Run, report: Report | None = None) -> Result:
         raise UsageError(
             f"run `{run.ulid}` is of kind `{command}`, which cannot be resumed ({known} can)"
         )
-    return _PERFORMERS[command](run, report)
+    return _PERFORMERS[command](run, report, **sitting)
 
 
 def _say_nothing(progress: Progress) -> None:

@@ -106,6 +106,10 @@ class Dot:
         grey = 255 * rows.T[:, None, :] * columns.T[None, :, :]
         return jnp.round(grey).astype(jnp.uint8)
 
+    def scene(self, state: DotState) -> Float[Array, " 2"]:
+        """Return where the square's centre is, in raw pixels (x, y)."""
+        return state.position.astype(jnp.float32)
+
     def optimum(self, state: DotState) -> Float[Array, ""]:
         """Return the most an episode can pay from `state`: Σ over both axes ⌊d/4⌋ + [d mod 4 = 3].
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, final
 
-from backflip.core.errors import UsageError
+from backflip.core.errors import DamagedFile, UsageError
 from backflip.preferences.films import Film, Which
 from backflip.preferences.label_file import insert, now
 from backflip.preferences.labels import ANSWERS, Answer, Clip, LabelStore
@@ -161,7 +161,7 @@ class Desk:
                     " VALUES (?, ?, ?, ?, ?, ?)",
                     (query, answer, who, now(), float(seconds), attempt),
                 )
-        return Answered(label, self.store.opinion(query))
+        return Answered(label, self._opinion(query))
 
     def undo(self, who: str, attempt: str) -> Pair:
         """Take back the last answer of `who` that is in force, and return its pair to them.
@@ -222,6 +222,19 @@ class Desk:
             shared=len(others),
             agreement=_share_of(others),
         )
+
+    def people_lately(self) -> int:
+        """Return how many people took a pair within the last two minutes."""
+        rows = self.store.file.rows(
+            "SELECT count(DISTINCT who) FROM takes WHERE at > ?", (self._clock() - HELD_SECONDS,)
+        )
+        return int(rows[0][0])
+
+    def _opinion(self, query: int) -> Clip | None:
+        try:
+            return self.store.opinion(query)
+        except DamagedFile:  # the answer is kept all the same, and must not seem refused
+            return None
 
     def _share(self, connection: Any, who: str, moment: float, available: int) -> int:
         """Return how many pairs `who` may hold: not so many that the others have none."""

@@ -1,0 +1,137 @@
+"""Teach the dot through the page: a scripted person in Chromium, end to end, one command.
+
+    python benchmarks/human_dot.py [--seed 0] [--seconds 1.5] [--mistakes 0.05] [--env dot]
+
+The person looks for so many seconds, then presses the key of the clip with the larger true return,
+or now and then the other one. Prints the share of the optimum and the wall clock from the command's
+start to its end, with the bars.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Error, Page, sync_playwright
+
+from backflip.archive.run import list_runs
+from backflip.preferences.labels import LabelStore
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.web.conftest import ARGUMENTS, chromium  # noqa: E402
+
+BACKFLIP = Path(sys.executable).with_name("backflip")
+
+
+def main() -> None:
+    """Teach, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--env", default="dot")
+    parser.add_argument("--seed", type=int, default=0, help="of the run, and of the person's dice")
+    parser.add_argument("--seconds", type=float, default=1.5, help="an answer takes")
+    parser.add_argument("--mistakes", type=float, default=0.05, help="share of wrong answers")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as home:
+        began = time.monotonic()
+        with teaching(options.env, options.seed, Path(home)) as trainer:
+            answers, first = label(Path(home), trainer, options)
+            output, _ = trainer.communicate(timeout=600)
+        seconds = time.monotonic() - began
+    print_table(json.loads(output), answers, first - began, seconds)
+
+
+@contextmanager
+def teaching(env: str, seed: int, home: Path) -> "Generator[subprocess.Popen[str], None, None]":
+    """Run the command a person would type, for as long as the block lasts."""
+    command = [str(BACKFLIP), "teach", env, "--teacher", "human", "--no-open", "--json"]
+    trainer = subprocess.Popen(
+        [*command, "--seed", str(seed), "--home", str(home)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield trainer
+    finally:
+        trainer.kill()
+        trainer.wait()
+
+
+def label(
+    home: Path, trainer: "subprocess.Popen[str]", options: argparse.Namespace
+) -> tuple[int, float]:
+    """Answer until the trainer ends; return how many answers, and when the first pair was seen."""
+    rng, answers, first = random.Random(options.seed), 0, 0.0
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        page = browser.new_page(viewport={"width": 1280, "height": 720})
+        folder = open_page(page, home)
+        with LabelStore.open(folder / "labels.sqlite") as store:
+            while trainer.poll() is None:
+                pair = shown(page)
+                if pair is None:
+                    time.sleep(0.05)
+                    continue
+                first = first or time.monotonic()
+                time.sleep(options.seconds)
+                press(page, store, pair, rng.random() < options.mistakes)
+                answers += 1
+        browser.close()
+    return answers, first
+
+
+def open_page(page: Page, home: Path) -> Path:
+    """Open the page of the only run; return the run's folder."""
+    while True:
+        for run in list_runs(home):
+            folder = home / "runs" / run
+            if (folder / "page.json").exists():
+                port = json.loads((folder / "page.json").read_text())["port"]
+                page.goto(f"http://127.0.0.1:{port}/")
+                return folder
+        time.sleep(0.05)
+
+
+def shown(page: Page) -> int | None:
+    """Return the pair on the screen, if there is one."""
+    try:
+        there: Any = page.evaluate(
+            "() => { const { shows, pair } = document.documentElement.dataset;"
+            " return shows === 'pair' ? Number(pair) : null; }"
+        )
+    except Error:  # the page is being loaded
+        return None
+    return there
+
+
+def press(page: Page, store: LabelStore, pair: int, mistaken: bool) -> None:
+    """Press the key of the better clip, or of the other one."""
+    left, right = (float(clip["reward"].sum()) for clip in store.clips(pair))
+    if abs(left - right) < 1e-6:
+        key = "ArrowUp"
+    else:
+        key = "ArrowLeft" if (left > right) != mistaken else "ArrowRight"
+    page.keyboard.press(key)
+
+
+def print_table(result: dict[str, Any], answers: int, first: float, seconds: float) -> None:
+    """Print what was reached beside what was asked for."""
+    print("| what | figure | asked for |")
+    print("|---|---|---|")
+    if result.get("score"):
+        print(f"| share of the optimum | {result['score'][0]:.3f} | at least .90 |")
+    else:
+        print(f"| true return | {result['returns'][0]:.1f} | |")
+    print(f"| wall clock | {seconds:.0f} s | at most 360 s |")
+    print(f"| first pair on the screen | {first:.1f} s | |")
+    print(f"| labels, answers with repeats | {result['labels']}, {answers} | |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""A week of an irregular labeller, simulated: does training run away, does anybody stand idle?
+
+    python benchmarks/pace.py
+
+The rule is the product's (`backflip.preferences.people.pace`), the schedule of questions too;
+people, the durations of phases and the clock are made up. Two other rules are run beside it:
+`lock step` begins a phase when every question is answered, `never wait` at once.
+"""
+
+import random
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from backflip.preferences.people.pace import may_go_on
+from backflip.preferences.schedule import label_schedule
+
+DAY = 24 * 3600.0
+TICK = 0.25  # seconds of simulated time
+Rule = Callable[[int, int, float, float | None], bool]
+
+
+def ours(unanswered: int, newest_round: int, seconds: float, per_minute: float | None) -> bool:
+    """The rule that ships."""
+    return may_go_on(
+        unanswered, newest_round=newest_round, phase_seconds=seconds, per_minute=per_minute
+    )
+
+
+def lock_step(unanswered: int, newest_round: int, seconds: float, per_minute: float | None) -> bool:
+    """Begin when every question is answered."""
+    del newest_round, seconds, per_minute
+    return unanswered == 0
+
+
+def never_wait(
+    unanswered: int, newest_round: int, seconds: float, per_minute: float | None
+) -> bool:
+    """Begin at once."""
+    del unanswered, newest_round, seconds, per_minute
+    return True
+
+
+RULES: dict[str, Rule] = {"ours": ours, "lock step": lock_step, "never wait": never_wait}
+
+
+def week(rng: random.Random) -> list[tuple[float, float]]:
+    """Return when somebody sits at the page: a few short visits on most days, (from, to)."""
+    visits: list[tuple[float, float]] = []
+    for day in range(7):
+        if rng.random() < 0.2:
+            continue
+        for hour in sorted(rng.sample(range(8, 22), rng.randint(1, 4))):
+            begin = day * DAY + hour * 3600 + rng.uniform(0, 1800)
+            visits.append((begin, begin + rng.uniform(30, 900)))
+    return visits
+
+
+@dataclass
+class Simulation:
+    """One run of `teach` with made-up people and durations.
+
+    Attributes:
+        rule: when the next phase may begin.
+        visits: when somebody sits at the page, (from, to) in seconds, in order.
+        labels: the budget.
+        phases: how many there are.
+        phase_seconds: how long one takes.
+        answer_seconds: how long an answer takes.
+    """
+
+    rule: Rule
+    visits: Sequence[tuple[float, float]]
+    labels: int
+    phases: int
+    phase_seconds: float
+    answer_seconds: float
+
+    def __post_init__(self) -> None:
+        self.due = label_schedule(self.labels, self.phases)
+        self.now, self.done, self.answered = 0.0, 0, 0
+        self.open = [self.due[0]]  # questions without an answer, by round
+        self.busy_until: float | None = None
+        self.looked = 0.0  # at the pair on the screen, in seconds
+        self.overdue = 0  # phases begun while answers of an earlier round were missing
+        self.in_a_row = self.most_in_a_row = 0  # phases begun since the newest answer
+        self.attended = self.person_waited = self.trainer_idle = 0.0
+
+    def run(self) -> "Simulation":
+        """Let time pass until the last phase is done or the last visit is over."""
+        while self.done < self.phases and self.now < self.visits[-1][1] + DAY:
+            self._end_phase()
+            self._begin_phase()
+            if self._present():
+                self._look()
+                self.now += TICK
+            else:
+                self._wait_for_something()
+        return self
+
+    def _present(self) -> bool:
+        return any(begin <= self.now < end for begin, end in self.visits)
+
+    def _end_phase(self) -> None:
+        if self.busy_until is not None and self.now >= self.busy_until:
+            self.busy_until, self.done = None, self.done + 1
+            if self.done < self.phases:
+                self.open.append(self.due[self.done])
+
+    def _begin_phase(self) -> None:
+        if self.busy_until is not None or self.done == self.phases:
+            return
+        length = self.phase_seconds if self.done else 0.0
+        per_minute = 60.0 / self.answer_seconds if self.answered > 1 else None
+        if self.rule(sum(self.open), self.due[self.done], length, per_minute):
+            self.overdue += sum(self.open[:-1]) > 0
+            self.in_a_row += self._asking()
+            self.most_in_a_row = max(self.most_in_a_row, self.in_a_row)
+            self.busy_until = self.now + self.phase_seconds
+
+    def _asking(self) -> bool:
+        """Whether there are, or will be, questions to answer."""
+        return sum(self.open) > 0 or any(self.due[self.done + 1 :])
+
+    def _look(self) -> None:
+        """Let somebody look at a pair for a tick, if there is one."""
+        if not self._asking():
+            return
+        self.attended += TICK
+        if not sum(self.open):
+            self.person_waited += TICK
+            return
+        self.trainer_idle += TICK * (self.busy_until is None)
+        self.looked += TICK
+        if self.looked >= self.answer_seconds:
+            oldest = next(i for i, count in enumerate(self.open) if count)
+            self.open[oldest] -= 1
+            self.answered, self.looked, self.in_a_row = self.answered + 1, 0.0, 0
+
+    def _wait_for_something(self) -> None:
+        """Pass over the time in which nobody is there, up to the next thing that happens."""
+        coming = [begin for begin, _ in self.visits if begin > self.now]
+        ending = [] if self.busy_until is None else [self.busy_until]
+        self.now = min([*coming, *ending], default=self.now + DAY)
+        self.looked = 0.0
+
+
+def table(labels: int = 300, phases: int = 20, seed: int = 0) -> list[str]:
+    """Return the lines of a table: rules by speed of the environment."""
+    visits = week(random.Random(seed))
+    minutes = sum(end - begin for begin, end in visits) / 60
+    lines = [
+        f"{len(visits)} visits in a week, {minutes:.0f} minutes in all; {labels} labels, "
+        f"{phases} phases, 3 s an answer",
+        "",
+        "| a phase takes | rule | labels | phases | phases on overdue answers | phases in a row "
+        "without an answer | person waits | trainer idle beside a person |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for seconds in (1.5, 30.0, 300.0):
+        for name, rule in RULES.items():
+            end = Simulation(rule, visits, labels, phases, seconds, 3.0).run()
+            waits, idle = (
+                x / max(end.attended, TICK) for x in (end.person_waited, end.trainer_idle)
+            )
+            lines.append(
+                f"| {seconds:g} s | {name} | {end.answered} | {end.done} | {end.overdue} | "
+                f"{end.most_in_a_row} | {waits:.0%} | {idle:.0%} |"
+            )
+    return lines
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(table()) + "\n")

@@ -1,0 +1,40 @@
+"""How a person is led to a page: opened in their browser, or by an address to type elsewhere."""
+
+import sys
+import webbrowser
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+
+def usually_opens(environ: Mapping[str, str]) -> bool:
+    """Return whether there is a screen here that a browser could be opened on."""
+    if "SSH_CONNECTION" in environ or "SSH_TTY" in environ:
+        return False
+    return sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & environ.keys())
+
+
+def invite(address: str, environ: Mapping[str, str], *, opens: bool) -> str:
+    """Open the page at `address` if wanted; return what to say about it.
+
+    Args:
+        address: where the page listens.
+        environ: the process's environment.
+        opens: whether to open it here.
+    """
+    if opens and webbrowser.open(address):
+        return f"compare clips at {address} (opened in your browser)"
+    if usually_opens(environ):
+        return f"compare clips at {address}"
+    place = urlsplit(address)
+    if place.hostname not in ("127.0.0.1", "localhost", "::1"):
+        return f"compare clips at {address}"
+    forward = f"ssh -L {place.port}:127.0.0.1:{place.port} {_this_machine(environ)}"
+    return f"compare clips at {address} (from another machine, first: {forward})"
+
+
+def _this_machine(environ: Mapping[str, str]) -> str:
+    """Return what to type to log in here again; over SSH the address that was logged in to."""
+    # "client address, client port, server address, server port"
+    connection = environ.get("SSH_CONNECTION", "").split()
+    user = environ.get("USER", "USER")
+    return f"{user}@{connection[2] if len(connection) == 4 else 'THIS_MACHINE'}"

@@ -1,0 +1,44 @@
+"""Which view an environment has."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from backflip.core.spec import EnvSpec
+from backflip.envs.views.acrobot import AcrobotView
+from backflip.envs.views.cartpole import CartPoleView
+from backflip.envs.views.dot import DotView
+from backflip.envs.views.mountain_car import MountainCarView
+from backflip.envs.views.mujoco import MujocoView, is_mujoco
+from backflip.envs.views.numbers import NumbersView
+from backflip.envs.views.pendulum import PendulumView
+from backflip.envs.views.pixels import PixelsView
+from backflip.envs.views.view import View
+
+HOST_PREFIX = "gymnasium:"
+# Ours have the observations of Gymnasium's, of every version.
+DRAWN: dict[str, View] = {
+    "dot": DotView(),
+    "Acrobot": AcrobotView(),
+    "CartPole": CartPoleView(),
+    "MountainCar": MountainCarView(),
+    "MountainCarContinuous": MountainCarView(goal=0.45),
+    "Pendulum": PendulumView(),
+}
+
+
+def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
+    """Return how an environment is shown to a person; bars or plain images where nobody drew it.
+
+    Args:
+        env_id: the name a person typed.
+        spec: the environment's public facts.
+        env_args: what it is made with.
+    """
+    name = env_id.removeprefix(HOST_PREFIX)
+    family, _, version = name.rpartition("-v")
+    drawn = DRAWN.get(family if version.isdigit() else name)
+    if drawn is not None:
+        return drawn
+    if spec.is_pixels:
+        return PixelsView()
+    return MujocoView(spec, name, env_args) if is_mujoco(name) else NumbersView(spec)

@@ -1,0 +1,161 @@
+"""The process that draws MuJoCo's pictures: `python -m backflip.envs.views.mujoco_worker`.
+
+It speaks over its standard input and output in messages: one byte that says what it is, eight that
+say how long, then so many. Asked to make an environment (JSON), it answers with the model's facts
+(JSON); asked to draw states (float64, one after the other), it answers with frames (uint8), or says
+in words what went wrong.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import struct
+import tempfile
+import time
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from jaxtyping import UInt8
+
+ASK_MAKE, ASK_DRAW = b"M", b"D"
+ANSWER_MADE, ANSWER_FRAMES, ANSWER_FAILED, ANSWER_UNDRAWABLE = b"m", b"d", b"f", b"u"
+HEADER = struct.Struct("<cQ")
+BALL_JOINT, FREE_JOINT = 1, 0  # MuJoCo's mjtJoint
+TRACKING = "track"  # the camera that follows the body, where a model has one
+CAMERA_ARGS = {"camera_id", "camera_name"}
+
+
+class Message(NamedTuple):
+    """What is said: one of the bytes above, and what belongs to it."""
+
+    kind: bytes
+    content: bytes
+
+
+def send(pipe: int, message: Message) -> None:
+    """Write a message, whole."""
+    data = memoryview(HEADER.pack(message.kind, len(message.content)) + message.content)
+    while data:
+        data = data[os.write(pipe, data) :]
+
+
+def receive(pipe: int, seconds: float | None = None) -> Message:
+    """Read a message.
+
+    Raises:
+        EOFError: the other side is gone.
+        TimeoutError: it did not say everything within so many seconds.
+    """
+    deadline = None if seconds is None else time.monotonic() + seconds
+    kind, length = HEADER.unpack(_read(pipe, HEADER.size, deadline))
+    return Message(kind, _read(pipe, length, deadline))
+
+
+def _read(pipe: int, count: int, deadline: float | None) -> bytes:
+    parts: list[bytes] = []
+    while count:
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        if not select.select([pipe], [], [], left)[0]:
+            raise TimeoutError
+        parts.append(os.read(pipe, min(count, 1 << 20)))
+        if not parts[-1]:
+            raise EOFError
+        count -= len(parts[-1])
+    return b"".join(parts)
+
+
+class _NothingToDrawWith(Exception):
+    """MuJoCo cannot draw with the library that the environment variable MUJOCO_GL names."""
+
+
+def _serve(requests: int, answers: int) -> NoReturn:
+    """Answer until the other side is gone."""
+    env: Any = None
+    while True:
+        asked = receive(requests)
+        try:
+            if asked.kind == ASK_MAKE:
+                env, facts = _made(json.loads(asked.content))
+                answer = Message(ANSWER_MADE, json.dumps(facts).encode())
+            else:
+                answer = Message(ANSWER_FRAMES, _drawn(env, asked.content).tobytes())
+        except _NothingToDrawWith as error:
+            answer = Message(ANSWER_UNDRAWABLE, str(error).encode())
+        except Exception as error:  # noqa: BLE001  (the asking process is told)
+            answer = Message(ANSWER_FAILED, _one_line(error).encode())
+        send(answers, answer)
+
+
+def _made(wanted: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the environment, once it has drawn a first picture, and the facts of its model."""
+    # JSON has no tuples, and environments want no lists.
+    args = {k: tuple(v) if isinstance(v, list) else v for k, v in wanted["args"].items()}
+    size = {"width": wanted["width"], "height": wanted["height"]}
+    try:
+        mujoco: Any = importlib.import_module("mujoco")  # importing it decides how it draws
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # a broken library shows as any kind of error
+        raise _NothingToDrawWith(_one_line(error)) from error
+    import gymnasium  # noqa: PLC0415
+
+    made: Any = gymnasium.make
+    made = made(wanted["name"], render_mode="rgb_array", disable_env_checker=True, **(args | size))
+    env = made.unwrapped
+    camera = mujoco.mj_name2id(env.model, mujoco.mjtObj.mjOBJ_CAMERA, TRACKING)
+    if camera >= 0 and not CAMERA_ARGS & args.keys():
+        # Gymnasium's own choice stands still, and whatever learns to run is soon out of sight.
+        env.mujoco_renderer.camera_id = camera
+    try:
+        # Gymnasium's camera goes on looking at where the first picture was taken.
+        env.set_state(env.init_qpos, env.init_qvel)
+        env.render()
+    except Exception as error:
+        raise _NothingToDrawWith(_one_line(error)) from error
+    return env, _facts(env)
+
+
+def _facts(env: Any) -> dict[str, Any]:
+    """Return what `backflip.envs.views.mujoco.Model` holds."""
+    model = env.model
+    joints = zip(model.jnt_type.tolist(), model.jnt_qposadr.tolist(), strict=True)
+    # A free joint is a place and a turn; a ball joint is a turn.
+    turns = [
+        at + 3 * (kind == FREE_JOINT) for kind, at in joints if kind in (FREE_JOINT, BALL_JOINT)
+    ]
+    return {"seconds": float(env.dt), "numbers": int(model.nq + model.nv), "quaternions": turns}
+
+
+def _drawn(env: Any, states: bytes) -> UInt8[np.ndarray, "F H W 3"]:
+    """Return a frame of each state, positions before velocities."""
+    positions = int(env.model.nq)
+    rows = np.frombuffer(states, np.float64).reshape(-1, positions + int(env.model.nv))
+    frames: list[np.ndarray] = []
+    for row in rows:
+        env.set_state(row[:positions], row[positions:])
+        frames.append(env.render())
+    return np.stack(frames)
+
+
+def _one_line(error: BaseException) -> str:
+    """Return kind and message of an error as one line of at most 120 characters."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
+def main() -> None:
+    """Serve on standard input and output until the asking process closes them or ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    requests, answers = os.dup(0), os.dup(1)
+    os.dup2(2, 1)  # what libraries print must not get among the answers
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # MuJoCo writes a log of its warnings wherever it is
+        with contextlib.suppress(EOFError, BrokenPipeError):
+            _serve(requests, answers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The web pages: labelling. They share files and SQLite with the trainer, and need no JAX."""

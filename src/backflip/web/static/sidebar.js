@@ -1,0 +1,71 @@
+// What is shown beside the clips: how labelling stands, the latest episode, the last opinion.
+
+import { at, fill, put } from "./dom.js";
+import { load, release } from "./films.js";
+import { charts, preferred } from "./opinion.js";
+import { Player } from "./player.js";
+import { ANSWERS, count, duration, many } from "./words.js";
+
+const episode = new Player([at("episode").querySelector("canvas")]);
+
+/** Shows how many labels there are, of how many, how fast they come and how well they agree. */
+export function showTally(tally, budget) {
+  put("labels", count(tally.labels));
+  put("budget", budget ? `of ${many(budget, "label")}` : "labels");
+  const bar = at("progress");
+  bar.hidden = !budget;
+  fill(bar, budget && tally.labels / budget);
+  bar.setAttribute("aria-valuemax", budget);
+  bar.setAttribute("aria-valuenow", tally.labels);
+  put("rate", rate(tally, budget));
+  put("agreement", agreement(tally));
+}
+
+/** Plays the agent's latest episode, if it is another than before. */
+export async function showEpisode(before, status) {
+  const film = status.episode;
+  put("episode-when", `after ${count(status.episode_env_steps)} env steps`);
+  if (film?.url === before?.url) return;
+  const old = episode.films;
+  try {
+    episode.show(film && [await load(film)]);
+  } catch {
+    return; // the next one will come
+  }
+  at("episode").hidden = !film;
+  old?.forEach(release);
+}
+
+/** Shows what the reward model thought of a pair, after its answer. */
+export function showOpinion(opinion, answer) {
+  at("opinion-strip").replaceChildren(...(opinion ? charts(opinion, answer) : []));
+  put("opinion-said", opinion ? verdict(preferred(opinion), answer) : "It had learnt nothing yet.");
+}
+
+/** Shows no opinion. */
+export function clearOpinion() {
+  at("opinion-strip").replaceChildren();
+  put("opinion-said", "Shown after your answer, never before.");
+}
+
+function rate(tally, budget) {
+  const pace = tally.per_minute;
+  if (!pace) return "";
+  const left = budget - tally.labels;
+  const rest = left > 0 ? ` · ${duration((60 * left) / pace)} to go` : "";
+  return `${pace.toFixed(pace < 10 ? 1 : 0)} a minute${rest}`;
+}
+
+function agreement(tally) {
+  const alike = (share, of) => `${Math.round(share * of)} of ${of}`;
+  const own = tally.repeated && `You agree with yourself: ${alike(tally.self_agreement, tally.repeated)} repeats`;
+  const others = tally.shared && `with others: ${alike(tally.agreement, tally.shared)}`;
+  return [own, others].filter(Boolean).join(" · ");
+}
+
+function verdict(would, answer) {
+  if (would === "tie") return "It saw no difference.";
+  const compared = would === answer ? "as you did ✓" : "not as you did ✗";
+  const sided = ["left", "right"].includes(answer);
+  return `It would have chosen ${would}: ${sided ? compared : `you said ${ANSWERS[answer]}`}`;
+}

@@ -1,0 +1,62 @@
+"""Every environment has a view."""
+
+import numpy as np
+import pytest
+
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.envs.registry import NATIVE, make_native
+from backflip.envs.views.acrobot import AcrobotView
+from backflip.envs.views.cartpole import CartPoleView
+from backflip.envs.views.choose import view_of
+from backflip.envs.views.dot import DotView
+from backflip.envs.views.mountain_car import MountainCarView
+from backflip.envs.views.mujoco import MujocoView
+from backflip.envs.views.numbers import NumbersView
+from backflip.envs.views.pendulum import PendulumView
+from backflip.envs.views.pixels import PixelsView
+from backflip.envs.views.view import View
+
+HIGH = np.ones(4, np.float32)
+VECTOR = EnvSpec("x", Box(-HIGH, HIGH, HIGH.dtype), Discrete(2), None)
+WHITE = np.full((96, 96, 3), 255, np.uint8)
+PIXELS = EnvSpec("x", Box(WHITE * 0, WHITE, WHITE.dtype), Discrete(2), None)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kind"),
+    [
+        ("dot", DotView),
+        ("Acrobot-v1", AcrobotView),
+        ("CartPole-v1", CartPoleView),
+        ("gymnasium:CartPole-v0", CartPoleView),
+        ("MountainCar-v0", MountainCarView),
+        ("gymnasium:MountainCarContinuous-v0", MountainCarView),
+        ("gymnasium:Pendulum-v1", PendulumView),
+        ("Hopper-v5", MujocoView),
+        ("gymnasium:InvertedPendulum-v5", MujocoView),
+        ("FrozenLake-v1", NumbersView),
+        ("probe:1", NumbersView),
+        ("module:CartPole", NumbersView),
+        ("module:Hopper-v5", NumbersView),
+    ],
+)
+def test_by_name(env_id: str, kind: type) -> None:
+    view = view_of(env_id, VECTOR, {})
+    assert isinstance(view, kind)
+
+
+def test_unknown_images_are_shown_as_they_are() -> None:
+    assert isinstance(view_of("module:Game", PIXELS, {}), PixelsView)
+
+
+@pytest.mark.parametrize("env_id", sorted(NATIVE))
+def test_every_environment_of_ours_has_one(env_id: str) -> None:
+    env = make_native(env_id)
+    assert env is not None
+    view = view_of(env_id, env.spec, {})
+    box, stack = env.spec.observation, env.spec.frame_stack
+    obs = np.where(np.isfinite(box.high), box.high, 0).astype(box.dtype)
+    obs = np.stack([obs, obs])[..., -(box.shape[-1] // stack) :]  # the newest frame
+    assert isinstance(view, View)
+    poses = view.poses(obs, obs, np.zeros(0, np.float32))
+    assert view.draw(poses).dtype == np.uint8
