@@ -414,7 +414,8 @@ class _Teaching:
 
     def _learn_from_answers(self, number: int, reward: RewardParameters) -> RewardParameters:
         """Wait for answers; return the reward fitted to all labels, if there are new ones."""
-        self.answering.attend(self.due[number] * len(self.seeds))
+        last = number + 1 == len(self.phases)  # what is not answered by then is never learnt from
+        self.answering.attend(0 if last else self.due[number] * len(self.seeds))
         newest = self.store.newest_record()
         if newest == self.newest_learnt:
             return reward

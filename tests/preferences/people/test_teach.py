@@ -1,9 +1,14 @@
 """Tests of `teach` by people: the real page's process, real SQLite, a scripted person."""
 
+import fcntl
+import json
 import os
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 
@@ -207,6 +212,15 @@ def test_an_answer_taken_back_is_learnt_from_no_longer(tmp_path, person):
 
 
 @pytest.mark.medium
+@pytest.mark.parametrize("phases", [1, 2])
+def test_however_few_phases_there_are_every_answer_is_waited_for(tmp_path, answering, phases):
+    answering(tmp_path)
+    options = dict(OPTIONS, labels=8)
+    result = teach("Pendulum-v1", settings=TINY | {"phases": phases}, home=tmp_path, **options)
+    assert result.labels == 8
+
+
+@pytest.mark.medium
 def test_a_page_that_dies_is_there_again_on_the_same_port(tmp_path, answering, person):
     run = threading.Thread(
         target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **OPTIONS}
@@ -230,6 +244,53 @@ def pages_of(folder):
         ["pgrep", "-f", f"backflip.web {folder}"], capture_output=True, text=True, check=False
     )
     return [int(line) for line in found.stdout.split()]
+
+
+# Makes the terminal its own, then becomes the program.
+AT_THE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+program = "import sys; from backflip.cli import main; sys.exit(main())"
+os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(("key", "status"), [(b"\x1b[D", 0), (b"q", 130)])
+def test_a_run_is_taught_in_the_terminal(tmp_path, key, status):
+    """Arrows answer to the end; whoever quits is told how to go on."""
+    settings = [f"--set={name}={value}" for name, value in TINY.items() if name != "hidden"]
+    numbers = ["--labels", "8", "--env-steps", str(4 * 16 * 6), *settings]
+    command = ["teach", "Pendulum-v1", "--teacher", "terminal", "--json", "--home", str(tmp_path)]
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", AT_THE_TERMINAL, *command, *numbers],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    shown, pressed, until = b"", 0.0, time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < until:
+        if select.select([ours], [], [], 0.1)[0]:
+            shown += os.read(ours, 65536)
+        if b"of 8 labels" in shown and time.monotonic() > pressed + 0.3:
+            pressed = time.monotonic()
+            os.write(ours, key)
+    while select.select([ours], [], [], 0.1)[0]:
+        shown += os.read(ours, 65536)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == status, shown[-2000:]
+    if status == 0:
+        assert json.loads(output)["labels"] == 8
+    else:
+        assert b"go on with: backflip resume" in shown
+        assert output == b""
+    assert b"\x1b[?1049l" in shown, "the screen is given back"
+    os.close(ours)
+    os.close(theirs)
 
 
 @pytest.mark.medium
