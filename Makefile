@@ -45,13 +45,16 @@ coverage: .venv/dev.stamp chromium graphics ## run every test but the slow ones,
 	$(NICE) $(bin)/coverage run -m pytest -m "not slow"
 	$(bin)/coverage report
 
-bench: .venv/dev.stamp ## compare with other libraries, side by side (benchmarks/README.md)
+bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (benchmarks/README.md)
 	$(PYTHON) benchmarks/peers/install.py sb3
 	$(PYTHON) benchmarks/peers/install.py rejax
 	$(PYTHON) benchmarks/peers/install.py torch
 	$(bin)/python benchmarks/cartpole_ppo.py
 	$(bin)/python benchmarks/pixel_network.py
 	$(bin)/python benchmarks/teach.py
+	$(bin)/python benchmarks/labelling_page.py
+	$(bin)/python benchmarks/human_dot.py
+	$(bin)/python benchmarks/pace.py
 
 lock: .venv/dev.stamp ## write requirements/*.txt anew from pyproject.toml
 	$(compile) --upgrade --extra mujoco --group build --group dev --output-file requirements/dev.txt pyproject.toml
