@@ -1,6 +1,7 @@
 """Teach the dot through the page: a scripted person in Chromium, end to end, one command.
 
     python benchmarks/human_dot.py [--seed 0] [--seconds 1.5] [--mistakes 0.05] [--env dot]
+        [--env-arg goal=50,60]
 
 The person looks for so many seconds, then presses the key of the clip with the larger true return,
 or now and then the other one. Prints the share of the optimum and the wall clock from the command's
@@ -36,13 +37,14 @@ def main() -> None:
     """Teach, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--env", default="dot")
+    parser.add_argument("--env-arg", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--seed", type=int, default=0, help="of the run, and of the person's dice")
     parser.add_argument("--seconds", type=float, default=1.5, help="an answer takes")
     parser.add_argument("--mistakes", type=float, default=0.05, help="share of wrong answers")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         began = time.monotonic()
-        with teaching(options.env, options.seed, Path(home)) as trainer:
+        with teaching(options, Path(home)) as trainer:
             answers, first = label(Path(home), trainer, options)
             output, _ = trainer.communicate(timeout=600)
         seconds = time.monotonic() - began
@@ -50,12 +52,14 @@ def main() -> None:
 
 
 @contextmanager
-def teaching(env: str, seed: int, home: Path) -> "Generator[subprocess.Popen[str], None, None]":
+def teaching(
+    options: argparse.Namespace, home: Path
+) -> "Generator[subprocess.Popen[str], None, None]":
     """Run the command a person would type, for as long as the block lasts."""
-    command = [str(BACKFLIP), "teach", env, "--teacher", "human", "--no-open", "--json"]
-    trainer = subprocess.Popen(
-        [*command, "--seed", str(seed), "--home", str(home)], stdout=subprocess.PIPE, text=True
-    )
+    command = [str(BACKFLIP), "teach", options.env, "--teacher", "human", "--no-open", "--json"]
+    command += ["--seed", str(options.seed), "--home", str(home)]
+    command += [part for text in options.env_arg for part in ("--env-arg", text)]
+    trainer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         yield trainer
     finally:
