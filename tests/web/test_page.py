@@ -697,6 +697,20 @@ def test_two_labellers_never_get_the_same_pair(server: Server, open_page: Open) 
         assert [query for query, _ in answers(server, who)] == queries
 
 
+def test_who_takes_another_name_keeps_nothing_from_whom_they_are_now(
+    tmp_path: Path, open_page: Open
+) -> None:
+    tell(tmp_path)
+    ask(tmp_path, 3)  # all of which the first name holds
+    with serving(tmp_path) as server:
+        page = open_page(f"{server.address}?who=ann")
+        page.fill("#who", "bob")
+        page.press("#who", "Enter")
+        wait_shown(page, 1)
+        assert press(page, "ArrowLeft") == [1]
+        until(lambda: answers(server, "bob") == [(1, "left")])
+
+
 def test_while_somebody_is_away_their_pairs_go_back(server: Server, open_page: Open) -> None:
     """What others took meanwhile is not shown, and the key that wakes the page answers nothing."""
     page = open_page("about:blank", wait=False)

@@ -69,6 +69,7 @@ class Labelling:
                 Route("/api/state", self.state),
                 Route("/api/events", self.events),
                 Route("/api/take", self.take, methods=["POST"]),
+                Route("/api/give_back", self.give_back, methods=["POST"]),
                 Route("/api/answer", self.answer, methods=["POST"]),
                 Route("/api/undo", self.undo, methods=["POST"]),
                 Route("/api/goal", self.goal, methods=["POST"]),
@@ -146,6 +147,13 @@ class Labelling:
                 "tally": tally._asdict(),
             }
         )
+
+    async def give_back(self, request: Request) -> Response:
+        """Lets others have pairs that somebody took and will not answer."""
+        fields = await _fields(request)
+        who, queries = fields.text("who"), fields.wholes("queries")
+        await self._clerk.write(lambda desk: desk.give_back(who, queries))
+        return JSONResponse({})
 
     async def undo(self, request: Request) -> Response:
         """Takes back the last answer: its pair."""

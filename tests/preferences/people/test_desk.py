@@ -138,6 +138,28 @@ def test_a_pair_goes_back_after_two_minutes(store, desk, clock):
         give(desk, 1, who="ann")
 
 
+def test_what_is_given_back_is_there_for_others_at_once(store, desk):
+    ask(store, 3)
+    assert taken(desk, "ann") == [1, 2, 3]
+    assert taken(desk, "bob") == []
+    desk.give_back("ann", [1, 3])
+    assert taken(desk, "bob") == [1], "half of what is there: ann was here lately"
+    with pytest.raises(Refused, match="not yours"):
+        give(desk, 1, who="ann")
+    give(desk, 2, who="ann")
+
+
+def test_only_who_holds_a_pair_can_give_it_back(store, desk):
+    ask(store, 1)
+    taken(desk, "ann")
+    before = records(store, "takes")
+    desk.give_back("bob", [1, 99])
+    assert records(store, "takes") == before
+    desk.give_back("ann", [1])
+    with pytest.raises(Refused, match="nobody took it"):
+        give(desk, 1, who="ann")
+
+
 def test_asking_again_holds_for_two_more_minutes(store, desk, clock):
     ask(store, 1)
     for _ in range(3):

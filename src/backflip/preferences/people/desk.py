@@ -28,6 +28,7 @@ LONGEST_BREAK = 60.0  # seconds between two answers; what is longer was not spen
 LONGEST_TEXT = 200  # characters of a goal
 LONGEST_NAME = 40
 GOAL, ENOUGH = "goal", "enough"
+NOBODY = ""  # takes what is given back
 
 Problem = Literal["unknown", "answered", "not yours", "invalid"]
 # One query's latest taker: (who, when).
@@ -135,6 +136,19 @@ class Desk:
             for query in held:
                 _take(connection, query, who, moment)
             return [_pair(connection, query) for query in held]
+
+    def give_back(self, who: str, queries: Collection[int]) -> None:
+        """Let others have pairs that `who` holds; those held by nobody or another stay as they are.
+
+        Raises:
+            Refused: the name is none.
+        """
+        who = checked_name(who)
+        with self.store.file.transaction() as connection:
+            for query in queries:
+                taker = connection.execute(_TAKER, (query,)).fetchone()
+                if taker is not None and taker[0] == who:
+                    _take(connection, query, NOBODY, 0.0)
 
     def answer(self, query: int, answer: str, who: str, seconds: float, attempt: str) -> Answered:
         """Record an answer; it is on disk once this returns.
@@ -346,7 +360,7 @@ def _check_may_answer(connection: Any, query: int, who: str) -> None:
         raise Refused("answered", f"pair {query} was answered by {answered[0]}: undo that first")
     taker = connection.execute(_TAKER, (query,)).fetchone()
     if taker is None or taker[0] != who:
-        holder = f"{taker[0]} has it" if taker else "nobody took it"
+        holder = f"{taker[0]} has it" if taker and taker[0] != NOBODY else "nobody took it"
         raise Refused("not yours", f"pair {query} is not yours to answer ({holder})")
 
 
@@ -384,7 +398,8 @@ def _open(connection: Any, moment: float, without: Collection[int]) -> list[int]
     rows = connection.execute(
         "SELECT q.id FROM queries q WHERE q.repeats IS NULL AND q.origin IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM effective e WHERE e.query = q.id)"
-        " AND NOT EXISTS (SELECT 1 FROM takes t WHERE t.query = q.id AND t.at > ?)"
+        " AND coalesce((SELECT t.at FROM takes t WHERE t.query = q.id ORDER BY t.id DESC LIMIT 1),"
+        " 0) <= ?"
         " AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.left_clip)"
         " AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.right_clip)"
         " ORDER BY q.id LIMIT ?",

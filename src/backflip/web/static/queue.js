@@ -19,14 +19,22 @@ export class Queue {
     this.renew("");
   }
 
-  /** Starts anew, for another person. */
+  /** Starts anew, for another person; what was not answered goes back at once. */
   renew(who) {
-    (this.waiting ?? []).concat(this.current ?? []).forEach((entry) => this.drop(entry));
+    const entries = (this.waiting ?? []).concat(this.current ?? []);
+    entries.forEach((entry) => this.drop(entry));
+    this.givingBack = this.giveBack(entries.map(({ pair }) => pair.query));
     this.who = who;
     this.waiting = []; // in the order of answering
     this.current = null;
     this.answered = new Set();
     this.takenAt = -Infinity;
+  }
+
+  async giveBack(held) {
+    const queries = held.filter((query) => !this.answered.has(query));
+    // If it fails, they go back by themselves in a while.
+    if (queries.length) await post("/api/give_back", { who: this.who, queries }).catch(() => {});
   }
 
   get held() {
@@ -79,6 +87,7 @@ export class Queue {
   }
 
   async take() {
+    await this.givingBack;
     const { who } = this;
     const asked = performance.now();
     this.unshowable.forEach((until, query) => until < asked && this.unshowable.delete(query));
