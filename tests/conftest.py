@@ -6,6 +6,7 @@ reaches the programs that tests start as processes.
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -13,6 +14,10 @@ import hypothesis
 
 if "jax" in sys.modules:
     raise RuntimeError("jax was imported before tests/conftest.py could configure it")
+
+# Who runs the tests in the background of a shell has Ctrl-C ignored, and so have the programs that
+# tests start, until somebody heeds it again.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 cache = Path(__file__).parents[1] / ".cache" / "jax-tests"
 

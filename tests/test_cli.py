@@ -308,7 +308,8 @@ def test_elsewhere_than_on_a_terminal_there_are_few_plain_lines() -> None:
     ]
 
 
-def test_on_a_terminal_there_is_a_bar_with_a_health_line() -> None:
+def test_on_a_terminal_there_is_a_bar_with_a_health_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")  # a dumb one shows no bars
     text = shown(True, progress(1))
     assert "learning" in text
     assert "75 s to go" in text
