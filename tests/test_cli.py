@@ -238,10 +238,8 @@ def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> Non
     line = "train ppo CartPole-v1 --env-steps 400000 --set epochs=1 --json --home"
     options = line.split()
     whole = run(REAL, *options, "whole", cwd=tmp_path)
-    # Where the tests run in the background, SIGINT may be ignored, and that is inherited.
-    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     process = subprocess.Popen(
-        [sys.executable, "-c", heeds + REAL, *options, "here and there"],
+        [sys.executable, "-c", REAL, *options, "here and there"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -284,9 +282,9 @@ def test_what_the_layers_below_refuse_is_one_line(tmp_path: Path, line: str, say
 # --- progress ---------------------------------------------------------------------------------
 
 
-def progress(phase: int, note: str | None = None) -> Progress:
+def progress(phase: int, note: str | None = None, waiting_for: str = "") -> Progress:
     health = {"episode_return_mean": -12.34, "entropy": 0.5, "entropy_max": 0.693, "labels": 34.0}
-    return Progress(phase, 4, 1_000 * phase, 54_321.0, 75.0, health, note)
+    return Progress(phase, 4, 1_000 * phase, 54_321.0, 75.0, health, note, waiting_for)
 
 
 def shown(terminal: bool, *reports: Progress) -> str:
@@ -321,6 +319,14 @@ def test_notes_are_shown_once_and_whole(terminal: bool) -> None:
     note = "`checkpoint.safetensors` is damaged [sic]: " + "x" * 150
     text = shown(terminal, progress(1, note=note), progress(2))
     assert text.count(f"backflip: note: {note}") == 1
+
+
+def test_what_is_waited_for_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal at once; elsewhere not a line for every label."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    waits = [progress(1, waiting_for=f"waiting for answers: {n} of 9 labels") for n in range(3)]
+    assert "waiting for answers: 2 of 9 labels" in shown(True, *waits)
+    assert shown(False, *waits).splitlines() == ["waiting for answers: 0 of 9 labels"]
 
 
 def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
