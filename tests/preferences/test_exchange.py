@@ -507,6 +507,39 @@ def test_labels_of_a_run_that_is_being_written(store, tmp_path):
     assert everything(store) == before
 
 
+@both
+def test_what_a_run_gave_itself_is_known_to_it(store, tmp_path, suffix):
+    answered(store)
+    path = tmp_path / f"own{suffix}"
+    count = export_labels(store, path)
+    before = everything(store)
+    assert import_labels(store, read_labels(path), [0], "own") == 0
+    assert everything(store) == before
+    assert import_labels(store, read_labels(path), [0, 7], "own") == count, "seed 7 has none yet"
+
+
+def test_labels_of_another_environment_or_length_are_not_imported(store, tmp_path):
+    answered(store)
+    with LabelStore.open(tmp_path / "other") as other:
+        for key, value in (("obs", np.zeros((4, 5), np.float32)), ("lived", np.ones(3, bool))):
+            odd = clip(0) | {key: value}
+            if key == "lived":
+                odd = clip(0, length=3)
+            other.add_label(other.add_query(0, odd, odd, 0), "left", "me", 1.0)
+    labels = labels_of_run_at(tmp_path / "other")
+    before = everything(store)
+    for label in labels:
+        with pytest.raises(UsageError, match="of another environment, or of clips of another"):
+            import_labels(store, [label], [0], "other")
+    assert everything(store) == before
+
+
+def labels_of_run_at(path):
+    with LabelStore.open(path) as store:
+        export_labels(store, path.with_suffix(".jsonl"))
+    return read_labels(path.with_suffix(".jsonl"))
+
+
 TRAINER = """
 import os, signal, sys
 from pathlib import Path

@@ -123,7 +123,7 @@ REFUSALS = {
     "without too many": (posted("/api/take", who="me", without=[1] * 1001), 422, "1001 entries"),
     "take without a name": (posted("/api/take"), 422, "`who` is missing"),
     "nothing to undo": (posted("/api/undo", who="eve", attempt="attempt-2"), 404, "no answer"),
-    "undo as an answer": (posted("/api/undo", who="eve", attempt="given before"), 404, "no answer"),
+    "undo as an answer": (posted("/api/undo", who="eve", attempt="given before"), 422, "else"),
     "goal too long": (posted("/api/goal", text="x" * 201, who="me"), 422, "201 characters"),
     "goal as number": (posted("/api/goal", text=1, who="me"), 422, "`text` must be text"),
     "goal cut short": (posted("/api/goal", text="\udfff", who="me"), 422, "`text` is not text"),
@@ -468,3 +468,26 @@ def test_on_loopback_no_token_is_in_the_address(server: Server) -> None:
     for host in (f"localhost:{server.port}", f"LOCALHOST:{server.port}", f"[::1]:{server.port}"):
         assert server.get("/", Host=host).status == 200
     assert (server.folder / "page.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_body_far_too_large_is_refused_in_words_too(server: Server) -> None:
+    server.take()  # so that the token is known
+    headers = {"Content_Type": "application/json", "X_Backflip_Token": server.token}
+    answered = server.request("POST", "/api/take", b" " * 2_000_000, **headers)
+    assert answered.status == 413
+    assert "error" in answered.json
+
+
+def test_the_head_of_the_events_is_answered_at_once(server: Server) -> None:
+    answered = server.request("HEAD", "/api/events?who=me")
+    assert (answered.status, answered.body) == (200, b"")
+
+
+def test_an_attempt_used_for_an_answer_undoes_nothing(server: Server) -> None:
+    server.take()
+    assert server.answer(1, attempt="attempt-a").status == 200
+    for who in ("me", "eve"):
+        refused = server.post("/api/undo", {"who": who, "attempt": "attempt-a"})
+        assert refused.status == 422
+        assert "something else" in refused.json["error"]
+    assert server.answer(1, "right", attempt="attempt-a").status == 422

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -141,3 +142,20 @@ def test_two_servers_of_one_run_give_no_pair_twice(tmp_path: Path) -> None:
     with serving(tmp_path) as one, serving(tmp_path, "--port", "0") as other:
         held = [pair["query"] for s, who in ((one, "ann"), (other, "bob")) for pair in s.take(who)]
     assert len(held) == len(set(held)) >= 6
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1", "::"])
+def test_the_address_that_is_printed_is_answered(folder: Path, host: str) -> None:
+    with serving(folder, "--host", host, "--port", "0") as server:
+        parts = urlsplit(server.address)
+        path = f"{parts.path}?{parts.query}"
+        assert server.request("GET", path, host=parts.hostname or "").status in (200, 303)
+
+
+def test_a_second_server_does_not_move_the_page(folder: Path) -> None:
+    kept = folder / "page.json"
+    with serving(folder, "--port", "0", "--parent"):
+        before = kept.read_text()
+        with serving(folder, "--port", "0") as second:
+            assert second.get("/").status == 200
+            assert kept.read_text() == before

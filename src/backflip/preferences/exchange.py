@@ -22,6 +22,9 @@ from backflip.preferences.label_lines import (
 )
 from backflip.preferences.labels import AnsweredElsewhere, LabelStore
 
+Kind = tuple[tuple[int, ...], np.dtype]  # of an array in a clip: shape without the length, dtype
+LEARNT_FROM = ("obs", "action", "next_obs", "lived")  # arrays that clips must have alike
+
 
 def export_labels(store: LabelStore, path: Path) -> int:
     """Write every answer in force to `path`, whole or not at all; return how many there are.
@@ -68,8 +71,8 @@ def import_labels(
     """Add labels to a store for every seed to learn from, all or none; return how many are new.
 
     Repeats are left out: they measure a teacher, and nothing is learnt from them. An answer is
-    known by its seed, both clips' content, who gave it and when (to the millisecond); known ones
-    are not added again, even if they were undone since.
+    known by its seed, both clips' content, who gave it and when (to the millisecond); known ones,
+    imported or given here, are not added again. What was imported stays undone if it was undone.
 
     Args:
         store: where to.
@@ -78,8 +81,12 @@ def import_labels(
         origin: the file or run they come from.
 
     Raises:
+        UsageError: the store has clips of another environment or length; nothing is added.
         BackflipError: the disk is full; nothing of them is kept.
     """
+    labels = list(labels)
+    check_fits(labels, *_kind_of_clips(store.file))
+    known = {_identity(label, label.seed) for label in _answered(store.file)}
     return store.add_answered(
         AnsweredElsewhere(
             clips=label.packed,
@@ -90,7 +97,9 @@ def import_labels(
             at=label.at,
             seconds=label.seconds,
             origin=origin,
-            attempts={seed: _attempt(label, seed) for seed in seeds},
+            attempts={
+                seed: _attempt(label, seed) for seed in seeds if _identity(label, seed) not in known
+            },
         )
         for label in labels
         if label.repeats is None
@@ -129,8 +138,21 @@ def check_fits(
 
 def _attempt(label: ImportedLabel, seed: int) -> str:
     """Return what names an answer in a store, in the 64 letters that an attempt may have."""
-    parts = [seed, label.left_clip, label.right_clip, label.who, label.at]
-    return f"import-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:57]}"
+    return f"import-{hashlib.sha256(json.dumps(_identity(label, seed)).encode()).hexdigest()[:57]}"
+
+
+def _identity(label: ImportedLabel, seed: int) -> tuple[int, str, str, str, str]:
+    """Return what an answer is known by among those a seed learns from."""
+    return (seed, label.left_clip, label.right_clip, label.who, label.at)
+
+
+def _kind_of_clips(file: LabelFile) -> tuple[dict[str, Kind], int | None]:
+    """Return what the clips of a store look like without their length, and the length."""
+    rows = file.rows("SELECT arrays FROM clips ORDER BY id LIMIT 1")
+    shapes = unpack(rows[0][0]).shapes if rows else {}
+    kinds = {key: shapes[key] for key in LEARNT_FROM if key in shapes}
+    length = next((shape[0] for shape, _ in kinds.values()), None)
+    return {key: (shape[1:], dtype) for key, (shape, dtype) in kinds.items()}, length
 
 
 def _answered(file: LabelFile) -> Iterator[ImportedLabel]:

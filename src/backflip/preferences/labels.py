@@ -354,6 +354,11 @@ class LabelStore:
         rows = self.file.rows("SELECT opinion FROM queries WHERE id = ?", (query,))
         return self._unpack(rows[0][0]) if rows and rows[0][0] is not None else None
 
+    def imported(self) -> bool:
+        """Return whether some of the queries came from elsewhere."""
+        rows = self.file.rows("SELECT EXISTS (SELECT 1 FROM queries WHERE origin IS NOT NULL)")
+        return bool(rows[0][0])
+
     def newest_record(self) -> int:
         """Return the id of the newest answer or undoing of one, 0 if there is none."""
         return int(self.file.rows("SELECT coalesce(max(id), 0) FROM labels")[0][0])

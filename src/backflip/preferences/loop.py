@@ -298,7 +298,7 @@ class _Teaching:
                 self.session.spent("setup")
             reward = self._learn_from_answers(number, reward)
             learners = self._train(number, functions, learners, reward)
-        self.answering.tell("evaluating")
+        self.answering.tell("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(learners, self.seeds, episodes=episodes)
         env_steps = self._env_steps(len(self.phases))
@@ -309,14 +309,17 @@ class _Teaching:
 
     def _begin(self) -> tuple[Learner, RewardParameters, int]:
         """Return what the run goes on from, and how many phases are done."""
-        reward = bring_reward(self.start, self.driver.spec, len(self.seeds))
-        restored = self.session.restore(Taught(self.driver.start(self.seeds), reward))
+        spec = self.driver.spec
+        blank = Taught(self.driver.start(self.seeds), untaught(spec, len(self.seeds)))
+        restored = self.session.restore(blank)
+        learners, reward = restored.state
         if restored.phases == 0:
             bring_labels(self.start, self.store, self.seeds)
+            reward = bring_reward(self.start, spec, len(self.seeds))
         self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
         self.newest_learnt = restored.extra.get("newest_learnt", self.newest_learnt)
         self._watch_random_policy()
-        return *restored.state, restored.phases
+        return learners, reward, restored.phases
 
     def _train(
         self,
@@ -365,6 +368,7 @@ class _Teaching:
         """Compile everything while people look at the first clips; what comes of it is dropped."""
         if self.drawer is None or not isinstance(self.driver, NativeDriver):
             return
+        self.answering.tell("setting up")
         for function in functions.values():
             jax.block_until_ready(function(jax.tree.map(np.array, learners), reward))
         keys = np.stack([_fit_key(seed, 0) for seed in self.seeds])
@@ -416,6 +420,7 @@ class _Teaching:
         """Wait for answers; return the reward fitted to all labels, if there are new ones."""
         last = number + 1 == len(self.phases)  # what is not answered by then is never learnt from
         self.answering.attend(0 if last else self.due[number] * len(self.seeds))
+        self.answering.tell("learning", phase=number)
         newest = self.store.newest_record()
         if newest == self.newest_learnt:
             return reward

@@ -79,12 +79,12 @@ def check_labels(start: Start, spec: EnvSpec, clip_length: int) -> None:
 
 
 def bring_labels(start: Start, store: LabelStore, seeds: Sequence[int]) -> None:
-    """Put the labels that a run starts from into its store; those that are there stay as they are.
+    """Put the labels that a run starts from into its store, unless an earlier sitting did.
 
     Raises:
         UsageError: they are no longer where they were.
     """
-    if start.labels_from:
+    if start.labels_from and not store.imported():
         path = Path(start.labels_from)
         import_labels(store, _labels(path), seeds, path.name)
 

@@ -9,9 +9,10 @@ import dataclasses
 import hashlib
 import json
 import shlex
+import signal
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -115,6 +116,8 @@ class Session:
         self._phases_here, self._rate = 0, 0.0
         self._note: str | None = None
         self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
+        self._interrupted = False
+        self._handler: Any = None
 
     @property
     def folder(self) -> Path:
@@ -129,6 +132,7 @@ class Session:
 
     def spent(self, part: Part) -> float:
         """Book the time since the last call as spent on `part`; return it, compiling left out."""
+        self._heed_interrupt()
         now, compiled = time.perf_counter(), self._clock.seconds
         passed, compiling = now - self._marked, compiled - self._compiled
         self._marked, self._compiled = now, compiled
@@ -262,6 +266,7 @@ class Session:
 
     def wait(self, what: str) -> None:
         """Report what is waited for."""
+        self._heed_interrupt()
         self._report(dataclasses.replace(self._newest, waiting_for=what))
 
     def finish(
@@ -287,8 +292,20 @@ class Session:
         self.writer.record("finished", result=result.to_json())
         return result
 
+    def _interrupt(self, *_: Any) -> None:
+        self._interrupted = True
+        raise KeyboardInterrupt
+
+    def _heed_interrupt(self) -> None:
+        """Raise what Ctrl-C raised, if that got lost: a callback from C, as JAX has, drops it."""
+        if self._interrupted:
+            raise KeyboardInterrupt
+
     def __enter__(self) -> "Session":
         """Return the session."""
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            with suppress(ValueError):  # only the main thread has signals
+                self._handler = signal.signal(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(
@@ -298,6 +315,8 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         """Record how it ended; turn Ctrl-C into a sentence."""
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
         self._metrics.close()
         self.writer.__exit__(kind, error, trace)
         if isinstance(error, KeyboardInterrupt):

@@ -4,6 +4,7 @@ Both are kept in the run's folder, readable by its owner only, so that a server 
 a kill is the same one to the pages that are open.
 """
 
+import contextlib
 import errno
 import hashlib
 import hmac
@@ -73,21 +74,25 @@ class Place:
         Args:
             arrived_at: the address of this machine at which the request came in.
         """
-        names = {LOOPBACK, "localhost", "[::1]"}
+        names = {LOOPBACK, "localhost", "[::1]", _in_url(self.host)}
         if not self.loopback:
             here = socket.gethostname().lower()
-            names |= {_in_url(self.host), _in_url(arrived_at), here, f"{here}.local"}
+            names |= {_in_url(_unmapped(arrived_at)), here, f"{here}.local"}
         without_port = names if self.port == 80 else set[str]()
         return {f"{name}:{self.port}" for name in names} | without_port
 
 
-def take_place(folder: Path, host: str, port: int | None) -> tuple[socket.socket, Place]:
+def take_place(
+    folder: Path, host: str, port: int | None, *, lasting: bool = True
+) -> tuple[socket.socket, Place]:
     """Begin to listen, and remember where in the run's folder.
 
     Args:
         folder: the run's.
         host: the address to bind to.
         port: the port; 0 for any; None for the one it had before, else the first one free.
+        lasting: this is where the run's page is to be found from now on; else it is only if
+            nothing is remembered, as a second server must not move the page of the first.
 
     Raises:
         UsageError: there is no such address, or the port is taken.
@@ -98,7 +103,8 @@ def take_place(folder: Path, host: str, port: int | None) -> tuple[socket.socket
     listener = _listen(host, port) if port is not None else _listen_again(host, kept)
     bound_host, bound_port = listener.getsockname()[:2]
     place = Place(bound_host, bound_port, secret)
-    _remember(folder, place)
+    if lasting or kept is None:
+        _remember(folder, place)
     return listener, place
 
 
@@ -183,6 +189,15 @@ def _own_address() -> str:
             return probe.getsockname()[0]
         except OSError:
             return socket.gethostname()
+
+
+def _unmapped(address: str) -> str:
+    """Return an IPv4 address that a socket for both kinds has dressed up as IPv6, as it was."""
+    with contextlib.suppress(ValueError):
+        found = ipaddress.ip_address(address)
+        if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+    return address
 
 
 def _in_url(host: str) -> str:

@@ -22,7 +22,8 @@ from backflip.web.address import Place
 LARGEST_BODY = 16 * 1024
 TOKEN_HEADER = "X-Backflip-Token"
 
-_DRAINED = 1024 * 1024  # of a body that is too large: so much is read so that the answer is heard
+# So much of a body that is too large is read, so that the answer to it is heard.
+_DRAINED = 16 * 1024 * 1024
 _BODY_SECONDS = 10.0  # for a body to come
 _DRAIN_SECONDS = 1.0  # for what is not wanted
 _READS = ("GET", "HEAD")
@@ -116,8 +117,8 @@ class Guard:
         port = self._place.port
         raise Refusal(
             421,
-            f"`{name}` is not this server: open {self._place.host}:{port}; from another machine "
-            f"forward the same port on both sides, ssh -L {port}:127.0.0.1:{port}",
+            f"`{name}` is not this server: open {self._place.address.partition('?')[0]}; from "
+            f"another machine forward the same port on both sides, ssh -L {port}:127.0.0.1:{port}",
         )
 
     def _check_access(self, scope: Scope, headers: Headers) -> Response | None:

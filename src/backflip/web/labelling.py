@@ -121,6 +121,8 @@ class Labelling:
 
     async def events(self, request: Request) -> Response:
         """How labelling and training stand, again whenever that has changed."""
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         stream = self._stream(self._asker(request))
         return StreamingResponse(stream, media_type="text/event-stream")
 

@@ -63,7 +63,7 @@ async def _serve(
 ) -> None:
     clerk = await Clerk.open(folder, overlap)
     try:
-        listener, place = take_place(folder, host, port)
+        listener, place = take_place(folder, host, port, lasting=parent)
         labelling = Labelling(clerk, place, who)
         server = _Server(
             uvicorn.Config(

@@ -209,8 +209,6 @@ def test_an_attempt_counts_once(store, desk):
     taken(desk)
     first = give(desk, 1, attempt="the same one")
     assert give(desk, 1, attempt="the same one") == first
-    # Whatever the second says: it is the same keystroke.
-    assert give(desk, 1, "right", attempt="the same one") == first
     assert len(records(store)) == 1
     with pytest.raises(Refused, match="used for something else"):
         give(desk, 2, attempt="the same one")
@@ -314,6 +312,44 @@ def test_an_undoing_sent_again_counts_once(store, desk):
     give(desk, 2)
     assert [desk.undo("me", "the same one").query for _ in range(2)] == [2, 2]
     assert store.counts().labels == 1
+
+
+def test_an_undoing_sent_again_takes_nothing_from_others(store, desk, clock):
+    ask(store, 1)
+    taken(desk, "ann")
+    give(desk, 1, who="ann")
+    desk.undo("ann", "attempt-u")
+    clock.seconds += HELD_SECONDS + 1
+    assert taken(desk, "bob") == [1]
+    with pytest.raises(Refused, match="bob has it"):
+        desk.undo("ann", "attempt-u")
+    give(desk, 1, who="bob")
+    with pytest.raises(Refused, match="answered by bob"):
+        desk.undo("ann", "attempt-u")
+
+
+def test_an_attempt_is_one_persons_one_keystroke(store, desk):
+    ask(store, 2)
+    taken(desk, "ann")
+    give(desk, 1, "left", "ann", "attempt-a")
+    desk.undo("ann", "attempt-u")
+    before = records(store), records(store, "takes")
+    for again in (
+        lambda: give(desk, 1, "right", "ann", "attempt-a"),
+        lambda: give(desk, 1, "left", "bob", "attempt-a"),
+        lambda: give(desk, 2, "left", "ann", "attempt-u"),
+        lambda: desk.undo("ann", "attempt-a"),
+        lambda: desk.undo("bob", "attempt-u"),
+    ):
+        with pytest.raises(Refused, match="used for something else") as refused:
+            again()
+        assert refused.value.problem == "invalid"
+    assert (records(store), records(store, "takes")) == before
+
+
+def test_what_cannot_be_seen_is_no_part_of_a_goal_and_a_name_is_written_one_way(desk):
+    assert desk.set_goal("up \x00\x1b[31m\u202eright", "me") == "up [31mright"
+    assert checked_name("Ren\u0065\u0301") == "Ren\u00e9"
 
 
 def test_only_ones_own_answers_are_undone(store, desk):

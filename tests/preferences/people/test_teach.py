@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from backflip.archive.checkpoint import load_arrays
-from backflip.archive.run import list_runs
+from backflip.archive.run import list_runs, open_run
 from backflip.core.errors import UsageError
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.loop import teach
@@ -351,11 +352,42 @@ def test_labels_of_another_run_suffice_and_nobody_is_asked(tmp_path):
 
 
 def resume_is_the_same(result, arrays):
-    from backflip.archive.run import open_run  # noqa: PLC0415
-
     resume(open_run(result.folder))
     again = load_arrays(result.folder / "checkpoint.safetensors").arrays
     return all((array == again[name]).all() for name, array in arrays.items())
+
+
+@pytest.mark.medium
+def test_what_a_run_started_from_may_go_once_it_has_begun(tmp_path):
+    options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
+    source = teach("Pendulum-v1", **options)
+    again = teach("Pendulum-v1", labels_from=source.run, **options | {"labels": None})
+    rewarded = teach("Pendulum-v1", reward_from=source.run, **options | {"labels": None})
+    shutil.rmtree(source.folder)
+    for result in (again, rewarded):
+        assert resume(open_run(result.folder)).returns == result.returns
+    (again.folder / "checkpoint.safetensors").unlink()  # as if killed before the first phase
+    assert resume(open_run(again.folder)).returns == again.returns
+
+
+@pytest.mark.medium
+def test_ctrl_c_that_a_callback_swallowed_is_heeded_all_the_same(tmp_path):
+    """What is raised in a callback from C, as JAX has some, is dropped."""
+    program = (
+        "import os, signal, sys, threading\n"
+        "from pathlib import Path\n"
+        "import backflip.preferences.loop as loop\n"
+        "def swallowed(self, *rest):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except KeyboardInterrupt:\n"
+        "        pass\n"
+        "loop._Teaching._compile_ahead = swallowed\n"
+        f"loop.teach('Pendulum-v1', settings={TINY!r}, home=Path(sys.argv[1]), **{OPTIONS!r})\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "go on with: backflip resume" in done.stderr
 
 
 @pytest.mark.medium

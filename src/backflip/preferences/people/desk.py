@@ -11,6 +11,7 @@ import json
 import math
 import random
 import time
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, final
@@ -166,7 +167,7 @@ class Desk:
         who = checked_name(who)
         _check_answer(answer, seconds, attempt)
         with self.store.file.transaction() as connection:
-            label = _of_attempt(connection, attempt, query)
+            label = _of_attempt(connection, attempt, query, answer, who)
             if label is None:
                 _check_may_answer(connection, query, who)
                 label = insert(
@@ -186,10 +187,11 @@ class Desk:
         who = checked_name(who)
         _check_attempt(attempt)
         with self.store.file.transaction() as connection:
-            done = connection.execute(
-                "SELECT query FROM labels WHERE attempt = ? AND undoes IS NOT NULL", (attempt,)
-            ).fetchone()
-            query = int(done[0]) if done else _undo_last(connection, who, attempt)
+            query = _undone_by(connection, attempt, who)
+            if query is None:
+                query = _undo_last(connection, who, attempt)
+            else:  # sent again: meanwhile somebody else may have the pair
+                _check_may_answer(connection, query, who)
             _take(connection, query, who, self._clock())
             return _pair(connection, query)
 
@@ -203,7 +205,7 @@ class Desk:
         Raises:
             Refused: it is too long.
         """
-        text = " ".join(text.split())
+        text = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
         if len(text) > LONGEST_TEXT:
             raise Refused(
                 "invalid", f"the goal has {len(text)} characters; say it in {LONGEST_TEXT}"
@@ -305,7 +307,7 @@ def checked_name(who: str) -> str:
     Raises:
         Refused: it is empty, too long, or has characters that cannot be seen.
     """
-    name = " ".join(who.split())
+    name = unicodedata.normalize("NFC", " ".join(who.split()))
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise Refused("invalid", f"a name has 1 to {LONGEST_NAME} letters, got `{name[:60]!r}`")
     return name
@@ -338,14 +340,26 @@ def _check_attempt(attempt: str) -> None:
         raise Refused("invalid", "`attempt` must be 8 to 64 letters, new for every keystroke")
 
 
-def _of_attempt(connection: Any, attempt: str, query: int) -> int | None:
+def _of_attempt(connection: Any, attempt: str, query: int, answer: str, who: str) -> int | None:
     """Return the label an attempt has left, or None if it has left none."""
     row = connection.execute(
-        "SELECT id, query, answer FROM labels WHERE attempt = ?", (attempt,)
+        "SELECT id, query, answer, who FROM labels WHERE attempt = ?", (attempt,)
     ).fetchone()
     if row is None:
         return None
-    if row[1] != query or row[2] is None:
+    if tuple(row[1:]) != (query, answer, who):
+        raise Refused("invalid", "`attempt` has been used for something else")
+    return int(row[0])
+
+
+def _undone_by(connection: Any, attempt: str, who: str) -> int | None:
+    """Return the query of which an attempt has taken back the answer, or None."""
+    row = connection.execute(
+        "SELECT query, undoes, who FROM labels WHERE attempt = ?", (attempt,)
+    ).fetchone()
+    if row is None:
+        return None
+    if row[1] is None or row[2] != who:
         raise Refused("invalid", "`attempt` has been used for something else")
     return int(row[0])
 
