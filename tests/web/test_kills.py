@@ -76,6 +76,7 @@ class World:
         self.context = self.playwright.chromium.launch_persistent_context(
             str(self.profile), executable_path=chromium(), args=ARGUMENTS, headless=True
         )
+        self.browser_killed = False
         self.page = self.context.pages[0]
         self.page.on("response", self._heard)
         port = json.loads((self.folder / "page.json").read_text())["port"]
@@ -118,6 +119,7 @@ class World:
 
     def kill_browser(self) -> None:
         """Kill the browser, all of its processes."""
+        self.browser_killed = True
         self._kill(f"user-data-dir={self.profile}")
 
     def _kill(self, pattern: str) -> None:
@@ -135,9 +137,7 @@ class World:
         """Bring back what was killed; the server is brought back by the trainer."""
         if self.trainer.poll() is not None:
             self.trainer = subprocess.Popen(self.command)
-        try:
-            self.page.title()
-        except Error:
+        if self.browser_killed:
             with contextlib.suppress(Error):
                 self.context.close()
             self.open_browser()
