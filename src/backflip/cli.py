@@ -185,17 +185,23 @@ def _attended(options: argparse.Namespace) -> bool:
 
 def _desk(options: argparse.Namespace) -> "DeskSettings":
     """Return how people come to answer."""
-    from backflip.cli_invite import invite, usually_opens
     from backflip.preferences.people.answering import DeskSettings
 
-    opens = usually_opens(os.environ) if options.open is None else options.open
     return DeskSettings(
         host=options.host,
         port=options.port,
-        invite=functools.partial(invite, environ=os.environ, opens=opens),
+        invite=_inviting(options),
         overlap=getattr(options, "overlap", 0.0),
         goal=getattr(options, "goal", None),
     )
+
+
+def _inviting(options: argparse.Namespace) -> Callable[[str], str]:
+    """Return what leads people to a page, given its address, and says so."""
+    from backflip.cli_invite import invite, usually_opens
+
+    opens = usually_opens(os.environ) if options.open is None else options.open
+    return functools.partial(invite, environ=os.environ, opens=opens)
 
 
 @contextlib.contextmanager
@@ -235,14 +241,12 @@ def _resume(options: argparse.Namespace) -> "Result":
 
 def _serve(options: argparse.Namespace) -> None:
     from backflip.archive.run import find_run
-    from backflip.cli_invite import invite, usually_opens
     from backflip.web.server import serve
 
-    run = find_run(_home(options), options.run)
-    opens = usually_opens(os.environ) if options.open is None else options.open
+    run, invite = find_run(_home(options), options.run), _inviting(options)
 
     def announce(place: Any) -> None:
-        print(invite(place.address, os.environ, opens=opens), flush=True)
+        print(invite(place.address), flush=True)
 
     serve(
         run.folder, host=options.host, port=options.port, overlap=options.overlap, announce=announce

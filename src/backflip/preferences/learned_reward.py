@@ -28,7 +28,6 @@ from backflip.preferences.features import (
     glimpse_size,
     group_sizes,
 )
-from backflip.preferences.labels import Answer
 from backflip.preferences.reward_model import MEMBERS, Ensemble, Labelled, fit
 
 LARGEST_REWARD = 3.0  # in standard deviations
@@ -139,10 +138,6 @@ class RewardFitter:
             return seen[record.valid]
 
         return look(record.obs), look(record.next_obs)
-
-    def lesson(self, left: Clip, right: Clip, answer: Answer) -> Lesson:
-        """Return the lesson of one label."""
-        return Lesson(self.look(left), self.look(right), LEFT_PREFERRED[answer])
 
     def clip_returns(
         self, parameters: RewardParameters, clips: Sequence[Clip]

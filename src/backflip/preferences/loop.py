@@ -450,7 +450,8 @@ class _Teaching:
         length = self.config.clip_length
         now = some_clips(np.random.default_rng(0), row_of(after, 0), length, 1)
         shown = [np.asarray(clip.obs) for clip in [*self.random_clips[0][:1], *now]]
-        captions = ["before: a random policy", f"after {self.config.labels} labels"]
+        labels = self.store.counts().labels // len(self.seeds)  # people may have said: enough
+        captions = ["before: a random policy", f"after {labels} labels"]
         if len(shown) == len(captions):
             write_whole(self.session.folder / CLIPS, clip_strip_png(shown, captions))
 

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, final
 
+from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.people.desk import Desk
 from backflip.preferences.people.status import read_status
 
-LABELS = "labels.sqlite"
 T = TypeVar("T")
 
 

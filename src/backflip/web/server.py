@@ -120,7 +120,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Heed Ctrl-C, unless it is the trainer who does: both are in one process group."""
+        """Heed Ctrl-C, unless there is a trainer, which then ends this process in its own time."""
         if self._heeds_signals:
             with super().capture_signals():
                 yield

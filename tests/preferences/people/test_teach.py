@@ -6,6 +6,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import time
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.run import list_runs, open_run
@@ -135,6 +137,8 @@ def test_rounds_are_pipelined_so_that_training_does_not_wait_for_the_last_answer
     assert read_status(somebody.folder).doing == "finished"
     with LabelStore.open(somebody.folder / "labels.sqlite") as store:
         assert store.counts().labels == 12
+    with Image.open(somebody.folder / "clips.png") as picture:
+        assert "after 12 labels" in picture.info["Description"], "not those that were budgeted"
 
 
 def comes_true(condition, seconds=60.0):
@@ -319,8 +323,6 @@ def test_a_film_that_got_lost_is_drawn_again(tmp_path, person):
 
 @pytest.mark.medium
 def test_a_port_that_is_taken_is_said_before_anything_is_learnt(tmp_path):
-    import socket  # noqa: PLC0415
-
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
