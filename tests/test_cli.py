@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from backflip.cli import main
-from backflip.cli_progress import Display, duration, print_result
+from backflip.cli.main import main
+from backflip.cli.progress import Display, duration, print_result
 from backflip.training.result import Result
 from backflip.training.session import Progress
 
@@ -47,10 +47,10 @@ def train(algorithm, env, *, report, argv, home, **rest):
     return Result(Path("here"), "01X", env, algorithm, [4, 5], 512, None, [1.5, nan], None, seconds)
 
 module.train = train
-from backflip.cli import main
+from backflip.cli.main import main
 sys.exit(main())
 """
-REAL = "import sys; from backflip.cli import main; sys.exit(main())"
+REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
 
 
 def run(

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backflip import cli_invite
 from backflip.archive.run import create_run
-from backflip.cli import _attended, _parser, main  # pyright: ignore[reportPrivateUsage]
+from backflip.cli import invite as inviting
+from backflip.cli.main import _parser, main  # pyright: ignore[reportPrivateUsage]
+from backflip.cli.teaching import _attended  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.labels import LabelStore, NewQuery
 
-REAL = "import sys; from backflip.cli import main; sys.exit(main())"
+REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
 
 
 def a_run(home: Path, value: float = 0.0, answers: int = 3) -> Path:
@@ -163,17 +164,17 @@ SSH = {"SSH_CONNECTION": "10.1.1.1 50000 10.1.1.2 22", "USER": "ann"}
 def test_what_is_said_where_nothing_is_opened(
     address: str, environ: dict[str, str], said: str
 ) -> None:
-    assert said in cli_invite.invite(address, environ, opens=False)
+    assert said in inviting.invite(address, environ, opens=False)
 
 
 def test_a_page_is_opened_where_there_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(cli_invite.webbrowser, "open", lambda x: not opened.append(x))
-    assert cli_invite.usually_opens({"DISPLAY": ":0"})
-    assert not cli_invite.usually_opens({"DISPLAY": ":0"} | SSH)
+    monkeypatch.setattr(inviting.webbrowser, "open", lambda x: not opened.append(x))
+    assert inviting.usually_opens({"DISPLAY": ":0"})
+    assert not inviting.usually_opens({"DISPLAY": ":0"} | SSH)
     if sys.platform == "linux":
-        assert not cli_invite.usually_opens({})
-    assert "opened in your browser" in cli_invite.invite(HERE, {"DISPLAY": ":0"}, opens=True)
+        assert not inviting.usually_opens({})
+    assert "opened in your browser" in inviting.invite(HERE, {"DISPLAY": ":0"}, opens=True)
     assert opened == [HERE]
-    monkeypatch.setattr(cli_invite.webbrowser, "open", lambda x: False)
-    assert "opened" not in cli_invite.invite(HERE, dict(os.environ), opens=True)
+    monkeypatch.setattr(inviting.webbrowser, "open", lambda x: False)
+    assert "opened" not in inviting.invite(HERE, dict(os.environ), opens=True)

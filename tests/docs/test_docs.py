@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backflip.algorithms.ppo import PPOConfig
-from backflip.cli import _parser  # pyright: ignore[reportPrivateUsage]
+from backflip.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.defaults import TeachConfig
 from backflip.preferences.teachers import SimulatedTeacher
 

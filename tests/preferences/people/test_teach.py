@@ -255,7 +255,7 @@ def pages_of(folder):
 AT_THE_TERMINAL = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-program = "import sys; from backflip.cli import main; sys.exit(main())"
+program = "import sys; from backflip.cli.main import main; sys.exit(main())"
 os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
 """
 

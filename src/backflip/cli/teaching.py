@@ -1,0 +1,340 @@
+"""The commands that teach and train: teach, train, resume, serve, labels."""
+
+import argparse
+import contextlib
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backflip.cli.arguments import RUN, Parser, add_output, home, sentence, share, whole
+from backflip.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from backflip.archive.run import Run
+    from backflip.preferences.people.answering import DeskSettings
+    from backflip.training.result import Result
+    from backflip.training.session import Report
+
+LARGEST_SEED = 2_000_000_000  # JAX's integers have 32 bits, and `--seeds` are counted on from it
+
+# The modules that tell `training.session` how runs of each command go on.
+GOES_ON = {"train": "backflip.training.train", "teach": "backflip.preferences.loop"}
+
+EPILOG = """\
+ENV is an id of ours (dot, CartPole-v1, Pendulum-v1, ...), any Gymnasium id (Hopper-v5;
+gymnasium:CartPole-v1 for Gymnasium's own), or module:Class for your own.
+Runs are kept in runs/ of the current folder, of BACKFLIP_HOME, or of --home.
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser's."""
+    _add_teach(commands)
+    _add_train(commands)
+    _add_resume(commands)
+    _add_serve(commands)
+    _add_labels(commands)
+
+
+def _add_teach(commands: Any) -> None:
+    about = "learn ENV from comparisons of clips"
+    parser = commands.add_parser("teach", help=about, description=sentence(about), epilog=EPILOG)
+    parser.add_argument("env", metavar="ENV", help="what to learn")
+    parser.add_argument(
+        "--teacher",
+        metavar="WHO",
+        help="who answers: human (a page in the browser), terminal, oracle, noisy, or "
+        "noisy:mistake=0.1,tie=2; default human at a terminal, else oracle",
+    )
+    parser.add_argument(
+        "--labels",
+        type=whole(2, 1_000_000, 100),
+        metavar="N",
+        help="answers to have, per seed, imported ones included; default 100, of people 150, or "
+        "as many as are imported",
+    )
+    parser.add_argument(
+        "--labels-from",
+        metavar="RUN_OR_FILE",
+        help="begin with the labels of another run, or of a .jsonl or .csv file",
+    )
+    parser.add_argument(
+        "--reward-from",
+        metavar="RUN",
+        help="learn from the reward model of another run; nothing is asked",
+    )
+    parser.add_argument("--goal", metavar="TEXT", help="what you want to see, in your own words")
+    parser.add_argument(
+        "--overlap",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="share of pairs that a second person is shown, too; default 0",
+    )
+    _add_page(parser)
+    _add_common(parser)
+    parser.set_defaults(act=_teach)
+
+
+def _add_page(parser: argparse.ArgumentParser) -> None:
+    page = parser.add_argument_group("the labelling page")
+    page.add_argument(
+        "--open",
+        action=argparse.BooleanOptionalAction,
+        help="open the page in a browser; default: where there is a screen",
+    )
+    page.add_argument(
+        "--port", type=whole(1, 65_535, 8765), metavar="N", help="default: as before, else 8765"
+    )
+    page.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="listen there instead of on this machine alone; the address printed has a token",
+    )
+
+
+def _add_serve(commands: Any) -> None:
+    about = "serve the labelling page of a run, without training"
+    parser = commands.add_parser("serve", help=about, description=sentence(about))
+    parser.add_argument("run", metavar="RUN", nargs="?", default="latest", help=RUN)
+    parser.add_argument("--overlap", type=share, default=0.0, metavar="SHARE", help="as of teach")
+    _add_page(parser)
+    add_output(parser)
+    parser.set_defaults(act=_serve)
+
+
+def _add_labels(commands: Any) -> None:
+    about = "take labels out of a run, or put labels into one"
+    parser = commands.add_parser("labels", help=about, description=sentence(about))
+    actions = parser.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True, parser_class=Parser
+    )
+    for name, act, what in (
+        ("export", _export, "write every answer in force, with its clips, to a file"),
+        ("import", _import, "add the answers of a file to those of a run; resume it to use them"),
+    ):
+        action = actions.add_parser(name, help=what, description=sentence(what))
+        action.add_argument("run", metavar="RUN", help=RUN)
+        action.add_argument("file", metavar="FILE", help="ends in .jsonl or .csv")
+        add_output(action)
+        action.set_defaults(act=act)
+
+
+def _add_train(commands: Any) -> None:
+    about = "learn ENV from its own reward"
+    parser = commands.add_parser("train", help=about, description=sentence(about), epilog=EPILOG)
+    parser.add_argument("algorithm", metavar="ALGORITHM", help="how: ppo")
+    parser.add_argument("env", metavar="ENV", help="what to learn")
+    _add_common(parser)
+    parser.set_defaults(act=_train)
+
+
+def _add_resume(commands: Any) -> None:
+    about = "go on with a run that was interrupted or killed"
+    parser = commands.add_parser("resume", help=about, description=sentence(about))
+    parser.add_argument("run", metavar="RUN", help=RUN)
+    _add_page(parser)
+    add_output(parser)
+    parser.set_defaults(act=_resume)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    seeds = parser.add_argument_group("how much")
+    seeds.add_argument(
+        "--seeds",
+        type=whole(1, 10_000, 10),
+        default=1,
+        metavar="N",
+        help="how many seeds, learnt side by side in one program; default 1",
+    )
+    seeds.add_argument(
+        "--seed",
+        type=whole(0, LARGEST_SEED, 0),
+        default=0,
+        metavar="FIRST",
+        dest="first_seed",
+        help="the first of them; default 0",
+    )
+    seeds.add_argument(
+        "--env-steps",
+        type=whole(1, 10**12, 100_000),
+        metavar="N",
+        help="environment steps of each seed; default: what suits ENV",
+    )
+    settings = parser.add_argument_group("settings")
+    settings.add_argument(
+        "--env-arg",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="give ENV's constructor an argument, as in --env-arg goal=40,60; repeatable",
+    )
+    settings.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="settings",
+        help="set a field of the configuration, as in --set discount=0.9; repeatable",
+    )
+    add_output(parser)
+
+
+def _teach(options: argparse.Namespace) -> "Result":
+    settings = _common(options)
+    teacher = options.teacher or ("human" if _attended(options) else "oracle")
+    from backflip.preferences.loop import teach
+
+    with _display(teacher) as display:
+        return teach(
+            options.env,
+            teacher=teacher,
+            labels=options.labels,
+            labels_from=options.labels_from,
+            reward_from=options.reward_from,
+            desk=_desk(options),
+            report=display,
+            **settings,
+        )
+
+
+def _attended(options: argparse.Namespace) -> bool:
+    """Return whether a person sits at a terminal and could answer."""
+    return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _desk(options: argparse.Namespace) -> "DeskSettings":
+    """Return how people come to answer."""
+    from backflip.preferences.people.answering import DeskSettings
+
+    return DeskSettings(
+        host=options.host,
+        port=options.port,
+        invite=_inviting(options),
+        overlap=getattr(options, "overlap", 0.0),
+        goal=getattr(options, "goal", None),
+    )
+
+
+def _inviting(options: argparse.Namespace) -> Callable[[str], str]:
+    """Return what leads people to a page, given its address, and says so."""
+    from backflip.cli.invite import invite, usually_opens
+
+    opens = usually_opens(os.environ) if options.open is None else options.open
+    return functools.partial(invite, environ=os.environ, opens=opens)
+
+
+@contextlib.contextmanager
+def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
+    """Yield what shows progress; nothing where people answer in the same terminal."""
+    from backflip.cli.progress import Display
+
+    if teacher == "terminal":
+        yield None
+        return
+    with Display() as display:
+        yield display
+
+
+def _train(options: argparse.Namespace) -> "Result":
+    settings = _common(options)
+    from backflip.cli.progress import Display
+    from backflip.training.train import train
+
+    with Display() as display:
+        return train(options.algorithm, options.env, report=display, **settings)
+
+
+def _resume(options: argparse.Namespace) -> "Result":
+    from backflip.archive.run import find_run
+
+    run = find_run(home(options), options.run)
+    command = run.manifest["command"]
+    if command in GOES_ON:
+        importlib.import_module(GOES_ON[command])
+    from backflip.training.session import resume
+
+    sitting = {"desk": _desk(options)} if command == "teach" else {}
+    with _display(run.config.get("teacher")) as display:
+        return resume(run, display, **sitting)
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from backflip.archive.run import find_run
+    from backflip.web.server import serve
+
+    run, invite = find_run(home(options), options.run), _inviting(options)
+
+    def announce(place: Any) -> None:
+        print(invite(place.address), flush=True)
+
+    serve(
+        run.folder, host=options.host, port=options.port, overlap=options.overlap, announce=announce
+    )
+
+
+def _export(options: argparse.Namespace) -> dict[str, Any]:
+    from backflip.archive.run import find_run
+    from backflip.preferences.exchange import export_labels
+    from backflip.preferences.labels import LabelStore
+
+    run = find_run(home(options), options.run)
+    with LabelStore.open(_labels_of(run)) as store:
+        count = export_labels(store, Path(options.file))
+    return {"labels": count, "run": run.ulid, "file": options.file}
+
+
+def _import(options: argparse.Namespace) -> dict[str, Any]:
+    from backflip.archive.run import find_run
+    from backflip.preferences.exchange import import_labels, read_labels
+    from backflip.preferences.labels import LabelStore
+
+    run, path = find_run(home(options), options.run), Path(options.file)
+    labels = read_labels(path)
+    with LabelStore.open(_labels_of(run)) as store:
+        count = import_labels(store, labels, run.seeds, path.name)
+    return {"labels": count, "run": run.ulid, "file": options.file}
+
+
+def _labels_of(run: "Run") -> Path:
+    from backflip.preferences.label_file import LABELS
+
+    path = run.folder / LABELS
+    if not path.is_file():
+        raise UsageError(f"run `{run.ulid}` is of kind `{run.manifest['command']}`: no labels")
+    return path
+
+
+def _common(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what `teach` and `train` take alike."""
+    from backflip.envs.registry import parse_env_args
+
+    return {
+        "seeds": options.seeds,
+        "first_seed": options.first_seed,
+        "env_steps": options.env_steps,
+        "env_args": parse_env_args(options.env_arg),
+        "settings": _settings(options.settings),
+        "home": home(options),
+        "argv": options.argv,
+    }
+
+
+def _settings(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the values of `--set KEY=VALUE` texts, read as those of `--env-arg` are."""
+    from backflip.envs.registry import parse_env_args
+
+    keys = [text.partition("=")[0] for text in texts]
+    for text, key in zip(texts, keys, strict=True):
+        if "=" not in text or not key.isidentifier():
+            raise UsageError(
+                f"--set must be KEY=VALUE, got `{text}`; try --set learning_rate=0.001"
+            )
+        if keys.count(key) > 1:
+            raise UsageError(f"--set `{key}` is given twice; give it once")
+    return parse_env_args(texts)
