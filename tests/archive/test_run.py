@@ -67,7 +67,7 @@ def test_the_run_reads_back(tmp_path, writer):
     assert [event["status"] for event in run.events()] == ["started"]
 
 
-def test_the_manifest_is_there_before_anything_else_is(tmp_path, monkeypatch):
+def test_a_folder_becomes_a_run_by_its_manifest_and_at_once(tmp_path, monkeypatch):
     """A run killed while its manifest is written is not a run, and does not disturb others."""
 
     def killed(*_, **__):
@@ -81,7 +81,7 @@ def test_the_manifest_is_there_before_anything_else_is(tmp_path, monkeypatch):
     assert list_runs(tmp_path) == [first.run.ulid]
     assert find_run(tmp_path, "latest") == first.run
     leftover = next(f for f in (tmp_path / "runs").iterdir() if f != first.folder)
-    assert not (leftover / "events.jsonl").exists()
+    assert not (leftover / "run.json").exists()
 
 
 def test_a_configuration_that_is_not_json_leaves_no_folder(tmp_path):

@@ -14,9 +14,9 @@ import re
 import secrets
 import subprocess
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,12 +24,14 @@ from types import TracebackType
 from typing import Any, Literal, cast, final
 
 from backflip.archive.checkpoint import disk_errors, disk_full, is_disk_full, write_whole
+from backflip.archive.liveness import Pulse
 from backflip.archive.metrics import LinesWriter, from_json, read_lines, to_json
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
 SCHEMA = 1
 LATEST = "latest"
-Status = Literal["started", "resumed", "interrupted", "failed", "finished"]
+Status = Literal["started", "resumed", "interrupted", "failed", "finished", "stopped"]
+ENDS: tuple[Status, ...] = ("interrupted", "failed", "finished", "stopped")
 
 _MANIFEST = "run.json"
 _EVENTS = "events.jsonl"
@@ -41,6 +43,30 @@ _DISTRIBUTIONS = (
     *("backflip", "jax", "jaxlib", "numpy", "optax", "safetensors"),
     *("gymnasium", "ale-py", "mujoco"),
 )
+
+
+@final
+@dataclass(frozen=True)
+class Asked:
+    """What a person says of a run when starting it.
+
+    Attributes:
+        name: what to call it.
+        group: the runs it belongs to; by default those of the same configuration.
+        question: what it is to answer.
+        tags: words to find it by.
+        parent: the id of the run it repeats.
+        budget_seconds: how long it may take.
+        cost_per_hour: what an hour of it costs, in the unit of the weekly budget.
+    """
+
+    name: str | None = None
+    group: str | None = None
+    question: str | None = None
+    tags: tuple[str, ...] = ()
+    parent: str | None = None
+    budget_seconds: float | None = None
+    cost_per_hour: float | None = None
 
 
 @final
@@ -93,8 +119,13 @@ class RunWriter:
         """
         self.run = run
         self._lock = lock
-        self._events = LinesWriter(run.folder / _EVENTS)
-        self.record(status)
+        self.pulse = Pulse(run.folder)
+        try:
+            self._events = LinesWriter(run.folder / _EVENTS)
+            self.record(status)
+        except BaseException:
+            self.pulse.stop()
+            raise
 
     @property
     def folder(self) -> Path:
@@ -110,10 +141,14 @@ class RunWriter:
         """
         self._events.write({"status": status, "time": _now(), **details})
         self._events.sync()
-        self._ended = status in ("interrupted", "failed", "finished")
+        self._ended = status in ENDS
+        # An index looks at the folder's own time to know that there is news in it.
+        with suppress(OSError):
+            os.utime(self.run.folder)
 
     def close(self) -> None:
         """Give the lock back."""
+        self.pulse.stop()
         self._events.close()
         os.close(self._lock)
 
@@ -146,28 +181,37 @@ class RunWriter:
                 self.record("failed", error=f"{type(error).__name__}: {error}")
 
 
+NOTHING_ASKED = Asked()
+Capture = Callable[[Path, Path], Mapping[str, Any]]
+
+
 def create_run(
     home: Path,
     *,
     command: str,
     config: Mapping[str, Any],
-    seeds: Sequence[int],
-    env: str,
-    algorithm: str,
+    seeds: Sequence[int] = (),
+    env: str | None = None,
+    algorithm: str | None = None,
     argv: Sequence[str],
     cwd: Path | None = None,
+    asked: Asked = NOTHING_ASKED,
+    capture: Capture | None = None,
 ) -> RunWriter:
     """Make a run's folder with its manifest, lock it, and record that it started.
 
     Args:
         home: the folder whose `runs/` holds runs; made if need be.
-        command: the kind of work, `teach` or `train`.
+        command: the kind of work: `teach`, `train`, `run`, `script` or `import`.
         config: the resolved configuration, as `to_json` accepts it.
         seeds: one run holds all its seeds.
-        env: the environment's id.
-        algorithm: the algorithm's name.
+        env: the environment's id, if there is one.
+        algorithm: the algorithm's name, if there is one.
         argv: the command line, one string per argument.
         cwd: the folder the command was typed in; the current one by default.
+        asked: what a person says of the run.
+        capture: given the run's new folder and `cwd`, keeps there what is to be kept before
+            anything starts, and returns what the manifest says of it.
 
     Raises:
         UsageError: `home` cannot be written, or the configuration is not JSON.
@@ -187,16 +231,22 @@ def create_run(
         "seeds": list(seeds),
         "config": config,
         "versions": _versions(),
-        "hardware": _hardware(),
+        "hardware": hardware(),
         "git": _git(cwd),
+        **{name: value for name, value in asdict(asked).items() if value},
     }
-    text = json.dumps(to_json(manifest), indent=2, allow_nan=False)
+    to_json(manifest)  # refused before there is a folder
     folder = _make_folder(home, ulid)
     # Locked before it can be found: nobody can resume it between being found and being locked.
     lock = _take_lock(folder)
     with _closed_on_error(lock):
+        manifest |= capture(folder, cwd) if capture else {}
+        text = json.dumps(to_json(manifest), indent=2, allow_nan=False)
+        writer = RunWriter(Run(folder, json.loads(text)), lock, "started")
+    # Last of all, since it is what makes the folder a run: one that could not begin is none.
+    with _closed_on_error(writer):
         write_whole(folder / _MANIFEST, text.encode() + b"\n")
-        return RunWriter(open_run(folder), lock, "started")
+    return writer
 
 
 def resume_run(run: Run) -> RunWriter:
@@ -267,6 +317,21 @@ def list_runs(home: Path) -> list[str]:
     return sorted(runs)
 
 
+def is_locked(run: Run) -> bool:
+    """Return whether a process of this machine holds the run's lock."""
+    try:
+        descriptor = os.open(run.folder / _LOCK, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def new_ulid() -> str:
     """Return a new id: 26 letters and digits, 48 bits of milliseconds, then 80 of chance.
 
@@ -309,11 +374,11 @@ def _take_lock(folder: Path) -> int:
 
 
 @contextmanager
-def _closed_on_error(descriptor: int) -> Generator[None, None, None]:
+def _closed_on_error(held: int | RunWriter) -> Generator[None, None, None]:
     try:
         yield
     except BaseException:
-        os.close(descriptor)
+        os.close(held) if isinstance(held, int) else held.close()
         raise
 
 
@@ -364,7 +429,8 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _hardware() -> dict[str, Any]:
+def hardware() -> dict[str, Any]:
+    """Return this machine's processor, cores that may be used, and memory."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     return {
         "cpu": _cpu_model(),
