@@ -22,12 +22,13 @@ from backflip.training.session import Progress
 PRETENDER = """
 import os, sys
 from pathlib import Path
+import dataclasses, json
 import backflip.training.train as module
 from backflip.core.errors import EnvironmentFailed, Interrupted
 from backflip.training.result import Result
 from backflip.training.session import Progress
 
-def train(algorithm, env, *, report, argv, home, **rest):
+def train(algorithm, env, *, report, argv, home, asked, **rest):
     print("printed by an environment")
     os.write(1, b"printed by C code\\n")
     report(Progress(1, 2, 512, 1e4, 3.0, {"entropy": 0.5, "entropy_max": 0.7}))
@@ -42,8 +43,8 @@ def train(algorithm, env, *, report, argv, home, **rest):
             raise KeyboardInterrupt
     nan = float("nan")
     seconds = dict(setup=1.0, compile=2.0, train=3.0, evaluate=4.0, total=10.0)
-    asked = {"argv": argv, "home": str(home), **rest}
-    open("asked.json", "w").write(__import__("json").dumps(asked))
+    given = {"argv": argv, "home": str(home), "asked": dataclasses.asdict(asked), **rest}
+    open("asked.json", "w").write(json.dumps(given))
     return Result(Path("here"), "01X", env, algorithm, [4, 5], 512, None, [1.5, nan], None, seconds)
 
 module.train = train
@@ -177,7 +178,10 @@ def test_without_json_a_table_is_printed(tmp_path: Path) -> None:
 
 @pytest.mark.medium
 def test_options_reach_the_function(tmp_path: Path) -> None:
-    options = "--seeds 3 --seed 7 --env-steps 1e5 --env-arg goal=40,60 --set hidden=64,"
+    options = (
+        "--seeds 3 --seed 7 --env-steps 1e5 --env-arg goal=40,60 --set hidden=64, "
+        "--name a --group b --question c? --tag d --tag e"
+    )
     done = run(PRETENDER, *f"train ppo x {options}".split(), cwd=tmp_path, BACKFLIP_HOME="there")
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "asked.json").read_text()) == {
@@ -187,6 +191,15 @@ def test_options_reach_the_function(tmp_path: Path) -> None:
         "env_args": {"goal": [40, 60]},
         "settings": {"hidden": [64]},
         "home": "there",
+        "asked": {
+            "name": "a",
+            "group": "b",
+            "question": "c?",
+            "tags": ["d", "e"],
+            "parent": None,
+            "budget_seconds": None,
+            "cost_per_hour": None,
+        },
         "argv": ["backflip", *f"train ppo x {options}".split()],
     }
 

@@ -49,9 +49,10 @@ def test_every_option_is_described_and_exists() -> None:
     everywhere = described("Options of every command") - {"-h"}
     train = described("`backflip train ALGORITHM ENV`")
     page = described("The labelling page")
+    about = described("What a run is about")
     assert options_of("resume") == everywhere | page
-    assert options_of("train") == everywhere | train
-    assert options_of("teach") == everywhere | train | page | described("`backflip teach ENV`")
+    assert options_of("train") == everywhere | about | train
+    assert options_of("teach") == everywhere | about | train | page | described("`backflip teach ENV`")
     assert options_of("serve") == everywhere | page | described("`backflip serve RUN`")
     for action in ACTIONS.values():
         assert {n for n in action._option_string_actions if n.startswith("--")} == everywhere

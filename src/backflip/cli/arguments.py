@@ -6,9 +6,12 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 from backflip.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from backflip.archive.run import Asked
 
 RUN = "its id, the beginning of its id, its folder, or latest"
 
@@ -40,6 +43,38 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
     output.add_argument("--home", metavar="DIR", help="keep runs in DIR/runs")
     output.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+def add_about(parser: argparse.ArgumentParser) -> None:
+    """Add the options with which a person says what a run is about."""
+    about = parser.add_argument_group("what it is about")
+    about.add_argument("--question", metavar="TEXT", help="what the run is to answer")
+    about.add_argument("--name", metavar="TEXT", help="what to call it")
+    about.add_argument(
+        "--group",
+        metavar="TEXT",
+        help="the runs it belongs to; default: those of the same configuration",
+    )
+    about.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="WORD",
+        dest="tags",
+        help="a word to find it by; repeatable",
+    )
+
+
+def asked(options: argparse.Namespace) -> "Asked":
+    """Return what a person said with the options of `add_about`."""
+    from backflip.archive.run import Asked
+
+    return Asked(
+        name=options.name,
+        group=options.group,
+        question=options.question,
+        tags=tuple(options.tags),
+    )
 
 
 def home(options: argparse.Namespace) -> Path:

@@ -10,7 +10,17 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backflip.cli.arguments import RUN, Parser, add_output, home, sentence, share, whole
+from backflip.cli.arguments import (
+    RUN,
+    Parser,
+    add_about,
+    add_output,
+    asked,
+    home,
+    sentence,
+    share,
+    whole,
+)
 from backflip.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -182,6 +192,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         help="set a field of the configuration, as in --set discount=0.9; repeatable",
     )
+    add_about(parser)
     add_output(parser)
 
 
@@ -322,6 +333,7 @@ def _common(options: argparse.Namespace) -> dict[str, Any]:
         "settings": _settings(options.settings),
         "home": home(options),
         "argv": options.argv,
+        "asked": asked(options),
     }
 
 

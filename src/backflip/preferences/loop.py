@@ -23,7 +23,7 @@ from backflip.algorithms.ppo import PPOConfig
 from backflip.algorithms.rollout import NativeDriver
 from backflip.archive.checkpoint import write_whole
 from backflip.archive.pictures import clip_strip_png
-from backflip.archive.run import Run
+from backflip.archive.run import NOTHING_ASKED, Asked, Run
 from backflip.core.errors import UsageError, did_you_mean
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
@@ -88,6 +88,7 @@ def teach(
     home: Path | str | None = None,
     desk: DeskSettings | None = None,
     argv: Sequence[str] | None = None,
+    asked: Asked = NOTHING_ASKED,
     report: Report | None = None,
 ) -> Result:
     """Teach a policy what a teacher prefers; the true reward is for teacher and evaluation only.
@@ -110,6 +111,7 @@ def teach(
         home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
         desk: how people come to answer, where the teacher is `human` or `terminal`.
         argv: the command line to record; this process's by default.
+        asked: what you say of the run: its name, group, question and tags.
         report: told of progress after each phase.
 
     Raises:
@@ -144,6 +146,7 @@ def teach(
         },
         seeds=numbers,
         argv=sys.argv if argv is None else argv,
+        asked=asked,
         report=report,
         began=began,
     )

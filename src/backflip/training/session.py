@@ -24,7 +24,7 @@ from backflip.algorithms.driver import Evaluation, Learner, Phase
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays
 from backflip.archive.metrics import MetricsWriter, from_json, to_json
 from backflip.archive.pictures import write_curve
-from backflip.archive.run import Run, RunWriter, create_run, resume_run
+from backflip.archive.run import Asked, Run, RunWriter, create_run, resume_run
 from backflip.core.errors import (
     BackflipError,
     DamagedFile,
@@ -342,6 +342,7 @@ def begin(
     config: Mapping[str, Any],
     seeds: Sequence[int],
     argv: Sequence[str],
+    asked: Asked,
     report: Report | None,
     began: float,
 ) -> Session:
@@ -355,6 +356,7 @@ def begin(
         config: the resolved configuration; `settings` in it are the algorithm's.
         seeds: the seeds, in order.
         argv: the command line.
+        asked: what a person says of the run.
         report: told of progress.
         began: `time.perf_counter()` when the work began.
     """
@@ -366,6 +368,7 @@ def begin(
         env=env,
         algorithm=algorithm,
         argv=argv,
+        asked=asked,
     )
     with _closed_on_error(writer):
         return Session(writer, report, began)

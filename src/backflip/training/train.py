@@ -10,7 +10,7 @@ from typing import Any
 from backflip.algorithms.driver import Driver
 from backflip.algorithms.ppo import PPOConfig
 from backflip.algorithms.rollout import NativeDriver
-from backflip.archive.run import Run
+from backflip.archive.run import NOTHING_ASKED, Asked, Run
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
 from backflip.training.result import Result
@@ -31,6 +31,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     home: Path | str | None = None,
     argv: Sequence[str] | None = None,
+    asked: Asked = NOTHING_ASKED,
     report: Report | None = None,
 ) -> Result:
     """Train an algorithm on an environment from its own reward; return what came of it.
@@ -45,6 +46,7 @@ def train(
         settings: of the algorithm, by name, over the defaults for the environment.
         home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
         argv: the command line to record; this process's by default.
+        asked: what you say of the run: its name, group, question and tags.
         report: told of progress after each of about 20 phases.
 
     Raises:
@@ -70,6 +72,7 @@ def train(
         },
         seeds=numbers,
         argv=sys.argv if argv is None else argv,
+        asked=asked,
         report=report,
         began=began,
     )
