@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from backflip.cli.main import main
-from backflip.cli.progress import Display, duration, print_result
+from backflip.cli.progress import Display, print_result
+from backflip.training.progress import Progress, duration
 from backflip.training.result import Result
-from backflip.training.session import Progress
 
 # A command line whose `train` does what ENV says, without learning anything.
 PRETENDER = """
@@ -26,7 +26,7 @@ import dataclasses, json
 import backflip.training.train as module
 from backflip.core.errors import EnvironmentFailed, Interrupted
 from backflip.training.result import Result
-from backflip.training.session import Progress
+from backflip.training.progress import Progress
 
 def train(algorithm, env, *, report, argv, home, asked, **rest):
     print("printed by an environment")

@@ -23,8 +23,8 @@ from backflip.core.trees import unflatten
 from backflip.envs.registry import make_native
 from backflip.training import session
 from backflip.training.build import build
+from backflip.training.progress import Progress
 from backflip.training.result import Result, load_policy
-from backflip.training.session import Progress
 from backflip.training.train import phase_count, plan, resume_train, train
 
 SMALL: dict[str, Any] = {"num_envs": 4, "rollout_length": 16, "epochs": 2, "hidden": (8,)}

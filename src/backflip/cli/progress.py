@@ -5,7 +5,7 @@ seconds, so that a log file or a CI page stays short.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import TracebackType
 from typing import final
 
@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from backflip.archive.pictures import student_t
+from backflip.training.progress import Progress, ahead, health_line, plain_line
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
-from backflip.training.session import Progress
 
 SECONDS_BETWEEN_LINES = 3.0
 SECONDS_BETWEEN_WAITS = 30.0
@@ -32,15 +32,6 @@ FILES = {
     "checkpoint.safetensors": "everything, for resuming",
     "run.json": "configuration, versions, command",
     "events.jsonl": "when it started, stopped, finished",
-}
-# What health is called on one line, and how many decimals it needs.
-HEALTH = {
-    "episode_return_mean": ("true return", 1),
-    "entropy": ("entropy", 2),
-    "approx_kl": ("KL", 4),
-    "explained_variance": ("explained variance", 2),
-    "grad_norm": ("gradient", 2),
-    "labels": ("labels", 0),
 }
 
 
@@ -96,7 +87,7 @@ class Display:
                 description="evaluating" if ended else "learning",
                 total=progress.phases,
                 completed=progress.phase,
-                ahead=_ahead(progress),
+                ahead=ahead(progress),
             )
         elif ended or time.monotonic() >= self._next_line:
             self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
@@ -124,47 +115,6 @@ class Display:
     ) -> None:
         """Leave the terminal as it was."""
         self._bar.stop()
-
-
-def plain_line(progress: Progress) -> str:
-    """Return everything about the progress on one line."""
-    parts = [
-        f"{progress.phase}/{progress.phases}",
-        f"{progress.env_steps:,} env steps",
-        _ahead(progress),
-        health_line(progress.health),
-    ]
-    return " · ".join(part for part in parts if part)
-
-
-def health_line(health: Mapping[str, float]) -> str:
-    """Return the newest metrics by short names; the entropy beside its largest possible value."""
-    parts: list[str] = []
-    for name, value in health.items():
-        if name == "entropy_max":
-            continue
-        words, decimals = HEALTH.get(name, (name.replace("_", " "), 3))
-        text = f"{words} {value:.{decimals}f}"
-        if name == "entropy" and "entropy_max" in health:
-            text += f"/{health['entropy_max']:.{decimals}f}"
-        parts.append(text)
-    return " · ".join(parts)
-
-
-def _ahead(progress: Progress) -> str:
-    """Return the time to go and the speed."""
-    rate = f"{progress.env_steps_per_second:,.0f} env steps/s"
-    if progress.phase == progress.phases:
-        return rate
-    return f"{duration(progress.eta_seconds)} to go · {rate}"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as a person says them."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def print_result(result: Result, console: Console | None = None) -> None:

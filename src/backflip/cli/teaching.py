@@ -26,8 +26,8 @@ from backflip.core.errors import UsageError
 if TYPE_CHECKING:
     from backflip.archive.run import Run
     from backflip.preferences.people.answering import DeskSettings
+    from backflip.training.progress import Report
     from backflip.training.result import Result
-    from backflip.training.session import Report
 
 LARGEST_SEED = 2_000_000_000  # JAX's integers have 32 bits, and `--seeds` are counted on from it
 

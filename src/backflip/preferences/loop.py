@@ -55,8 +55,9 @@ from backflip.preferences.starting import (
 from backflip.preferences.teachers import People, SimulatedTeacher, parse_teacher
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
+from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
-from backflip.training.session import Progress, Report, Session, begin, go_on, register, seeds_from
+from backflip.training.session import Session, begin, go_on, register, seeds_from
 from backflip.training.train import evaluation_episodes, plan
 
 USUAL_LABELS = 100  # of each seed, unless another number is asked for

@@ -13,7 +13,6 @@ import signal
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, final
@@ -35,6 +34,7 @@ from backflip.core.errors import (
 from backflip.core.trees import flatten, unflatten
 from backflip.training import runtime
 from backflip.training.build import Built, spec_to_json
+from backflip.training.progress import Progress, Report
 from backflip.training.result import POLICY, Result
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -47,34 +47,6 @@ HEALTH = (
     "grad_norm",
 )
 Part = Literal["setup", "train", "answers", "evaluate"]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is.
-
-    Attributes:
-        phase: phases done.
-        phases: phases in all.
-        env_steps: env steps done, of each seed.
-        env_steps_per_second: in the last phase, all seeds together, compilation left out.
-        eta_seconds: until training ends, going on as in this sitting.
-        health: newest metrics, averaged over the seeds that have them.
-        note: something to tell the user once, or None.
-        waiting_for: what work cannot go on without at the moment, or nothing.
-    """
-
-    phase: int
-    phases: int
-    env_steps: int
-    env_steps_per_second: float
-    eta_seconds: float
-    health: Mapping[str, float]
-    note: str | None = None
-    waiting_for: str = ""
-
-
-Report = Callable[[Progress], None]
 
 
 class Restored(NamedTuple):

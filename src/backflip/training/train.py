@@ -13,8 +13,9 @@ from backflip.algorithms.rollout import NativeDriver
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
+from backflip.training.progress import Report
 from backflip.training.result import Result
-from backflip.training.session import Report, Session, begin, go_on, register, seeds_from
+from backflip.training.session import Session, begin, go_on, register, seeds_from
 
 PHASES = 20
 EPISODES_IN_JAX, EPISODES_ON_HOST = 500, 100  # of each seed's evaluation
