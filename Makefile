@@ -55,6 +55,7 @@ bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (b
 	$(bin)/python benchmarks/labelling_page.py
 	$(bin)/python benchmarks/human_dot.py
 	$(bin)/python benchmarks/pace.py
+	$(bin)/python benchmarks/log.py
 
 lock: .venv/dev.stamp ## write requirements/*.txt anew from pyproject.toml
 	$(compile) --upgrade --extra charts --extra mujoco --group build --group dev --output-file requirements/dev.txt pyproject.toml

@@ -28,6 +28,16 @@ PEERS = {
         "numpy==2.4.6",
     ],
     "torch": [TORCH, "numpy==2.4.6"],
+    # TensorBoard's own reader judges the event files that are exported.
+    "loggers": [
+        "tensorboardx==2.6.5",
+        "tensorboard==2.21.0",
+        "mlflow-skinny==3.17.2",
+        "sqlalchemy==2.1.9",
+        "alembic==1.20.1",
+        "wandb==0.31.0",
+        "numpy==2.4.6",
+    ],
 }
 
 

@@ -141,6 +141,21 @@ def test_find_by_path(home, monkeypatch):
     assert find_run(home / "elsewhere", f"./{A}").ulid == A
 
 
+def test_find_by_the_name_it_was_given(home):
+    for ulid, name in ((A, "mine"), (B, "größe"), (C, "twice"), (OTHER, "twice")):
+        path = home / "runs" / ulid / "run.json"
+        manifest = json.loads(path.read_text()) | {"name": name, "question": "mine"}
+        path.write_text(json.dumps(manifest))
+    assert find_run(home, "mine").ulid == A
+    assert find_run(home, "größe").ulid == B
+    with pytest.raises(UsageError, match=f"2 runs are called `twice` .{C} of .*{OTHER} of"):
+        find_run(home, "twice")
+    (home / "runs" / C / "run.json").write_text('damaged "twice"')
+    assert find_run(home, "twice").ulid == OTHER, "others are not disturbed"
+    with pytest.raises(UsageError, match="no run `min`"):
+        find_run(home, "min")
+
+
 def test_find_says_what_is_near(home):
     with pytest.raises(UsageError, match=f"begins 3 runs .*{A}, {B}, {C}"):
         find_run(home, "01A")
@@ -316,38 +331,6 @@ def test_the_error_of_the_block_is_not_hidden_by_a_full_disk(tmp_path, monkeypat
     monkeypatch.undo()
     resume_run(writer.run).close()
     assert statuses(writer.run) == ["started", "resumed", "resumed"]
-
-
-def git(folder, *command):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *identity, *command], cwd=folder, check=True, capture_output=True)
-
-
-@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_the_commit_and_whether_files_differ_from_it(tmp_path):
-    assert module._git(tmp_path) is None
-    git(tmp_path, "init")
-    assert module._git(tmp_path) is None, "no commit yet"
-    (tmp_path / "x").write_text("1")
-    git(tmp_path, "add", ".")
-    git(tmp_path, "commit", "-m", "x")
-    os.utime(tmp_path / "x", (0, 0))
-    index = (tmp_path / ".git" / "index").read_bytes()
-    clean = module._git(tmp_path)
-    assert (tmp_path / ".git" / "index").read_bytes() == index, "took the index's lock"
-    assert clean is not None
-    assert re.fullmatch("[0-9a-f]{40}", clean["commit"])
-    assert clean["dirty"] is False
-    (tmp_path / "x").write_text("2")
-    assert module._git(tmp_path) == clean | {"dirty": True}
-    with create(tmp_path / "home", cwd=tmp_path) as writer:
-        assert writer.run.manifest["git"] == clean | {"dirty": True}
-
-
-def test_without_git_a_run_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    with create(tmp_path) as writer:
-        assert writer.run.manifest["git"] is None
 
 
 def test_the_cpu_is_named_without_proc(monkeypatch):

@@ -17,6 +17,11 @@ PPO = (ROOT / "docs" / "algorithms" / "ppo.md").read_text()
 COMMANDS = _parser()[1]
 ACTIONS = next(a for a in COMMANDS["labels"]._actions if isinstance(a.choices, dict)).choices
 
+FINDING = {
+    **{"runs": "runs [FILTER ...]", "show": "show RUN", "diff": "diff A B", "rm": "rm RUN ..."},
+    **{"restore": "restore [RUN ...]", "gc": "gc", "du": "du", "reindex": "reindex"},
+}
+
 
 def section(page: str, heading: str) -> str:
     """The text under a heading of second degree."""
@@ -54,6 +59,15 @@ def test_every_option_is_described_and_exists() -> None:
     assert options_of("train") == everywhere | about | train
     assert options_of("teach") == everywhere | about | train | page | described("`backflip teach ENV`")
     assert options_of("serve") == everywhere | page | described("`backflip serve RUN`")
+    run = described("`backflip run -- CMD ...`")
+    assert options_of("run") == everywhere | run
+    assert options_of("rerun") == everywhere | run | described("`backflip rerun RUN`")
+    assert options_of("budget") == everywhere | described("`backflip budget`")
+    assert options_of("import") == everywhere | described("`backflip import PATH`")
+    assert options_of("export") == everywhere
+    for command, heading in FINDING.items():
+        assert options_of(command) == everywhere | described(f"`backflip {heading}`")
+    assert options_of("report") == everywhere | described("`backflip report RUN|GROUP ... FILE`")
     for action in ACTIONS.values():
         assert {n for n in action._option_string_actions if n.startswith("--")} == everywhere
 

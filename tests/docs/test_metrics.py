@@ -69,9 +69,14 @@ def test_a_run_writes_what_the_tables_say(tmp_path: Path) -> None:
     settings = {"epochs": 1, "phases": 2, "clip_length": 5, "clip_envs": 2, "random_envs": 4}
     taught = teach("CartPole-v1", labels=4, env_steps=4096, settings=settings, home=tmp_path)
     trained = train("ppo", "CartPole-v1", env_steps=256, home=tmp_path)
-    assert set(read_metrics(trained.folder).records[-1]) == set(table(LEARNING + SESSION))
+    assert set(read_metrics(trained.folder, "train").records[-1]) == set(table(LEARNING + SESSION))
     both = set(table(LEARNING + SESSION + REWARD))
-    assert set(read_metrics(taught.folder).records[-1]) == both
+    assert set(read_metrics(taught.folder, "train").records[-1]) == both
+    evaluation = read_metrics(trained.folder, "evaluation").records[-1]
+    assert set(evaluation) == {"seed", "env_steps", "evaluation_return"}
+    assert {"evaluation_return", "evaluation_score"} <= set(table(["evaluation"]))
+    system = {name for r in read_metrics(taught.folder, "system").records for name in r}
+    assert system - {"time", "seconds"} <= set(table(["machine"]))
 
 
 def test_every_row_is_complete_and_names_a_function() -> None:

@@ -68,7 +68,7 @@ def test_the_result_keeps_the_output_contract(trained: Result) -> None:
 
 @pytest.mark.medium
 def test_every_update_of_every_seed_is_recorded(trained: Result) -> None:
-    records = read_metrics(trained.folder).records
+    records = read_metrics(trained.folder, "train").records
     assert [(r["updates"], r["seed"]) for r in records] == [
         (update, seed) for update in range(1, 7) for seed in (7, 8)
     ]
@@ -223,7 +223,7 @@ def test_interrupted_and_resumed_is_as_never_interrupted(tmp_path: Path, env: st
     never = small(tmp_path / "never", env=env, env_args=SHORT)
     assert_same_end(resumed, never)
     assert [r["status"] for r in run.events()] == ["started", "interrupted", "resumed", "finished"]
-    ours, theirs = (read_metrics(r.folder).records for r in (resumed, never))
+    ours, theirs = (read_metrics(r.folder, "train").records for r in (resumed, never))
     timed = {"seconds", "env_steps_per_second", "memory_mib"}
     for one, other in zip(ours, theirs, strict=True):
         same = {k: repr(v) for k, v in one.items() if k not in timed}
@@ -337,7 +337,7 @@ def test_a_native_environment_that_returns_nan_ends_with_one_line(
         small(tmp_path)
     assert "environment `CartPole-v1` failed at" in str(caught.value)
     run = the_run(tmp_path)
-    assert [r["updates"] for r in read_metrics(run.folder).records] == [1, 1, 2, 2, 3, 3]
+    assert [r["updates"] for r in read_metrics(run.folder, "train").records] == [1, 1, 2, 2, 3, 3]
     arrays = load_arrays(run.folder / "checkpoint.safetensors").arrays
     assert all(np.isfinite(a).all() for name, a in arrays.items() if "algorithm.params" in name)
 

@@ -22,7 +22,8 @@ def group_of(manifest: Mapping[str, Any]) -> str:
     if given:
         return str(given)
     config = _without_seeds(manifest.get("config") or {})
-    argv = [] if manifest.get("env") else _argv_without_seeds(manifest.get("argv") or [])
+    words = [str(word) for word in manifest.get("argv") or ()]
+    argv = [] if manifest.get("env") else _argv_without_seeds(words)
     parts = (manifest.get("command"), manifest.get("algorithm"), manifest.get("env"), config, argv)
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
     return f"{_title(manifest, argv)} {digest[:4]}"

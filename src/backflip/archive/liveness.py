@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import socket
+import stat
 import threading
 import time
 from pathlib import Path
@@ -73,14 +74,30 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
     """Return what the heartbeat of the run in `folder` says; None where there is none to read."""
     path = folder / HEARTBEAT
     try:
-        age = time.time() - path.stat().st_mtime
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for
+            return None
         fields: dict[str, Any] = json.loads(path.read_bytes())
         program = fields.get("program")
         return Heartbeat(
-            Process(**fields["recorder"]), Process(**program) if program else None, age
+            _process_of(fields["recorder"]),
+            _process_of(program) if program else None,
+            time.time() - found.st_mtime,
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
+
+
+def _process_of(fields: dict[str, Any]) -> Process:
+    """Return the process that a heartbeat names.
+
+    Raises:
+        TypeError: it names none.
+    """
+    texts = [value for name, value in fields.items() if name != "pid"]
+    if not isinstance(fields["pid"], int) or not all(isinstance(text, str) for text in texts):
+        raise TypeError("no process")
+    return Process(**fields)
 
 
 @final

@@ -6,11 +6,13 @@ NaN and no infinity: they are stored as the strings "NaN", "Infinity" and "-Infi
 back as floats (so a text metric cannot have one of these three as its value).
 """
 
+import fcntl
 import json
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, cast, final
@@ -48,7 +50,7 @@ class LinesWriter:
         """
         self.path = path
         with disk_errors(path):
-            self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            self._descriptor = _open_shared(path)
             self._torn = _ends_torn(self._descriptor)
 
     def write(self, record: Mapping[str, Any]) -> None:
@@ -143,10 +145,11 @@ class MetricsWriter:
 
 
 def read_metrics(folder: Path, writer: str | None = None) -> Lines:
-    """Return the metric records of a run, in the order first written.
+    """Return the metric records of a run, in the order first written, columns or not.
 
     Where a writer repeats a pair of `seed` and `updates`, as it does after a resume, the last
-    record stands in the place of the first. Both stay in the file.
+    record stands in the place of the first. Both stay in the file. Not so of writers whose names
+    begin with `log-` or `import-`: theirs are several records of one update.
 
     Args:
         folder: the run's folder.
@@ -154,14 +157,22 @@ def read_metrics(folder: Path, writer: str | None = None) -> Lines:
 
     Raises:
         UsageError: `writer` is not a writer's name.
+        DamagedFile: a file of columns is damaged.
         BackflipError: a file cannot be read.
     """
-    if writer is None:
-        paths = sorted(folder.glob("metrics-*.jsonl"))
-    else:
-        paths = [_metrics_path(folder, writer)]
-    files = [read_lines(path) for path in paths]
-    records = [record for file in files for record in _last_of_each(file.records)]
+    from backflip.archive import columns  # noqa: PLC0415  (it is made of what is here)
+
+    if writer is not None:
+        _metrics_path(folder, writer)
+    names = columns.writers(folder) if writer is None else [writer]
+    files = [columns.read_records(folder, name) for name in names]
+    records = [
+        record
+        for name, file in zip(names, files, strict=True)
+        for record in (
+            file.records if name.startswith(columns.ONCE) else _last_of_each(file.records)
+        )
+    ]
     return Lines(records, sum(file.torn for file in files))
 
 
@@ -214,6 +225,21 @@ def from_json(value: Any) -> Any:
             return {key: from_json(item) for key, item in cast("dict[str, Any]", value).items()}
         case _:
             return value
+
+
+def _open_shared(path: Path) -> int:
+    """Return a descriptor to append to `path`, locked so that nobody makes columns of it meanwhile.
+
+    Whoever does that holds the lock for a moment and may have put another file in its place.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        with suppress(FileNotFoundError):
+            if os.fstat(descriptor).st_ino == path.stat().st_ino:
+                return descriptor
+        os.close(descriptor)
 
 
 def _metrics_path(folder: Path, writer: str) -> Path:

@@ -135,7 +135,7 @@ def write_curve(folder: Path, *, title: str, optimum: int | float | None = None)
     Raises:
         BackflipError: the metrics cannot be read, or the pictures not written.
     """
-    records = read_metrics(folder).records
+    records = read_metrics(folder, "train").records
     if not any(math.isfinite(record.get(RETURN, math.nan)) for record in records):
         return []
     drawn = curve(records)

@@ -12,7 +12,6 @@ import os
 import platform
 import re
 import secrets
-import subprocess
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -98,8 +97,15 @@ class Run:
         return self.manifest["seeds"]
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the status records so far, oldest first."""
-        return read_lines(self.folder / _EVENTS).records
+        """Return the status records so far, oldest first.
+
+        Raises:
+            BackflipError: they cannot be read.
+        """
+        path = self.folder / _EVENTS
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise DamagedFile(f"`{path}` is no file: remove it")
+        return read_lines(path).records
 
 
 @final
@@ -232,7 +238,6 @@ def create_run(
         "config": config,
         "versions": _versions(),
         "hardware": hardware(),
-        "git": _git(cwd),
         **{name: value for name, value in asdict(asked).items() if value},
     }
     to_json(manifest)  # refused before there is a folder
@@ -283,7 +288,9 @@ def open_run(folder: Path) -> Run:
 
 
 def find_run(home: Path, name: str) -> Run:
-    """Return the run that `name` means: an id, its unique beginning, a folder, or `latest`.
+    """Return the run that `name` means.
+
+    That is its id, the beginning of no other id, its folder, `latest`, or what only it was called.
 
     Raises:
         UsageError: there is none, or more than one; the nearest ones are named.
@@ -301,7 +308,31 @@ def find_run(home: Path, name: str) -> Run:
         raise UsageError(f"`{name}` begins {len(matches)} runs ({_some(matches)}): type more of it")
     if name and ("/" in name or Path(name).is_dir()):
         return open_run(Path(name))
+    called = _called(home, ulids, name)
+    if len(called) == 1:
+        return called[0]
+    if called:
+        raise UsageError(f"{len(called)} runs are called `{name}` ({_when(called)}): type an id")
     raise UsageError(f"there is no run `{name}` in `{home / 'runs'}`{_nearest(name, ulids)}")
+
+
+def _called(home: Path, ulids: Sequence[str], name: str) -> list[Run]:
+    """Return the runs that were given a name, oldest first; those that cannot be read have none."""
+    written = json.dumps(name).encode()
+    found: list[Run] = []
+    for ulid in ulids if name else ():
+        folder = home / "runs" / ulid
+        with suppress(BackflipError, OSError):
+            # Of ten thousand manifests only those are taken apart in which the name is at all.
+            if written in (folder / _MANIFEST).read_bytes():
+                found.append(open_run(folder))
+    return [run for run in found if run.manifest.get("name") == name]
+
+
+def _when(runs: Sequence[Run]) -> str:
+    """Return the ids of some runs, the newest last, with when they were made."""
+    shown = [f"{run.ulid} of {run.manifest['created'][:19]}" for run in runs[-3:]]
+    return ", ".join(shown) + (", ..." if len(runs) > 3 else "")
 
 
 def list_runs(home: Path) -> list[str]:
@@ -313,14 +344,19 @@ def list_runs(home: Path) -> list[str]:
     folder = home / "runs"
     with disk_errors(folder):
         entries = list(folder.iterdir()) if folder.is_dir() else []
-    runs = (e.name for e in entries if _ULID.fullmatch(e.name) and (e / _MANIFEST).is_file())
+    runs = (e.name for e in entries if is_ulid(e.name) and (e / _MANIFEST).is_file())
     return sorted(runs)
+
+
+def is_ulid(text: str) -> bool:
+    """Return whether `text` is an id as runs have them."""
+    return _ULID.fullmatch(text) is not None
 
 
 def is_locked(run: Run) -> bool:
     """Return whether a process of this machine holds the run's lock."""
     try:
-        descriptor = os.open(run.folder / _LOCK, os.O_RDONLY)
+        descriptor = os.open(run.folder / _LOCK, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return False
     try:
@@ -449,25 +485,3 @@ def _cpu_model() -> str:
 
 def _lines_of(path: Path) -> Iterable[str]:
     return path.read_text(encoding="utf-8", errors="replace").splitlines()
-
-
-def _git(cwd: Path) -> dict[str, Any] | None:
-    """Return the commit of the repository around `cwd` and whether files differ from it.
-
-    None where there is no repository, no git, no commit yet, or no answer within seconds: a run
-    must not fail for want of it.
-    """
-    command = ["git", "-C", str(cwd), "status", "--porcelain=v2", "--branch"]
-    # Without it `status` would take the index's lock and could break a commit made meanwhile.
-    environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=5, check=True, env=environment, text=True
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    lines = done.stdout.splitlines()
-    commit = next(line.split()[-1] for line in lines if line.startswith("# branch.oid"))
-    if commit == "(initial)":
-        return None
-    return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}

@@ -74,6 +74,7 @@ def asked(options: argparse.Namespace) -> "Asked":
         group=options.group,
         question=options.question,
         tags=tuple(options.tags),
+        parent=os.environ.get("BACKFLIP_PARENT"),  # set by `rerun`, which is how runs are repeated
     )
 
 

@@ -13,23 +13,26 @@ def usually_opens(environ: Mapping[str, str]) -> bool:
     return sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & environ.keys())
 
 
-def invite(address: str, environ: Mapping[str, str], *, opens: bool) -> str:
+def invite(
+    address: str, environ: Mapping[str, str], *, opens: bool, what: str = "compare clips"
+) -> str:
     """Open the page at `address` if wanted; return what to say about it.
 
     Args:
         address: where the page listens.
         environ: the process's environment.
         opens: whether to open it here.
+        what: what can be done at the page.
     """
     if opens and webbrowser.open(address):
-        return f"compare clips at {address} (opened in your browser)"
+        return f"{what} at {address} (opened in your browser)"
     if usually_opens(environ):
-        return f"compare clips at {address}"
+        return f"{what} at {address}"
     place = urlsplit(address)
     if place.hostname not in ("127.0.0.1", "localhost", "::1"):
-        return f"compare clips at {address}"
+        return f"{what} at {address}"
     forward = f"ssh -L {place.port}:127.0.0.1:{place.port} {_this_machine(environ)}"
-    return f"compare clips at {address} (from another machine, first: {forward})"
+    return f"{what} at {address} (from another machine, first: {forward})"
 
 
 def _this_machine(environ: Mapping[str, str]) -> str:

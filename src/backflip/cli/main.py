@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import IO, TYPE_CHECKING, Any, final
 
-from backflip.cli import teaching
+from backflip.cli import finding, foreign, pages, recording, teaching
 from backflip.cli.arguments import Parser, integer, listed
 from backflip.core.errors import BackflipError, Interrupted, UsageError, did_you_mean
 
@@ -74,16 +74,18 @@ def _run(argv: list[str]) -> int:
     of_commands = {name for sub in commands.values() for name in sub._option_string_actions}
     if argv and command is None and argv[0].partition("=")[0] in of_commands - {"-h", "--help"}:
         raise UsageError(f"`{argv[0]}` comes after the command: backflip COMMAND ... {argv[0]}")
-    _check_options(argv, _innermost(commands[command], argv[1:]) if command else parser)
+    # What follows `run` is another program's command line, and no business of ours.
+    ours, program = recording.split_program(argv, commands)
+    _check_options(ours, _innermost(commands[command], ours[1:]) if command else parser)
     try:
-        options, rest = parser.parse_known_args(argv)
+        options, rest = parser.parse_known_args(ours)
     except SystemExit as stop:  # --help and --version have printed and ask for the end
         return int(stop.code or 0)
     if rest:
         raise UsageError(f"unexpected argument `{rest[0]}`; try backflip {command} --help")
     if command is None:
         raise UsageError(f"no command given (expected {listed(commands)}); try backflip --help")
-    options.argv = ["backflip", *argv]
+    options.argv, options.program, options.exit_status = ["backflip", *argv], program, 0
     act: Callable[[argparse.Namespace], Outcome] = options.act
     return _carry_out(act, options)
 
@@ -94,13 +96,13 @@ def _carry_out(act: "Callable[[argparse.Namespace], Outcome]", options: argparse
         warnings.simplefilter("ignore")  # libraries' own, which no user of ours can act upon
     if not options.json:
         _print_outcome(act(options))
-        return 0
+        return options.exit_status
     with _stdout_to_stderr() as stdout:
         outcome = act(options)
         fields = outcome if isinstance(outcome, dict) else outcome.to_json() if outcome else {}
         stdout.write(json.dumps(_plain(fields), allow_nan=False) + "\n")
         stdout.flush()
-    return 0
+    return options.exit_status
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +155,10 @@ def _parser() -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
         title="commands", dest="command", metavar="COMMAND", parser_class=Parser
     )
     teaching.add(commands)
+    recording.add(commands)
+    finding.add(commands)
+    foreign.add(commands)
+    pages.add(commands)
     return parser, dict(commands.choices)
 
 

@@ -109,9 +109,11 @@ def _add_page(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_serve(commands: Any) -> None:
-    about = "serve the labelling page of a run, without training"
+    about = "serve the pages of all runs, or the labelling page of one without training"
     parser = commands.add_parser("serve", help=about, description=sentence(about))
-    parser.add_argument("run", metavar="RUN", nargs="?", default="latest", help=RUN)
+    parser.add_argument(
+        "run", metavar="RUN", nargs="?", help=f"whose clips to label: {RUN}; default: all runs"
+    )
     parser.add_argument("--overlap", type=share, default=0.0, metavar="SHARE", help="as of teach")
     _add_page(parser)
     add_output(parser)
@@ -237,7 +239,8 @@ def _inviting(options: argparse.Namespace) -> Callable[[str], str]:
     from backflip.cli.invite import invite, usually_opens
 
     opens = usually_opens(os.environ) if options.open is None else options.open
-    return functools.partial(invite, environ=os.environ, opens=opens)
+    what = "compare clips" if getattr(options, "run", "") is not None else "see all runs"
+    return functools.partial(invite, environ=os.environ, opens=opens, what=what)
 
 
 @contextlib.contextmanager
@@ -277,13 +280,18 @@ def _resume(options: argparse.Namespace) -> "Result":
 
 def _serve(options: argparse.Namespace) -> None:
     from backflip.archive.run import find_run
+    from backflip.cli.pages import serve_archive
     from backflip.web.server import serve
 
-    run, invite = find_run(home(options), options.run), _inviting(options)
+    invite = _inviting(options)
 
     def announce(place: Any) -> None:
         print(invite(place.address), flush=True)
 
+    if options.run is None:
+        serve_archive(options, announce)
+        return
+    run = find_run(home(options), options.run)
     serve(
         run.folder, host=options.host, port=options.port, overlap=options.overlap, announce=announce
     )

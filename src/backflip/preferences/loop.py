@@ -308,7 +308,7 @@ class _Teaching:
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
         result = self.session.finish(evaluation, env_steps=env_steps, labels=labels)
-        self.answering.tell("finished", result=_in_words(result))
+        self.answering.tell("finished", result=result.in_words())
         return result
 
     def _begin(self) -> tuple[Learner, RewardParameters, int]:
@@ -476,16 +476,6 @@ class _Teaching:
         return {
             name: float(np.mean([metrics[name] for metrics in self.fit_metrics])) for name in names
         }
-
-
-def _in_words(result: Result) -> str:
-    """Return what came of a run on one line."""
-    returns = sum(result.returns) / len(result.returns)
-    best = ""
-    if result.optimum is not None:
-        best = f" of at most {sum(result.optimum) / len(result.optimum):.4g}"
-    labels = f"{result.labels} labels, {result.env_steps:,} env steps"
-    return f"{labels}; true return {returns:.4g}{best}; in {result.folder}"
 
 
 def _last_doubling(asked_at: Sequence[int]) -> int:

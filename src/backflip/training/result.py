@@ -89,6 +89,16 @@ class Result:
             return None
         return [a / b for a, b in zip(self.returns, self.optimum, strict=True)]
 
+    def in_words(self) -> str:
+        """Return what came of the run on one line."""
+        returns = sum(self.returns) / len(self.returns)
+        best = ""
+        if self.optimum is not None:
+            best = f" of at most {sum(self.optimum) / len(self.optimum):.4g}"
+        labels = "" if self.labels is None else f"{self.labels} labels, "
+        steps = f"{labels}{self.env_steps:,} env steps"
+        return f"{steps}; true return {returns:.4g}{best}; in {self.folder}"
+
     def policy(self, seed: int | None = None) -> Policy:
         """Return the trained policy of a seed, by default the first."""
         return load_policy(self.folder, seed)

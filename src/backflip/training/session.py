@@ -24,6 +24,7 @@ from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays
 from backflip.archive.metrics import MetricsWriter, from_json, to_json
 from backflip.archive.pictures import write_curve
 from backflip.archive.run import Asked, Run, RunWriter, create_run, resume_run
+from backflip.archive.series import write_summary
 from backflip.core.errors import (
     BackflipError,
     DamagedFile,
@@ -34,6 +35,7 @@ from backflip.core.errors import (
 from backflip.core.trees import flatten, unflatten
 from backflip.training import runtime
 from backflip.training.build import Built, spec_to_json
+from backflip.training.keeping import Keeper, captured
 from backflip.training.progress import Progress, Report
 from backflip.training.result import POLICY, Result
 
@@ -78,7 +80,8 @@ class Session:
     def __init__(self, writer: RunWriter, report: Report | None, began: float) -> None:
         self.writer = writer
         self.run = writer.run
-        self._report = report or _say_nothing
+        self._tell = report or _say_nothing
+        self._keeper = Keeper(writer.run)
         self._metrics = MetricsWriter(writer.folder, "train")
         self._clock = runtime.CompileClock()
         self._marked, self._compiled = began, 0.0
@@ -232,6 +235,10 @@ class Session:
         self._report(dataclasses.replace(self._newest, note=self._note))
         self._note = None
 
+    def _report(self, progress: Progress) -> None:
+        self._keeper.keep(progress)
+        self._tell(progress)
+
     def say(self, note: str) -> None:
         """Report something to tell the user at once."""
         self._report(dataclasses.replace(self._newest, note=note))
@@ -261,8 +268,22 @@ class Session:
         )
         best = None if result.optimum is None else float(np.mean(result.optimum))
         write_curve(self.folder, title=f"{self.run.manifest['command']} {result.env}", optimum=best)
-        self.writer.record("finished", result=result.to_json())
+        self._log_evaluation(result)
+        self._keeper.write(result.in_words())
+        write_summary(self.folder)
+        self.writer.record("finished", result=result.to_json(), seconds=result.seconds["total"])
         return result
+
+    def _log_evaluation(self, result: Result) -> None:
+        """Append a record per seed of what the final policy is worth."""
+        with MetricsWriter(self.folder, "evaluation") as metrics:
+            for row, seed in enumerate(result.seeds):
+                record: dict[str, float] = {"seed": seed, "env_steps": result.env_steps}
+                record["evaluation_return"] = result.returns[row]
+                if result.optimum is not None and result.score is not None:
+                    record["evaluation_optimum"] = result.optimum[row]
+                    record["evaluation_score"] = result.score[row]
+                metrics.write(record)
 
     def _interrupt(self, *_: Any) -> None:
         self._interrupted = True
@@ -290,6 +311,7 @@ class Session:
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
         self._metrics.close()
+        self._keeper.close()
         self.writer.__exit__(kind, error, trace)
         if isinstance(error, KeyboardInterrupt):
             saved = has_checkpoint(self.folder / CHECKPOINT)
@@ -332,6 +354,11 @@ def begin(
         report: told of progress.
         began: `time.perf_counter()` when the work began.
     """
+    tell = report or _say_nothing
+    nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
+    masked, keep = captured(
+        home, argv, lambda said: tell(dataclasses.replace(nothing_done, note=said))
+    )
     writer = create_run(
         home,
         command=command,
@@ -339,8 +366,9 @@ def begin(
         seeds=seeds,
         env=env,
         algorithm=algorithm,
-        argv=argv,
+        argv=masked,
         asked=asked,
+        capture=keep,
     )
     with _closed_on_error(writer):
         return Session(writer, report, began)

@@ -27,11 +27,11 @@ _DRAINED = 16 * 1024 * 1024
 _BODY_SECONDS = 10.0  # for a body to come
 _DRAIN_SECONDS = 1.0  # for what is not wanted
 _READS = ("GET", "HEAD")
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action {forms}; frame-ancestors 'none'"
+)
 _HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -55,11 +55,18 @@ class Refusal(Exception):
 
 @final
 class Guard:
-    """Lets through to `app` what may come in."""
+    """Lets through to `app` what may come in.
 
-    def __init__(self, app: ASGIApp, place: Place) -> None:
+    Args:
+        app: what answers.
+        place: where the server listens.
+        has_forms: whether its pages have forms, which lead to other pages of its own.
+    """
+
+    def __init__(self, app: ASGIApp, place: Place, *, has_forms: bool = False) -> None:
         self._app = app
         self._place = place
+        self._policy = _POLICY.format(forms="'self'" if has_forms else "'none'")
         # Cookies are shared by all ports of a machine, hence the port in the name.
         self._cookie = f"backflip_{place.port}"
 
@@ -71,7 +78,7 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                _add_headers(message)
+                _add_headers(message, self._policy)
             await send(message)
 
         try:
@@ -191,8 +198,10 @@ def _handing_over(body: bytes, receive: Receive) -> Receive:
     return hand_over
 
 
-def _add_headers(message: Message) -> None:
+def _add_headers(message: Message, policy: str) -> None:
     headers = MutableHeaders(scope=message)
+    # What others wrote is given out under a policy of its own, which allows less.
+    headers.setdefault("Content-Security-Policy", policy)
     for name, value in _HEADERS.items():
         headers[name] = value
     headers.setdefault("Cache-Control", "no-store")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import final
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from backflip.core.errors import UsageError
 from backflip.web.address import LOOPBACK, Place, take_place
@@ -65,25 +66,8 @@ async def _serve(
     try:
         listener, place = take_place(folder, host, port, lasting=parent)
         labelling = Labelling(clerk, place, who)
-        server = _Server(
-            uvicorn.Config(
-                Guard(labelling.app(), place),
-                loop="asyncio",
-                http="h11",
-                ws="none",
-                lifespan="off",
-                interface="asgi3",
-                log_config=None,
-                # What clients get wrong is theirs; what goes wrong here the guard reports.
-                log_level="critical",
-                access_log=False,
-                server_header=False,
-                # Nobody stands between: a header must not say where a request comes from.
-                proxy_headers=False,
-                # Pages keep a connection between two answers, rather than make a new one.
-                timeout_keep_alive=120,
-                timeout_graceful_shutdown=1,
-            ),
+        server = Server(
+            settings(Guard(labelling.app(), place)),
             announce=lambda: announce(place),
             ending=labelling.ending,
             heeds_signals=not parent,
@@ -95,8 +79,32 @@ async def _serve(
         await clerk.close()
 
 
+def settings(app: ASGIApp) -> uvicorn.Config:
+    """Return how every server of ours works."""
+    return uvicorn.Config(
+        app,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        # What clients get wrong is theirs; what goes wrong here the guard reports.
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        # Nobody stands between: a header must not say where a request comes from.
+        proxy_headers=False,
+        # Pages keep a connection between two answers, rather than make a new one.
+        timeout_keep_alive=120,
+        timeout_graceful_shutdown=1,
+        # Connections cost memory, whether or not they ever ask for anything.
+        limit_concurrency=256,
+    )
+
+
 @final
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Uvicorn's server, which says when it has begun and when it is about to end."""
 
     def __init__(

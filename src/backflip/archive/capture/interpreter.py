@@ -1,0 +1,120 @@
+"""The Python that a program runs in, asked itself: version, packages, where it imports from."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, final
+
+TIMEOUT_SECONDS = 10.0
+
+_NAME = re.compile(r"(python|pypy)(\d+(\.\d+)*)?t?(\.exe)?")
+_QUESTION = """
+import json, sys
+try:
+    from importlib.metadata import distributions
+    packages = {}
+    for found in distributions():
+        name = found.metadata["Name"]
+        if name:
+            packages.setdefault(str(name), str(found.version))
+except Exception:
+    packages = {}
+json.dump({"version": sys.version.split()[0], "executable": sys.executable, "packages": packages,
+           "path": [entry for entry in sys.path if entry]}, sys.stdout)
+"""
+
+
+def find_executable(name: str, cwd: Path, environ: Mapping[str, str]) -> str | None:
+    """Return the absolute path of what `name` would run, its links kept; None if nothing."""
+    if "/" in name:
+        path = os.path.normpath(cwd / name)
+        return path if os.access(path, os.X_OK) and not Path(path).is_dir() else None
+    found = shutil.which(name, path=environ.get("PATH", os.defpath))
+    return str(cwd / found) if found else None
+
+
+def find_interpreter(executable: str, environ: Mapping[str, str]) -> str | None:
+    """Return the Python interpreter that `executable` is, or is a script of; None if neither."""
+    if any(
+        _NAME.fullmatch(name) for name in (Path(executable).name, Path(executable).resolve().name)
+    ):
+        return executable
+    words = _shebang(Path(executable))
+    if words and Path(words[0]).name == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+        words = [shutil.which(words[0], path=environ.get("PATH")) or ""] if words else []
+    return words[0] if words and _NAME.fullmatch(Path(words[0]).name) else None
+
+
+@final
+class Question:
+    """Asks an interpreter about itself, while something else is done."""
+
+    def __init__(self, interpreter: str | None, environ: Mapping[str, str]) -> None:
+        """Begin to ask `interpreter`; nobody is asked if it is None."""
+        self._interpreter = interpreter
+        self._process: subprocess.Popen[bytes] | None = None
+        if interpreter is not None:
+            with suppress(OSError, ValueError):
+                self._process = subprocess.Popen(
+                    [interpreter, "-c", _QUESTION],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",  # where no module of the program hides one of the standard library
+                    env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                )
+
+    def answer(self, root: Path) -> dict[str, Any] | None:
+        """Return the manifest's `python`; None if nobody was asked, or none answered in time.
+
+        Args:
+            root: of the paths it imports from, only those below `root` are named.
+        """
+        if self._process is None:
+            return None
+        try:
+            said, _ = self._process.communicate(timeout=TIMEOUT_SECONDS)
+            fields: dict[str, Any] = json.loads(said)
+            paths = [str(path) for path in fields["path"]]
+            return {
+                "executable": self._interpreter,
+                "version": str(fields["version"]),
+                "packages": dict(sorted(fields["packages"].items(), key=lambda p: p[0].lower())),
+                "paths": [path for path in paths if _is_code_below(path, root)],
+            }
+        except (subprocess.SubprocessError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+        finally:
+            self._process.kill()
+            self._process.wait()
+
+
+def _is_code_below(path: str, root: Path) -> bool:
+    """Return whether a path to import from lies in the program's own tree, and not in its venv."""
+    inside = os.path.normpath(path)
+    is_below = inside == str(root) or inside.startswith(f"{root}/")
+    return is_below and "site-packages" not in Path(inside).parts and not _is_of_venv(inside, root)
+
+
+def _is_of_venv(path: str, root: Path) -> bool:
+    here = Path(path)
+    return any(
+        (parent / "pyvenv.cfg").exists()
+        for parent in (here, *here.parents)
+        if parent != root.parent
+    )
+
+
+def _shebang(path: Path) -> list[str]:
+    """Return the words of a script's first line, behind `#!`."""
+    with suppress(OSError), path.open("rb") as file:
+        line = file.readline(512)
+        if line.startswith(b"#!"):
+            return os.fsdecode(line[2:]).split()
+    return []

@@ -1,0 +1,122 @@
+"""Capture: everything that is kept of a program before it starts, in one call."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from backflip.archive.capture.files import SECRET_FILES
+from backflip.archive.capture.git import Repository, describe, find_repository, write_patch
+from backflip.archive.capture.interpreter import Question, find_executable, find_interpreter
+from backflip.archive.capture.locks import find_lock_files
+from backflip.archive.capture.machine import machine
+from backflip.archive.capture.secrets import Secrets, find_secrets, relevant_environment
+from backflip.archive.capture.snapshot import (
+    Limits,
+    Snapshot,
+    say_left_out,
+    take_snapshot,
+    write_snapshot,
+)
+from backflip.archive.run import Capture
+
+PATCH = "code.patch"
+_LARGEST_PATCH = 20_000_000
+DEFAULT_LIMITS = Limits()
+
+Say = Callable[[str], None]
+
+
+def capture(
+    home: Path,
+    argv: Sequence[str],
+    *,
+    say: Say,
+    secrets: Secrets | None = None,
+    interpreter: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    environ: Mapping[str, str] | None = None,
+) -> Capture:
+    """Return what `create_run` calls to keep code, packages, machine and environment of a program.
+
+    Args:
+        home: the home of the run.
+        argv: the program's command line.
+        say: is told, one line a call, what is masked and what is left out.
+        secrets: those of `argv` and the environment, if they have been found already.
+        interpreter: the Python that runs it; by default found by `argv[0]`.
+        limits: of the snapshot.
+        environ: the environment it runs in; by default this process's.
+    """
+    environ = dict(os.environ if environ is None else environ)
+    secrets = secrets or find_secrets(argv, environ)
+
+    def keep(folder: Path, cwd: Path) -> dict[str, Any]:
+        executable = find_executable(argv[0], cwd, environ) if argv else None
+        python = interpreter or (find_interpreter(executable, environ) if executable else None)
+        question = Question(python, environ)
+        repository = find_repository(cwd)
+        snapshot = take_snapshot(home, cwd, repository, limits)
+        write_snapshot(folder, snapshot, limits)
+        root = Path(snapshot.root)
+        fields = {
+            "executable": executable,
+            "git": _keep_git(folder, repository, say),
+            "lock_files": find_lock_files(root),
+            "hardware": machine(),
+            "environment": relevant_environment(environ, secrets),
+            "masked": list(secrets.names),
+            "snapshot": _summary(snapshot),
+            "python": question.answer(root),
+        }
+        _say_masked(secrets, say)
+        say_left_out(snapshot, say)
+        _say_outside(argv, cwd, root, executable, say)
+        return {name: value for name, value in fields.items() if value is not None or name == "git"}
+
+    return keep
+
+
+def _keep_git(folder: Path, repository: Repository | None, say: Say) -> dict[str, Any] | None:
+    if repository is None:
+        return None
+    if not write_patch(repository, folder / PATCH, SECRET_FILES, _LARGEST_PATCH):
+        say(
+            f"`{PATCH}` is cut short: what differs from the last commit is too much, or took too "
+            "long; the snapshot has it"
+        )
+    return describe(repository)
+
+
+def _summary(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "root": snapshot.root,
+        "cwd": snapshot.cwd,
+        "files": len(snapshot.files),
+        "bytes": sum(file.bytes for file in snapshot.files),
+        "left_out": len(snapshot.left_out),
+    }
+
+
+def _say_masked(secrets: Secrets, say: Say) -> None:
+    arguments = [name for name in secrets.names if not name.startswith("env:")]
+    variables = [name.removeprefix("env:") for name in secrets.names if name.startswith("env:")]
+    if arguments:
+        say(f"masked in the archive, since they look like keys: {', '.join(arguments)}")
+    if variables:
+        say(f"masked in the archive, variables that look like keys: {', '.join(variables)}")
+
+
+def _say_outside(
+    argv: Sequence[str], cwd: Path, root: Path, executable: str | None, say: Say
+) -> None:
+    """Say which files of the command line are not below the root, so not in the snapshot."""
+    below = root.resolve()
+    for argument in argv[1:]:
+        path = cwd / argument
+        try:
+            is_outside = path.is_file() and not path.resolve().is_relative_to(below)
+        except (OSError, ValueError):
+            continue
+        if is_outside and str(path) != executable:
+            say(f"not in the snapshot: `{argument}`: it is outside of `{root}`")

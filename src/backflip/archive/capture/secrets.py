@@ -1,0 +1,166 @@
+"""Secrets: which arguments and environment variables look like keys, and text without them.
+
+A name is taken apart into words (`--api-key`, `apiKey`, `API_KEY` are all `api` and `key`), so that
+`--keyboard` and `--max-tokens` are no keys. A value is known by its shape, whatever its name.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, final
+
+MASK = "***"
+
+# Environment variables that change what a program computes; of the others no value is kept.
+_RELEVANT = re.compile(
+    r"CUDA_VISIBLE_DEVICES|CUBLAS_WORKSPACE_CONFIG|(OMP|MKL|OPENBLAS)_NUM_THREADS|PYTHONHASHSEED"
+    r"|PYTHONPATH|PYTHONOPTIMIZE|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|XLA_FLAGS"
+    r"|XLA_PYTHON_CLIENT_\w+|JAX_\w+|TF_(XLA|ENABLE|NUM|DETERMINISTIC|CUDNN)_\w+|TORCH_\w+|NCCL_\w+|MUJOCO_GL|PYOPENGL_PLATFORM"
+    r"|ROCR_VISIBLE_DEVICES|HIP_VISIBLE_DEVICES|LANG|LC_ALL|TZ|SEED|VIRTUAL_ENV|CONDA_DEFAULT_ENV"
+    r"|SLURM_(JOB_ID|PROCID|NTASKS|ARRAY_TASK_ID)|RANK|WORLD_SIZE|LOCAL_RANK"
+)
+_ALWAYS = frozenset({"password", "passwd", "passphrase", "secret", "credential", "credentials"})
+_AT_THE_END = frozenset(
+    {"key", "token", "auth", "pwd", "apikey", "authtoken", "accesstoken", "secretkey", "accesskey"}
+)
+# A `sort-key` opens nothing.
+_HARMLESS_KEYS = frozenset(
+    {"sort", "primary", "foreign", "partition", "cache", "group", "order", "metric", "index", "row"}
+    | {"obs", "rng", "random", "prng", "seed", "dict", "hot", "public"}
+)
+# What a name speaks of, when it speaks of a secret's file or length rather than of the secret.
+_ABOUT = frozenset(
+    {"file", "path", "dir", "folder", "name", "length", "len", "size", "count", "limit", "type"}
+    | {"kind", "id", "env", "var", "prefix", "budget", "sock", "socket", "url", "uri", "host"}
+    | {"port", "ttl", "timeout", "expiry", "dim", "embedding", "embeddings"}
+)
+_NUMBER = re.compile(r"[-+]?(\d[\d_]*)?\.?\d*(e[-+]?\d+)?", re.IGNORECASE)
+_PLAIN = frozenset(
+    {"", "true", "false", "none", "null", "yes", "no", "on", "off", "auto", "default"}
+)
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SHAPES = re.compile(
+    r"\b(?:"
+    r"sk-[A-Za-z0-9_-]{16,}"
+    r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
+    r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}"
+    r"|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+    r")"
+)
+_IN_URL = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:)(?P<secret>[^\s/@]+)(?=@)")
+_SHORTEST = 8  # a shorter value of a variable stands in too many texts that have nothing of it
+
+
+@final
+@dataclass(frozen=True)
+class Secrets:
+    """What was found to be secret in a command line and its environment.
+
+    Attributes:
+        names: what carries it, for people: `--api-key`, `env:WANDB_API_KEY`, `argument 3`.
+        values: the secrets themselves; longest first, never to be written.
+        argv: the command line without them.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[str, ...]
+    argv: tuple[str, ...]
+
+    def mask(self, text: str) -> str:
+        """Return `text` without any secret."""
+        for value in self.values:
+            text = text.replace(value, MASK)
+        return mask_shapes(text)
+
+    def mask_all(self, value: Any) -> Any:
+        """Return JSON values without any secret in their texts."""
+        match value:
+            case str():
+                return self.mask(value)
+            case dict():
+                fields = cast("dict[str, Any]", value)
+                return {self.mask(key): self.mask_all(item) for key, item in fields.items()}
+            case list() | tuple():
+                return [self.mask_all(item) for item in cast("list[Any]", value)]
+            case _:
+                return value
+
+
+def find_secrets(argv: Sequence[str], environ: Mapping[str, str]) -> Secrets:
+    """Return the secrets in a command line, and in the environment it is to run in."""
+    found = [(f"env:{name}", value) for name, value in environ.items() if _is_secret(name, value)]
+    of_environment = [value for _, value in found if len(value) >= _SHORTEST]
+    found += [
+        (f"env:{name}", "")
+        for name, value in environ.items()
+        if not _is_secret(name, value) and mask_shapes(value) != value
+    ]
+    masked, of_arguments = _mask_arguments(argv)
+    values = {*of_environment, *(v for _, v in of_arguments if len(v) >= _SHORTEST)}
+    secrets = Secrets((), tuple(sorted(values, key=len, reverse=True)), ())
+    for index, argument in enumerate(masked):
+        masked[index] = secrets.mask(argument)
+        if masked[index] != argument:
+            of_arguments.append((_label(argument, index), ""))
+    names = dict.fromkeys(name for name, _ in (*of_arguments, *sorted(found)))
+    return Secrets(tuple(names), secrets.values, tuple(masked))
+
+
+def mask_shapes(text: str) -> str:
+    """Return `text` without what has the shape of a key, or is a password within an address."""
+    text = _SHAPES.sub(MASK, text)
+    return _IN_URL.sub(lambda found: found["before"] + MASK, text) if "://" in text else text
+
+
+def is_relevant(name: str) -> bool:
+    """Return whether an environment variable changes what a program computes."""
+    return _RELEVANT.fullmatch(name) is not None
+
+
+def relevant_environment(environ: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
+    """Return the variables that change what a program computes, without secrets."""
+    kept = {name: environ[name] for name in sorted(environ) if is_relevant(name)}
+    return {
+        name: MASK if _is_secret(name, value) else secrets.mask(value)
+        for name, value in kept.items()
+    }
+
+
+def _mask_arguments(argv: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return a command line without what its names say is secret, and what that was."""
+    masked, found = list(argv), list[tuple[str, str]]()
+    for index, argument in enumerate(argv):
+        name, equals, value = argument.partition("=")
+        if equals and _is_name(name) and _is_secret(name, value):
+            masked[index] = f"{name}={MASK}"
+            found.append((name, value))
+        elif argument.startswith("-") and not equals and index + 1 < len(argv):
+            value = argv[index + 1]
+            if not value.startswith("-") and _is_secret(name, value):
+                masked[index + 1] = MASK
+                found.append((name, value))
+    return masked, found
+
+
+def _label(argument: str, index: int) -> str:
+    name, equals, _ = argument.partition("=")
+    return name if equals and _is_name(name) and mask_shapes(name) == name else f"argument {index}"
+
+
+def _is_name(text: str) -> bool:
+    return re.fullmatch(r"[-+]*[A-Za-z_][\w.+-]*", text) is not None
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Return whether a value is secret, by the name it goes by."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if name in ("PWD", "OLDPWD"):
+        return False
+    if not words or words[-1] in _ABOUT or value.lower() in _PLAIN:
+        return False
+    if _ALWAYS.intersection(words):
+        return words[-1] in _ALWAYS or _NUMBER.fullmatch(value) is None
+    if words[-1] not in _AT_THE_END or (_NUMBER.fullmatch(value) and len(value) < 16):
+        return False
+    return not (words[-1] == "key" and _HARMLESS_KEYS.intersection(words))

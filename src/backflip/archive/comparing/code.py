@@ -1,0 +1,97 @@
+"""The code of two runs, line by line, from the objects of their snapshots."""
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, final
+
+from backflip.archive.capture.snapshot import CodeFile, read_object, read_snapshot
+from backflip.core.errors import BackflipError
+
+# Larger files are only said to differ: finding the lines takes the square of their number.
+LARGEST = 1_000_000
+MOST_LINES = 10_000
+
+
+@final
+class FileDiff(NamedTuple):
+    """One file that differs.
+
+    Attributes:
+        path: relative to the root of the code.
+        change: `added`, `removed` or `changed`.
+        note: why there are no lines; may be empty.
+        lines: a unified diff.
+    """
+
+    path: str
+    change: str
+    note: str
+    lines: list[str]
+
+
+@final
+class CodeDiff(NamedTuple):
+    """How the code of two runs differs.
+
+    Attributes:
+        files: those that differ.
+        same: how many do not.
+        note: why it cannot be told; may be empty.
+    """
+
+    files: list[FileDiff]
+    same: int
+    note: str
+
+
+def diff_code(home: Path, one: Path, other: Path) -> CodeDiff:
+    """Return how the code archived with the runs in two folders differs."""
+    try:
+        ours, theirs = (
+            {file.path: file for file in read_snapshot(folder).files} for folder in (one, other)
+        )
+    except BackflipError as error:
+        return CodeDiff([], 0, str(error))
+    paths = sorted({*ours, *theirs})
+    changed = [path for path in paths if not _is_same(ours.get(path), theirs.get(path))]
+    files = [_diff(home, path, ours.get(path), theirs.get(path)) for path in changed]
+    return CodeDiff(files, len(paths) - len(changed), "")
+
+
+def _is_same(one: CodeFile | None, other: CodeFile | None) -> bool:
+    if one is None or other is None:
+        return False
+    return (one.sha256, one.link, one.mode) == (other.sha256, other.link, other.mode)
+
+
+def _diff(home: Path, path: str, one: CodeFile | None, other: CodeFile | None) -> FileDiff:
+    change = "added" if one is None else "removed" if other is None else "changed"
+    if one and other and (one.sha256, one.link) == (other.sha256, other.link):
+        return FileDiff(path, change, f"mode {one.mode:o} -> {other.mode:o}", [])
+    try:
+        before, after = _text(home, one), _text(home, other)
+    except (BackflipError, OSError) as error:
+        return FileDiff(path, change, str(error), [])
+    if before is None or after is None:
+        return FileDiff(path, change, "binary, or too large to be compared by lines", [])
+    return FileDiff(path, change, "", list(_unified(path, before, after)))
+
+
+def _text(home: Path, file: CodeFile | None) -> list[str] | None:
+    """Return a file's lines; None if it is no text, or too long."""
+    if file is None:
+        return []
+    if file.link is not None:
+        return [f"link to {file.link}"]
+    if file.bytes > LARGEST:
+        return None
+    data = read_object(home, file)
+    if b"\0" in data:
+        return None
+    lines = data.decode(errors="replace").splitlines()
+    return lines if len(lines) <= MOST_LINES else None
+
+
+def _unified(path: str, before: list[str], after: list[str]) -> Iterator[str]:
+    return difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="", n=3)

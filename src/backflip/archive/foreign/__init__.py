@@ -1,0 +1,1 @@
+"""Logs of other programs become runs, and runs become files that other programs read."""

@@ -1,0 +1,118 @@
+"""What other libraries' names mean, where it is exactly what one of ours means, and where they lie.
+
+Every value keeps its own name. A name of ours is written beside it only if it means the same to the
+letter; what looks alike and is not has a caution instead, which the run's manifest repeats.
+
+Source: Stable-Baselines3 2.9 and CleanRL's `ppo.py`, as they compute what they log.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, NamedTuple
+
+Number = int | float
+Library = Literal["sb3", "cleanrl", "monitor", ""]
+
+
+class Meaning(NamedTuple):
+    """What a foreign name stands for.
+
+    Attributes:
+        ours: the name of ours that means the same; empty if there is none.
+        caution: what to know before reading it; empty if there is nothing.
+        sign: ours is this times theirs.
+    """
+
+    ours: str
+    caution: str
+    sign: int = 1
+
+
+_SPEED = "an average since learning began, not a speed: take differences of steps over time"
+
+MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
+    "sb3": {
+        "train/entropy_loss": Meaning("entropy", "minus the entropy, which is above 0 here", -1),
+        "train/approx_kl": Meaning("", "mean over the last epoch only, not over all"),
+        "train/clip_fraction": Meaning("clip_fraction", ""),
+        "train/value_loss": Meaning("", "mean squared error without ½: twice our `value_loss`"),
+        "train/explained_variance": Meaning(
+            "explained_variance", "against returns that contain the value itself; NaN if constant"
+        ),
+        "time/fps": Meaning("", f"{_SPEED}; wrong after `reset_num_timesteps=False`"),
+        "time/total_timesteps": Meaning("env_steps", ""),
+        "time/time_elapsed": Meaning("seconds", "since learning began, in whole seconds"),
+        "rollout/ep_rew_mean": Meaning(
+            "", "mean over the last 100 episodes; raw or normalised by the order of the wrappers"
+        ),
+        "rollout/ep_len_mean": Meaning("", "mean over the last 100 episodes"),
+        "train/std": Meaning("", "mean of exp(log_std) over the actions"),
+    },
+    "cleanrl": {
+        "losses/entropy": Meaning("", "of the last minibatch only"),
+        "losses/approx_kl": Meaning("", "of the last minibatch only"),
+        "losses/old_approx_kl": Meaning(
+            "", "of the last minibatch only; this estimate may be below 0 without any mistake"
+        ),
+        "losses/clipfrac": Meaning("clip_fraction", ""),
+        "losses/value_loss": Meaning(
+            "", "of the last minibatch only; with ½, perhaps with clipped values"
+        ),
+        "losses/policy_loss": Meaning("", "of the last minibatch only"),
+        "losses/explained_variance": Meaning(
+            "explained_variance", "against returns that contain the value itself; NaN if constant"
+        ),
+        "charts/SPS": Meaning("", _SPEED),
+        "charts/episodic_return": Meaning("episode_return", "of single episodes"),
+        "charts/episodic_length": Meaning("episode_length", "of single episodes"),
+        "charts/learning_rate": Meaning("learning_rate", ""),
+    },
+    "monitor": {
+        "r": Meaning(
+            "episode_return", "raw or normalised by the order of the wrappers; of single episodes"
+        ),
+        "l": Meaning("episode_length", "of single episodes"),
+        "t": Meaning("seconds", "since the monitor was made"),
+    },
+}
+
+# What a library does that no number of its logs shows.
+REMARKS: Mapping[Library, str] = {
+    "sb3": "the norm of the gradient before clipping is not logged",
+    "cleanrl": "PPO takes time limits for ends of episodes; the gradient's norm is not logged",
+}
+NO_EPISODES = (
+    "no episode is logged: with Gymnasium 1.0 and newer CleanRL's scripts log none, and do not say"
+)
+
+
+def library_of(tags: Iterable[str]) -> Library:
+    """Return which library logs such names; empty if none that is known."""
+    found = set(tags)
+    if "charts/SPS" in found or "charts/episodic_return" in found:
+        return "cleanrl"
+    if "time/fps" in found or "time/total_timesteps" in found:
+        return "sb3"
+    return ""
+
+
+def normaliser(library: Library) -> Callable[[str, Number], tuple[str, Number] | None]:
+    """Return what gives, for a name and a value, the name and the value of ours; None for none."""
+    meanings = MEANINGS.get(library, {})
+
+    def normalised(name: str, value: Number) -> tuple[str, Number] | None:
+        meaning = meanings.get(name)
+        return (meaning.ours, meaning.sign * value) if meaning and meaning.ours else None
+
+    return normalised
+
+
+def cautions(library: Library, tags: Iterable[str]) -> dict[str, str]:
+    """Return what to know of the names that a log has; of the whole of it under an empty name."""
+    found = set(tags)
+    meanings = MEANINGS.get(library, {})
+    cautions = {name: meaning.caution for name, meaning in meanings.items() if name in found}
+    remarks = [REMARKS[library]] if library in REMARKS else []
+    if library == "cleanrl" and "charts/episodic_return" not in found:
+        remarks.append(NO_EPISODES)
+    whole = {"": "; ".join(remarks)} if remarks else {}
+    return whole | {name: caution for name, caution in cautions.items() if caution}

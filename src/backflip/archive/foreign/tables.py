@@ -1,0 +1,98 @@
+"""CSV files of Stable-Baselines3: `progress.csv` and `monitor.csv`.
+
+Cells are numbers where they can be, bit for bit as Python reads them; empty cells are no values.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from backflip.archive.checkpoint import disk_errors
+from backflip.core.errors import DamagedFile
+
+LONGEST_CELL = 100_000
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+Row = dict[str, int | float | str]
+
+
+class Csv(NamedTuple):
+    """A file of rows.
+
+    Attributes:
+        head: what the line before the names says; empty where there is none.
+        rows: by name; read when asked for, once.
+        broken: the numbers of lines that were left out, as they are found; 1 is the first.
+    """
+
+    head: dict[str, Any]
+    rows: Iterator[Row]
+    broken: list[int]
+
+
+def read_csv(path: Path) -> Csv:
+    """Return the rows of a CSV file, whose first line may be `#{...}`, JSON about the file.
+
+    A row that has more cells than there are names, or that is torn at the end of the file, is left
+    out and named.
+
+    Raises:
+        DamagedFile: it has no line of names.
+        BackflipError: it cannot be read.
+    """
+    with disk_errors(path):
+        text = path.read_text(encoding="utf-8", errors="replace")
+    lines = text.split("\n")
+    whole = lines[:-1]  # what no newline ends, a kill may have cut short
+    head: dict[str, Any] = {}
+    start = 0
+    if whole and whole[0].startswith("#"):
+        start = 1
+        head = _head(whole[0][1:])
+    if len(whole) <= start:
+        raise DamagedFile(f"`{path}` has no line of names: it is no CSV file of a training")
+    names = next(_cells(whole[start : start + 1]), [])
+    broken: list[int] = [len(lines)] if lines[-1] else []
+    return Csv(head, _rows(names, whole, start + 1, broken), broken)
+
+
+def _head(text: str) -> dict[str, Any]:
+    try:
+        head = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return head if isinstance(head, dict) else {}
+
+
+def _rows(names: list[str], lines: list[str], start: int, broken: list[int]) -> Iterator[Row]:
+    for number, line in enumerate(lines[start:], start + 1):
+        cells = next(_cells([line]), None)
+        if cells is None or len(cells) > len(names):
+            broken += [number] if line.strip() else []
+            continue
+        # Fewer cells than names: the rows before a name was first logged.
+        pairs = zip(names, cells, strict=False)
+        yield {name: _value(cell) for name, cell in pairs if name and cell != ""}
+
+
+def _cells(lines: list[str]) -> Iterator[list[str]]:
+    """Yield the cells of each line; a line that is no CSV has none."""
+    if any(len(line) > LONGEST_CELL for line in lines):
+        return
+    try:
+        yield from csv.reader(lines, strict=True)
+    except csv.Error:
+        return
+
+
+def _value(cell: str) -> int | float | str:
+    """Return the number that a cell is, or its text."""
+    if _WHOLE.fullmatch(cell):
+        return int(cell)
+    try:
+        return float(cell)
+    except ValueError:
+        return cell

@@ -1,0 +1,47 @@
+"""How a recorded program ended."""
+
+import signal
+from typing import NamedTuple, final
+
+from backflip.archive.run import Status
+
+
+@final
+class Ending(NamedTuple):
+    """How a recorded program ended.
+
+    Attributes:
+        run: the run's id.
+        folder: where it is.
+        exit_status: the program's, as a shell gives it: 128 + n if signal n ended it.
+        signal: the number of that signal.
+        state: the event that was recorded.
+        seconds: how long it took.
+        cost: what that cost; None if an hour's cost is not known.
+        outputs: how many files it left in `$BACKFLIP_OUTPUT`.
+    """
+
+    run: str
+    folder: str
+    exit_status: int
+    signal: int | None
+    state: Status
+    seconds: float
+    cost: float | None
+    outputs: int
+
+
+def state_of_ending(returncode: int, was_interrupted: bool, was_stopped: bool) -> Status:
+    """Return the event that says how a program ended.
+
+    Args:
+        returncode: as `subprocess` gives it, negative for a signal.
+        was_interrupted: somebody pressed Ctrl-C.
+        was_stopped: its budget was used up.
+    """
+    if was_stopped:
+        return "stopped"
+    if returncode == 0:
+        return "finished"
+    by_interrupt = returncode in (-signal.SIGINT, 128 + signal.SIGINT)
+    return "interrupted" if was_interrupted or by_interrupt else "failed"

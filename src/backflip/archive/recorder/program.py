@@ -1,0 +1,187 @@
+"""A program that was started: its process, and what it prints, into files or a terminal."""
+
+import os
+import select
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from backflip.archive.recorder.lines import STREAMS, StreamName
+from backflip.archive.recorder.spool import make_spool
+from backflip.archive.recorder.spooled import SpooledOutput, Take
+from backflip.archive.recorder.terminal import Terminal, with_terminal
+from backflip.core.errors import BackflipError
+
+_POLL_SECONDS = 0.01
+
+
+@final
+@dataclass(frozen=True)
+class Command:
+    """What to start.
+
+    Attributes:
+        argv: the command line.
+        executable: the absolute path of its program.
+        cwd: where.
+        environ: the environment.
+        shown_on: our descriptors on which its streams are shown.
+    """
+
+    argv: Sequence[str]
+    executable: str
+    cwd: Path
+    environ: Mapping[str, str]
+    shown_on: Mapping[StreamName, int]
+
+
+@final
+class Program:
+    """A program that runs in a session of its own."""
+
+    def __init__(self, command: Command, run: Path, started: float) -> None:
+        """Start it.
+
+        Args:
+            command: what to start.
+            run: the run's folder.
+            started: what time it is.
+
+        Raises:
+            BackflipError: there is no room for what it prints, or it is no program.
+        """
+        self._terminal: Terminal | None = None
+        self._spooled: SpooledOutput | None = None
+        terminals = dict[StreamName, int]()
+        terminals |= {s: d for s, d in command.shown_on.items() if os.isatty(d)}
+        files = dict[StreamName, int]()
+        with ExitStack() as stack:
+            if terminals:
+                with suppress(OSError):  # no terminals left: files will do
+                    self._terminal = Terminal(terminals)
+                    stack.callback(self._terminal.close)
+            if self._terminal is None or len(terminals) < len(STREAMS):
+                spool = make_spool(run, started)
+                stack.callback(spool.remove)
+                self._spooled = SpooledOutput(spool)
+                stack.callback(self._spooled.close)
+                files |= {stream: spool.open_for_program(stream) for stream in STREAMS}
+            try:
+                self._process = self._launch(command, files)
+            finally:
+                for descriptor in files.values():
+                    os.close(descriptor)
+            self._stack = stack.pop_all()
+        self._ended = _open_pidfd(self._process.pid)
+        if self._ended is not None:
+            self._stack.callback(os.close, self._ended)
+        if self._terminal is not None:
+            self._terminal.begin(self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        """Its process, which leads a group of its own."""
+        return self._process.pid
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether it has a terminal."""
+        return self._terminal is not None
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether somebody typed Ctrl-C."""
+        return self._terminal is not None and self._terminal.was_interrupted
+
+    @property
+    def times_emptied(self) -> int:
+        """How often it emptied its own output."""
+        return self._spooled.times_emptied if self._spooled else 0
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it prints, ends, or time has passed."""
+        reads, writes = self._terminal.descriptors() if self._terminal else ([], [])
+        for descriptor in (self._ended, self._spooled.descriptor if self._spooled else None):
+            reads += [] if descriptor is None else [descriptor]
+        must_poll = self._ended is None or (self._spooled and self._spooled.descriptor is None)
+        select.select(reads, writes, [], min(seconds, _POLL_SECONDS) if must_poll else seconds)
+
+    def wait_for_end(self, seconds: float) -> None:
+        """Wait until it ends, or time has passed."""
+        if self._ended is None:
+            time.sleep(seconds)
+        else:
+            select.select([self._ended], [], [], seconds)
+
+    def read(self, take: Take) -> bool:
+        """Take what it has printed; return whether there may be more at once."""
+        more = self._spooled.read(take) if self._spooled else False
+        return (self._terminal.read(take) if self._terminal else False) or more
+
+    def finish(self, take: Take) -> None:
+        """Take all that it has printed until it ended."""
+        if self._spooled:
+            self._spooled.finish(take)
+        if self._terminal:
+            self._terminal.finish(take)
+
+    def has_ended(self) -> bool:
+        """Return whether its process has ended."""
+        return self._process.poll() is not None
+
+    def returncode(self) -> int:
+        """Return how it ended, as `subprocess` does."""
+        return self._process.wait()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its process group."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._stack.close()
+
+    def _launch(
+        self, command: Command, files: Mapping[StreamName, int]
+    ) -> "subprocess.Popen[bytes]":
+        terminal = self._terminal
+        argv = list(command.argv)
+        # A script is told the path it was called by.
+        executable = argv[0] if "/" in argv[0] else command.executable
+        stdin, streams = None, dict(files)
+        if terminal is not None:
+            stdin = terminal.stdin
+            for stream in STREAMS:
+                slave = terminal.slave(stream)
+                streams |= {} if slave is None else {stream: slave}
+            argv = with_terminal(executable, argv, terminal.own_number)
+            executable = argv[0]
+        try:
+            return subprocess.Popen(
+                argv,
+                executable=executable,
+                cwd=command.cwd,
+                env=command.environ,
+                stdin=stdin,
+                stdout=streams["out"],
+                stderr=streams["err"],
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise BackflipError(
+                f"`{command.argv[0]}` cannot be started ({reason}): is it a program, or does its "
+                "first line name one that exists?"
+            ) from error
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """Return a descriptor that can be read once a process has ended; None where there is none."""
+    with suppress(OSError, AttributeError):
+        return os.pidfd_open(pid)
+    return None

@@ -1,0 +1,266 @@
+"""Rerun: the archived code of a run, in a clean folder, with the same command.
+
+The code that runs is the archived one, also where today's would be found by its absolute path, or
+by a package that is installed to be edited.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast, final
+
+from backflip.archive.capture.interpreter import Question, find_executable, find_interpreter
+from backflip.archive.capture.machine import machine
+from backflip.archive.capture.run import PATCH
+from backflip.archive.capture.secrets import MASK, find_secrets, is_relevant, relevant_environment
+from backflip.archive.capture.settings import parse_settings
+from backflip.archive.capture.snapshot import CODE, Snapshot, materialise, read_snapshot
+from backflip.archive.checkpoint import disk_errors
+from backflip.archive.recorder.changes import change, refuse_masked, refuse_unknown
+from backflip.archive.recorder.differences import changed_lock_files, differences
+from backflip.archive.recorder.ending import Ending
+from backflip.archive.recorder.record import GRACE_SECONDS, Launch, Recording, record
+from backflip.archive.run import Asked, Run, new_ulid
+from backflip.core.errors import UsageError
+
+CLEAN = "code"
+PARENT = "BACKFLIP_PARENT"
+_OURS = ("train", "teach")
+_COMMAND = "import sys; from backflip.cli.main import main; sys.exit(main())"
+# Of the parent's manifest: what says which code it was, and where it came from.
+_INHERITED = ("git", "lock_files", "snapshot")
+
+Say = Callable[[str], None]
+
+
+def rerun(
+    home: Path,
+    parent: Run,
+    changes: Mapping[str, str],
+    asked: Asked,
+    say: Say,
+    grace_seconds: float = GRACE_SECONDS,
+) -> Ending:
+    """Run the command of a recorded run again, with its own code, as a run that names its parent.
+
+    Args:
+        home: where the new run goes; the objects are those of the parent's home.
+        parent: the run.
+        changes: values by the names of settings.
+        asked: what a person says of the new run; what is not said is as of the parent.
+        say: is told, one line a call, what differs from then.
+        grace_seconds: from the end of its budget until it is killed.
+
+    Raises:
+        UsageError: the run's code was not kept, a secret is missing, or a setting is unknown.
+        DamagedFile: the archive is damaged.
+    """
+    plan = _plan(parent, changes, say)
+    asked = _as_of(parent, asked)
+    environ = plan.environment(parent.manifest, os.environ)
+    secrets = find_secrets(plan.argv, environ)
+    started: list[Launch] = []
+
+    def keep(folder: Path, cwd: Path) -> dict[str, Any]:
+        launch = plan.launch(folder / CLEAN, environ, say)
+        started.append(launch)
+        for name in (CODE, PATCH):
+            if (parent.folder / name).is_file():
+                with disk_errors(folder / name):
+                    shutil.copyfile(parent.folder / name, folder / name)
+        now = _environment_now(launch)
+        for line in differences(parent.manifest, now):
+            say(line)
+        inherited = {k: parent.manifest[k] for k in _INHERITED if k in parent.manifest}
+        return {
+            **inherited,
+            **now,
+            "cwd": str(launch.cwd),
+            "executable": launch.executable,
+            "environment": relevant_environment(environ, secrets),
+            "masked": list(secrets.names),
+        }
+
+    cwd = Path(str(parent.manifest.get("cwd", ".")))
+    for line in changed_lock_files(parent.manifest, Path(plan.snapshot.root)):
+        say(line)
+    recording = Recording(
+        home.absolute(), secrets.argv, cwd, asked, keep, lambda _: started[0], grace_seconds
+    )
+    return record(recording, say)
+
+
+def rerun_ours(
+    home: Path, parent: Run, changes: Mapping[str, str], options: Sequence[str], say: Say
+) -> int:
+    """Run `backflip train` or `backflip teach` of a recorded run again; return its exit status.
+
+    The command archives itself; the environment tells it its parent.
+
+    Args:
+        home: where the new run goes.
+        parent: the run.
+        changes: values by the names of options or settings.
+        options: the options that the command has.
+        say: is told, one line a call, what differs from then.
+
+    Raises:
+        UsageError: the run's code was not kept.
+        DamagedFile: the archive is damaged.
+    """
+    plan = _plan(parent, changes, say, options)
+    environ = plan.environment(parent.manifest, os.environ) | {PARENT: parent.ulid}
+    target = home.absolute() / "reruns" / new_ulid()
+    try:
+        launch = plan.launch(target, environ, say)
+        for line in differences(parent.manifest, _environment_now(launch)):
+            say(line)
+        words = [*_without_home(launch.argv[1:]), "--home", str(home.absolute())]
+        command = [launch.executable, "-c", _COMMAND, *words]
+        # Ctrl-C reaches it as it reaches us; it says how to go on, and how it ended.
+        process = subprocess.Popen(command, cwd=launch.cwd, env=dict(launch.environ))
+        while True:
+            try:
+                return process.wait()
+            except KeyboardInterrupt:
+                continue
+    finally:
+        shutil.rmtree(target, ignore_errors=True)
+
+
+def is_ours(run: Run) -> bool:
+    """Return whether a run is of a command of ours, which archives itself."""
+    return run.manifest.get("command") in _OURS
+
+
+@final
+@dataclass(frozen=True)
+class _Plan:
+    """What a rerun does, before there is a folder for it."""
+
+    argv: tuple[str, ...]
+    snapshot: Snapshot
+    home: Path
+    parent: Run
+
+    def launch(self, target: Path, environ: dict[str, str], say: Say) -> Launch:
+        """Write the code into `target`, and return what to start there."""
+        materialise(self.home, self.parent.folder, target)
+        cwd = target / self.snapshot.cwd
+        executable = self._executable(target, cwd, environ)
+        words = [self._mapped(word, target, say) for word in self.argv[1:]]
+        is_archived = "/" in self.argv[0] and executable == os.path.normpath(cwd / self.argv[0])
+        # A Python finds its packages by the path it was called by.
+        argv = (self.argv[0] if is_archived else executable, *words)
+        return Launch(argv, executable, cwd, environ | self._python_path(target, environ))
+
+    def environment(self, manifest: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, str]:
+        """Return today's environment, with what mattered then as it was then."""
+        recorded = cast("dict[str, Any]", manifest.get("environment") or {})
+        then = {
+            name: value
+            for name, value in recorded.items()
+            if is_relevant(name) and isinstance(value, str) and MASK not in value
+        }
+        if not recorded:
+            return dict(now)
+        return {name: value for name, value in now.items() if not is_relevant(name)} | then
+
+    def _executable(self, target: Path, cwd: Path, environ: Mapping[str, str]) -> str:
+        """Return the program: the archived one, else the recorded one, else one of that name."""
+        name, recorded = self.argv[0], self.parent.manifest.get("executable")
+        if is_ours(self.parent):
+            return _python_of(self.parent)
+        if "/" in name:
+            archived = _map(name, self.snapshot.root, target) if Path(name).is_absolute() else name
+            found = find_executable(archived, cwd, environ)
+            if found:
+                return found
+        if isinstance(recorded, str) and os.access(recorded, os.X_OK):
+            return recorded
+        found = find_executable(name, cwd, environ)
+        if found is None:
+            raise UsageError(f"the program `{name}` is not there any more, nor `{recorded}`")
+        return found
+
+    def _mapped(self, word: str, target: Path, say: Say) -> str:
+        """Return an argument, with a path below the old root led into the clean folder."""
+        name, equals, path = word.partition("=")
+        if equals and Path(path).is_absolute():
+            return f"{name}={self._mapped(path, target, say)}"
+        mapped = _map(word, self.snapshot.root, target)
+        if mapped != word and not os.path.lexists(mapped):
+            say(f"`{word}` is not in the archive: it is `{mapped}` now, and not there yet")
+        return mapped
+
+    def _python_path(self, target: Path, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return PYTHONPATH, which leads to the archived code before today's is looked at."""
+        python = cast("dict[str, Any]", self.parent.manifest.get("python") or {})
+        entries = [str(path) for path in cast("list[Any]", python.get("paths") or [])]
+        given = environ.get("PYTHONPATH", "")
+        entries = [*given.split(os.pathsep), *entries] if given else entries
+        mapped = [_map(entry, self.snapshot.root, target) for entry in entries]
+        return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(mapped))} if mapped else {}
+
+
+def _plan(parent: Run, changes: Mapping[str, str], say: Say, options: Sequence[str] = ()) -> _Plan:
+    argv = [str(word) for word in cast("list[Any]", parent.manifest.get("argv") or [])]
+    if not argv:
+        raise UsageError(f"run `{parent.ulid}` has no command line: it was not started by one")
+    masked = [str(name) for name in cast("list[Any]", parent.manifest.get("masked") or [])]
+    argv, left = change(argv, changes)
+    if is_ours(parent):
+        for key, value in left.items():
+            option = f"--{key.replace('_', '-')}"
+            argv += [option, value] if option in options else ["--set", f"{key}={value}"]
+    else:
+        refuse_unknown(argv, left)
+    refuse_masked(argv, masked)
+    for name in masked:
+        if name.startswith("env:") and name[4:] not in os.environ:
+            say(f"the variable {name[4:]} was set then, and is not now")
+    snapshot = read_snapshot(parent.folder)
+    for item in snapshot.left_out[:3]:
+        say(f"`{item.path}` was not archived ({item.why}), so it is not there")
+    return _Plan(tuple(argv), snapshot, parent.folder.absolute().parents[1], parent)
+
+
+def _as_of(parent: Run, asked: Asked) -> Asked:
+    said = parent.manifest
+    return replace(
+        asked,
+        group=asked.group or said.get("group"),
+        question=asked.question or said.get("question"),
+        cost_per_hour=asked.cost_per_hour or said.get("cost_per_hour"),
+        parent=parent.ulid,
+    )
+
+
+def _environment_now(launch: Launch) -> dict[str, Any]:
+    """Return `python` and `hardware` as they are now."""
+    question = Question(find_interpreter(launch.executable, launch.environ), launch.environ)
+    hardware, python = machine(), question.answer(launch.cwd)
+    return {"hardware": hardware} | ({"python": python} if python else {})
+
+
+def _map(path: str, root: str, target: Path) -> str:
+    if path == root or path.startswith(f"{root.rstrip('/')}/"):
+        return str(target / path[len(root) :].lstrip("/"))
+    return path
+
+
+def _python_of(run: Run) -> str:
+    python = cast("dict[str, Any]", run.manifest.get("python") or {})
+    recorded = str(python.get("executable"))
+    return recorded if os.access(recorded, os.X_OK) else sys.executable
+
+
+def _without_home(words: Sequence[str]) -> list[str]:
+    """Return a command line of ours without `--home`."""
+    places = {s.place for s in parse_settings(["", *words]) if s.key == "home"}
+    dropped = places | {p - 1 for p in places if f"{['', *words][p - 1]}" == "--home"}
+    return [word for place, word in enumerate(words, 1) if place not in dropped]

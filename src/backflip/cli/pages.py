@@ -1,0 +1,79 @@
+"""The commands about pages: those of the archive, and reports as single files."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backflip.cli.arguments import RUN, add_output, home, sentence
+from backflip.core.errors import BackflipError, UsageError
+
+if TYPE_CHECKING:
+    from backflip.archive.index.index import Index
+    from backflip.archive.index.rows import RunRow
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser's."""
+    about = "write runs or groups into one HTML file that needs nothing else"
+    parser = commands.add_parser("report", help=about, description=sentence(about))
+    parser.add_argument(
+        "names", metavar="RUN|GROUP", nargs="+", help=f"{RUN}, or the name of a group"
+    )
+    parser.add_argument("file", metavar="FILE", help="ends in .html")
+    drawing = parser.add_argument_group("curves")
+    drawing.add_argument(
+        "--along",
+        metavar="AXIS",
+        default="",
+        help="env_steps, updates or seconds; default: the first of them that there is",
+    )
+    drawing.add_argument(
+        "--iqm",
+        action="store_true",
+        help="draw interquartile means with bootstrap intervals instead of means",
+    )
+    drawing.add_argument("--log", action="store_true", help="draw a logarithmic y-axis")
+    add_output(parser)
+    parser.set_defaults(act=_report)
+
+
+def serve_archive(options: argparse.Namespace, announce: Any) -> None:
+    """Serve the pages of all runs of the home."""
+    from backflip.web.archive_pages.server import serve_home
+
+    serve_home(home(options), host=options.host, port=options.port, announce=announce)
+
+
+def _report(options: argparse.Namespace) -> dict[str, Any]:
+    from backflip.archive.index.index import open_index
+    from backflip.archive.series import AXES
+    from backflip.web.archive_pages.export import report
+    from backflip.web.archive_pages.shelf import Shelf
+    from backflip.web.archive_pages.view import ChartView
+
+    path = Path(options.file)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"`{options.file}` must end in .html; try report.html")
+    if options.along and options.along not in AXES:
+        raise UsageError(f"`--along` must be env_steps, updates or seconds, got `{options.along}`")
+    with open_index(home(options)) as index:
+        index.refresh()
+        found = [_found(index, name) for name in options.names]
+    kinds, rows = [kind for kind, _ in found], [of for _, of in found]
+    view = ChartView(axis=options.along, centre="iqm" if options.iqm else "mean", log=options.log)
+    text = report(home(options), rows, kinds, view, Shelf())
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise BackflipError(f"cannot write `{path}` ({error.strerror})") from error
+    return {"file": str(path), "runs": sum(map(len, rows)), "bytes": path.stat().st_size}
+
+
+def _found(index: "Index", name: str) -> "tuple[str, list[RunRow]]":
+    """Return what a name means: a group if there is one of the name, else a run."""
+    from backflip.web.archive_pages.subjects import rows_of_group
+
+    try:
+        return "group", rows_of_group(index, name)
+    except UsageError:
+        return "run", [index.find(name)]

@@ -1,0 +1,104 @@
+"""What a run's manifest says, whoever wrote it: a thing of a wrong kind is as if not there."""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from backflip.web.archive_pages.words import number, size
+
+_DEEPEST = 8
+MOST_KEYS = 2_000
+
+
+def text(value: object) -> str:
+    """Return text; empty for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return a mapping; empty for anything else."""
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(key): item for key, item in cast("Mapping[Any, Any]", value).items()}
+
+
+def sequence(value: object) -> list[Any]:
+    """Return a list; empty for anything else."""
+    return list(cast("list[Any]", value)) if isinstance(value, list) else []
+
+
+def command_line(manifest: Mapping[str, Any]) -> str:
+    """Return what was typed, as it can be typed again."""
+    return shlex.join(str(word) for word in sequence(manifest.get("argv")))
+
+
+def flat(config: object) -> dict[str, object]:
+    """Return a configuration without levels: keys joined by dots."""
+    found: dict[str, object] = {}
+    for key, value in _flat(mapping(config), "", 0):
+        if len(found) >= MOST_KEYS:
+            break
+        found[key] = value
+    return found
+
+
+def _flat(config: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, object]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value and depth < _DEEPEST:
+            yield from _flat(mapping(cast("object", value)), f"{prefix}{key}.", depth + 1)
+        else:
+            yield f"{prefix}{key}", value
+
+
+def value_text(value: object) -> str:
+    """Return a configuration's value as it is shown."""
+    if isinstance(value, list):
+        return ", ".join(value_text(item) for item in cast("list[object]", value))
+    return number(value)
+
+
+def packages(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """Return the packages of a run's interpreter with their versions, or what else is known."""
+    found = mapping(mapping(manifest.get("python")).get("packages"))
+    return {
+        name: str(version) for name, version in (found or mapping(manifest.get("versions"))).items()
+    }
+
+
+def hardware(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the machine, one thing a line."""
+    said = mapping(manifest.get("hardware"))
+    lines = [
+        ("processor", text(said.get("cpu"))),
+        ("cores", number(said.get("cores"))),
+        ("memory", _size(said.get("memory_bytes"))),
+        ("machine", text(said.get("host"))),
+    ]
+    for gpu in map(mapping, sequence(said.get("gpus"))):
+        memory = _size(gpu.get("memory_bytes"))
+        parts = (text(gpu.get("name")), memory, f"driver {gpu.get('driver')}")
+        lines.append(("GPU", ", ".join(part for part in parts if part)))
+    return [(name, value) for name, value in lines if value]
+
+
+def git(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return where the code came from, one thing a line."""
+    said = mapping(manifest.get("git"))
+    if not said:
+        return []
+    dirty = "with uncommitted changes" if said.get("dirty") else "clean"
+    return [
+        (name, value)
+        for name, value in (
+            ("commit", text(said.get("commit"))),
+            ("state", dirty),
+            ("branch", text(said.get("branch"))),
+            ("remote", text(said.get("remote"))),
+        )
+        if value
+    ]
+
+
+def _size(value: object) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return size(cast("float", value)) if is_number else ""

@@ -1,0 +1,199 @@
+"""How far a run that goes on has come, when it may end, and whether it looks healthy.
+
+Read from the few files that say it: the trainer's status, the end of the metrics, the heartbeat.
+"""
+
+import contextlib
+import json
+import math
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast, final
+
+from backflip.archive.liveness import SILENCE_SECONDS
+from backflip.web.archive_pages import files
+from backflip.web.archive_pages.words import duration
+
+_TAIL = 64 * 1024
+_RECORDS = 64
+_MOST_WRITERS = 8
+# Of these a NaN says that learning has broken; of others it may be as it should.
+_MUST_BE_FINITE = ("loss", "grad")
+_QUIET_TIMES = 10.0
+_QUIET_SECONDS = 60.0
+
+
+@final
+class Progress(NamedTuple):
+    """How far a run has come.
+
+    Attributes:
+        share: of the way, from 0 to 1; None if it cannot be known.
+        seconds_left: until it ends, if it can be guessed.
+        source: what the guess rests on.
+        doing: what it is at.
+        alarms: what looks unhealthy, each in a few words.
+    """
+
+    share: float | None
+    seconds_left: float | None
+    source: str
+    doing: str
+    alarms: list[str]
+
+
+@final
+class Tail(NamedTuple):
+    """The end of a run's metrics.
+
+    Attributes:
+        records: the last few, oldest first, of each writer in turn.
+        age: seconds since one was last written; None if there are none.
+    """
+
+    records: list[dict[str, Any]]
+    age: float | None
+
+
+def progress_of(
+    folder: Path, manifest: Mapping[str, Any], elapsed: float, others: Sequence[float] = ()
+) -> Progress:
+    """Return how far the run in `folder` has come.
+
+    Args:
+        folder: the run's.
+        manifest: what its `run.json` says.
+        elapsed: seconds since it began.
+        others: how many seconds finished runs of its group took.
+    """
+    tail = read_tail(folder)
+    doing = _doing(folder)
+    guesses = (
+        _by_env_steps(manifest, tail, elapsed),
+        _by_budget(manifest, elapsed),
+        _by_others(others, elapsed),
+    )
+    share, left, source = next((g for g in guesses if g), (None, None, ""))
+    alarms = _alarms(folder, tail)
+    if any(alarm.startswith("no ") for alarm in alarms):
+        left = None  # of a run that may have stopped working nobody knows
+    return Progress(share, left, source, doing, alarms)
+
+
+def read_tail(folder: Path) -> Tail:
+    """Return the end of the metrics of the run in `folder`."""
+    records: list[dict[str, Any]] = []
+    ages: list[float] = []
+    names = [name for name, _, size in files.stamp(folder) if name.endswith(".jsonl") and size]
+    for name in names[:_MOST_WRITERS]:
+        with contextlib.suppress(files.NoFile), files.opened(folder, name) as file:
+            status = os.fstat(file)
+            ages.append(max(0.0, time.time() - status.st_mtime))
+            start = max(0, status.st_size - _TAIL)
+            lines = os.pread(file, _TAIL, start).split(b"\n")[-_RECORDS - 1 :]
+            records += [record for line in lines if (record := _record(line))]
+    return Tail(records, min(ages) if ages else None)
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _doing(folder: Path) -> str:
+    try:
+        said = json.loads(files.read(folder, "status.json", _TAIL))["doing"]
+    except (files.NoFile, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return said if isinstance(said, str) else ""
+
+
+def _by_env_steps(
+    manifest: Mapping[str, Any], tail: Tail, elapsed: float
+) -> tuple[float, float | None, str] | None:
+    config = manifest.get("config")
+    wanted = _number(_within(config, "settings", "env_steps")) or _number(
+        _within(config, "env_steps")
+    )
+    # The seed that has come least far, of each seed the last record.
+    latest = {record.get("seed"): _number(record.get("env_steps")) for record in tail.records}
+    done = min((n for n in latest.values() if n is not None), default=None)
+    if not wanted or not done:
+        return None
+    share = min(1.0, done / wanted)
+    seconds = max((_number(record.get("seconds")) or 0.0 for record in tail.records), default=0.0)
+    left = (1 - share) / share * (seconds or elapsed)
+    return share, left, "env steps"
+
+
+def _by_budget(manifest: Mapping[str, Any], elapsed: float) -> tuple[float, float, str] | None:
+    budget = _number(manifest.get("budget_seconds"))
+    if not budget:
+        return None
+    return min(1.0, elapsed / budget), max(0.0, budget - elapsed), "its budget, at the latest"
+
+
+def _by_others(others: Sequence[float], elapsed: float) -> tuple[float, float, str] | None:
+    if not others:
+        return None
+    usual = statistics.median(others)
+    if usual <= elapsed:
+        return None
+    return elapsed / usual, usual - elapsed, "what others of its group took"
+
+
+def _alarms(folder: Path, tail: Tail) -> list[str]:
+    alarms: list[str] = []
+    broken = sorted(
+        {
+            name
+            for record in tail.records[-4:]
+            for name, value in record.items()
+            if any(word in name.lower() for word in _MUST_BE_FINITE)
+            and (value in ("NaN", "Infinity", "-Infinity"))
+        }
+    )
+    if broken:
+        alarms.append(
+            f"{broken[0]} is not finite" + (f", and {len(broken) - 1} more" * (len(broken) > 1))
+        )
+    usual = _usual_gap(tail)
+    if tail.age is not None and tail.age > max(_QUIET_SECONDS, _QUIET_TIMES * usual):
+        alarms.append(f"no record for {duration(tail.age)}")
+    beat = _beat_age(folder)
+    if beat is not None and beat > SILENCE_SECONDS:
+        alarms.append(f"no heartbeat for {duration(beat)}")
+    return alarms
+
+
+def _usual_gap(tail: Tail) -> float:
+    times = sorted(t for r in tail.records if (t := _number(r.get("seconds"))) is not None)
+    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
+
+
+def _beat_age(folder: Path) -> float | None:
+    with contextlib.suppress(files.NoFile), files.opened(folder, "heartbeat.json") as file:
+        return max(0.0, time.time() - os.fstat(file).st_mtime)
+    return None
+
+
+def _within(value: object, *keys: str) -> object:
+    for key in keys:
+        value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None

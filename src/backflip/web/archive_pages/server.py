@@ -1,0 +1,74 @@
+"""The server of the archive's pages: one process, one event loop, a few threads that read."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from backflip.archive.index.place import cache_folder
+from backflip.core.errors import BackflipError, UsageError
+from backflip.web.address import LOOPBACK, Place, take_place
+from backflip.web.archive_pages.app import Pages
+from backflip.web.archive_pages.reader import Reader
+from backflip.web.guard import Guard
+from backflip.web.server import Server, settings
+
+
+def serve_home(
+    home: Path,
+    *,
+    host: str = LOOPBACK,
+    port: int | None = None,
+    announce: Callable[[Place], None],
+) -> None:
+    """Serve the pages of all runs in a home until told to end. Nothing is written to the home.
+
+    Args:
+        home: the folder whose `runs/` holds runs; there need be none yet.
+        host: the address to listen at; others than loopback need the token in the address.
+        port: the port; None for the one it had before, else the first one free from 8765.
+        announce: called once pages are answered.
+
+    Raises:
+        UsageError: there is no such folder, or the port is taken.
+        BackflipError: the index cannot be opened.
+    """
+    if not home.is_dir():
+        raise UsageError(f"there is no folder `{home}`: name another with --home")
+    asyncio.run(_serve(home, host, port, announce))
+
+
+async def _serve(
+    home: Path, host: str, port: int | None, announce: Callable[[Place], None]
+) -> None:
+    reader = await Reader.open(home)
+    try:
+        listener, place = take_place(_own_folder(home), host, port)
+        pages = Pages(reader)
+        fresh = asyncio.ensure_future(reader.keep_fresh(pages.ending))
+        server = Server(
+            settings(Guard(pages.app(), place, has_forms=True)),
+            announce=lambda: announce(place),
+            ending=pages.ending,
+            heeds_signals=True,
+        )
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            pages.ending.set()
+            await fresh
+    finally:
+        await reader.close()
+
+
+def _own_folder(home: Path) -> Path:
+    """Return where the server remembers its port and secret: the user's, not the home's.
+
+    A home is often a project's folder, of which snapshots are taken and copies given away.
+    """
+    folder = cache_folder(home)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise BackflipError(f"cannot write to `{folder}` ({error.strerror})") from error
+    return folder

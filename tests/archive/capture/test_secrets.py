@@ -1,0 +1,105 @@
+"""Tests of `backflip.archive.capture.secrets`: what is a key, and what only sounds like one."""
+
+import pytest
+
+from backflip.archive.capture.secrets import find_secrets, mask_shapes, relevant_environment
+
+VALUE = "s3cr3t-of-mine"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("--api-key", "--api_key", "--apiKey", "--apikey", "--token", "--hf-token", "-token"),
+        *(
+            "--password",
+            "--db.passwd",
+            "--client-secret",
+            "--secret-key",
+            "--auth",
+            "--credentials",
+        ),
+        *("--secret", "--aws-secret-access-key", "--wandb-key", "--PASSWORD"),
+    ],
+)
+def test_names_that_carry_keys(name):
+    spaced = find_secrets(["prog", name, VALUE, "x"], {})
+    assert spaced.argv == ("prog", name, "***", "x")
+    assert spaced.names == (name,)
+    assert find_secrets(["prog", f"{name}={VALUE}"], {}).argv == ("prog", f"{name}=***")
+    bare = name.lstrip("-")
+    assert find_secrets(["prog", f"{bare}={VALUE}"], {}).argv == ("prog", f"{bare}=***")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--keyboard", "qwerty-layout"],
+        ["--monkey=capuchin3"],
+        ["--token-length", "5"],
+        ["--max-tokens=100"],
+        ["--author", "somebody else"],
+        ["--tokenizer", "gpt2-large"],
+        ["--key", "3"],
+        ["--rng-key", "abcdefghij"],
+        ["--sort-key", "created-at"],
+        ["--secret-size=12"],
+        ["--use-auth-token", "--verbose"],
+        ["--token-file", "/home/me/token.txt"],
+        ["--password-file", "/home/me/password.txt"],
+        ["--password", "true"],
+        ["hockey=ice-stadium"],
+        ["https://example.com/path"],
+        ["git@example.com:a/b.git"],
+    ],
+)
+def test_names_that_only_sound_like_it(argv):
+    found = find_secrets(["prog", *argv], {})
+    assert found.argv == ("prog", *argv)
+    assert found.names == ()
+
+
+SHAPES = [
+    "sk-abcdefghijklmnopqrstuvwx",
+    "ghp_" + "a1" * 18,
+    "hf_" + "Ab" * 17,
+    "AKIA" + "ABCDEFGH12345678",
+    "xoxb-1234567890-abcdef",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc_def-123",
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_values_known_by_their_shape(shape):
+    found = find_secrets(["prog", shape, f"--x=a{'/'}{shape}"], {})
+    assert shape not in "".join(found.argv)
+    assert found.names == ("argument 1", "--x")
+
+
+def test_a_password_in_an_address():
+    found = find_secrets(["prog", "postgresql://me:hunter2@db.example/x"], {})
+    assert found.argv[1] == "postgresql://me:***@db.example/x"
+    assert mask_shapes("see http://host:8080/a@b") == "see http://host:8080/a@b"
+
+
+def test_the_value_of_a_secret_variable_is_masked_wherever_it_stands():
+    environ = {"WANDB_API_KEY": VALUE, "PATH": "/bin", "PWD": "/home/me", "SEED": "3"}
+    found = find_secrets(["prog", f"--config={{'k': '{VALUE}'}}"], environ)
+    assert found.argv[1] == "--config={'k': '***'}"
+    assert found.names == ("--config", "env:WANDB_API_KEY")
+    assert found.mask_all({"a": [VALUE, 3], VALUE: None}) == {"a": ["***", 3], "***": None}
+
+
+def test_a_short_value_of_a_variable_does_not_mask_every_text():
+    assert find_secrets(["prog", "--name", "dev-run"], {"MY_TOKEN": "dev"}).argv[2] == "dev-run"
+
+
+def test_a_secret_given_twice_is_masked_twice():
+    found = find_secrets(["prog", "--token", VALUE, f"http://host/?t={VALUE}"], {})
+    assert VALUE not in "".join(found.argv)
+
+
+def test_only_relevant_variables_are_kept_and_none_of_them_with_a_secret():
+    environ = {"OMP_NUM_THREADS": "2", "HOME": "/root", "JAX_X": f"a{VALUE}", "A_KEY": VALUE}
+    kept = relevant_environment(environ, find_secrets([], environ))
+    assert kept == {"OMP_NUM_THREADS": "2", "JAX_X": "a***"}

@@ -1,0 +1,86 @@
+"""Tests of `backflip run` at a terminal, a real one."""
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import sys
+import termios
+import time
+
+import pytest
+
+PYTHON = sys.executable
+
+
+def at_terminal(bench, words, keys=(), seconds=30.0):
+    """Run a command line at a terminal of 77 x 33, typing keys once a text has appeared.
+
+    Returns what was seen, the exit status, and the terminal's settings before and after.
+    """
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
+    before = termios.tcgetattr(slave)
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+        for descriptor in (0, 1, 2):
+            os.dup2(slave, descriptor)
+        os.chdir(bench.work)
+        os.execve(PYTHON, bench.command(*words), bench.env)
+    seen, keys, end = b"", list(keys), time.monotonic() + seconds
+    while time.monotonic() < end:
+        if select.select([master], [], [], 0.05)[0]:
+            seen += os.read(master, 65536)
+            if keys and keys[0][0] in seen:
+                os.write(master, keys.pop(0)[1])
+        elif (found := os.waitpid(pid, os.WNOHANG))[0]:
+            after = termios.tcgetattr(slave)
+            os.close(master)
+            os.close(slave)
+            return seen, os.waitstatus_to_exitcode(found[1]), before, after
+    os.kill(pid, 9)
+    raise AssertionError(f"it did not end: {seen!r}")
+
+
+SHOW = """
+import os, sys
+print([os.isatty(n) for n in (0, 1, 2)], *os.get_terminal_size())
+print(os.tcgetpgrp(0) == os.getpgrp(), file=sys.stderr)
+"""
+
+
+def test_a_terminal_stays_one_with_its_size_and_the_streams_apart(bench):
+    seen, status, before, after = at_terminal(bench, ["run", "--", PYTHON, "-c", SHOW])
+    assert status == 0
+    assert b"[True, True, True] 77 33\r\n" in seen
+    assert sorted(bench.output()) == [("err", "True"), ("out", "[True, True, True] 77 33")]
+    assert before == after
+
+
+def test_keys_reach_the_program(bench):
+    seen, status, _, _ = at_terminal(
+        bench, ["run", "sh", "-c", "printf 'name? '; read x; echo hello $x"], [(b"name? ", b"me\r")]
+    )
+    assert (status, b"hello me\r\n" in seen) == (0, True)
+    assert bench.output() == [("out", "name? me"), ("out", "hello me")]
+
+
+@pytest.mark.parametrize(("heeds", "status"), [(False, 130), (True, 0)])
+def test_ctrl_c_reaches_the_program_as_a_terminal_would_send_it(bench, heeds, status):
+    trap = "trap 'echo saved; exit 0' INT; " if heeds else ""
+    words = ["run", "sh", "-c", f"{trap}echo up; sleep 60 & wait"]
+    seen, ended, before, after = at_terminal(bench, words, [(b"up", b"\x03")])
+    assert ended == status
+    assert bench.end()["status"] == ("finished" if heeds else "interrupted")
+    assert (b"saved" in seen) == heeds
+    assert before == after
+
+
+def test_the_terminal_is_given_back_when_the_recorder_is_asked_to_end(bench):
+    words = ["run", "sh", "-c", "echo up; kill -TERM $PPID; sleep 60 & wait"]
+    _, ended, before, after = at_terminal(bench, words)
+    assert ended == 143
+    assert before == after

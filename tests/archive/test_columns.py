@@ -1,0 +1,365 @@
+"""Lines become columns and records again: exactly, at any kill, and against hostile files."""
+
+import contextlib
+import fcntl
+import io
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from backflip.archive import columns, tables
+from backflip.archive.metrics import MetricsWriter, from_json, read_metrics, to_json
+from backflip.core.errors import DamagedFile
+
+
+def line(record) -> bytes:
+    return json.dumps(to_json(record)).encode() + b"\n"
+
+
+def lines_of(folder: Path, writer: str, *records) -> Path:
+    path = folder / f"metrics-{writer}.jsonl"
+    with path.open("ab") as file:
+        file.write(b"".join(map(line, records)))
+    return path
+
+
+def rows(count: int, seed: int = 0) -> list[dict]:
+    chance = random.Random(seed)
+    return [{"step": n, "time": 1.7e9 + n, "loss": chance.random()} for n in range(count)]
+
+
+def same(a, b) -> bool:
+    """Equal with types, bits of floats and order of keys."""
+    return repr(a) == repr(b)
+
+
+NUMBERS = (
+    st.floats()
+    | st.integers()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.sampled_from([-0.0, 0.1, 0.5, 1e22, 2.0**53, 8796093022207.999, 1e-320, 2**63, -(2**63)])
+    | st.booleans()
+)
+ODD = st.text() | st.none() | st.lists(st.integers()) | st.dictionaries(st.text(), NUMBERS)
+KEYS = st.sampled_from(["step", "time", "loss", "é\n", "a/b"])
+RECORDS = st.lists(
+    st.one_of(
+        st.dictionaries(KEYS, NUMBERS),
+        st.fixed_dictionaries({"step": st.integers(0, 9), "loss": st.floats()}),
+        st.dictionaries(KEYS, NUMBERS | ODD),
+    ),
+    max_size=60,
+)
+
+
+@pytest.mark.medium
+@given(batches=st.lists(RECORDS, min_size=1, max_size=3), repeat=st.integers(1, 10))
+def test_any_records_come_back_as_they_were(tmp_path_factory, batches, repeat):
+    folder = tmp_path_factory.mktemp("run")
+    for records in batches:
+        lines_of(folder, "x", *records * repeat)
+        before = columns.read_records(folder)
+        columns.compact(folder)
+        assert same(columns.read_records(folder), before)
+    every = [record for records in batches for record in records * repeat]
+    assert same(before.records, [from_json(json.loads(line(record))) for record in every])
+
+
+@given(
+    st.lists(
+        st.floats(allow_nan=False)
+        | st.integers(-(10**9), 10**9).map(lambda n: n / 1000)
+        | st.integers(-(10**15), 10**15).map(lambda n: n / 10**6),
+        min_size=8,
+        max_size=40,
+    )
+)
+@example([-0.0] * 8)
+@example([0.5, -0.0] * 4)
+@example([1e300] * 8)
+@example([2.0**43] * 8)
+@example([math.inf] * 8)
+def test_every_bit_of_a_float_comes_back(tmp_path_factory, values):
+    batch = tables.tabulate([line({"x": value})[:-1] for value in values])
+    data = tables.to_npz(batch, {})
+    path = tmp_path_factory.getbasetemp() / "bits.npz"
+    path.write_bytes(data)
+    read = tables.read_npz(path).batch.tables[0].column("x")
+    assert read.tobytes() == np.array(values).tobytes()
+
+
+def test_the_file_is_an_npz_that_numpy_reads_without_pickle(tmp_path):
+    lines_of(tmp_path, "train", *rows(100))
+    columns.compact(tmp_path)
+    with np.load(tmp_path / "metrics-train.npz", allow_pickle=False) as file:
+        assert {array.dtype for array in file.values()} == {np.dtype(np.uint8)}
+
+
+@pytest.mark.parametrize("names", [["loss"], [f"metric/{n}" for n in range(10)]])
+def test_a_point_of_random_doubles_takes_at_most_12_bytes(tmp_path, names):
+    """A point is one value; its step and its time are in the price."""
+    chance = random.Random(0)
+    time = 1.7e9
+    records = []
+    for step in range(5000):
+        time = round(time + chance.expovariate(50), 6)
+        records.append({"step": step, "time": time, **{n: chance.random() for n in names}})
+    path = lines_of(tmp_path, "log-1-a", *records)
+    columns.compact(tmp_path)
+    assert not path.exists()
+    size = (tmp_path / "metrics-log-1-a.npz").stat().st_size
+    assert size / (5000 * len(names)) <= 12
+
+
+def test_records_after_a_resume_are_read_behind_and_compacted_too(tmp_path):
+    first, second = rows(20, 1), rows(20, 2)
+    for records in (first, second):
+        with MetricsWriter(tmp_path, "train") as writer:
+            for record in records:
+                writer.write(record)
+        assert columns.read_records(tmp_path).records[-20:] == records
+        columns.compact(tmp_path)
+    assert columns.read_records(tmp_path).records == first + second
+    assert columns.read_records(tmp_path, "train").torn == 0
+
+
+def test_the_same_lines_written_again_are_not_mistaken_for_those_that_are_columns(tmp_path):
+    for times in range(1, 5):
+        lines_of(tmp_path, "train", *rows(20))
+        columns.compact(tmp_path)
+        lines_of(tmp_path, "train", *rows(20))
+        assert len(columns.read_records(tmp_path).records) == 20 * (2 * times)
+        columns.compact(tmp_path)
+        assert len(columns.read_records(tmp_path).records) == 20 * (2 * times)
+
+
+def test_compacting_again_changes_nothing(tmp_path):
+    lines_of(tmp_path, "train", *rows(20))
+    columns.compact(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    columns.compact(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_kill_between_the_two_files_neither_loses_nor_doubles(tmp_path, monkeypatch):
+    path = lines_of(tmp_path, "train", *rows(20))
+    monkeypatch.setattr(columns, "_shorten", lambda *_: None)
+    columns.compact(tmp_path)
+    assert path.stat().st_size > 100
+    assert columns.read_records(tmp_path).records == rows(20)
+    lines_of(tmp_path, "train", *rows(5, 9))
+    assert columns.read_records(tmp_path).records == rows(20) + rows(5, 9)
+    monkeypatch.undo()
+    columns.compact(tmp_path)
+    assert path.stat().st_size <= 2
+    assert columns.read_records(tmp_path).records == rows(20) + rows(5, 9)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from backflip.archive import columns
+print("ready", flush=True)
+while True:
+    columns.compact(Path(sys.argv[1]))
+    print(flush=True)
+    if not sys.stdin.readline():
+        break
+"""
+
+
+@pytest.mark.medium
+def test_kill_9_at_random_moments_of_compacting(tmp_path):
+    chance = random.Random(0)
+    written = []
+    for generation in range(15):
+        more = rows(3000, generation)
+        lines_of(tmp_path, "train", *more)
+        written += more
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with process:
+            process.stdout.readline()
+            try:
+                process.wait(chance.uniform(0, 0.1))
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+        assert columns.read_records(tmp_path) == (written, 0)
+
+
+def test_a_file_that_is_being_logged_to_is_left_alone(tmp_path):
+    path = lines_of(tmp_path, "log-1-a", *rows(20))
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        columns.compact(tmp_path)
+        assert not list(tmp_path.glob("*.npz"))
+        file.write(line({"loss": 1.0}))
+    columns.compact(tmp_path)
+    assert not path.exists()
+    assert len(columns.read_records(tmp_path).records) == 21
+
+
+def test_a_writer_that_opens_meanwhile_waits_and_writes_to_the_new_file(tmp_path):
+    with MetricsWriter(tmp_path, "train") as first:
+        first.write({"x": 1})
+        columns.compact(tmp_path)
+        first.write({"x": 2})
+    assert [r["x"] for r in columns.read_records(tmp_path).records] == [1, 2]
+
+
+def test_broken_lines_are_counted_and_named_before_and_after(tmp_path):
+    path = lines_of(tmp_path, "train", *rows(10))
+    with path.open("ab") as file:
+        file.write(b'{"loss": 0.\n\n[1]\n\xff\n')
+    lines_of(tmp_path, "train", *rows(10))
+    path.write_bytes(path.read_bytes()[:-5])
+    for _ in range(2):
+        assert columns.read_records(tmp_path).torn == 4
+        assert read_metrics(tmp_path).torn == 4
+        found = columns.broken_lines(tmp_path)
+        assert [(broken.path, broken.line) for broken in found] == [
+            (path, number) for number in (11, 12, 13, 23)
+        ]
+        columns.compact(tmp_path)
+
+
+def test_readers_of_metrics_see_no_difference(tmp_path):
+    repeated = [{"seed": s, "updates": u, "x": x} for x in (1, 2) for u in range(9) for s in (0, 1)]
+    lines_of(tmp_path, "train", *repeated)
+    lines_of(tmp_path, "log-1-a", *repeated)
+    before = [read_metrics(tmp_path, writer) for writer in (None, "train", "log-1-a", "absent")]
+    assert [len(lines.records) for lines in before] == [18 + 36, 18, 36, 0]
+    columns.compact(tmp_path)
+    after = [read_metrics(tmp_path, writer) for writer in (None, "train", "log-1-a", "absent")]
+    assert same(after, before)
+
+
+def test_many_shapes_do_not_make_many_tables(tmp_path):
+    lines_of(tmp_path, "x", *({f"m{n}": n, "step": n} for n in range(300)), *rows(10))
+    before = columns.read_records(tmp_path)
+    columns.compact(tmp_path)
+    assert len(tables.read_npz(tmp_path / "metrics-x.npz").batch.tables) == 1
+    assert same(columns.read_records(tmp_path), before)
+
+
+def npz(**members) -> bytes:
+    data = io.BytesIO()
+    np.savez_compressed(data, **members)
+    return data.getvalue()
+
+
+def about(**fields) -> np.ndarray:
+    whole = {
+        "format": 1,
+        "order": 1,
+        "lines": 0,
+        "tables": [],
+        "covers": {"bytes": 0, "sha256": ""},
+    }
+    return np.frombuffer(json.dumps(whole | fields).encode(), np.uint8)
+
+
+EMPTY = np.zeros(0, np.uint8)
+TABLE = {"keys": ["x"], "kinds": "f", "rows": 8, "scales": [0]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PK\x03\x04 not a zip",
+        npz(),
+        npz(about=about(format=2), order=EMPTY, lines=EMPTY),
+        npz(about=about(), order=np.array([3], np.uint8), lines=EMPTY),
+        npz(about=about(order=4), order=np.full(4, 255, np.uint8), lines=EMPTY),
+        npz(about=about(tables=[TABLE]), order=EMPTY, lines=EMPTY),
+        npz(about=about(tables=[TABLE | {"rows": -1}]), order=EMPTY, lines=EMPTY),
+        npz(about=about(tables=3), order=EMPTY, lines=EMPTY),
+        npz(about=about(tables=[TABLE | {"kinds": "O"}]), order=np.ones(8, np.uint8), lines=EMPTY),
+        npz(about=np.zeros(3), order=EMPTY, lines=EMPTY),
+        npz(about=about(tables=[TABLE]), order=np.ones(8, np.uint8), lines=EMPTY),
+        npz(
+            **{"about": about(tables=[TABLE]), "order": np.ones(8, np.uint8), "lines": EMPTY},
+            **{"0/0": np.zeros(63, np.uint8)},
+        ),
+    ],
+)
+def test_a_file_that_is_not_ours_or_damaged_is_said(tmp_path, data):
+    (tmp_path / "metrics-x.npz").write_bytes(data)
+    with pytest.raises(DamagedFile, match=r"metrics-x\.npz"):
+        columns.read_records(tmp_path)
+
+
+def test_every_flipped_byte_is_noticed_or_harmless(tmp_path):
+    path = lines_of(tmp_path, "log-1-x", *rows(30)).with_suffix(".npz")
+    columns.compact(tmp_path)
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with contextlib.suppress(DamagedFile):
+            assert columns.read_records(tmp_path).records == rows(30)
+
+
+def test_a_pickle_in_the_file_is_never_loaded(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "pwned"),))
+
+    data = io.BytesIO()
+    np.savez(data, about=np.array([Bomb()], object), order=EMPTY, lines=EMPTY, allow_pickle=True)
+    (tmp_path / "metrics-x.npz").write_bytes(data.getvalue())
+    with pytest.raises(DamagedFile):
+        columns.read_records(tmp_path)
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_bomb_is_refused_before_it_is_inflated(tmp_path, monkeypatch):
+    data = io.BytesIO()
+    with (
+        zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as file,
+        file.open("about.npy", "w") as member,
+    ):
+        for _ in range(300):
+            member.write(bytes(2**20))
+    (tmp_path / "metrics-x.npz").write_bytes(data.getvalue())
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("inflated"))
+    with pytest.raises(DamagedFile, match="swell"):
+        columns.read_records(tmp_path)
+
+
+def test_what_would_look_like_a_bomb_stays_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_LARGE_BYTES", 1000)
+    monkeypatch.setattr(tables, "_SWELLS", 3)
+    lines_of(tmp_path, "x", *({"a": 1.0, "b": 2.0} for _ in range(1000)))
+    columns.compact(tmp_path)
+    assert not (tmp_path / "metrics-x.npz").exists()
+    assert len(columns.read_records(tmp_path).records) == 1000
+
+
+def test_a_full_disk_leaves_the_lines(tmp_path, monkeypatch):
+    path = lines_of(tmp_path, "x", *rows(20))
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(Exception, match="no space left"):
+        columns.compact(tmp_path)
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert math.isclose(columns.read_records(tmp_path).records[0]["loss"], rows(1)[0]["loss"])

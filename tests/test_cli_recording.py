@@ -1,0 +1,88 @@
+"""The commands that run other programs, as a person or a script meets them."""
+
+import argparse
+import json
+from datetime import datetime, timedelta
+
+import pytest
+
+from backflip.archive.recorder.budget import sittings, week_start
+from backflip.archive.run import Asked, create_run, list_runs
+from backflip.cli.main import _parser, main
+from backflip.cli.recording import duration, split_program
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("1.5h", 5400), ("1d", 86400)]
+)
+def test_times(text, seconds):
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1w", "h", "1e3"])
+def test_what_is_no_time(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="try 90s"):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    ("argv", "ours", "program"),
+    [
+        (["run", "ls", "-l"], ["run"], ["ls", "-l"]),
+        (["run", "--", "ls", "--json"], ["run"], ["ls", "--json"]),
+        (["run", "--name", "x", "ls"], ["run", "--name", "x"], ["ls"]),
+        (
+            ["run", "--name=x", "--json", "ls", "--", "y"],
+            ["run", "--name=x", "--json"],
+            ["ls", "--", "y"],
+        ),
+        (["run", "--unknown", "ls"], ["run", "--unknown"], ["ls"]),
+        (["train", "ppo", "--", "x"], ["train", "ppo", "--", "x"], []),
+        ([], [], []),
+    ],
+)
+def test_where_the_program_begins(argv, ours, program):
+    assert split_program(argv, _parser()[1]) == (ours, program)
+
+
+def spend(home, **end):
+    asked = Asked(name="dear", cost_per_hour=3600.0)
+    with create_run(home, command="run", config={}, argv=["x"], asked=asked) as writer:
+        writer.record("finished", **end)
+    return writer.run
+
+
+def test_the_weeks_budget_is_set_said_and_lifted(tmp_path, capsys):
+    run = spend(tmp_path)
+    text = (run.folder / "events.jsonl").read_text().splitlines()
+    begun = max(week_start(), datetime.fromisoformat(json.loads(text[0])["time"]).timestamp() - 10)
+    first = json.loads(text[0]) | {"time": datetime.fromtimestamp(begun).astimezone().isoformat()}
+    (run.folder / "events.jsonl").write_text("\n".join([json.dumps(first), *text[1:]]) + "\n")
+    home = ["--home", str(tmp_path)]
+    assert main(["budget", *home, "--weekly", "5", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["weekly"], said["runs"][0]["run"]) == (5.0, run.ulid)
+    assert said["spent"] == pytest.approx(10, abs=2)
+    assert main(["run", *home, "--cost", "1/h", "echo", "x"]) == 1
+    assert "backflip budget --weekly 10" in capsys.readouterr().err
+    assert list_runs(tmp_path) == [run.ulid], "nothing was made"
+    assert main(["budget", *home, "--weekly", "none"]) == 0
+    assert "no weekly budget" in capsys.readouterr().out
+    (tmp_path / "budget.json").write_text('{"weekly": "much"}')
+    assert main(["budget", *home]) == 1
+    assert "is damaged: write it anew" in capsys.readouterr().err
+    assert main(["budget", *home, "--weekly", "much"]) == 2
+
+
+def at(seconds):
+    return (datetime(2026, 1, 5).astimezone() + timedelta(seconds=seconds)).isoformat()
+
+
+def test_how_long_a_run_has_run():
+    zero = datetime(2026, 1, 5).timestamp()
+    events = [
+        *({"status": "started", "time": at(0)}, {"event": "budget", "time": at(5)}),
+        *({"status": "interrupted", "time": at(10)}, {"status": "resumed", "time": at(100)}),
+    ]
+    assert sittings(events, zero + 107) == [(zero, zero + 10), (zero + 100, zero + 107)]
+    assert sittings([{"status": "started", "time": "never"}], zero) == []

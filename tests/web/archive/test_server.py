@@ -1,0 +1,754 @@
+"""The archive's pages of a real server: what they say, and what is refused.
+
+The numbers in names of tests of attacks are those of the attack list in docs/pages.md.
+"""
+
+import csv
+import io
+import json
+import os
+import re
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Generator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from backflip.archive.capture.snapshot import Limits, take_snapshot, write_snapshot
+from backflip.archive.metrics import MetricsWriter
+from tests.web.archive.pages import (
+    COMMAND,
+    listening,
+    page,
+    quoted,
+    serving,
+    start,
+    stream_of,
+    until,
+)
+from tests.web.archive.runs import begin, done, finish, log, print_to
+from tests.web.pool import Server
+
+pytestmark = pytest.mark.medium
+
+LOSS = {"curves": {"loss": lambda x: 1 - x}}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home: two groups of seeds, a failed run, one that goes on, one without metrics."""
+    home = tmp_path_factory.mktemp("home")
+    for seed in range(5):
+        done(
+            home, seed, group="slow", question="is slow enough?", config={"lr": 1e-4, "seed": seed}
+        )
+    for seed in range(2):
+        done(home, seed, group="fast", config={"lr": 1e-2, "seed": seed}, name=f"fast {seed}")
+    failed = begin(home, seed=None, env=None, command="run", argv=["python", "x.py"], config={})
+    print_to(failed.folder, [("out", "hello"), ("err", "\x1b[31mOops\x1b[0m <b>")])
+    finish(failed, "failed", exit_status=3)
+    return home
+
+
+@pytest.fixture(scope="module")
+def server(home: Path) -> Generator[Server, None, None]:
+    with serving(home) as server:
+        yield server
+
+
+def folder_of(home: Path, name: str) -> Path:
+    """The folder of the run of a name."""
+    found = (p.parent for p in home.glob("runs/*/run.json"))
+    return next(f for f in found if json.loads((f / "run.json").read_text()).get("name") == name)
+
+
+def failed_of(home: Path) -> Path:
+    found = (p.parent for p in home.glob("runs/*/run.json"))
+    return next(f for f in found if json.loads((f / "run.json").read_text())["command"] == "run")
+
+
+# --- what pages say ------------------------------------------------------------------------------
+
+
+def test_home_says_that_nothing_runs_and_what_was_worked_at(server: Server) -> None:
+    text = page(server, "/")
+    assert "Nothing is running." in text
+    assert "is slow enough?" in text
+    assert text.index(">fast<") > 0
+
+
+def test_a_home_without_runs_says_what_to_type(tmp_path: Path) -> None:
+    with serving(tmp_path) as empty:
+        text = page(empty, "/")
+    assert "There are no runs here yet." in text
+    assert "backflip run" in text
+
+
+def test_the_table_sorts_filters_and_chooses_columns_by_address(server: Server) -> None:
+    text = page(server, "/", show="runs", filter="lr<1e-3", sort="lr", column="config.lr")
+    assert text.count("<tr data-kind") == 5
+    assert text.count("0.0001") == 5
+    assert (
+        '<input class="filter" id="filter" type="search" name="filter" value="lr&lt;1e-3"' in text
+    )
+    assert "aria-sort" not in text or "ascending" in text
+
+
+def test_groups_are_shown_first_with_their_seeds(server: Server) -> None:
+    text = page(server, "/")
+    rows = re.findall(r'<tr data-kind="group" data-key="([^"]+)"', text)
+    assert set(rows) >= {"slow", "fast"}
+    assert "5 finished" in text
+
+
+@pytest.mark.parametrize(
+    ("filter", "words"),
+    [
+        ("lr<", "no value"),
+        ("nosuchkey=1", "nosuchkey"),
+        ('"open', ""),
+        ("=1", "no key"),
+        ("lrr=1", "lr"),
+    ],
+)
+def test_a_filter_that_makes_no_sense_is_answered_in_words(
+    server: Server, filter: str, words: str
+) -> None:
+    text = page(server, "/", filter=filter)
+    error = re.search(r'id="filter-error"[^>]*>([^<]*)<', text)
+    assert error
+    assert error[1]
+    assert words in error[1]
+
+
+def test_a_group_shows_the_mean_its_interval_and_its_seeds(server: Server) -> None:
+    text = page(server, "/group", name="slow")
+    assert "5 of 5" in text
+    assert "band 95% interval (Student t)" in text
+    assert "n = 5" in text
+    assert "5 seeds: differences may be chance" in text
+    assert 'class="seed" d="M' in text
+
+
+def test_two_seeds_have_a_red_badge(server: Server) -> None:
+    assert "2 seeds: too few to conclude from" in page(server, "/group", name="fast")
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (
+            {"centre": "iqm"},
+            "interquartile mean over seeds, band 95% interval (percentile bootstrap",
+        ),
+        ({"smooth": "10"}, "moving mean over 10% of the axis; the thin line is raw"),
+        ({"x": "seconds"}, "wall-clock since the run began"),
+        ({"x": "updates"}, '<text class="unit" x="100%" y="100%" dy="29">updates'),
+        ({"log": "1"}, 'name="log" value="1" checked'),
+        ({"find": "no such"}, "No metric has <code>no such</code>"),
+    ],
+)
+def test_curves_are_drawn_as_the_address_says(
+    server: Server, query: dict[str, str], words: str
+) -> None:
+    assert words in page(server, "/group", name="slow", **query)
+
+
+def test_the_interval_in_the_table_is_students(server: Server, home: Path) -> None:
+    """Computed anew from the files: t(4) is 2.776."""
+    last = []
+    for path in home.glob("runs/*/run.json"):
+        if json.loads(path.read_text()).get("group") == "slow":
+            lines = (path.parent / "metrics-train.jsonl").read_text().splitlines()
+            last.append([json.loads(line)["episode_return_mean"] for line in lines])
+    # 200 records fall into 160 buckets; the last holds the last two... by the same rule as drawn.
+    ends = []
+    for values in last:
+        x = np.arange(1, 201) * 256.0
+        bucket = np.minimum(((x - x[0]) / (x[-1] - x[0]) * 160).astype(int), 159)
+        ends.append(np.mean(np.array(values)[bucket == 159]))
+    half = 2.776 * np.std(ends, ddof=1) / 5**0.5
+    text = page(server, "/group", name="slow")
+    shown = re.search(r"(\d[\d.]*) to (\d[\d.]*)</td>", text)
+    assert shown
+    assert float(shown[1]) == pytest.approx(np.mean(ends) - half, abs=0.6)
+    assert float(shown[2]) == pytest.approx(np.mean(ends) + half, abs=0.6)
+
+
+def test_a_run_that_failed_says_why_and_what_it_printed(server: Server, home: Path) -> None:
+    path = f"/runs/{failed_of(home).name}"
+    text = page(server, path)
+    assert "exit status 3" in text
+    assert "python x.py" in text
+    assert "Oops &lt;b&gt;" in text
+    text = page(server, f"{path}/output")
+    assert re.search(r'class="o-err">.*Oops &lt;b&gt;', text)
+    assert "hello" in text
+
+
+def test_every_tab_of_every_run_is_answered(server: Server, home: Path) -> None:
+    for folder in home.glob("runs/*"):
+        for tab in ("", "/code", "/output", "/files", "/environment"):
+            page(server, f"/runs/{folder.name}{tab}")
+
+
+def test_comparison_says_what_differs_first(server: Server) -> None:
+    text = page(server, "/compare?group=slow&group=fast")
+    differing = text.index("differs"), text.index("settings are the same")
+    assert differing[0] < text.index("config") if "config" in text else True
+    assert re.search(r'class="differs"><th scope="row">lr</th><td>0.0001</td><td>0.01</td>', text)
+    assert differing[0] < differing[1]
+
+
+def test_comparison_names_the_last_identical_step(tmp_path: Path) -> None:
+    for seed, change in ((0, 1000), (0, 70)):
+        writer = begin(tmp_path, seed=seed)
+        log(writer, 100, loss=lambda x, c=change: x if x * 99 < c else -1.0)
+        finish(writer)
+    runs = sorted(p.name for p in tmp_path.glob("runs/*"))
+    with serving(tmp_path) as server:
+        text = page(server, f"/compare?run={runs[0]}&run={runs[1]}")
+    assert f"up to step {70 * 256}, then loss" in text
+
+
+@pytest.mark.parametrize("query", ["", "run=x", "group=slow", "&".join(["group=slow"] * 3)])
+def test_a_comparison_of_one_is_none(server: Server, query: str) -> None:
+    page(server, f"/compare?{query}", 404)
+
+
+def test_the_table_is_a_file_for_spreadsheets(server: Server) -> None:
+    text = page(server, "/table.csv?show=runs&column=config.lr")
+    rows = list(csv.reader(io.StringIO(text)))
+    assert len(rows) == 9
+    assert {row[-1] for row in rows[1:]} >= {"0.0001", "0.01"}
+
+
+def test_the_code_is_shown_as_it_was_and_against_its_parent(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    project.mkdir()
+    ulids: list[str] = []
+    for text in ("a = 1\n", "a = 2\n"):
+        (project / "train.py").write_text(text)
+        (project / "same.py").write_text("same")
+        parent = ulids[-1] if ulids else None
+        writer = begin(home, parent=parent)
+        write_snapshot(writer.folder, take_snapshot(home, project, None, Limits()), Limits())
+        ulids.append(finish(writer).name)
+    with serving(home) as server:
+        text = page(server, f"/runs/{ulids[1]}/code", path="train.py")
+        both = page(server, f"/compare?run={ulids[0]}&run={ulids[1]}")
+        first = page(server, f"/runs/{ulids[0]}")
+    assert "<li><code>a = 2</code></li>" in text
+    for changed in (text, both):
+        assert '<span class="del">-a = 1' in changed
+        assert '<span class="add">+a = 2' in changed
+    assert "1 file differs" in text
+    assert f'repeated by <a href="/runs/{ulids[1]}"' in first
+
+
+def test_pictures_stand_beside_the_curve_at_their_step(tmp_path: Path) -> None:
+    writer = begin(tmp_path)
+    (writer.folder / "media").mkdir()
+    name = "ab" * 32 + ".png"
+    Image.new("RGB", (8, 8), "red").save(writer.folder / "media" / name)
+    Image.new("RGB", (8, 8), "red").save(writer.folder / "clips.png")
+    with MetricsWriter(writer.folder, "train") as file:
+        file.write({"env_steps": 5000, "seed": 0, "view": {"image": f"media/{name}"}})
+    ulid = finish(writer).name
+    with serving(tmp_path) as server:
+        text = page(server, f"/runs/{ulid}")
+        assert f"/runs/{ulid}/media/{name}" in text
+        assert "5 k env, seed 0" in text
+        for path in (f"/runs/{ulid}/media/{name}", f"/runs/{ulid}/file?path=clips.png"):
+            answered = server.get(path)
+            assert answered.headers["Content-Type"] == "image/png"
+            assert "Content-Disposition" not in answered.headers
+            assert "sandbox" in answered.headers["Content-Security-Policy"]
+
+
+def test_ill_looking_runs_are_said_to_be_so(tmp_path: Path) -> None:
+    with begin(tmp_path, question="is it ill?", config={"env_steps": 1000 * 256}) as writer:
+        log(writer, 250, of=1000, loss=lambda x: float("nan"))
+        with serving(tmp_path) as server:
+            text = page(server, "/")
+    assert "One run is going; it should be looked at." in text
+    assert "is it ill?" in text
+    assert "loss is not finite" in text
+    assert "25 %" in text
+    assert "less than a minute left" in text
+
+
+def test_a_report_stands_by_itself(server: Server, home: Path, tmp_path: Path) -> None:
+    answered = server.get("/report?group=slow&group=fast")
+    assert "attachment" in answered.headers["Content-Disposition"]
+    path = tmp_path / "report.html"
+    command = [COMMAND, "report", "slow", "fast", str(path), "--home", str(home)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for text in (answered.body.decode(), path.read_text()):
+        assert "<svg" in text
+        assert "<script" not in text
+        assert "http" not in re.sub(r'http-equiv="Content-Security-Policy"', "", text)
+        assert re.search(r"src=\"(?!data:)", text) is None
+        assert "href" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["slow", "x.txt"], "must end in .html"),
+        (["no such", "x.html"], "there is no run `no such`"),
+        (["slow", "x.html", "--along", "miles"], "`--along`"),
+    ],
+)
+def test_a_report_that_cannot_be_is_refused_in_a_line(
+    home: Path, arguments: list[str], words: str
+) -> None:
+    command = [COMMAND, "report", *arguments, "--home", str(home)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert words in done.stderr
+
+
+# --- attacks -------------------------------------------------------------------------------------
+
+ODD = [
+    *(
+        "../",
+        "..\\",
+        "%2e%2e%2f",
+        "%252e%252e%252f",
+        ";",
+        "#",
+        "\0",
+        "/etc/passwd",
+        "C:",
+        "::$DATA",
+    ),
+    *(".", "", "x" * 300, "😀", "\u202egnp", "a\r\nSet-Cookie: x=1", "é", "?", "&run=1"),
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_1_odd_names_find_nothing_and_break_nothing(server: Server, name: str, home: Path) -> None:
+    ulid = failed_of(home).name
+    for path in (
+        f"/runs/{quoted(name)}",
+        f"/runs/{ulid}/media/{quoted(name)}",
+        f"/runs/{ulid}/file?path={quoted(name)}",
+        f"/runs/{ulid}/file?path={quoted(f'{name}/run.json')}",
+        f"/group?name={quoted(name)}",
+        f"/static/{quoted(name)}",
+        f"/compare?run={quoted(name)}&group={quoted(name)}",
+        f"/chart?metric={quoted(name)}&run={quoted(name)}",
+    ):
+        answered = server.get(path)
+        assert answered.status in (307, 404), (path, answered.status)
+        assert b"root:" not in answered.body
+        assert "Set-Cookie" not in answered.headers
+
+
+@pytest.mark.parametrize(
+    "raw", ["/runs/../../etc/passwd", "/static/../guard.py", "/../x", "//evil/"]
+)
+def test_1_raw_paths_are_taken_as_they_are(server: Server, raw: str) -> None:
+    head = f"GET {raw} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(head.encode())
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answered.startswith((b"HTTP/1.1 404", b"HTTP/1.1 307"))
+    assert b"evil" not in answered.split(b"\r\n\r\n")[0]
+
+
+def test_1_groups_of_odd_names_have_pages(tmp_path: Path) -> None:
+    names = ["../../x", "a;b#c?d&e", "UPPER", "upper", "😀 \u202e", 'q"u\\o', " ", "a" * 300]
+    for name in names:
+        done(tmp_path, group=name, points=3)
+    with serving(tmp_path) as server:
+        for name in names:
+            assert "1 finished" in page(server, "/group", name=name).replace(
+                "</i>finished", "1 finished"
+            )
+
+
+def test_2_what_a_hostile_run_names_is_not_opened(tmp_path: Path) -> None:
+    """Media, outputs, metrics, code and output that are links, or lead elsewhere by name."""
+    home, secret = tmp_path / "home", tmp_path / "secret"
+    secret.write_text("top secret\n" * 20)
+    writer = begin(home)
+    folder = writer.folder
+    log(writer, 3)
+    (folder / "media").mkdir()
+    name = "cd" * 32 + ".png"
+    (folder / "media" / name).symlink_to(secret)
+    (folder / "outputs").symlink_to(tmp_path)
+    (folder / "output.log").symlink_to(secret)
+    (folder / "code.patch").symlink_to(secret)
+    (folder / "curve.svg").symlink_to(secret)
+    (folder / "status.json").symlink_to(secret)
+    code = {
+        "root": "/",
+        "cwd": ".",
+        "left_out": [],
+        "files": [
+            {"path": "a", "sha256": "../../../../secret", "bytes": 11, "mode": 420},
+        ],
+    }
+    (folder / "code.json").write_text(json.dumps(code))
+    with MetricsWriter(folder, "evil") as file:
+        for path in ("../../../secret", str(secret), f"media/{name}", "media/../../../secret"):
+            file.write({"env_steps": 1, "x": {"image": path}})
+    ulid = finish(writer).name
+    with serving(home) as server:
+        for path in (
+            f"/runs/{ulid}",
+            f"/runs/{ulid}/code",
+            f"/runs/{ulid}/code?path=a",
+            f"/runs/{ulid}/output",
+            f"/runs/{ulid}/files",
+            f"/runs/{ulid}/media/{name}",
+            *(
+                f"/runs/{ulid}/file?path={name}"
+                for name in (
+                    "outputs/secret",
+                    "output.log",
+                    "code.patch",
+                    "curve.svg",
+                    "outputs",
+                )
+            ),
+            f"/report?run={ulid}",
+        ):
+            assert b"top secret" not in server.get(path).body, path
+
+
+def test_2_pipes_in_a_run_do_not_stop_the_server(tmp_path: Path) -> None:
+    writer = begin(tmp_path)
+    log(writer, 3)
+    for name in ("output.log", "code.json", "code.patch", "status.json", "clips.png"):
+        os.mkfifo(writer.folder / name)
+    ulid = finish(writer).name
+    with serving(tmp_path) as server:
+        for path in (
+            "",
+            "/code",
+            "/output",
+            "/files",
+            "/file?path=output.log",
+            "/file?path=clips.png",
+        ):
+            assert server.get(f"/runs/{ulid}{path}").status in (200, 404)
+
+
+def test_5_files_of_a_run_are_saved_and_never_opened(tmp_path: Path) -> None:
+    writer = begin(tmp_path)
+    (writer.folder / "outputs").mkdir()
+    evil = "<script>alert(1)</script>"
+    names = ["a.html", "a.svg", "a.png", "a.xml", "a.pdf", 'q"\u202e;.html', "a.js"]
+    for name in names:
+        (writer.folder / "outputs" / name).write_text(evil)
+    (writer.folder / "not.png").write_text(evil)
+    (writer.folder / "curve.svg").write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg">{evil}</svg>'
+    )
+    ulid = finish(writer).name
+    with serving(tmp_path) as server:
+        for name in [*(f"outputs/{n}" for n in names), "not.png", "curve.svg", "run.json"]:
+            answered = server.get(f"/runs/{ulid}/file?path={quoted(name)}")
+            assert answered.status == 200, name
+            assert answered.headers["Content-Disposition"].startswith("attachment; ")
+            assert answered.headers["X-Content-Type-Options"] == "nosniff"
+            assert answered.headers["Content-Security-Policy"].startswith(
+                "sandbox; default-src 'none'"
+            )
+            kind = "image/svg+xml" if name == "curve.svg" else "application/octet-stream"
+            assert answered.headers["Content-Type"] == kind
+
+
+def test_6_nothing_that_reads_a_run_can_make_an_object_of_it() -> None:
+    """Neither pickle nor eval nor a way to name a class is anywhere in the pages' code."""
+    source = Path(__file__).parents[3] / "src" / "backflip" / "web"
+    text = "\n".join(path.read_text() for path in source.rglob("*.py"))
+    for word in ("pickle", "eval(", "exec(", "__import__", "importlib.import_module", "shell=True"):
+        assert word not in text
+    assert "allow_pickle=True" not in text
+
+
+INJECTIONS = [
+    "lr=1' OR '1'='1",
+    "lr=1;DROP TABLE runs",
+    "' UNION SELECT * FROM runs--=1",
+    '"a" OR 1=1',
+    "__import__('os').system('id')",
+    "lr~" + "(a+)+" * 20 + "$",
+    "{{7*7}}",
+    "x" * 8000,
+    "-" * 500,
+    "(" * 3000,
+    "\\" * 3000,
+    "%00=%00",
+    "lr=" + "9" * 5000,
+]
+
+
+@pytest.mark.parametrize("text", INJECTIONS)
+def test_7_filters_and_sort_keys_are_data(server: Server, text: str) -> None:
+    for query in (
+        {"filter": text},
+        {"sort": text},
+        {"column": text},
+        {"filter": "x", "sort": "-" + text},
+    ):
+        answered = page(server, "/", show="runs", **query)
+        assert answered.count("<tr data-kind") in (0, 8)
+        assert "sqlite" not in answered.lower()
+    assert page(server, "/", show="runs").count("<tr data-kind") == 8
+
+
+def test_8_the_server_listens_here_alone_and_knows_its_name(server: Server) -> None:
+    listeners = Path("/proc/net/tcp").read_text()
+    assert f"0100007F:{server.port:04X} 00000000:0000 0A" in listeners
+    for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1", "0.0.0.0", ""):
+        for path in ("/", "/stream?home=1", "/table.csv", "/static/archive.css", "/nowhere"):
+            assert server.get(path, Host=host).status == 421
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "file://"])
+def test_8_other_origins_are_not_answered_nor_told_anything(server: Server, origin: str) -> None:
+    for path in ("/", "/stream?home=1", "/chart.json?group=slow&metric=x"):
+        answered = server.get(path, Origin=origin)
+        assert answered.status == 403
+        assert "Access-Control-Allow-Origin" not in answered.headers
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_8_nothing_can_be_changed_from_a_page(server: Server, method: str) -> None:
+    for path in ("/", "/group?name=slow", "/stream?home=1", "/nowhere"):
+        answered = server.request(method, path, b"{}", Content_Type="application/json")
+        assert answered.status == 403
+
+
+ROUTES = [
+    *(
+        "/",
+        "/table.csv",
+        "/group?name=slow",
+        "/compare?group=a&group=b",
+        "/chart?group=slow&metric=x",
+    ),
+    *("/chart.json?group=slow&metric=x", "/report?group=slow", "/stream?home=1", "/plotly.js"),
+    *(
+        "/static/archive.css",
+        "/static/icon.svg",
+        "/nowhere",
+        "/favicon.ico",
+        "/robots.txt",
+        "/health",
+    ),
+    *(f"/runs/{'0' * 26}{tab}" for tab in ("", "/code", "/output", "/files", "/environment")),
+    *(f"/runs/{'0' * 26}{tab}" for tab in ("/file?path=run.json", "/media/x.png")),
+]
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, None]:
+    """A server that listens at every address, so that a login is needed."""
+    home = tmp_path_factory.mktemp("public")
+    done(home, group="slow", points=3)
+    with serving(home, "--host", "0.0.0.0") as server:
+        yield server
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_9_beyond_this_machine_every_route_asks_who_is_there(public: Server, path: str) -> None:
+    for method in ("GET", "HEAD", "POST"):
+        assert public.request(method, path, b"" if method == "POST" else None).status == 401
+    assert public.get(path, Cookie=f"backflip_{public.port}=wrong").status == 401
+    assert public.get(path, Host="evil.example").status == 421
+
+
+def test_9_all_routes_there_are_were_walked() -> None:
+    from backflip.web.archive_pages.app import Pages  # noqa: PLC0415
+
+    source = Path(Pages.app.__code__.co_filename).read_text()
+    routes = re.findall(r'Route\("([^"]+)"', source)
+    walked = {re.sub(r"0{26}", "{ulid}", path.partition("?")[0]) for path in ROUTES}
+    walked = {re.sub(r"/static/.*", "/static/{version}/{name}", path) for path in walked}
+    walked = {path.replace("/media/x.png", "/media/{name}") for path in walked}
+    assert set(routes) <= walked
+
+
+def test_9_the_address_printed_lets_in_and_leads_nowhere_else(public: Server) -> None:
+    """15: no open redirection on the way in."""
+    parts = urlsplit(public.address)
+    for more in ("", "&next=http://evil.example/", "&next=//evil.example"):
+        entered = public.get(f"/?{parts.query}{more}")
+        assert (entered.status, entered.headers["Location"]) == (303, "/")
+    cookie = entered.headers["Set-Cookie"].partition(";")[0]
+    assert "HttpOnly" in entered.headers["Set-Cookie"]
+    assert "SameSite=strict" in entered.headers["Set-Cookie"]
+    assert public.get("/", Cookie=cookie).status == 200
+    assert public.get("/?token=wrong").status == 403
+
+
+def test_13_ranges_are_not_served(server: Server, home: Path) -> None:
+    path = f"/runs/{failed_of(home).name}/file?path=run.json"
+    whole = server.get(path)
+    many = "bytes=" + ",".join(["0-0"] * 2000)
+    for ranges in ("bytes=0-0", "bytes=-1", many):
+        answered = server.get(path, Range=ranges)
+        assert (answered.status, answered.body) == (200, whole.body)
+    assert whole.headers["Accept-Ranges"] == "none"
+
+
+def test_13_forms_and_addresses_without_end_are_refused(server: Server) -> None:
+    fields = "&".join(f"f{n}=1" for n in range(10_000))
+    kind = "application/x-www-form-urlencoded"
+    assert server.request("POST", "/", fields.encode(), Content_Type=kind).status == 403
+    assert server.request("POST", "/", b"x" * 20_000_000, Content_Type=kind).status == 403
+    assert server.get("/?" + "&".join(f"f{n}=" for n in range(1000))).status == 414
+    assert server.get(f"/?{fields}").status in (400, 414, 431)
+    assert server.get("/").status == 200
+
+
+def test_13_a_run_with_a_hundred_thousand_metrics_has_a_page(tmp_path: Path) -> None:
+    writer = begin(tmp_path)
+    with MetricsWriter(writer.folder, "train") as file:
+        for step in range(2):
+            file.write({"env_steps": step, **{f"m{n}": n + step for n in range(100_000)}})
+    ulid = finish(writer).name
+    with serving(tmp_path) as server:
+        for path in ("/", f"/runs/{ulid}", f"/runs/{ulid}?find=m99999", "/?show=runs&column=m5"):
+            text = page(server, path)
+            assert len(text) < 400_000
+        assert "m99999" in page(server, f"/runs/{ulid}?find=m99999")
+
+
+def test_13_a_line_of_a_million_characters_has_a_page(tmp_path: Path) -> None:
+    writer = begin(tmp_path, name="n" * 1_000_000, question="q" * 100_000)
+    print_to(writer.folder, [("out", "x" * 65_000)] * 16)
+    log(writer, 2)
+    ulid = finish(writer).name
+    with serving(tmp_path) as server:
+        for path in ("/", "/?show=runs", f"/runs/{ulid}", f"/runs/{ulid}/output"):
+            assert len(page(server, path)) < 400_000
+
+
+def test_13_streams_are_counted_and_let_go(server: Server) -> None:
+    address = stream_of(page(server, "/"))
+    head = f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
+    held = []
+    for _ in range(60):
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+        connection.sendall(head)
+        held.append((connection, connection.recv(100).split(b" ")[1]))
+    assert [status for _, status in held] == [b"200"] * 48 + [b"503"] * 12
+    assert server.get("/").status == 200
+    for connection, _ in held:
+        connection.close()
+    until(lambda: not busy(server, head))
+
+
+def busy(server: Server, head: bytes) -> bool:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(head)
+        return connection.recv(100).split(b" ")[1] != b"200"
+
+
+def test_12_the_secret_of_the_server_is_its_owners_alone(public: Server) -> None:
+    (kept,) = (public.folder / ".cache" / "backflip").glob("*/page.json")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+    command = Path(f"/proc/{public.process.pid}/cmdline").read_text()
+    token = urlsplit(public.address).query.partition("=")[2]
+    assert token not in command
+    assert json.loads(kept.read_text())["secret"] not in public.address
+
+
+def test_15_the_server_writes_nothing_to_the_home_but_the_index(tmp_path: Path) -> None:
+    """And under a umask of nothing no file of its own is for everybody."""
+    done(tmp_path, points=3)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    old = os.umask(0)
+    try:
+        server = start(tmp_path)
+    finally:
+        os.umask(old)
+    page(server, "/")
+    server.kill()
+    new = [path for path in tmp_path.rglob("*") if path not in before]
+    outside = [p for p in new if ".cache" not in p.parts and not p.name.startswith("index.sqlite")]
+    assert outside == []
+    for path in (p for p in new if ".cache" in p.parts and p.name == "page.json"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_errors_are_pages_and_no_traceback_leaves(server: Server) -> None:
+    for path in ("/nowhere", "/runs/x", "/group?name=none", "/compare", "/chart"):
+        text = page(server, path, 404)
+        assert "<h1>" in text
+        assert "Traceback" not in text
+
+
+# --- news ----------------------------------------------------------------------------------------
+
+
+def test_a_page_is_told_that_a_run_has_ended(tmp_path: Path) -> None:
+    writer = begin(tmp_path, group="g")
+    log(writer, 5)
+    with serving(tmp_path) as server, listening(server, stream_of(page(server, "/"))) as events:
+        finish(writer, "failed", error="ValueError: x")
+        for name, data, _ in events:
+            told = json.loads(data) if name == "runs" else {"runs": {}}
+            if told["runs"].get(writer.run.ulid, {}).get("state") == "failed":
+                assert told["groups"] == {"g": [["failed", 1]]}
+                break
+
+
+def test_a_page_is_told_of_new_lines_once_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    with begin(tmp_path) as writer:
+        print_to(writer.folder, [("out", "one")])
+        path = f"/runs/{writer.run.ulid}/output"
+        with serving(tmp_path) as server:
+            stream = stream_of(page(server, path))
+            with listening(server, stream) as events:
+                print_to(writer.folder, [("out", "two")])
+                name, data, position = next(e for e in events if e[0] == "output")
+            assert "two" in data
+            assert "one" not in data
+            print_to(writer.folder, [("out", "three")])
+            with listening(server, stream, Last_Event_ID=position) as events:
+                name, data, _ = next(e for e in events if e[0] == "output")
+            assert ("three" in data, "two" in data, name) == (True, False, "output")
+
+
+def test_a_page_is_told_of_new_points(tmp_path: Path) -> None:
+    with begin(tmp_path) as writer:
+        log(writer, 5, of=100)
+        path = f"/runs/{writer.run.ulid}"
+        with (
+            serving(tmp_path) as server,
+            listening(server, stream_of(page(server, path))) as events,
+        ):
+            log(writer, 5, first=5, of=100)
+            charts = next(json.loads(data) for name, data, _ in events if name == "charts")
+    assert [metric for metric, _ in charts["charts"]] == ["episode_return_mean"]
+
+
+def test_a_position_that_means_nothing_gets_the_page_anew(server: Server) -> None:
+    with listening(server, "/stream?home=1&since=other-7") as events:
+        assert next(events)[0] == "reset"
+
+
+def test_a_page_where_nothing_happens_is_told_nothing(server: Server) -> None:
+    with listening(server, stream_of(page(server, "/group?name=slow"))) as events:
+        begun = time.monotonic()
+        name, data, _ = next(events)
+    assert (name, data) == ("beat", "")
+    assert time.monotonic() - begun > 10
