@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from backflip.cli.arguments import RUN, add_about, add_output, asked, home, sentence
+from backflip.core.errors import UsageError
 
 if TYPE_CHECKING:
     from backflip.archive.recorder.ending import Ending
@@ -126,15 +127,34 @@ def _rerun(
 ) -> dict[str, Any] | None:
     from backflip.archive.recorder.changes import parse_changes
     from backflip.archive.recorder.rerun import is_ours, rerun, rerun_ours
-    from backflip.archive.run import find_run
+    from backflip.archive.run import find_run, list_runs
+    from backflip.archive.state import state_of
 
     run, changes = find_run(home(options), options.run), parse_changes(options.changes)
     if not is_ours(run):
         ending = rerun(home(options), run, changes, _asked(options), say, options.grace)
         return _ended(ending, options)
+    if options.budget is not None or options.cost is not None:
+        raise UsageError("--budget and --cost are of programs that `backflip run` started")
     known = list(commands[run.manifest["command"]]._option_string_actions)
-    options.exit_status = rerun_ours(home(options), run, changes, known, say)
-    return {"parent": run.ulid, "exit_status": options.exit_status} if options.json else None
+    before = set(list_runs(home(options)))
+    options.exit_status = rerun_ours(home(options), run, changes, known, _words(options), say)
+    if not options.json:
+        return None
+    made = [ulid for ulid in list_runs(home(options)) if ulid not in before]
+    children = [find_run(home(options), ulid) for ulid in made]
+    child = next((one for one in children if one.manifest.get("parent") == run.ulid), None)
+    ended = {"parent": run.ulid, "exit_status": options.exit_status}
+    if child is None:
+        return {"run": None} | ended
+    return {"run": child.ulid, "folder": str(child.folder)} | ended | state_of(child)._asdict()
+
+
+def _words(options: argparse.Namespace) -> list[str]:
+    """Return what was said of a run as the words of a command line."""
+    said = {"--name": options.name, "--group": options.group, "--question": options.question}
+    words = [word for name, text in said.items() if text for word in (name, text)]
+    return words + [word for tag in options.tags for word in ("--tag", tag)]
 
 
 def _budget(options: argparse.Namespace) -> dict[str, Any] | None:

@@ -19,22 +19,27 @@ from backflip.archive.capture.secrets import find_secrets
 from backflip.archive.recorder.lines import Line
 from backflip.archive.recorder.output import OutputWriter, recorded_up_to
 from backflip.archive.recorder.system import SystemMetrics
-from backflip.archive.run import Capture, Run
+from backflip.archive.run import Capture, Run, open_run
 from backflip.training.progress import Progress, plain_line
 
 
 def captured(
-    home: Path, argv: Sequence[str], say: Callable[[str], None]
+    home: Path, argv: Sequence[str], parent: str | None, say: Callable[[str], None]
 ) -> tuple[list[str], Capture]:
     """Return the command line as it may be kept, and what keeps code, packages and machine.
 
     Args:
         home: the home of the run.
         argv: the command line.
+        parent: the id of the run of this home that is repeated, with its code.
         say: is told what is masked and what is left out.
     """
     secrets = find_secrets(argv, os.environ)
-    keep = capture(home, argv, say=say, secrets=secrets, interpreter=sys.executable)
+    folder = home / "runs" / parent if parent else None
+    repeated = open_run(folder) if folder and folder.is_dir() else None
+    keep = capture(
+        home, argv, say=say, secrets=secrets, interpreter=sys.executable, parent=repeated
+    )
     return list(secrets.argv), keep
 
 

@@ -357,7 +357,7 @@ def begin(
     tell = report or _say_nothing
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
     masked, keep = captured(
-        home, argv, lambda said: tell(dataclasses.replace(nothing_done, note=said))
+        home, argv, asked.parent, lambda said: tell(dataclasses.replace(nothing_done, note=said))
     )
     writer = create_run(
         home,

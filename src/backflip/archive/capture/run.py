@@ -1,7 +1,9 @@
 """Capture: everything that is kept of a program before it starts, in one call."""
 
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,13 @@ from backflip.archive.capture.secrets import Secrets, find_secrets, relevant_env
 from backflip.archive.capture.snapshot import (
     Limits,
     Snapshot,
+    read_snapshot,
     say_left_out,
     take_snapshot,
     write_snapshot,
 )
-from backflip.archive.run import Capture
+from backflip.archive.checkpoint import disk_errors
+from backflip.archive.run import Capture, Run
 
 PATCH = "code.patch"
 _LARGEST_PATCH = 20_000_000
@@ -36,6 +40,7 @@ def capture(
     interpreter: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
     environ: Mapping[str, str] | None = None,
+    parent: Run | None = None,
 ) -> Capture:
     """Return what `create_run` calls to keep code, packages, machine and environment of a program.
 
@@ -47,6 +52,7 @@ def capture(
         interpreter: the Python that runs it; by default found by `argv[0]`.
         limits: of the snapshot.
         environ: the environment it runs in; by default this process's.
+        parent: the run of this home that it repeats, in a clean folder with that run's code.
     """
     environ = dict(os.environ if environ is None else environ)
     secrets = secrets or find_secrets(argv, environ)
@@ -55,26 +61,56 @@ def capture(
         executable = find_executable(argv[0], cwd, environ) if argv else None
         python = interpreter or (find_interpreter(executable, environ) if executable else None)
         question = Question(python, environ)
-        repository = find_repository(cwd)
-        snapshot = take_snapshot(home, cwd, repository, limits)
-        write_snapshot(folder, snapshot, limits)
+        if parent is None:
+            code, snapshot = _keep_code(home, folder, cwd, limits, say)
+        else:
+            code, snapshot = _inherit_code(parent, folder, cwd, limits)
         root = Path(snapshot.root)
         fields = {
+            **code,
             "executable": executable,
-            "git": _keep_git(folder, repository, say),
-            "lock_files": find_lock_files(root),
             "hardware": machine(),
             "environment": relevant_environment(environ, secrets),
             "masked": list(secrets.names),
-            "snapshot": _summary(snapshot),
             "python": question.answer(root),
         }
         _say_masked(secrets, say)
-        say_left_out(snapshot, say)
-        _say_outside(argv, cwd, root, executable, say)
+        if parent is None:
+            say_left_out(snapshot, say)
+            _say_outside(argv, cwd, root, executable, say)
         return {name: value for name, value in fields.items() if value is not None or name == "git"}
 
     return keep
+
+
+def _keep_code(
+    home: Path, folder: Path, cwd: Path, limits: Limits, say: Say
+) -> tuple[dict[str, Any], Snapshot]:
+    """Keep the code around `cwd`; return what the manifest says of it, and the snapshot."""
+    repository = find_repository(cwd)
+    snapshot = take_snapshot(home, cwd, repository, limits)
+    write_snapshot(folder, snapshot, limits)
+    fields = {
+        "git": _keep_git(folder, repository, say),
+        "lock_files": find_lock_files(Path(snapshot.root)),
+        "snapshot": _summary(snapshot),
+    }
+    return fields, snapshot
+
+
+def _inherit_code(
+    parent: Run, folder: Path, cwd: Path, limits: Limits
+) -> tuple[dict[str, Any], Snapshot]:
+    """Keep the code of `parent`, which lies around `cwd` now; return the same as `_keep_code`."""
+    kept = read_snapshot(parent.folder)
+    root = Path(os.path.normpath(cwd / os.path.relpath(".", kept.cwd)))
+    snapshot = replace(kept, root=str(root))
+    write_snapshot(folder, snapshot, limits)
+    if (parent.folder / PATCH).is_file():
+        with disk_errors(folder / PATCH):
+            shutil.copyfile(parent.folder / PATCH, folder / PATCH)
+    fields = {name: parent.manifest.get(name) for name in ("git", "lock_files")}
+    return fields | {"snapshot": _summary(snapshot)}, snapshot
 
 
 def _keep_git(folder: Path, repository: Repository | None, say: Say) -> dict[str, Any] | None:

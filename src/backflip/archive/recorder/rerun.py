@@ -95,7 +95,12 @@ def rerun(
 
 
 def rerun_ours(
-    home: Path, parent: Run, changes: Mapping[str, str], options: Sequence[str], say: Say
+    home: Path,
+    parent: Run,
+    changes: Mapping[str, str],
+    options: Sequence[str],
+    words: Sequence[str],
+    say: Say,
 ) -> int:
     """Run `backflip train` or `backflip teach` of a recorded run again; return its exit status.
 
@@ -106,6 +111,7 @@ def rerun_ours(
         parent: the run.
         changes: values by the names of options or settings.
         options: the options that the command has.
+        words: more of its command line: what a person says of the new run.
         say: is told, one line a call, what differs from then.
 
     Raises:
@@ -119,8 +125,8 @@ def rerun_ours(
         launch = plan.launch(target, environ, say)
         for line in differences(parent.manifest, _environment_now(launch)):
             say(line)
-        words = [*_without_home(launch.argv[1:]), "--home", str(home.absolute())]
-        command = [launch.executable, "-c", _COMMAND, *words]
+        given = [*_without_home(launch.argv[1:]), *words, "--home", str(home.absolute())]
+        command = [launch.executable, "-c", _COMMAND, *given]
         # Ctrl-C reaches it as it reaches us; it says how to go on, and how it ended.
         process = subprocess.Popen(command, cwd=launch.cwd, env=dict(launch.environ))
         while True:
