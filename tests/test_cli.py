@@ -73,9 +73,9 @@ def run(
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("", "no command given (expected teach, train, resume, serve or labels)"),
+        ("", "no command given; backflip --help lists them"),
         ("taech dot", "unknown command `taech`, did you mean `teach`?"),
-        ("xyzzy", "unknown command `xyzzy` (expected teach, train, resume, serve or labels)"),
+        ("xyzzy", "unknown command `xyzzy`; backflip --help lists them"),
         ("--versoin", "did you mean `--version`?"),
         ("--json teach dot", "`--json` comes after the command"),
         ("teach", "missing: ENV; try backflip teach --help"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from backflip.archive.run import create_run
+from backflip.archive.run import create_run, find_run
 from backflip.cli.main import main
 from backflip.cli.plain import harmless, size_of, value_of
 from tests.archive.index.homes import make_run, ulid
@@ -183,6 +183,18 @@ def test_show_begins_with_the_question_and_has_everything(home: Path, screen: Sc
     assert screen.err == "oh\n"
     screen("show", "n", "--code", status=2)
     assert "its code was not kept" in screen.err
+
+
+def test_show_names_lines_that_are_no_records_and_reads_the_rest(
+    home: Path, screen: Screen
+) -> None:
+    path = next(find_run(home, "run1").folder.glob("metrics-*.jsonl"))
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*whole[:2], b'{"step": 2, "lo\n', *whole[2:]]))
+    assert f"line 3 of {path.name} is no metric record" in screen("show", "run1")
+    assert screen.json("show", "run1")["unreadable"] == [{"file": path.name, "line": 3}]
+    assert screen.json("show", "run1")["metrics"]["loss"]["n"] == 5
+    assert "no metric record" not in screen("show", "run2")
 
 
 def test_show_says_what_is_near(home: Path, screen: Screen) -> None:

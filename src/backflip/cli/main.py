@@ -68,8 +68,8 @@ def _run(argv: list[str]) -> int:
     command = argv[0] if argv and not argv[0].startswith("-") else None
     if command is not None and command not in commands:
         raise UsageError(
-            f"unknown command `{command}`{did_you_mean(command, commands)} "
-            f"(expected {listed(commands)})"
+            f"unknown command `{command}`{did_you_mean(command, commands)}; "
+            "backflip --help lists them"
         )
     of_commands = {name for sub in commands.values() for name in sub._option_string_actions}
     if argv and command is None and argv[0].partition("=")[0] in of_commands - {"-h", "--help"}:
@@ -84,7 +84,7 @@ def _run(argv: list[str]) -> int:
     if rest:
         raise UsageError(f"unexpected argument `{rest[0]}`; try backflip {command} --help")
     if command is None:
-        raise UsageError(f"no command given (expected {listed(commands)}); try backflip --help")
+        raise UsageError("no command given; backflip --help lists them")
     options.argv, options.program, options.exit_status = ["backflip", *argv], program, 0
     act: Callable[[argparse.Namespace], Outcome] = options.act
     return _carry_out(act, options)

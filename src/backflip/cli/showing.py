@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from backflip.archive.capture.snapshot import CODE, read_snapshot
+from backflip.archive.columns import BrokenLine, broken_lines
 from backflip.archive.comparing.code import CodeDiff
 from backflip.archive.comparing.metrics import MetricsDiff
 from backflip.archive.comparing.runs import Change, Comparison
@@ -28,6 +29,7 @@ _MOST_FILES = 20
 _MOST_CODE_LINES = 80
 _MOST_CHANGES = 40
 _LARGEST_LIST = 16 * 2**20
+_MOST_BROKEN = 5
 _MARGIN = 12
 
 
@@ -45,6 +47,9 @@ def about(run: Run) -> dict[str, Any]:
         "cost": standing.cost,
         "events": run.events(),
         "metrics": {name: _fields(summary) for name, summary in summarise(run.folder).items()},
+        "unreadable": [
+            {"file": broken.path.name, "line": broken.line} for broken in broken_lines(run.folder)
+        ],
         "outputs": _outputs(run.folder),
         "files": {path.name: path.lstat().st_size for path in _files(run.folder)},
         "output": [
@@ -61,6 +66,7 @@ def print_run(run: Run) -> None:
             print(f"{name:<{_MARGIN}}{text}")
     _print_output_tail(run.folder)
     _print_metrics(summarise(run.folder))
+    _print_broken(broken_lines(run.folder))
     _print_outputs(_outputs(run.folder))
     files = [
         f"{harmless(path.name)} ({size_of(path.lstat().st_size)})" for path in _files(run.folder)
@@ -237,6 +243,13 @@ def _print_metrics(metrics: Mapping[str, Summary]) -> None:
     print_table(columns, right=("last", "min", "max", "mean", "n"))
     if len(metrics) > len(names):
         print(f"and {len(metrics) - len(names)} more; --json has all")
+
+
+def _print_broken(broken: Sequence[BrokenLine]) -> None:
+    for one in broken[:_MOST_BROKEN]:
+        print(f"skipped: line {one.line} of {harmless(one.path.name)} is no metric record")
+    if len(broken) > _MOST_BROKEN:
+        print(f"skipped: {len(broken) - _MOST_BROKEN} more such lines; --json names all")
 
 
 def _print_outputs(outputs: Sequence[Mapping[str, Any]]) -> None:
