@@ -364,3 +364,17 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
 )
 def test_durations(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_no_trouble(tmp_path: Path, closed: str) -> None:
+    script = f'exec "$0" -c "$1" runs --home . {closed}'
+    done = subprocess.run(["sh", "-c", script, sys.executable, REAL], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    script = f'exec "$0" -c "$1" run --home . -- echo hi {closed}'
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable, REAL], cwd=tmp_path, check=False, timeout=60
+    )
+    assert done.returncode == 0
+    (output,) = tmp_path.glob("runs/*/output.log")
+    assert output.read_text().endswith("\thi\n")

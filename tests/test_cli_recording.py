@@ -2,11 +2,13 @@
 
 import argparse
 import json
+import subprocess
+import sys
 from datetime import datetime, timedelta
 
 import pytest
 
-from backflip.archive.recorder.budget import sittings, week_start
+from backflip.archive.recorder.budget import sittings, spent_this_week, week_start
 from backflip.archive.run import Asked, create_run, list_runs
 from backflip.cli.main import _parser, main
 from backflip.cli.recording import duration, split_program
@@ -86,3 +88,16 @@ def test_how_long_a_run_has_run():
     ]
     assert sittings(events, zero + 107) == [(zero, zero + 10), (zero + 100, zero + 107)]
     assert sittings([{"status": "started", "time": "never"}], zero) == []
+
+
+@pytest.mark.medium
+def test_runs_side_by_side_share_what_is_left_of_the_week(tmp_path):
+    assert main(["budget", "--home", str(tmp_path), "--weekly", "4"]) == 0
+    command = [sys.executable, "-m", "backflip", "run", "--home", str(tmp_path)]
+    command += ["--cost", "3600/h", "--grace", "1s", "--", "sleep", "60"]
+    runs = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(3)]
+    for run in runs:
+        run.wait(50)
+    spent = sum(one.cost for one in spent_this_week(tmp_path))
+    # Each alone would have spent 4; what is over is the time until each looks, and to end.
+    assert 3 < spent < 8

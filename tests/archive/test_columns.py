@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backflip.archive import columns, tables
+from backflip.archive import columns, series, tables
 from backflip.archive.metrics import MetricsWriter, from_json, read_metrics, to_json
 from backflip.core.errors import DamagedFile
 
@@ -221,12 +221,14 @@ def test_a_writer_that_opens_meanwhile_waits_and_writes_to_the_new_file(tmp_path
     assert [r["x"] for r in columns.read_records(tmp_path).records] == [1, 2]
 
 
-def test_broken_lines_are_counted_and_named_before_and_after(tmp_path):
+def test_broken_lines_are_counted_and_named_and_their_file_stays_as_it_is(tmp_path):
+    lines_of(tmp_path, "whole", *rows(10))
     path = lines_of(tmp_path, "train", *rows(10))
     with path.open("ab") as file:
         file.write(b'{"loss": 0.\n\n[1]\n\xff\n')
     lines_of(tmp_path, "train", *rows(10))
     path.write_bytes(path.read_bytes()[:-5])
+    before = path.read_bytes()
     for _ in range(2):
         assert columns.read_records(tmp_path).torn == 4
         assert read_metrics(tmp_path).torn == 4
@@ -234,7 +236,36 @@ def test_broken_lines_are_counted_and_named_before_and_after(tmp_path):
         assert [(broken.path, broken.line) for broken in found] == [
             (path, number) for number in (11, 12, 13, 23)
         ]
-        columns.compact(tmp_path)
+        assert columns.compact(tmp_path) == [(path, 11)] == series.kept_as_lines(tmp_path)
+        assert path.read_bytes() == before
+        assert not path.with_suffix(".npz").exists()
+        assert (tmp_path / "metrics-whole.npz").exists()
+    with path.open("ab") as file:
+        file.write(b"\n[2]\n")
+    assert [broken.line for broken in columns.broken_lines(tmp_path)] == [11, 12, 13, 23, 24]
+    assert series.kept_as_lines(tmp_path) == [], "there is something new in it"
+
+
+def test_a_broken_line_behind_columns_counts_from_the_first_line(tmp_path):
+    path = lines_of(tmp_path, "train", *rows(10))
+    columns.compact(tmp_path)
+    with path.open("ab") as file:
+        file.write(b'{"loss": 1}\n[2]\n')
+    assert columns.compact(tmp_path) == [(path, 12)] == columns.broken_lines(tmp_path)
+    assert len(columns.read_records(tmp_path).records) == 11
+
+
+def test_a_record_without_any_number_is_a_record(tmp_path):
+    lines_of(tmp_path, "train", {"step": "x", "loss": {}}, *rows(9))
+    assert columns.compact(tmp_path) == columns.broken_lines(tmp_path) == []
+    assert columns.read_records(tmp_path).records[0] == {"step": "x", "loss": {}}
+    assert series.summarise(tmp_path)["loss"].count == 9
+
+
+def test_a_broken_line_of_the_events_is_named(tmp_path):
+    (tmp_path / "events.jsonl").write_bytes(b'{"status": "started"}\n\nnull\n{"status":')
+    found = columns.broken_lines(tmp_path)
+    assert found == [(tmp_path / "events.jsonl", line) for line in (2, 3)]
 
 
 def test_readers_of_metrics_see_no_difference(tmp_path):

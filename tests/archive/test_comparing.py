@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from backflip.archive.capture.objects import object_path, store
-from backflip.archive.comparing import code as code_module
-from backflip.archive.comparing.code import diff_code
+from backflip.archive.comparing.code import Bounds, diff_code
 from backflip.archive.comparing.metrics import diff_metrics
 from backflip.archive.comparing.runs import changes, compare
+from backflip.archive.comparing.settings import flat, side_by_side
 from backflip.archive.run import open_run
 from tests.archive.index.homes import make_run
 
@@ -85,6 +85,19 @@ def test_over_all_metrics_the_first_to_differ_counts_but_not_those_that_never_ag
     assert (found.from_the_start, found.only) == (["time_taken"], (["mine"], ["theirs"]))
 
 
+def test_the_first_metrics_to_differ_are_named_and_a_bound_on_them_is_said(tmp_path: Path) -> None:
+    names = ("a", "b", "c", "never", "start")
+    one = [{"step": n, **dict.fromkeys(names, float(n))} for n in range(4)]
+    other = [{**record} for record in one]
+    for n, name in ((2, "a"), (2, "b"), (3, "c"), (0, "start")):
+        other[n][name] = -1.0
+    folders = [make_run(tmp_path, n, records=r) for n, r in enumerate((one, other))]
+    found = diff_metrics(*folders)
+    assert (found.identical_until, found.first_apart, found.left_out) == (1, ["a", "b"], 0)
+    bounded = diff_metrics(*folders, 3)
+    assert ([metric.name for metric in bounded.metrics], bounded.left_out) == (["a", "b", "c"], 2)
+
+
 def test_runs_without_metrics_have_nothing_in_common(tmp_path: Path) -> None:
     found = metrics_of(tmp_path, [], steps(1.0))
     assert (found.metrics, found.identical_until, found.never_differed) == ([], None, False)
@@ -120,9 +133,8 @@ def snapshot(home: Path, number: int, files: dict[str, bytes | str], mode: int =
     return folder
 
 
-def test_code_is_compared_file_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_is_compared_file_by_file(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    monkeypatch.setattr(code_module, "LARGEST", 1000)
     same = {"same.py": b"x\n", "link": "same.py"}
     one = snapshot(
         home,
@@ -136,8 +148,8 @@ def test_code_is_compared_file_by_file(tmp_path: Path, monkeypatch: pytest.Monke
         {**same, "a.py": b"1\n3\n", "new.py": b"n", "b.bin": b"\1\0", "big": b"b" * 1001}
         | {"moved": "there"},
     )
-    found = diff_code(home, one, other)
-    assert (found.same, found.note) == (2, "")
+    found = diff_code(home, one, other, Bounds(bytes=1000))
+    assert (found.same, found.left_out, found.note) == (2, 0, "")
     by_path = {file.path: file for file in found.files}
     assert by_path["a.py"].lines == [
         "--- a/a.py",
@@ -156,6 +168,20 @@ def test_code_is_compared_file_by_file(tmp_path: Path, monkeypatch: pytest.Monke
     for path in ("b.bin", "big"):
         assert by_path[path].lines == []
         assert "binary, or too large" in by_path[path].note
+
+
+def test_what_is_not_compared_within_bounds_is_said(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    one = snapshot(home, 1, {"a": b"1\n" * 9, "b": b"1\n" * 11, "c": b"1\n"})
+    other = snapshot(home, 2, {"a": b"2\n" * 9, "b": b"2\n" * 11, "c": b"2\n"})
+    found = diff_code(home, one, other, Bounds(lines=10, files=2))
+    assert found.left_out == 1
+    first, second = found.files
+    assert len(first.lines) == 10
+    assert first.note == "the first 10 of 21 lines"
+    assert (second.lines, second.note) == ([], "binary, or too large to be compared by lines")
+    for file in diff_code(home, one, other, Bounds(seconds=-1)).files:
+        assert (file.lines, file.note) == ([], "not compared by lines: too much differs")
 
 
 def test_a_mode_that_differs_and_objects_that_are_gone_are_said(tmp_path: Path) -> None:
@@ -207,3 +233,24 @@ def test_a_comparison_has_all_parts(tmp_path: Path) -> None:
     assert [change.key for change in found.hardware] == ["cpu"]
     assert [change.key for change in found.git] == ["commit", "dirty"]
     assert object_path(tmp_path, "0" * 64).parent.name == "00"
+
+
+def test_settings_side_by_side_are_told_apart_by_value_not_by_look() -> None:
+    different, same = side_by_side(
+        [flat({"a": {"b": 1}, "c": 0.1, "d": 1, "e": {}}), flat({"a": {"b": 1.0}, "c": 0.1}), {}]
+    )
+    assert [tuple(row) for row in different] == [
+        *(("a.b", [1, 1.0, None]), ("c", [0.1, 0.1, None]), ("d", [1, None, None])),
+        ("e", [{}, None, None]),
+    ]
+    assert same == []
+    assert side_by_side([{"c": [1]}, {"c": [1]}]) == ([], [("c", [[1], [1]])])
+
+
+def test_a_mapping_without_bottom_is_flattened_to_a_depth() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(900):
+        deep = {"a": deep}
+    ((key, value),) = flat(deep).items()
+    assert key == ".".join("a" * 20)
+    assert isinstance(value, dict)

@@ -14,6 +14,7 @@ from backflip.archive.capture.objects import object_path, store
 from backflip.archive.keeping import collect, disk_usage, find_garbage, remove, restore, trashed
 from backflip.archive.run import create_run, list_runs, open_run
 from backflip.archive.series import metric_names, read_series
+from backflip.cli.main import main
 from backflip.core.errors import BackflipError, UsageError
 from tests.archive.index.homes import CREATED, make_run, settle, ulid
 
@@ -227,6 +228,26 @@ def test_metrics_of_what_is_over_become_columns(home: Path) -> None:
     assert find_garbage(home).compactable == []
 
 
+def test_metrics_with_lines_that_are_no_records_stay_lines_and_are_named(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    over = make_run(home, 1, records=[{"step": n, "loss": 0.5} for n in range(20)])
+    (path,) = over.glob("metrics-*.jsonl")
+    with path.open("ab") as file:
+        file.write(b"<html>\n")
+    before = path.read_bytes()
+    assert find_garbage(home).compactable == [ulid(1)]
+    assert main(["gc", "--yes", "--home", str(home)]) == 0
+    assert f"{path} stays lines: line 21 is no metric record" in capsys.readouterr().out
+    assert path.read_bytes() == before
+    assert not list(over.glob("*.npz"))
+    garbage = find_garbage(home)
+    assert (garbage.compactable, garbage.lines_bytes, garbage.kept) == ([], 0, [(path, 21)])
+    with path.open("ab") as file:
+        file.write(b'{"loss": 1}\n')
+    assert find_garbage(home).compactable == [ulid(1)]
+
+
 def test_damaged_metrics_stop_no_collection(home: Path) -> None:
     folder = make_run(home, 1, records=[{"loss": 1.0}])
     (folder / "metrics-log-1.npz").write_bytes(b"PK damaged")
@@ -237,7 +258,7 @@ def test_damaged_metrics_stop_no_collection(home: Path) -> None:
 
 
 def test_an_empty_home_has_no_garbage(home: Path) -> None:
-    assert find_garbage(home) == collect(home) == ([], 0, [], 0, [], [], 0)
+    assert find_garbage(home) == collect(home) == ([], 0, [], 0, [], [], 0, [])
     assert disk_usage(home).total_bytes == 0
     assert not home.exists()
 

@@ -265,7 +265,11 @@ WRONG = [
     (("a\nb", 1.0), {}, "printable"),
     (("\ud800", 1.0), {}, "printable"),
     (("a" * 10_000_000, 1.0), {}, "10000000 characters"),
-    (([], 1.0), {}, "unhashable"),
+    (([], 1.0), {}, "`[]` as a name: give text"),
+    (({"a": 1.0}, 1.0), {}, "a row, `{'a': 1.0}`, with a value beside it"),
+    (({"a": 1.0}, {"b": 2.0}), {}, "a row, `{'a': 1.0}`, with a value beside it"),
+    (({"a": {"b": 2.0}},), {}, "`a`: a mapping as a value, `{'b': 2.0}`, cannot be logged"),
+    (("a", np.ma.masked), {}, "`a`: a masked number"),
     (("a",), {}, "without a value"),
     ((3,), {}, "without a value"),
     (("step", 1.0), {}, "axes"),
@@ -292,6 +296,32 @@ def test_what_cannot_be_logged_is_said_once_and_raised_only_if_strict(
     monkeypatch.setenv("BACKFLIP_STRICT", "1")
     with pytest.raises(UsageError, match=re.escape(said)):
         backflip.log(*arguments, **settings)
+
+
+def test_what_is_wrong_is_counted_by_what_it_is(run, capsys):
+    for _ in range(2):
+        backflip.log({"a": None, "b": 1j, "c": b"x", "d": [1, "x"], "e": {"x": 1}, "f": 1.0})
+    said = capsys.readouterr().err.splitlines()
+    for name, what in zip(
+        "abcde", ("None", "complex", "bytes", "a list", "a mapping"), strict=True
+    ):
+        assert sum(f"`{name}`: " in line and what in line for line in said) == 1
+    assert len(said) == 5
+    logger._trouble.sum_up()
+    assert "2 x None" in capsys.readouterr().err
+    assert values(run) == [{"f": 1.0}] * 2
+
+
+def test_what_is_masked_is_no_part_of_statistics(run):
+    masked = np.ma.masked_array([1.0, 2.0, 1e9], [False, False, True])
+    backflip.log("a", masked)
+    backflip.log({"b": np.ma.masked_array([1, 2])})
+    backflip.log("c", np.ma.masked_array(3.0))
+    assert [list(value.values()) for value in values(run)] == [
+        [1.0, 2.0, 1.5, 0.5, 2],
+        [1.0, 2.0, 1.5, 0.5, 2],
+        [3.0],
+    ]
 
 
 def test_the_good_part_of_a_row_is_logged(run, capsys):
@@ -338,6 +368,29 @@ def test_a_rate_is_how_often_something_happened_in_a_window(run, monkeypatch):
         {"frames/second": (1 + 2 + 2) / 1.25},
         {"frames/second": (3 + 7) / 1.25},
     ]
+    logger._flush_rates()
+    assert len(values(run)) == 2, "nothing came after"
+
+
+def test_a_window_that_the_end_cuts_short_lasts_to_the_last_call(run, monkeypatch):
+    clock = iter([10.0, 10.1, 10.25, 10.0, 10.04])
+    monkeypatch.setattr(logger.time, "perf_counter", lambda: next(clock))
+    for key, n in (("a", 9), ("a", 2), ("a", 3), ("b", 9), ("b", 9)):
+        backflip.rate(key, n)
+    for _ in range(2):
+        logger._flush_rates()
+    assert values(run) == [{"a/second": (2 + 3) / 0.25}]
+
+
+@pytest.mark.parametrize("first", ["", "backflip.log('x', 1)", "backflip.rate('y')"])
+def test_a_short_program_logs_its_rates(tmp_path, first):
+    rates = "[(time.sleep(0.03), backflip.rate('frames', 8)) for _ in range(5)]"
+    done = python(f"import backflip, time\n{first}\n{rates}\n{first}", tmp_path)
+    run = the_run(tmp_path)
+    assert "not logged" not in done.stderr
+    (value,) = [v for v in values(run.folder) if "frames/second" in v]
+    assert value["frames/second"] > 0
+    assert state_of(run).name == "finished"
 
 
 def test_timed_blocks_and_functions(run, monkeypatch):
@@ -428,6 +481,52 @@ def test_logging_from_a_signals_handler_in_the_middle_of_logging(run):
     assert any("signal" in r for r in found)
 
 
+INTERRUPTED = """
+import signal
+import backflip
+
+calls = 0
+
+def handler(*_):
+    global calls
+    calls += 1
+    backflip.log("signal", 1.0)
+    with backflip.timed("handled"):
+        pass
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+for n in range(100):
+    backflip.log("a", n)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(calls)
+"""
+
+
+def test_a_signals_handler_that_logs_while_the_first_use_is_still_importing(tmp_path):
+    done = python(INTERRUPTED, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+    found = values(the_run(tmp_path).folder)
+    assert [v["a"] for v in found if "a" in v] == list(range(100))
+
+
+def test_what_is_dropped_while_loading_is_counted_and_said(tmp_path):
+    program = (
+        "import backflip, sys, _thread\n"
+        "backflip._loading.append(_thread.get_ident())\n"
+        "backflip.log('a', 1)\n"
+        "with backflip.timed('a'): pass\n"
+        "backflip.timed('a')(int)\n"
+        "backflip._loading.clear()\n"
+        "backflip.log('a', 2)"
+    )
+    done = python(program, tmp_path)
+    assert "was used while it was being loaded (said once" in done.stderr
+    assert "3 times something could not be logged: 3 x reentrant" in done.stderr
+    assert values(the_run(tmp_path).folder) == [{"a": 2}]
+
+
 def test_importing_and_logging_numbers_load_nothing_heavy(run):
     program = (
         "import backflip, sys; backflip.log('a', 1.0); backflip.log({'a': 2, 'b': float('nan')}); "
@@ -455,12 +554,31 @@ def test_a_run_is_made_by_the_first_call_and_ends_with_the_program(tmp_path):
     assert values(run.folder) == [{"loss": 0.5}]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("ending", "state", "note"),
     [
         ("raise ValueError('broken')", "failed", "ValueError: broken"),
         ("raise KeyboardInterrupt", "interrupted", ""),
         ("import os; os.kill(os.getpid(), 9)", "lost", "its process is gone"),
+        ("sys.exit(3)", "failed", "exit status 3"),
+        ("sys.exit('no  such\\nfile')", "failed", "no such file"),
+        ("sys.exit()", "finished", ""),
+        ("sys.exit(256)", "finished", ""),
+        ("with backflip.timed('t'): sys.exit(4)", "failed", "exit status 4"),
+        ("try: sys.exit(3)\nexcept SystemExit: pass\nbackflip.log('a', 2)", "finished", ""),
+        (
+            "import threading as t\nt = t.Thread(target=sys.exit, args=[3])\nt.start(); t.join()",
+            "finished",
+            "",
+        ),
+        (
+            "import atexit\natexit.register(backflip.log, 'a', 2)\nsys.exit(5)",
+            "failed",
+            "exit status 5",
+        ),
+        ("sys.excepthook = lambda *_: None\n1 / 0", "failed", "ZeroDivisionError"),
+        ("sys.exit(2 * (sys.exit.__name__ == 'exit'))", "failed", "exit status 2"),
         ("sys.ps1 = '>>> '; sys.excepthook(ValueError, ValueError('x'), None)", "finished", ""),
     ],
 )

@@ -17,7 +17,15 @@ import pytest
 
 from backflip.archive import run as module
 from backflip.archive.metrics import read_lines
-from backflip.archive.run import create_run, find_run, list_runs, new_ulid, open_run, resume_run
+from backflip.archive.run import (
+    Asked,
+    create_run,
+    find_run,
+    list_runs,
+    new_ulid,
+    open_run,
+    resume_run,
+)
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
 CONFIG = {"lr": 1e-3, "clip": math.inf, "goal": (80, 105), "nested": {"on": True}}
@@ -470,3 +478,19 @@ def test_a_real_full_disk_loses_nothing_and_goes_on_when_there_is_room(tmp_path)
     command = [*UNSHARE, TINY_DISK, "sh", str(tmp_path), sys.executable, FILL_IT]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout == "well\n", done.stderr
+
+
+def test_a_name_is_found_beside_a_folder_that_is_called_the_same(tmp_path, monkeypatch):
+    with create(tmp_path, asked=Asked(name="data")) as writer:
+        pass
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_run(tmp_path, "data") == writer.run
+
+
+def test_a_link_to_a_run_is_no_second_run(tmp_path):
+    with create(tmp_path, asked=Asked(name="one")) as writer:
+        pass
+    (tmp_path / "runs" / new_ulid()).symlink_to(writer.folder)
+    assert list_runs(tmp_path) == [writer.run.ulid]
+    assert find_run(tmp_path, "one") == writer.run

@@ -57,7 +57,9 @@ def test_every_option_is_described_and_exists() -> None:
     about = described("What a run is about")
     assert options_of("resume") == everywhere | page
     assert options_of("train") == everywhere | about | train
-    assert options_of("teach") == everywhere | about | train | page | described("`backflip teach ENV`")
+    assert options_of("teach") == everywhere | about | train | page | described(
+        "`backflip teach ENV`"
+    )
     assert options_of("serve") == everywhere | page | described("`backflip serve RUN`")
     run = described("`backflip run -- CMD ...`")
     assert options_of("run") == everywhere | run

@@ -4,7 +4,8 @@
 rest. A file of columns says how many bytes of the lines it holds, and their SHA-256. As long as the
 lines begin with just these bytes, a kill fell between writing columns and shortening lines, and a
 reader passes over them. A shortened file begins with one empty line more than what was taken from
-it, so that lines written anew are never mistaken for those.
+it, so that lines written anew are never mistaken for those. A file with a line that is no record
+stays lines, byte for byte: it is evidence of what went wrong, for a person to read.
 """
 
 import fcntl
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 from backflip.archive.checkpoint import disk_errors, write_whole
 from backflip.archive.metrics import Lines
-from backflip.archive.tables import Batch, Record, join, read_npz, tabulate, to_npz
+from backflip.archive.tables import Batch, Record, join, parse, read_npz, tabulate, to_npz
 
 _FILE = re.compile(r"metrics-([A-Za-z0-9][A-Za-z0-9._-]*)\.(?:jsonl|npz)")
 # Files of these writers have names that nobody uses again, and may hold several records of one
@@ -29,7 +30,7 @@ _MANY_BYTES = 1 << 27  # of lines: columns in some seconds
 
 
 class BrokenLine(NamedTuple):
-    """A line that is no metric record, and was left out.
+    """A line that is no record, that is no JSON object, and was left out.
 
     Attributes:
         path: the file it was written to.
@@ -75,25 +76,30 @@ def read_records(folder: Path, writer: str | None = None) -> Lines:
 
 
 def broken_lines(folder: Path) -> list[BrokenLine]:
-    """Return the lines of all writers that are no records.
+    """Return the lines of all writers that are no records, and those of `events.jsonl`.
 
     Raises:
         DamagedFile: columns cannot be read.
         BackflipError: a file cannot be read.
     """
-    return [
-        BrokenLine(folder / f"metrics-{writer}.jsonl", number)
-        for writer in writers(folder)
-        for number, record in enumerate(_everything(folder, writer), 1)
-        if record is None
-    ]
+    found: list[BrokenLine] = []
+    for writer in writers(folder):
+        before = 1
+        for batch in read_batches(folder, writer):
+            places = batch.positions(-1).tolist()
+            broken = [at for at, record in zip(places, batch.others, strict=True) if record is None]
+            path = folder / f"metrics-{writer}.jsonl"
+            found += [BrokenLine(path, before + at) for at in broken]
+            before += len(batch.order)
+    return found + _broken_events(folder)
 
 
-def compact(folder: Path) -> None:
+def compact(folder: Path) -> list[BrokenLine]:
     """Make columns of the lines of a run that nobody writes, and write its summary.
 
-    A file that a process has open for logging is left as it is. A kill at any moment leaves every
-    record to be read exactly once.
+    A file that a process has open for logging is left as it is; so is one with lines that are no
+    records, and the first of these is returned. A kill at any moment leaves every record to be read
+    exactly once.
 
     Raises:
         DamagedFile: columns from before cannot be read; nothing of that writer was changed.
@@ -103,10 +109,11 @@ def compact(folder: Path) -> None:
 
     with ExitStack() as stack:
         if not stack.enter_context(_alone(folder)):
-            return  # another process is at it
-        for writer in writers(folder):
-            _compact_writer(folder, writer)
-        write_summary(folder)
+            return []  # another process is at it
+        found = [_compact_writer(folder, writer) for writer in writers(folder)]
+        kept = [broken for broken in found if broken]
+        write_summary(folder, kept)
+    return kept
 
 
 def wind_up(folder: Path) -> None:
@@ -163,13 +170,26 @@ def _everything(folder: Path, writer: str) -> Iterator[Record | None]:
         yield from batch.records()
 
 
-def _compact_writer(folder: Path, writer: str) -> None:
+def _broken_events(folder: Path) -> list[BrokenLine]:
+    path = folder / "events.jsonl"
+    if path.is_symlink() or not path.is_file():
+        return []
+    lines = [line for line in _bytes(path).split(b"\n") if line]
+    return [BrokenLine(path, at) for at, line in enumerate(lines, 1) if parse(line) is None]
+
+
+def _compact_writer(folder: Path, writer: str) -> BrokenLine | None:
+    """Make columns of a writer's lines; return the line for which they stay lines, if any does."""
     path = folder / f"metrics-{writer}.jsonl"
     with _nobody_writes(path) as is_free:
         if not is_free:
-            return
+            return None
         written = _read(folder, writer)
         tail = written.batches[-1]
+        if None in tail.others:
+            at = tail.positions(-1)[tail.others.index(None)]
+            before = sum(len(batch.order) for batch in written.batches[:-1])
+            return BrokenLine(path, before + int(at) + 1)
         if len(tail.order):
             whole = join(written.batches[0], tail) if len(written.batches) > 1 else tail
             covers = {
@@ -178,11 +198,12 @@ def _compact_writer(folder: Path, writer: str) -> None:
             }
             data = to_npz(whole, covers)
             if data is None:
-                return
+                return None
             write_whole(folder / f"metrics-{writer}.npz", data)
         elif not written.covered:
-            return
+            return None
         _shorten(path, written.data)
+    return None
 
 
 def _shorten(path: Path, taken: bytes) -> None:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from backflip.archive.checkpoint import disk_errors
-from backflip.archive.columns import compact
+from backflip.archive.columns import BrokenLine, compact
 from backflip.archive.recorder.salvage import salvage
 from backflip.archive.run import Run, is_locked, is_ulid, list_runs, open_run
+from backflip.archive.series import kept_as_lines
 from backflip.archive.state import OVER, state_of
 from backflip.core.errors import BackflipError, UsageError
 
@@ -44,6 +45,8 @@ class Garbage(NamedTuple):
         leftovers: ids of folders of runs that never began.
         compactable: the ids of finished runs whose metrics are still lines.
         lines_bytes: how much these lines take now.
+        kept: of files of metrics that stay lines because of lines that are no records, the first
+            of these.
     """
 
     objects: list[Path]
@@ -53,6 +56,7 @@ class Garbage(NamedTuple):
     leftovers: list[str]
     compactable: list[str]
     lines_bytes: int
+    kept: list[BrokenLine]
 
 
 @final
@@ -167,7 +171,8 @@ def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
             sum(_tree_bytes(home / _TRASH / ulid) for ulid in old),
             [name for name in _folders(home / _RUNS) if _is_leftover(home / _RUNS / name)],
             compactable,
-            sum(_size(p) for u in compactable for p in _lines_of(home / _RUNS / u)),
+            sum(_size(p) for u in compactable for p in _compactable_files(home / _RUNS / u)),
+            [broken for u in list_runs(home) for broken in kept_as_lines(home / _RUNS / u)],
         )
 
 
@@ -204,6 +209,8 @@ def collect(
         with suppress(BackflipError):  # a damaged file is left as it is
             compact(home / _RUNS / ulid)
     report(len(garbage.compactable), len(garbage.compactable))
+    kept = [broken for u in list_runs(home) for broken in kept_as_lines(home / _RUNS / u)]
+    garbage = garbage._replace(kept=kept)
     return garbage if removed else garbage._replace(objects=[], object_bytes=0)
 
 
@@ -383,8 +390,14 @@ def _is_leftover(folder: Path) -> bool:
 
 def _is_compactable(folder: Path) -> bool:
     with suppress(BackflipError, OSError):
-        return bool(_lines_of(folder)) and state_of(open_run(folder)).name in OVER
+        return bool(_compactable_files(folder)) and state_of(open_run(folder)).name in OVER
     return False
+
+
+def _compactable_files(folder: Path) -> list[Path]:
+    lines = _lines_of(folder)
+    kept = {broken.path for broken in kept_as_lines(folder)} if lines else set[Path]()
+    return [path for path in lines if path not in kept]
 
 
 def _lines_of(folder: Path) -> list[Path]:

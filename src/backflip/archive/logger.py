@@ -35,6 +35,7 @@ LONGEST_TEXT = 10_000
 LONGEST_LINE = 1_000_000
 MOST_NAMES = 100_000
 WINDOW_SECONDS = 1.0
+LEAST_WINDOW_SECONDS = 0.05
 SYNC_SECONDS = 3.0
 RETRY_SECONDS = 10.0
 
@@ -70,7 +71,12 @@ def log(key: Any, value: Any = _NOTHING, /, step: Any = None, **axes: Any) -> No
     """
     try:
         kind = type(value)
-        if (kind is float or kind is int) and not axes and (step is None or type(step) is int):
+        if (
+            (kind is float or kind is int)
+            and type(key) is str
+            and not axes
+            and (step is None or type(step) is int)
+        ):
             # What nearly every call is, in a third of the time that the general way takes.
             name = _names.get(key)
             if name is not None and value - value == 0:
@@ -125,7 +131,9 @@ def rate(key: str, n: int | float = 1) -> None:
 
         key/second = Σᵢ nᵢ / (t - t₀)
 
-    and a window begins. The first call only begins one: what it tells of happened before t₀.
+    and a window begins. The first call only begins one: what it tells of happened before t₀. The
+    last window, which the program's end cuts short, is logged with t the time of the last call if
+    that is more than 0.05 s after t₀.
 
     Args:
         key: what happens, as in `frames`.
@@ -134,10 +142,10 @@ def rate(key: str, n: int | float = 1) -> None:
     try:
         with _file.lock:
             now = time.perf_counter()
-            begun, count = _windows.get(key, (now, -n))
+            begun, count, _ = _windows.get(key, (now, -n, now))
             count += n
             ended = now - begun >= WINDOW_SECONDS
-            _windows[key] = (now, 0) if ended else (begun, count)
+            _windows[key] = (now, 0, now) if ended else (begun, count, now)
         if ended:
             log(_derived(key, "second"), count / (now - begun))
     except Exception as error:  # noqa: BLE001  (logging must not break a program)
@@ -213,22 +221,27 @@ class _Trouble:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
-    def report(self, error: Exception) -> None:
+    def report(self, error: Exception, name: str = "") -> None:
         """Say what kept something from being logged, the first time; raise it in strict mode.
+
+        Args:
+            error: what did.
+            name: what was to be logged, if it has a name.
 
         Raises:
             UsageError: `BACKFLIP_STRICT` is set.
         """
         if os.environ.get("BACKFLIP_STRICT", "") not in ("", "0"):
-            raise UsageError(_one_line(error)) from error
-        self.note(error)
+            raise UsageError(_of(name) + _one_line(error)) from error
+        self.note(error, name)
 
-    def note(self, error: Exception) -> None:
+    def note(self, error: Exception, name: str = "") -> None:
         """Say what kept something from being logged, the first time."""
-        kind = error.kind if isinstance(error, _Refused) else type(error).__name__
+        kind = str(getattr(error, "kind", type(error).__name__))
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         if count == 1:
-            script.say(f"not logged: {_one_line(error)} (said once; BACKFLIP_STRICT=1 raises it)")
+            said = _of(name) + _one_line(error)
+            script.say(f"not logged: {said} (said once; BACKFLIP_STRICT=1 raises it)")
 
     def sum_up(self) -> None:
         """Say how much was not logged, if more than was said."""
@@ -276,6 +289,8 @@ class _File:
         with self.lock:
             if self._descriptor < 0:
                 self.open()
+            if script.exits:
+                script.forget_exit()
             if self._torn:
                 line = b"\n" + line
             self._torn = True  # until the whole line is known to be in the file
@@ -311,6 +326,8 @@ class _File:
                 self.folder = script.find_or_make_run(self.close)
                 self._descriptor = script.open_lines(self.folder)
                 self._failed = None
+                # Before the run ends, which was registered just now if at all.
+                atexit.register(_flush_rates)
             except Exception as error:
                 self._failed = (time.monotonic(), error)
                 raise
@@ -365,7 +382,30 @@ _file = _File()
 _trouble = _Trouble()
 _names: dict[str, _Name] = {}
 _rows: dict[tuple[str, ...], _Name] = {}
-_windows: dict[str, tuple[float, int | float]] = {}
+# Of each rate: when its window began, what has been said since, and when that was said last.
+_windows: dict[str, tuple[float, int | float, float]] = {}
+
+
+def note_dropped(name: str) -> None:
+    """Say and count that something was logged while this module was being loaded."""
+    _trouble.note(_Refused(f"`backflip.{name}` was used while it was being loaded", "reentrant"))
+
+
+def _flush_rates() -> None:
+    """Log the windows that the program's end cuts short."""
+    with _file.lock:
+        windows = dict(_windows)
+        _windows.clear()
+    for key, (begun, count, last) in windows.items():
+        if last - begun > LEAST_WINDOW_SECONDS:
+            log(_derived(key, "second"), count / (last - begun))
+
+
+def _at_exit() -> None:
+    """Log what is not logged yet; a run that this made ends here, as no handler comes after."""
+    _flush_rates()
+    script.end()
+    _trouble.sum_up()
 
 
 def _derived(key: Any, unit: str) -> Any:
@@ -378,7 +418,7 @@ def _log(key: Any, value: Any, step: Any, axes: Mapping[str, Any]) -> None:
     if type(value) is _Nothing:
         row: dict[Any, Any] = key if type(key) is dict else _mapping(key)
     else:
-        row = {key: value}
+        row = {_hashable(key): value}
     keys = tuple(row)
     counted = _rows.get(keys)
     if counted is None:
@@ -422,6 +462,17 @@ def _write(
     if len(text) > LONGEST_LINE:
         raise _Refused(f"a row of {len(text)} characters: log it in parts", "long")
     _file.write(f"{{{front}{text[1:]}\n".encode())
+
+
+def _hashable(key: Any) -> Any:
+    """Return a name, or what is refused as one later."""
+    if isinstance(key, Mapping):
+        raise _Refused(
+            f"a row, `{key!r:.60}`, with a value beside it: backflip.log(row, step=...)", "call"
+        )
+    if type(key).__hash__ is None:
+        raise _Refused(f"`{key!r:.60}` as a name: give text", "name")
+    return key
 
 
 def _mapping(key: Any) -> dict[Any, Any]:
@@ -484,7 +535,7 @@ def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
         try:
             plain.update(_plain(key, value))
         except Exception as error:  # noqa: BLE001  (the other values of the row are logged)
-            _trouble.report(error)
+            _trouble.report(error, key)
     return plain
 
 
@@ -533,6 +584,8 @@ def _scalar(value: Any) -> bool | int | float | None:
     if isinstance(value, bool | int | float):
         return value if type(value) in (bool, int, float) else _of_subclass(value)
     shape = getattr(value, "shape", None)
+    if type(value).__module__.startswith("numpy.ma") and value.mask.any():
+        return None
     if shape is not None:
         item = value.item() if tuple(shape) == () and hasattr(value, "item") else None
         return item if isinstance(item, bool | int | float) else _as_float(item)
@@ -575,6 +628,10 @@ def _make_encoder() -> Callable[[Any, int], Any]:
 _encode = _make_encoder()
 
 
+def _of(name: str) -> str:
+    return f"`{name[:60]}`: " if name else ""
+
+
 def _one_line(error: object) -> str:
     text = " ".join(str(error).split())[:300]
     return text if isinstance(error, str | BackflipError) else f"{type(error).__name__}: {text}"
@@ -591,6 +648,7 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     _file.close()
     _file.forget()
+    _windows.clear()  # of the parent
     script.forget()
 
 
@@ -599,4 +657,4 @@ os.register_at_fork(
     after_in_parent=_after_fork_in_parent,
     after_in_child=_after_fork_in_child,
 )
-atexit.register(_trouble.sum_up)
+atexit.register(_at_exit)

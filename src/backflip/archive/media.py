@@ -3,9 +3,9 @@
 import hashlib
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, final
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
@@ -17,28 +17,62 @@ MOST_PIXELS = 2**28
 Saved = dict[str, Any]
 
 
+@final
+class NotNumbers(UsageError):
+    """A value that cannot be logged, and what is wrong with it in a word or two."""
+
+    def __init__(self, value: Any, kind: str, why: str = "give a number, text or an array") -> None:
+        """Say that `value` cannot be logged: it is of this kind."""
+        super().__init__(f"{kind}, `{value!r:.60}`, cannot be logged: {why}")
+        self.kind = kind
+
+
 def as_array(value: Any) -> Shaped[np.ndarray, "..."]:
     """Return an array of numbers: of numpy, JAX, PyTorch, Pillow, or a list of such.
 
+    Of a masked array, all that is not masked, one after the other, if anything is masked.
+
     Raises:
-        UsageError: it is none.
+        NotNumbers: it is none.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        return as_array(_unmasked(cast("Any", value)))
     if isinstance(value, Image.Image):
         value = value if value.mode in ("L", "RGB", "RGBA") else value.convert("RGBA")
     elif hasattr(value, "detach"):  # PyTorch, perhaps on a device and with a gradient
         value = value.detach().cpu()
         value = value.float() if "bfloat16" in str(value.dtype) else value
-    elif value is None or isinstance(value, bytes | dict | set):
-        raise UsageError(f"`{value!r:.60}` cannot be logged: give a number, text or an array")
+    elif value is None or isinstance(value, bytes | bytearray | Mapping | Set | complex):
+        raise NotNumbers(value, _kind_of(value))
     try:
         array = np.asarray(value)
         if array.dtype.kind == "V":  # the small floats of JAX
             array = array.astype(np.float32)
     except (ValueError, TypeError) as error:
-        raise UsageError(f"`{value!r:.60}` cannot be logged: {error}") from error
+        raise NotNumbers(value, _kind_of(value), str(error)) from error
     if array.dtype.kind not in "biuf":
-        raise UsageError(f"`{value!r:.60}` cannot be logged: give a number, text or an array")
+        of = f" of {array.dtype}" if array.ndim and array.dtype.kind != "O" else ""
+        raise NotNumbers(value, _kind_of(value) + of)
     return array
+
+
+def _unmasked(value: Any) -> Any:
+    if not np.ma.getmaskarray(value).any():
+        return np.ma.getdata(value)
+    if not value.ndim:
+        raise NotNumbers(value, "a masked number")
+    return value.compressed()
+
+
+def _kind_of(value: Any) -> str:
+    """Return in a word or two what a value is that cannot be logged."""
+    if value is None:
+        return "None"
+    if isinstance(value, Mapping):
+        return "a mapping as a value"
+    if isinstance(value, list | tuple):
+        return "a list that is no array of numbers"
+    return f"a value of type {type(value).__name__}"
 
 
 def statistics(array: Shaped[np.ndarray, "..."]) -> dict[str, int | float]:

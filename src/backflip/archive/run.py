@@ -306,7 +306,7 @@ def find_run(home: Path, name: str) -> Run:
         return open_run(home / "runs" / matches[0])
     if matches:
         raise UsageError(f"`{name}` begins {len(matches)} runs ({_some(matches)}): type more of it")
-    if name and ("/" in name or Path(name).is_dir()):
+    if "/" in name or (name and (Path(name) / _MANIFEST).is_file()):
         return open_run(Path(name))
     called = _called(home, ulids, name)
     if len(called) == 1:
@@ -344,7 +344,8 @@ def list_runs(home: Path) -> list[str]:
     folder = home / "runs"
     with disk_errors(folder):
         entries = list(folder.iterdir()) if folder.is_dir() else []
-    runs = (e.name for e in entries if is_ulid(e.name) and (e / _MANIFEST).is_file())
+    folders = (entry for entry in entries if is_ulid(entry.name) and not entry.is_symlink())
+    runs = (entry.name for entry in folders if (entry / _MANIFEST).is_file())
     return sorted(runs)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from backflip.archive.checkpoint import disk_errors, write_whole
-from backflip.archive.columns import ONCE, read_batches, writers
+from backflip.archive.columns import ONCE, BrokenLine, read_batches, writers
 from backflip.archive.metrics import from_json, to_json
 from backflip.archive.tables import Batch, Record, Table
 from backflip.core.errors import UsageError, did_you_mean
@@ -193,8 +193,12 @@ def summarise(folder: Path) -> dict[str, Summary]:
     return _written_summary(folder) or _summary(folder)
 
 
-def write_summary(folder: Path) -> None:
+def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
     """Write the summary, with the sizes of the files it was made from.
+
+    Args:
+        folder: the run's folder.
+        kept: of each file that stays lines because of one, that line.
 
     Raises:
         BackflipError: a file cannot be read, or the disk is full.
@@ -203,8 +207,27 @@ def write_summary(folder: Path) -> None:
         name: dict(zip(("last", "min", "max", "mean", "n"), astuple(summary), strict=True))
         for name, summary in _summary(folder).items()
     }
-    fields = to_json({"files": _sizes(folder), "metrics": metrics})
+    lines = {broken.path.name: broken.line for broken in kept}
+    about = {"files": _sizes(folder), **({"kept": lines} if kept else {})}
+    fields = to_json({**about, "metrics": metrics})
     write_whole(folder / SUMMARY, json.dumps(fields, allow_nan=False).encode() + b"\n")
+
+
+def kept_as_lines(folder: Path) -> list[BrokenLine]:
+    """Return what `columns.compact` returned, if nothing came after.
+
+    Raises:
+        BackflipError: the folder cannot be read.
+    """
+    try:
+        fields: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
+        if fields["files"] != _sizes(folder):
+            return []
+        kept: dict[str, int] = fields.get("kept", {})
+        names = [name for name in kept if name in fields["files"]]
+        return [BrokenLine(folder / name, int(kept[name])) for name in names]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return []
 
 
 def media(folder: Path) -> list[Media]:
@@ -262,7 +285,7 @@ def _parts_of(batch: Batch, start: int) -> Iterator[_Part]:
 
 def _part_of_table(table: Table, order: Int64[np.ndarray, " rows"]) -> _Part:
     def load(key: str) -> tuple[np.ndarray, Bool[np.ndarray, " rows"]]:
-        if key not in table.keys:
+        if key not in table:
             return np.zeros(table.rows), np.zeros(table.rows, np.bool_)
         return table.column(key), np.ones(table.rows, np.bool_)
 
@@ -272,22 +295,24 @@ def _part_of_table(table: Table, order: Int64[np.ndarray, " rows"]) -> _Part:
 def _part_of_records(
     names: Sequence[str], rows: Sequence[Record], order: Int64[np.ndarray, " rows"]
 ) -> _Part:
+    known = frozenset(names)
+
     def load(key: str) -> tuple[np.ndarray, Bool[np.ndarray, " rows"]]:
-        if key not in names:
+        if key not in known:
             return np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
         return _numbers([row[key] for row in rows]), np.ones(len(rows), np.bool_)
 
-    return _Part(order, frozenset(names), load)
+    return _Part(order, known, load)
 
 
 def _numbers(values: Sequence[int | float]) -> np.ndarray:
     """Return numbers as an array: of int64 if they are such, else of float64."""
     if all(isinstance(value, int) and -(2**63) <= value < 2**63 for value in values):
         return np.array(values, np.int64)
-    return np.array([_float(value) for value in values])
+    return np.array([to_float(value) for value in values])
 
 
-def _float(value: int | float) -> float:
+def to_float(value: int | float) -> float:
     """Return a number as a float; an integer beyond all floats is an infinity."""
     try:
         return float(value)

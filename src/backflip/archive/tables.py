@@ -59,6 +59,12 @@ class Table:
         self.rows = rows
         self._load = load
         self._loaded: dict[int, np.ndarray] = {}
+        # Looked up, as there may be as many keys as there are metrics.
+        self._index = {key: number for number, key in enumerate(self.keys)}
+
+    def __contains__(self, key: str) -> bool:
+        """Return whether there is a column of this key."""
+        return key in self._index
 
     @property
     def shape(self) -> Shape:
@@ -67,7 +73,7 @@ class Table:
 
     def column(self, key: str) -> Shaped[np.ndarray, " rows"]:
         """Return the values under `key`, oldest first."""
-        index = self.keys.index(key)
+        index = self._index[key]
         if index not in self._loaded:
             self._loaded[index] = self._load(index)
         return self._loaded[index]

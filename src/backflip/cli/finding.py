@@ -272,6 +272,7 @@ def _gc(options: argparse.Namespace) -> "Outcome":
             "leftovers": garbage.leftovers,
             "compactable": garbage.compactable,
             "lines_bytes": garbage.lines_bytes,
+            "kept": [{"file": str(one.path), "line": one.line} for one in garbage.kept],
         }
     lines = [
         (len(garbage.trashed), "old runs in the trash", size_of(garbage.trashed_bytes)),
@@ -282,6 +283,8 @@ def _gc(options: argparse.Namespace) -> "Outcome":
     for count, what, size in lines:
         if count:
             print(f"{count:>8,} {what}{f', {size}' if size else ''}")
+    for one in garbage.kept:
+        print(f"{harmless(str(one.path))} stays lines: line {one.line} is no metric record")
     if not any(count for count, *_ in lines):
         print("there is nothing to remove")
     elif options.yes:

@@ -57,8 +57,9 @@ def _import(options: argparse.Namespace) -> dict[str, Any] | None:
                 **{"run": one.run, "folder": str(one.folder), "from": str(one.source)},
                 **{"new": one.is_new, "kind": one.kind, "values": one.values, "notes": one.notes},
             }
-            for one in done
-        ]
+            for one in done.runs
+        ],
+        "skipped": [{"file": str(file.path), "why": file.why} for file in done.skipped],
     }
 
 
@@ -67,5 +68,5 @@ def _export(options: argparse.Namespace) -> dict[str, Any]:
     from backflip.archive.run import find_run
 
     run = find_run(home(options), options.run)
-    records = export_run(run, Path(options.path))
+    records = export_run(run, Path(options.path), lambda line: print(line, file=sys.stderr))
     return {"run": run.ulid, "path": options.path, "records": records}

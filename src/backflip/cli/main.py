@@ -33,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments after the program's name; by default the process's.
     """
+    _open_closed_streams()
     argv = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in argv
     try:
@@ -51,6 +52,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return _failed(f"unexpected {said}; --debug shows where", 1, debug)
     return status
+
+
+def _open_closed_streams() -> None:
+    """Lead what was started without stdin, stdout or stderr to nowhere.
+
+    Else the first files opened would get their numbers, and what is printed would go into a run.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def _failed(message: str, status: int, debug: bool) -> int:

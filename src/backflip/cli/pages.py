@@ -9,7 +9,7 @@ from backflip.core.errors import BackflipError, UsageError
 
 if TYPE_CHECKING:
     from backflip.archive.index.index import Index
-    from backflip.archive.index.rows import RunRow
+    from backflip.web.archive_pages.subjects import Runs
 
 
 def add(commands: Any) -> None:
@@ -59,21 +59,25 @@ def _report(options: argparse.Namespace) -> dict[str, Any]:
     with open_index(home(options)) as index:
         index.refresh()
         found = [_found(index, name) for name in options.names]
-    kinds, rows = [kind for kind, _ in found], [of for _, of in found]
+    kinds, runs = [kind for kind, _ in found], [of for _, of in found]
     view = ChartView(axis=options.along, centre="iqm" if options.iqm else "mean", log=options.log)
-    text = report(home(options), rows, kinds, view, Shelf())
+    text = report(home(options), runs, kinds, view, Shelf())
     try:
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
         raise BackflipError(f"cannot write `{path}` ({error.strerror})") from error
-    return {"file": str(path), "runs": sum(map(len, rows)), "bytes": path.stat().st_size}
+    return {
+        "file": str(path),
+        "runs": sum(len(of.rows) for of in runs),
+        "bytes": path.stat().st_size,
+    }
 
 
-def _found(index: "Index", name: str) -> "tuple[str, list[RunRow]]":
+def _found(index: "Index", name: str) -> "tuple[str, Runs]":
     """Return what a name means: a group if there is one of the name, else a run."""
-    from backflip.web.archive_pages.subjects import rows_of_group
+    from backflip.web.archive_pages.subjects import Runs, runs_of_group
 
     try:
-        return "group", rows_of_group(index, name)
+        return "group", runs_of_group(index, name)
     except UsageError:
-        return "run", [index.find(name)]
+        return "run", Runs([index.find(name)])

@@ -247,7 +247,8 @@ def _print_metrics(metrics: Mapping[str, Summary]) -> None:
 
 def _print_broken(broken: Sequence[BrokenLine]) -> None:
     for one in broken[:_MOST_BROKEN]:
-        print(f"skipped: line {one.line} of {harmless(one.path.name)} is no metric record")
+        kind = "metric record" if one.path.name.startswith("metrics-") else "record"
+        print(f"skipped: line {one.line} of {harmless(one.path.name)} is no {kind}")
     if len(broken) > _MOST_BROKEN:
         print(f"skipped: {len(broken) - _MOST_BROKEN} more such lines; --json names all")
 

@@ -10,37 +10,47 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import final
+from typing import NamedTuple, final
 
 import psutil
 
-from backflip.archive.capture.run import capture
+from backflip.archive.capture.run import capture, without_secrets
 from backflip.archive.capture.secrets import find_secrets
 from backflip.archive.recorder.lines import Line
 from backflip.archive.recorder.output import OutputWriter, recorded_up_to
 from backflip.archive.recorder.system import SystemMetrics
-from backflip.archive.run import Capture, Run, open_run
+from backflip.archive.run import Asked, Capture, Run, open_run
 from backflip.training.progress import Progress, plain_line
 
 
-def captured(
-    home: Path, argv: Sequence[str], parent: str | None, say: Callable[[str], None]
-) -> tuple[list[str], Capture]:
-    """Return the command line as it may be kept, and what keeps code, packages and machine.
+class Captured(NamedTuple):
+    """What is kept of a run of ours before it starts.
+
+    Attributes:
+        argv: the command line, secrets masked.
+        asked: what a person says of it, secrets masked.
+        keep: keeps code, packages and machine, given the run's folder.
+    """
+
+    argv: list[str]
+    asked: Asked
+    keep: Capture
+
+
+def captured(home: Path, argv: Sequence[str], asked: Asked, say: Callable[[str], None]) -> Captured:
+    """Return what is to be kept of a run of ours.
 
     Args:
         home: the home of the run.
         argv: the command line.
-        parent: the id of the run of this home that is repeated, with its code.
+        asked: what a person says of it; if it repeats a run of this home, it has that one's code.
         say: is told what is masked and what is left out.
     """
     secrets = find_secrets(argv, os.environ)
-    folder = home / "runs" / parent if parent else None
-    repeated = open_run(folder) if folder and folder.is_dir() else None
-    keep = capture(
-        home, argv, say=say, secrets=secrets, interpreter=sys.executable, parent=repeated
-    )
-    return list(secrets.argv), keep
+    folder = home / "runs" / asked.parent if asked.parent else None
+    parent = open_run(folder) if folder and folder.is_dir() else None
+    keep = capture(home, argv, say=say, secrets=secrets, interpreter=sys.executable, parent=parent)
+    return Captured(list(secrets.argv), without_secrets(asked, secrets), keep)
 
 
 @final

@@ -356,8 +356,8 @@ def begin(
     """
     tell = report or _say_nothing
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
-    masked, keep = captured(
-        home, argv, asked.parent, lambda said: tell(dataclasses.replace(nothing_done, note=said))
+    kept = captured(
+        home, argv, asked, lambda said: tell(dataclasses.replace(nothing_done, note=said))
     )
     writer = create_run(
         home,
@@ -366,9 +366,9 @@ def begin(
         seeds=seeds,
         env=env,
         algorithm=algorithm,
-        argv=masked,
-        asked=asked,
-        capture=keep,
+        argv=kept.argv,
+        asked=kept.asked,
+        capture=kept.keep,
     )
     with _closed_on_error(writer):
         return Session(writer, report, began)

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from backflip.archive.capture.git import describe, find_repository
+from backflip.archive.capture.git import describe, find_repository, why_no_repository
 
 
 def git(folder, *command):
@@ -18,6 +18,7 @@ def git(folder, *command):
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_the_commit_and_whether_files_differ_from_it(tmp_path):
     assert find_repository(tmp_path) is None
+    assert why_no_repository(tmp_path) is None
     git(tmp_path, "init")
     repository = find_repository(tmp_path)
     assert repository is not None
@@ -39,3 +40,26 @@ def test_the_commit_and_whether_files_differ_from_it(tmp_path):
 def test_without_git_there_is_no_repository(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert find_repository(tmp_path) is None
+    assert why_no_repository(tmp_path) is None
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "sub").mkdir()
+    said = why_no_repository(tmp_path / "sub")
+    assert said == f"`{tmp_path}` has a git repository, but there is no program `git` to read it"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_repository_that_git_refuses_is_said_in_one_line(tmp_path, monkeypatch):
+    git(tmp_path, "init")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
+    assert find_repository(tmp_path) is None
+    said = why_no_repository(tmp_path)
+    assert said is not None
+    assert "dubious ownership" in said
+    assert "\n" not in said
+    monkeypatch.delenv("GIT_TEST_ASSUME_DIFFERENT_OWNER")
+    monkeypatch.setenv("GIT_DIR", "/nowhere/.git")
+    said = why_no_repository(tmp_path)
+    assert said is not None
+    assert "not a git repository: '/nowhere/.git'" in said

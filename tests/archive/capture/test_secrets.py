@@ -2,7 +2,9 @@
 
 import pytest
 
+from backflip.archive.capture.run import without_secrets
 from backflip.archive.capture.secrets import find_secrets, mask_shapes, relevant_environment
+from backflip.archive.run import Asked
 
 VALUE = "s3cr3t-of-mine"
 
@@ -19,6 +21,7 @@ VALUE = "s3cr3t-of-mine"
             "--auth",
             "--credentials",
         ),
+        *("--pass", "--pw", "--bearer", "--pat", "--webhook", "--db-pass", "--pgpassword"),
         *("--secret", "--aws-secret-access-key", "--wandb-key", "--PASSWORD"),
     ],
 )
@@ -41,6 +44,20 @@ def test_names_that_carry_keys(name):
         ["--author", "somebody else"],
         ["--tokenizer", "gpt2-large"],
         ["--key", "3"],
+        ["--some-key=a"],
+        ["--sort-key=x"],
+        ["--some-key", "created_at-Today"],
+        ["--some-key", "model.encoder.layers"],
+        ["--some-key", "two words12"],
+        ["--first-pass", "3"],
+        ["--pat", "src/*.py"],
+        ["--login", "me"],
+        ["--login", "1000:1000"],
+        ["-c", "f(token=get_token(), secret=os.environ['X'], key=lambda x: x)"],
+        ["-c", "export TOKEN=$OTHER"],
+        ["--question", "Basic understanding, the key: why"],
+        ["https://h/?key=abc&page=3"],
+        ["https://git@example.com/a/b"],
         ["--rng-key", "abcdefghij"],
         ["--sort-key", "created-at"],
         ["--secret-size=12"],
@@ -64,6 +81,7 @@ SHAPES = [
     "ghp_" + "a1" * 18,
     "hf_" + "Ab" * 17,
     "AKIA" + "ABCDEFGH12345678",
+    *("sk_live_" + "a1" * 8, "sk_test_" + "a1" * 8, "rk_live_" + "a1" * 8),
     "xoxb-1234567890-abcdef",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc_def-123",
 ]
@@ -103,3 +121,52 @@ def test_only_relevant_variables_are_kept_and_none_of_them_with_a_secret():
     environ = {"OMP_NUM_THREADS": "2", "HOME": "/root", "JAX_X": f"a{VALUE}", "A_KEY": VALUE}
     kept = relevant_environment(environ, find_secrets([], environ))
     assert kept == {"OMP_NUM_THREADS": "2", "JAX_X": "a***"}
+
+
+@pytest.mark.parametrize(
+    ("argument", "masked"),
+    [
+        (f"export API_KEY={VALUE}; python x.py", "export API_KEY=***; python x.py"),
+        (f"cd x; API_KEY='{VALUE}' python x.py", "cd x; API_KEY='***' python x.py"),
+        (f"python x.py --token {VALUE} --lr 3", "python x.py --token *** --lr 3"),
+        (f"python x.py --token={VALUE} --lr 3", "python x.py --token=*** --lr 3"),
+        (f'{{"api_key": "{VALUE}", "lr": 3}}', '{"api_key": "***", "lr": 3}'),
+        (f"{{'password': '{VALUE}'}}", "{'password': '***'}"),
+        (f'{{\\"token\\": \\"{VALUE}\\"}}', '{\\"token\\": \\"***\\"}'),
+        (f"Authorization: Bearer {VALUE}", "Authorization: Bearer ***"),
+        ("Authorization: Basic bWU6cHc=", "Authorization: Basic ***"),
+        (f"curl -H 'authorization: bearer {VALUE}' h", "curl -H 'authorization: bearer ***' h"),
+        (f"X-Api-Key: {VALUE}", "X-Api-Key: ***"),
+        (f"https://h/x?a=1&token={VALUE}", "https://h/x?a=1&token=***"),
+        (f"https://h/x?api_key={VALUE}&a=1", "https://h/x?api_key=***&a=1"),
+        (f"https://h/x?access_token={VALUE}", "https://h/x?access_token=***"),
+        (f"https://h/x?sig={VALUE}", "https://h/x?sig=***"),
+        (f"https://{VALUE}@h/x", "https://***@h/x"),
+        (f"https://{VALUE}:@h/x", "https://***:@h/x"),
+        ("https://hooks.slack.com/services/T0/B0/abcd", "https://hooks.slack.com/services/***"),
+    ],
+)
+def test_secrets_within_a_longer_argument(argument, masked):
+    found = find_secrets(["prog", "-c", argument], {})
+    assert found.argv == ("prog", "-c", masked)
+    assert found.names == ("argument 2",)
+
+
+def test_a_login_with_a_password():
+    assert find_secrets(["p", "--login", "me:hunter2"], {}).argv == ("p", "--login", "***")
+    assert find_secrets(["p", "--login=me:hunter2"], {}).argv == ("p", "--login=***")
+
+
+def test_a_secret_within_an_argument_is_masked_in_other_texts():
+    found = find_secrets(["sh", "-c", f"export API_KEY={VALUE}"], {})
+    assert found.mask(f"run of {VALUE}") == "run of ***"
+    asked = without_secrets(Asked(VALUE, f"g {VALUE}", f"{VALUE}?", (VALUE, "x")), found)
+    assert asked == Asked("***", "g ***", "***?", ("***", "x"))
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a.", "-", '"', "a=", "?a=", "://", "--a ", "Bearer ", "_-"]
+)
+def test_long_arguments_take_no_time(piece):
+    """Quadratic matching would take minutes, and run into the limit of a test."""
+    find_secrets(["prog", piece * (120_000 // len(piece))], {})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from backflip.archive.capture.files import SECRET_FILES
+from backflip.archive.capture.files import SECRET_FILES, is_secret_file
 from backflip.archive.capture.git import (
     describe,
     find_repository,
@@ -146,14 +146,39 @@ def test_without_git_what_is_no_code_is_left_out(home, tmp_path):
     assert snapshot.cwd == "."
 
 
+ULID = "01M80FDKW2EFCP7ECZZ3WYBW2X"
+OF_A_HOME = (
+    *(f"runs/{ULID}/run.json", f"runs/{ULID}/code/runs/x.py", "objects/sha256/ab/cd"),
+    *(f"trash/{ULID}/run.json", f"reruns/{ULID}/x.py"),
+)
+THEIRS = (
+    *("x.py", "runs/sweep.py", "objects/cube.py", "trash/old.py", "reruns/again.sh"),
+    *("budget.json", "lib/index.sqlite", "runs/01M80FDKW2/x"),
+)
+
+
 @pytest.mark.parametrize("in_git", [True, False])
 def test_the_home_within_the_tree_is_no_code(tmp_path, in_git):
     tree = tmp_path / "t"
-    for name in ("x.py", "runs/R/run.json", "objects/o", "trash/t", "index.sqlite", "budget.json"):
+    for place in ("", "examples/"):
+        for name in (*OF_A_HOME, "index.sqlite", "index.sqlite-wal"):
+            write(tree / f"{place}{name}")
+    for name in THEIRS:
         write(tree / name)
     if in_git:
         git(tree, "init")
-    assert paths(snapshot_of(tree, tree)) == ["x.py"]
+    snapshot = snapshot_of(tree, tree)
+    assert set(paths(snapshot)) == set(THEIRS)
+    assert left(snapshot) == {"examples/": "another home of runs: its runs and objects are no code"}
+
+
+def test_what_is_tracked_is_kept_whatever_it_is_called(tmp_path):
+    tree = tmp_path / "t"
+    for name in (*OF_A_HOME, *THEIRS):
+        write(tree / name)
+    git(tree, "init")
+    git(tree, "add", "-f", ".")
+    assert set(paths(snapshot_of(tree, tree))) == {*OF_A_HOME, *THEIRS}
 
 
 def test_secrets_are_left_out_and_said(home, tree):
@@ -254,6 +279,24 @@ def test_an_object_is_written_once_read_only_and_again_if_it_is_short(home, tmp_
     store(home, tmp_path / "a")
     assert path.read_text() == "hello"
     assert [entry.name for entry in path.parent.iterdir()] == [one.sha256]
+
+
+@pytest.mark.parametrize("size", [5, 3_000_000])
+def test_a_damaged_object_is_refused_and_replaced_by_the_good_one(home, tmp_path, size):
+    one = store(home, write(tmp_path / "a", "x" * size))
+    run = listing(home, entry("a.py", one.sha256, bytes=size))
+    path = object_path(home, one.sha256)
+    path.chmod(0o644)
+    path.write_text("y" * size)
+    with pytest.raises(DamagedFile, match=r"`a\.py` is damaged: .*restore it from a copy"):
+        materialise(home, run, home / "one")
+    assert store(home, tmp_path / "a") == one
+    assert path.read_text() == "x" * size
+    path.unlink()
+    path.symlink_to(tmp_path / "a")
+    store(home, tmp_path / "a")
+    assert not path.is_symlink()
+    materialise(home, run, home / "two")
 
 
 STORE_MANY = """
@@ -357,6 +400,18 @@ def test_a_damaged_list_is_one_line(home, text):
     assert "\n" not in str(caught.value)
 
 
+def test_a_list_larger_than_any_is_not_taken_apart_and_one_behind_a_link_is_none(home, tmp_path):
+    path = home / "runs" / "R" / "code.json"
+    with path.open("w") as file:
+        file.truncate(2**26 + 1)
+    with pytest.raises(DamagedFile, match="has more than 67_108_864 bytes"):
+        read_snapshot(path.parent)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="its code was not kept"):
+        read_snapshot(path.parent)
+
+
 def test_a_lost_or_short_object_is_named(home, tmp_path):
     one = store(home, write(tmp_path / "a", "text"))
     run = listing(home, entry("a.py", one.sha256, bytes=4))
@@ -439,3 +494,21 @@ def test_the_index_is_not_touched(home, tree):
     write_patch(repository, home / "patch", [], 10**6)
     snapshot_of(home, tree)
     assert (tree / ".git" / "index").read_bytes() == index
+
+
+@pytest.mark.parametrize(
+    ("path", "is_one"),
+    [
+        *(
+            (name, True)
+            for name in (".envrc", "a/prod.env", ".aws/credentials", "me/.aws/credentials")
+        ),
+        *((name, True) for name in (".netrc", ".pypirc", ".npmrc", ".git-credentials")),
+        *((name, True) for name in ("service_account_x.json", "gcp-credentials-2.json")),
+        *((name, True) for name in ("secrets.yml", "conf/secrets.yaml")),
+        *((name, False) for name in ("credentials", "env.py", "aws/credentials.py", "secrets.py")),
+        *((name, False) for name in ("environment.yml", "prod.env.example", "id_rsa.d/readme")),
+    ],
+)
+def test_files_that_hold_secrets_by_their_names(path, is_one):
+    assert is_secret_file(path.encode()) is is_one

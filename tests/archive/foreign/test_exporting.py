@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from backflip.archive import series
+from backflip.archive.foreign import exporting
 from backflip.archive.foreign.events import Pictures, read_entries
 from backflip.archive.foreign.exporting import export_run
 from backflip.archive.media import save_image
 from backflip.archive.metrics import MetricsWriter
 from backflip.archive.run import create_run, open_run
 from backflip.cli.main import main
-from backflip.core.errors import UsageError
+from backflip.core.errors import BackflipError, UsageError
 
 
 @pytest.fixture
@@ -95,3 +96,51 @@ def test_a_run_without_metrics(tmp_path):
     with create_run(tmp_path / "home", command="script", config={}, argv=["x"]) as writer:
         for name in ("a.csv", "b.jsonl", "c"):
             assert export_run(writer.run, tmp_path / name) == 0
+
+
+HOSTILE = [
+    {"step": 0, "note": "\ud800", "a\udc80": 1.0, "big": 10**400, "seed": "../../x"},
+    {"step": math.nan, "big": -(10**400), "seed": [1]},
+    {"step": 10**400, "time": "soon", "seconds": None, "loss": 1.0},
+    {"step": "x", "updates": 7, "loss": 2.0},
+]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "logs"])
+def test_odd_values_are_written_and_said(tmp_path, name):
+    with create_run(tmp_path / "home", command="script", config={}, argv=["x"]) as writer:
+        folder = writer.folder
+    lines = "".join(json.dumps(record) + "\n" for record in HOSTILE).replace("NaN", '"NaN"')
+    (folder / "metrics-log-1-a.jsonl").write_text(lines)
+    said = []
+    (tmp_path / "out").mkdir()
+    assert export_run(open_run(folder), tmp_path / "out" / name, said.append) == 4
+    assert list((tmp_path / "out").iterdir()) == [tmp_path / "out" / name]
+    assert len(list(tmp_path.iterdir())) == 2
+    if name == "logs":
+        assert said == ["3 values are beyond all floats: infinite in TensorBoard's files"]
+        (path,) = (tmp_path / "out" / name).iterdir()
+        found = [(entry.step, entry.tag, entry.content) for entry in read_entries(path)]
+        assert found == [
+            *[(0, "a\\udc80", 1.0), (0, "big", math.inf), (1, "big", -math.inf)],
+            *[(2, "loss", 1.0), (7, "loss", 2.0)],
+        ]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "logs", "empty"])
+def test_an_export_that_fails_leaves_nothing(run, tmp_path, monkeypatch, name):
+    (tmp_path / "empty").mkdir()
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(exporting, "_defused", None)
+    (picture,) = (run.folder / "media").iterdir()
+    picture.unlink()
+    with pytest.raises((BackflipError, TypeError)):
+        export_run(run, tmp_path / name)
+    assert sorted(tmp_path.iterdir()) == before
+    assert not list((tmp_path / "empty").iterdir())
+
+
+def test_an_empty_folder_may_be_there(run, tmp_path):
+    (tmp_path / "logs").mkdir()
+    export_run(run, tmp_path / "logs")
+    assert len(list((tmp_path / "logs").iterdir())) == 3

@@ -30,7 +30,7 @@ def bring(home, path, **asked):
     """Import, and return what was done and what was said."""
     said = []
     done = import_path(home, path, asked=Asked(**asked), argv=["backflip"], say=said.append)
-    return done, said
+    return done.runs, said
 
 
 def the_run(home, path):
@@ -289,6 +289,62 @@ def test_an_empty_csv_is_refused(tmp_path):
     (tmp_path / "progress.csv").write_text("a,b")
     with pytest.raises(DamagedFile, match="no line of names"):
         bring(tmp_path / "home", tmp_path)
+
+
+def test_a_bad_file_is_skipped_and_named_and_stops_no_other(tmp_path, capsys):
+    logs, home = tmp_path / "logs", ["--home", str(tmp_path / "home")]
+    logdir(logs / "a", (0, "loss", 1.0))
+    for name, content in (
+        ("a/monitor.csv", b""),
+        ("b/monitor.csv", b""),
+        ("b/x.monitor.csv", b"junk\n1,2,3\n"),
+        ("b/progress.csv", b""),
+        ("b/events.out.tfevents.1", b""),
+        ("b/events.out.tfevents.2", b"junk" * 99),
+    ):
+        (logs / name).parent.mkdir(exist_ok=True)
+        (logs / name).write_bytes(content)
+    (logs / "c").mkdir()
+    (logs / "c" / "monitor.csv").write_text(MONITOR)
+    assert main(["import", str(logs), "--json", *home]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert [run["kind"] for run in found["runs"]] == ["tensorboard", "monitor"]
+    assert [Path(file["file"]).relative_to(logs).as_posix() for file in found["skipped"]] == [
+        *("a/monitor.csv", "b/events.out.tfevents.1", "b/events.out.tfevents.2"),
+        *("b/monitor.csv", "b/progress.csv", "b/x.monitor.csv"),
+    ]
+    for file in found["skipped"]:
+        assert f"skipped: {file['why']}" in told.err
+        assert file["file"] in file["why"]
+    assert main(["import", str(logs / "b"), *home]) == 1
+    assert "nothing in" in capsys.readouterr().err
+    assert len(list_runs(tmp_path / "home")) == 2
+
+
+def test_kinds_of_logs_that_nobody_knows(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "progress.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "progress.csv").write_text("x,y\n")
+    logdir(tmp_path / "c")
+    done, said = bring(tmp_path / "home", tmp_path)
+    assert [(one.kind, one.values) for one in done] == [("csv", 2), ("csv", 0), ("tensorboard", 0)]
+    assert ["no values in it" in line for line in said] == [False, True, True]
+
+
+def test_malformed_rows_and_columns_are_counted_and_said(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "monitor.csv").write_text(MONITOR + "bad,x,y\n3,4\n4,abc,1\n9.0,9,2.5\n")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "progress.csv").write_text("x,y,x\n1,2,3\nbad,x,y\n4,5\n5,abc,6\n")
+    done, said = bring(tmp_path / "home", tmp_path)
+    assert "3 broken lines (5, 6, 7)" in said[0]
+    assert len(read_metrics(done[0].folder).records) == 3
+    assert "`progress.csv`: 1 short lines (4)" in said[1]
+    assert "several columns are `x`: the last counts" in said[1]
+    assert "2 cells of `y` are no numbers" in said[1]
+    assert "1 cells of `x` are no numbers" in said[1]
 
 
 MONITOR = '#{"t_start": 1600000000.5, "env_id": "CartPole-v1"}\nr,l,t\n20.0,20,0.5\n15.5,15,1.25\n'

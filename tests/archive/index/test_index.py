@@ -672,3 +672,16 @@ def test_a_disk_that_fills_up_sends_the_index_elsewhere(home: Path, cache: Path)
         assert index.path is not None
         assert cache in index.path.parents
         assert index.runs().total == 59
+
+
+def test_the_version_tells_that_another_index_has_changed_something(tmp_path):
+    make_run(tmp_path, 0)
+    with open_index(tmp_path) as asked, open_index(tmp_path) as refreshed:
+        refreshed.refresh()
+        before = asked.version()
+        assert before is not None
+        refreshed.refresh()
+        assert asked.version() == before, "nothing was new"
+        make_run(tmp_path, 1)
+        refreshed.refresh()
+        assert asked.version() != before

@@ -144,6 +144,17 @@ def test_a_program_that_empties_its_own_output(bench):
     assert any(event.get("event") == "emptied-output" for event in bench.last.events())
 
 
+@pytest.mark.medium
+def test_a_program_that_empties_its_own_output_again_and_again(bench):
+    script = "for i in $(seq 200); do echo $i > /dev/stderr; sleep 0.01; done"
+    done = bench("run", "bash", "-c", script)
+    kept = [int(text) for _, text in bench.output()]
+    assert kept == sorted(set(kept))
+    # On a machine with nothing else to do it is all 200: one that is busy may wake us too late.
+    assert len(kept) > 150
+    assert "opened its own output anew" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

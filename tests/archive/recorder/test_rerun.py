@@ -1,17 +1,26 @@
 """Tests of `backflip rerun`: the archived code, not today's, with the same output."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from backflip.archive.capture.snapshot import CodeFile, Snapshot
+from backflip.archive.capture.source import source_fingerprint
 from backflip.archive.recorder.changes import change as apply
 from backflip.archive.recorder.changes import parse_changes
+from backflip.archive.recorder.differences import changed_source
+from backflip.archive.recorder.rerun import _without as without
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+pytestmark = [
+    pytest.mark.medium,
+    pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),
+]
 
 
 def git(folder, *command):
@@ -217,6 +226,7 @@ def test_a_run_without_its_code_cannot_be_run_again(bench):
 
 OUTSIDE = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 Path("made").write_text("x")
 """
@@ -230,3 +240,118 @@ def test_the_old_tree_is_not_written_to(bench):
     assert not (bench.work / "made").exists()
     assert (bench.last.folder / "code" / "made").exists()
     assert Path(bench.last.manifest["cwd"]) == bench.last.folder / "code"
+
+
+def test_a_program_found_through_the_search_path_is_the_archived_one(bench):
+    bench.write("bin/tool", "#!/bin/sh\necho tool 1 $0 $PWD; helper\n").chmod(0o755)
+    bench.write("bin/helper", "#!/bin/sh\necho helper 1\n").chmod(0o755)
+    path = f"{bench.work}/bin:{os.environ['PATH']}"
+    first = bench("run", "tool", PATH=path)
+    assert first.stdout == f"tool 1 {bench.work}/bin/tool {bench.work}\nhelper 1\n"
+    for name in ("bin/tool", "bin/helper"):
+        bench.write(name, "#!/bin/sh\necho changed since\n")
+    for _ in range(2):  # a rerun of a rerun, too
+        again = bench("rerun", "latest", PATH=path)
+        code = bench.last.folder / "code"
+        assert again.stdout == f"tool 1 {code}/bin/tool {code}\nhelper 1\n"
+
+
+def test_where_the_old_folder_is_named_within_something_is_said(bench):
+    for index in range(4):
+        bench.write(f"{index}.cfg", f"[data]\npath = {bench.work}/data\n")
+    bench.write("5.cfg", f"{bench.work}-2/data")
+    bench.write("6.cfg", f"\0{bench.work}/data")
+    (bench.work / "link").symlink_to(bench.work / "data")
+    bench("run", "echo", f"import sys; x = '{bench.work}/lib'", f"{bench.work}/0.cfg")
+    said = bench("rerun", "latest").stderr
+    assert f"argument 1 names `{bench.work}`, where today's code lies\n" in said
+    assert (
+        f"archived files `0.cfg`, `1.cfg`, `2.cfg` and 2 more name `{bench.work}`, where today's"
+    ) in said
+    for name in ("0", "1", "2", "3"):
+        (bench.work / f"{name}.cfg").unlink()
+    (bench.work / "link").unlink()
+    bench("run", "echo", f"{bench.work}/5.cfg")
+    assert "today's code" not in bench("rerun", "latest").stderr
+
+
+def test_imports_from_elsewhere_are_said_then_and_again(bench, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "lib").mkdir(parents=True)
+    bench.write("lib/x.py", "")
+    path = f"{elsewhere}/lib:{bench.work}/lib"
+    first = bench("run", "--", sys.executable, "-c", "print(1)", PYTHONPATH=path)
+    (line,) = [line for line in first.stderr.splitlines() if "also imports from" in line]
+    assert f"not in the snapshot: Python also imports from `{elsewhere}/lib`" in line
+    assert str(bench.work) not in line
+    for _ in range(2):
+        again = bench("rerun", "latest")
+        (line,) = [line for line in again.stderr.splitlines() if "also imports from" in line]
+        assert f"not archived: Python also imports from `{elsewhere}/lib`" in line
+        assert str(bench.work) not in line
+
+
+def test_what_was_not_archived_is_counted(bench):
+    for name in ("a.pem", "b.pem", "c.pem", "d.pem", "e.pem"):
+        bench.write(name, "")
+    bench("run", "true")
+    said = bench("rerun", "latest").stderr
+    assert "`c.pem` was not archived (may hold secrets)" in said
+    assert "d.pem" not in said
+    assert "and 2 more were not archived" in said
+
+
+def test_an_input_that_is_not_archived_is_said(bench):
+    bench("run", "cat", input="text")
+    assert bench.last.manifest["stdin"] == "piped"
+    again = bench("rerun", "latest", input="other")
+    assert "its input came from a pipe or a file, which is not archived" in again.stderr
+    assert again.stdout == "other"
+    for name in (os.devnull, bench.write("empty", "")):
+        with open(name) as file:  # noqa: PTH123  (a device or a path)
+            subprocess.run(
+                bench.command("run", "cat"), cwd=bench.work, env=bench.env, stdin=file, check=True
+            )
+        assert "stdin" not in bench.last.manifest
+
+
+def test_what_is_said_of_a_rerun_is_without_secrets(bench):
+    bench("run", "true")
+    bench("rerun", "latest", "--tag", "ghp_" + "a1" * 18, "--group", "ghp_" + "b2" * 18)
+    assert bench.last.manifest["tags"] == ["***"]
+    assert bench.last.manifest["group"] == "***"
+
+
+def test_a_refused_repository_is_said(bench):
+    (bench.work / ".git").mkdir()
+    said = bench("run", "true").stderr
+    assert f"git does not read the repository of `{bench.work}`: fatal: not a git" in said
+    assert bench.last.manifest["git"] is None
+
+
+def test_a_name_is_one_runs_and_the_home_another(tmp_path):
+    words = ["train", "--name", "a", "--home=x", "--seed", "3", "--name=b"]
+    assert without("name", words) == ["train", "--home=x", "--seed", "3"]
+    assert without("home", words) == ["train", "--name", "a", "--seed", "3", "--name=b"]
+
+
+def test_another_backflip_is_said_unless_its_code_is_archived():
+    then = {"backflip_source": "0" * 64, "versions": {"backflip": "0.1"}}
+    other, whole = Snapshot("/r", ".", (), ()), CodeFile("src/backflip/__init__.py", "", 0, 0)
+    (line,) = changed_source(then, other)
+    assert "backflip itself is not as it was then (version 0.1)" in line
+    assert changed_source(then, replace(other, files=(whole,))) == []
+    assert changed_source(then | {"backflip_source": source_fingerprint()}, other) == []
+    assert changed_source({}, other) == []
+
+
+def test_the_fingerprint_is_of_names_and_bytes(tmp_path):
+    (tmp_path / "a.py").write_text("1")
+    seen = [source_fingerprint(tmp_path)]
+    (tmp_path / "b.txt").write_text("1")
+    assert source_fingerprint(tmp_path) == seen[0]
+    (tmp_path / "a.py").write_text("2")
+    seen.append(source_fingerprint(tmp_path))
+    (tmp_path / "a.py").rename(tmp_path / "c.py")
+    seen.append(source_fingerprint(tmp_path))
+    assert len(set(seen)) == 3

@@ -4,18 +4,24 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
+
+from backflip.archive.liveness import read_heartbeat
 
 PYTHON = sys.executable
 
 
-def at_terminal(bench, words, keys=(), seconds=30.0):
+def at_terminal(bench, words, keys=(), seconds=30.0, command=None):
     """Run a command line at a terminal of 77 x 33, typing keys once a text has appeared.
+
+    Instead of keys there may be something to call, given the terminal and the recorder's id.
 
     Returns what was seen, the exit status, and the terminal's settings before and after.
     """
@@ -29,13 +35,14 @@ def at_terminal(bench, words, keys=(), seconds=30.0):
         for descriptor in (0, 1, 2):
             os.dup2(slave, descriptor)
         os.chdir(bench.work)
-        os.execve(PYTHON, bench.command(*words), bench.env)
+        os.execve(PYTHON, command or bench.command(*words), bench.env)
     seen, keys, end = b"", list(keys), time.monotonic() + seconds
     while time.monotonic() < end:
         if select.select([master], [], [], 0.05)[0]:
             seen += os.read(master, 65536)
             if keys and keys[0][0] in seen:
-                os.write(master, keys.pop(0)[1])
+                act = keys.pop(0)[1]
+                act(master, pid) if callable(act) else os.write(master, act)
         elif (found := os.waitpid(pid, os.WNOHANG))[0]:
             after = termios.tcgetattr(slave)
             os.close(master)
@@ -84,3 +91,76 @@ def test_the_terminal_is_given_back_when_the_recorder_is_asked_to_end(bench):
     _, ended, before, after = at_terminal(bench, words)
     assert ended == 143
     assert before == after
+
+
+TELLS_ITS_SIZE = """
+import os, signal
+signal.signal(signal.SIGWINCH, lambda *_: print("now", *os.get_terminal_size(), flush=True))
+print("up", flush=True)
+signal.pause()
+"""
+
+
+def test_a_terminal_that_changes_its_size_tells_the_program(bench):
+    def resize(master, _):
+        fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+    words = ["run", "--", PYTHON, "-c", TELLS_ITS_SIZE]
+    _, status, _, _ = at_terminal(bench, words, [(b"up", resize)])
+    assert status == 0
+    assert bench.output() == [("out", "up"), ("out", "now 120 40")]
+
+
+def state_of_process(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_ctrl_z_stops_both_and_a_shell_goes_on_with_both(bench):
+    """A shell is what starts a job: it waits until the job has stopped, then continues it."""
+    done = []
+
+    def suspend(master, shell):
+        (recorder,) = children(shell)
+        program = read_heartbeat(bench.last.folder).program.pid
+        os.write(master, b"\x1a")
+        wait_for(lambda: [state_of_process(pid) for pid in (recorder, program)] == ["T", "T"])
+        done.append(termios.tcgetattr(master))
+        os.kill(recorder, signal.SIGCONT)
+        wait_for(lambda: state_of_process(program) != "T")
+        os.write(master, b"more\r")
+
+    words = ["run", "sh", "-c", "echo up; read x; echo got $x"]
+    shell = [PYTHON, "-c", SHELL, *bench.command(*words)]
+    seen, status, before, after = at_terminal(bench, words, [(b"up", suspend)], command=shell)
+    assert (status, b"got more\r\n" in seen) == (0, True)
+    assert before == done[0] == after
+    assert bench.end()["status"] == "finished"
+
+
+# What a shell with job control does: the job is a group of its own, in the foreground.
+SHELL = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpgrp())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execv(sys.argv[1], sys.argv[1:])
+while True:
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def children(pid):
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found]
+
+
+def wait_for(ready, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.005)

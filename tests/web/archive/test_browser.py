@@ -153,6 +153,46 @@ def test_everything_but_keys_and_news_works_without_javascript(server: Server, v
 # --- charts --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_mark_on_a_curve_leads_to_the_clip_made_there(
+    tmp_path: Path, visit: Open, javascript: bool
+) -> None:
+    writer = begin(tmp_path)
+    log(writer, 11, every=1000, **{f"m{n}": lambda x: x for n in range(6)})
+    path = writer.folder / "media" / f"{'ab' * 32}.png"
+    path.parent.mkdir()
+    Image.new("RGB", (300, 200), "red").save(path)
+    with MetricsWriter(writer.folder, "eval") as file:
+        for n in range(1, 10):
+            file.write({"env_steps": 1000 * n, "view": {"clip": f"media/{path.name}"}})
+    ulid = finish(writer).name
+    with serving(tmp_path) as server:
+        page = visit(f"{server.address}runs/{ulid}", java_script_enabled=javascript)
+        expect(page.locator(".mark")).to_have_count(6 * 9)
+        page.locator(".figure").nth(2).locator(".mark").nth(8).click()
+        expect(page).to_have_url(re.compile("#media-8$"))
+        clip = page.locator("#media-8")
+        expect(clip).to_be_in_viewport()
+        expect(clip).to_contain_text("9000 env steps")
+        assert page.evaluate("document.querySelector('#media-8').matches(':target')")
+
+
+def test_clips_of_a_run_that_goes_on_arrive_with_their_marks(tmp_path: Path, visit: Open) -> None:
+    with begin(tmp_path) as writer:
+        log(writer, 5, of=100)
+        path = writer.folder / "media" / f"{'ab' * 32}.png"
+        path.parent.mkdir()
+        Image.new("RGB", (30, 20), "red").save(path)
+        with serving(tmp_path) as server:
+            page = visit(f"{server.address}runs/{writer.run.ulid}")
+            expect(page.locator(".figure")).to_have_count(1)
+            with MetricsWriter(writer.folder, "eval") as file:
+                file.write({"env_steps": 512, "view": {"clip": f"media/{path.name}"}})
+            expect(page.locator(".mark")).to_have_count(1, timeout=15_000)
+            page.locator(".mark").click()
+            expect(page.locator("#media-0")).to_contain_text("512 env steps")
+
+
 def test_the_crosshair_is_shared_and_seeds_are_seen_when_pointed_at(
     server: Server, visit: Open
 ) -> None:

@@ -8,9 +8,11 @@ import io
 import json
 import os
 import re
+import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -22,6 +24,8 @@ from PIL import Image
 
 from backflip.archive.capture.snapshot import Limits, take_snapshot, write_snapshot
 from backflip.archive.metrics import MetricsWriter
+from backflip.archive.run import RunWriter
+from backflip.web.archive_pages.subjects import MOST_RUNS
 from tests.web.archive.pages import (
     COMMAND,
     listening,
@@ -214,7 +218,85 @@ def test_comparison_names_the_last_identical_step(tmp_path: Path) -> None:
     runs = sorted(p.name for p in tmp_path.glob("runs/*"))
     with serving(tmp_path) as server:
         text = page(server, f"/compare?run={runs[0]}&run={runs[1]}")
-    assert f"up to step {70 * 256}, then loss" in text
+    assert f"up to step {70 * 256}, then loss differs" in text
+
+
+def test_comparison_tells_values_apart_that_look_the_same(tmp_path: Path) -> None:
+    runs = [done(tmp_path, points=2, config={"lr": lr, "b": 2.0}).name for lr in (0.1, 0.1 + 1e-9)]
+    with serving(tmp_path) as server:
+        text = page(server, f"/compare?run={runs[0]}&run={runs[1]}")
+    assert "<td>0.1</td><td>0.100000001</td>" in text
+
+
+def test_more_runs_than_are_drawn_are_counted_wherever_a_group_is_drawn(tmp_path: Path) -> None:
+    for n in range(MOST_RUNS + 1):
+        done(tmp_path, n, points=2, group="many")
+    done(tmp_path, points=2, group="few")
+    said = f"of many the newest {MOST_RUNS} of {MOST_RUNS + 1} runs are drawn"
+    with serving(tmp_path) as server:
+        group = page(server, "/group", name="many")
+        assert f"{MOST_RUNS + 1} runs, of which the newest {MOST_RUNS} are drawn and lis" in group
+        both = page(server, "/compare?group=many&group=few")
+        assert "the settings of many are those of its newest 20 runs" in both
+        chart = page(server, "/chart?metric=episode_return_mean&group=many")
+        for text in (group, both, chart, page(server, "/report?group=many")):
+            assert said in text
+        assert "the newest" not in page(server, "/group", name="few")
+
+
+def test_what_is_cut_is_said_to_be(tmp_path: Path) -> None:
+    """Tags, settings, keys of pictures, runs that repeat a run."""
+    writer = begin(
+        tmp_path, tags=tuple(f"t{n}" for n in range(23)), config={f"k{n}": n for n in range(1_100)}
+    )
+    path = picture_in(writer)
+    with MetricsWriter(writer.folder, "train") as file:
+        for n in range(30):
+            file.write({"env_steps": n, "seed": 0, f"view{n}": {"image": path}})
+    ulid = finish(writer).name
+    for n in range(22):
+        done(tmp_path, n, points=2, parent=ulid)
+    with serving(tmp_path) as server:
+        text = page(server, f"/runs/{ulid}")
+    for words in ("and 3 more tags", "and 100 more", "6 pictures of other keys", ">2 more</a>"):
+        assert words in text
+
+
+def test_lines_that_are_no_records_are_named_and_counted(tmp_path: Path) -> None:
+    writer = begin(tmp_path)
+    log(writer, 3)
+    with (writer.folder / "metrics-train.jsonl").open("a") as file:
+        file.write("no record\n" * 7)
+    ulid = finish(writer).name
+    one = done(tmp_path, points=3).name
+    with serving(tmp_path) as server:
+        text, without = page(server, f"/runs/{ulid}"), page(server, f"/runs/{one}")
+    lines = ", ".join(f"line {n} of metrics-train.jsonl" for n in range(4, 9))
+    assert f"7 lines of the metrics files are no records and were left out: {lines} and 2" in text
+    assert "no record" not in without
+
+
+def test_a_lost_run_shows_what_its_program_had_printed(tmp_path: Path) -> None:
+    """Its recorder and its program are killed before anything was copied from the spool."""
+    code = "import time; print('the last', 'words', flush=True); time.sleep(60)"
+    command = [COMMAND, "run", "--home", str(tmp_path), "--", sys.executable, "-c", code]
+    recorder = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    assert recorder.stdout is not None
+    assert recorder.stdout.readline() == b"the last words\n"
+    (folder,) = until(lambda: list(tmp_path.glob("runs/*")))
+    program = until(lambda: json.loads((folder / "heartbeat.json").read_text())["program"])["pid"]
+    for pid in (recorder.pid, program):
+        os.kill(pid, signal.SIGKILL)
+    recorder.wait()
+    recorder.stdout.close()
+    (folder / "output.log").unlink(missing_ok=True)  # as if it had not been copied yet
+    with serving(tmp_path) as server:
+        path = f"/runs/{folder.name}"
+        until(lambda: "the last words" in page(server, path))
+        assert ">lost<" in page(server, path).replace("</i>", ">")
+        assert "the last words" in page(server, f"{path}/output")
 
 
 @pytest.mark.parametrize("query", ["", "run=x", "group=slow", "&".join(["group=slow"] * 3)])
@@ -252,24 +334,66 @@ def test_the_code_is_shown_as_it_was_and_against_its_parent(tmp_path: Path) -> N
     assert f'repeated by <a href="/runs/{ulids[1]}"' in first
 
 
+def picture_in(writer: RunWriter, digit: str = "ab") -> str:
+    """A picture among a run's media; its path as records name it."""
+    path = writer.folder / "media" / f"{digit * 32}.png"
+    path.parent.mkdir(exist_ok=True)
+    Image.new("RGB", (8, 8), "red").save(path)
+    return f"media/{path.name}"
+
+
+def marks_in(text: str) -> list[tuple[str, str, float]]:
+    """Where the marks of a page's charts lead, what they say, and at how many per cent they are."""
+    found = re.findall(r'<a class="mark" href="([^"]*)" aria-label="([^"]*)">.*?x="([^"]*)%"', text)
+    return [(address, label, float(place)) for address, label, place in found]
+
+
 def test_pictures_stand_beside_the_curve_at_their_step(tmp_path: Path) -> None:
+    """A triangle at their step on every chart along that axis leads to them."""
     writer = begin(tmp_path)
-    (writer.folder / "media").mkdir()
-    name = "ab" * 32 + ".png"
-    Image.new("RGB", (8, 8), "red").save(writer.folder / "media" / name)
+    log(writer, 11, every=1000, loss=lambda x: x, returns=lambda x: x)
+    path = picture_in(writer)
     Image.new("RGB", (8, 8), "red").save(writer.folder / "clips.png")
-    with MetricsWriter(writer.folder, "train") as file:
-        file.write({"env_steps": 5000, "seed": 0, "view": {"image": f"media/{name}"}})
+    with MetricsWriter(writer.folder, "eval") as file:
+        file.write({"env_steps": 5000, "seed": 0, "view <b>": {"clip": path}})
     ulid = finish(writer).name
     with serving(tmp_path) as server:
-        text = page(server, f"/runs/{ulid}")
-        assert f"/runs/{ulid}/media/{name}" in text
-        assert "5 k env, seed 0" in text
-        for path in (f"/runs/{ulid}/media/{name}", f"/runs/{ulid}/file?path=clips.png"):
-            answered = server.get(path)
+        text, along_time = (page(server, f"/runs/{ulid}", x=x) for x in ("env_steps", "seconds"))
+        large = page(server, f"/chart?run={ulid}&metric=loss")
+        assert f"/runs/{ulid}/{path}" in text
+        assert ">5000 env steps, seed 0</span>" in text
+        assert "5000 env steps" in along_time
+        for address in (f"/runs/{ulid}/{path}", f"/runs/{ulid}/file?path=clips.png"):
+            answered = server.get(address)
             assert answered.headers["Content-Type"] == "image/png"
             assert "Content-Disposition" not in answered.headers
             assert "sandbox" in answered.headers["Content-Security-Policy"]
+    marks = marks_in(text)
+    assert marks_in(large) == [(f"/runs/{ulid}{where}", *said) for where, *said in marks[:1]]
+    assert marks == [("#media-0", "view &lt;b&gt;, 5000 env steps, seed 0", 40.0)] * 2
+    assert re.search(rf'<a href="/runs/{ulid}/{path}" id="media-0">', text)
+    assert marks_in(along_time) == [], "at which second it was made is not known"
+
+
+def test_a_clip_behind_the_curve_widens_the_axis_and_many_at_a_place_are_one_mark(
+    tmp_path: Path,
+) -> None:
+    """Of a script: along steps, and along the time since its first record."""
+    writer = begin(tmp_path, seed=None, env=None, command="script", config={})
+    path = picture_in(writer)
+    with MetricsWriter(writer.folder, "log-1") as file:
+        for step in range(11):
+            file.write({"step": step, "time": 1000.0 + step, "loss": 1.0})
+        for n in range(5):
+            file.write({"step": 20, "time": 1005.0, f"view{n}": {"clip": path}})
+    ulid = finish(writer).name
+    with serving(tmp_path) as server:
+        text, along_time = (page(server, f"/runs/{ulid}", x=x) for x in ("step", "time"))
+    label = "view0, step 20; view1, step 20; view2, step 20 and 2 more"
+    assert marks_in(text) == [("#media-0", label, 100.0)]
+    ((_, label, place),) = marks_in(along_time)
+    assert place == 50.0
+    assert label.startswith("view0, step 20, after 5.0 s; ")
 
 
 def test_ill_looking_runs_are_said_to_be_so(tmp_path: Path) -> None:
@@ -446,6 +570,64 @@ def test_2_pipes_in_a_run_do_not_stop_the_server(tmp_path: Path) -> None:
             assert server.get(f"/runs/{ulid}{path}").status in (200, 404)
 
 
+def test_2_objects_and_lists_of_code_that_are_links_or_pipes_are_not_compared(
+    tmp_path: Path,
+) -> None:
+    home, secret = tmp_path / "home", tmp_path / "secret"
+    secret.write_text("top secret\n" * 20)
+    objects = home / "objects" / "sha256" / "aa"
+    objects.mkdir(parents=True)
+    (objects / ("aa" + "0" * 62)).symlink_to(secret)
+    os.mkfifo(objects / ("aa" + "1" * 62))
+    (home / "objects" / "sha256" / "bb").symlink_to(tmp_path)
+    (tmp_path / ("bb" + "0" * 62)).write_text("top secret\n" * 20)
+    named = {"link": "aa" + "0" * 62, "pipe": "aa" + "1" * 62, "folder": "bb" + "0" * 62}
+    entries = [
+        {"path": path, "sha256": sha256, "bytes": 0 if path == "pipe" else 220, "mode": 420}
+        for path, sha256 in named.items()
+    ]
+    ulids: list[str] = []
+    for files in (entries, [], None):
+        writer = begin(home)
+        log(writer, 3)
+        code = json.dumps({"root": "/", "cwd": ".", "left_out": [], "files": files})
+        (tmp_path / f"list-{len(ulids)}").write_text(code)
+        if files is None:
+            (writer.folder / "code.json").symlink_to(tmp_path / "list-0")
+        else:
+            (writer.folder / "code.json").write_text(code)
+        ulids.append(finish(writer).name)
+    with serving(home) as server:
+        text = page(server, f"/compare?run={ulids[0]}&run={ulids[1]}")
+        assert text.count("is kept no more") == 3
+        for path in (
+            *(f"/runs/{ulids[0]}/code?path={name}" for name in named),
+            f"/runs/{ulids[0]}/code?against={ulids[1]}",
+            f"/report?run={ulids[0]}&run={ulids[1]}",
+        ):
+            assert "top secret" not in page(server, path) + text
+        linked = page(server, f"/compare?run={ulids[1]}&run={ulids[2]}")
+    assert "kept no more" not in linked
+    assert "<h2>Code</h2>" not in linked
+
+
+def test_2_a_summary_that_lies_and_settings_without_bottom_are_compared(tmp_path: Path) -> None:
+    ulids: list[str] = []
+    for lr in (1, 2):
+        deep: object = lr
+        for _ in range(200):
+            deep = {"a": deep}
+        folder = done(tmp_path, points=3, config={"deep": deep, "same": 1})
+        sizes = {path.name: path.stat().st_size for path in folder.glob("metrics-*")}
+        other = {"other": dict.fromkeys(("last", "min", "max", "mean", "n"), 1)}
+        (folder / "summary.json").write_text(json.dumps({"files": sizes, "metrics": other}))
+        ulids.append(folder.name)
+    with serving(tmp_path) as server:
+        text = page(server, f"/compare?run={ulids[0]}&run={ulids[1]}")
+    assert "identical to those of" in text
+    assert '<th scope="row">deep' + ".a" * 19 + "</th>" in text
+
+
 def test_5_files_of_a_run_are_saved_and_never_opened(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     (writer.folder / "outputs").mkdir()
@@ -617,17 +799,17 @@ def test_13_forms_and_addresses_without_end_are_refused(server: Server) -> None:
     assert server.get("/").status == 200
 
 
-def test_13_a_run_with_a_hundred_thousand_metrics_has_a_page(tmp_path: Path) -> None:
+def test_13_a_run_with_thousands_of_metrics_has_a_page(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     with MetricsWriter(writer.folder, "train") as file:
         for step in range(2):
-            file.write({"env_steps": step, **{f"m{n}": n + step for n in range(100_000)}})
+            file.write({"env_steps": step, **{f"m{n}": n + step for n in range(5_000)}})
     ulid = finish(writer).name
     with serving(tmp_path) as server:
-        for path in ("/", f"/runs/{ulid}", f"/runs/{ulid}?find=m99999", "/?show=runs&column=m5"):
+        for path in ("/", f"/runs/{ulid}", f"/runs/{ulid}?find=m4999", "/?show=runs&column=m5"):
             text = page(server, path)
             assert len(text) < 400_000
-        assert "m99999" in page(server, f"/runs/{ulid}?find=m99999")
+        assert "m4999" in page(server, f"/runs/{ulid}?find=m4999")
 
 
 def test_13_a_line_of_a_million_characters_has_a_page(tmp_path: Path) -> None:
@@ -739,6 +921,21 @@ def test_a_page_is_told_of_new_points(tmp_path: Path) -> None:
             log(writer, 5, first=5, of=100)
             charts = next(json.loads(data) for name, data, _ in events if name == "charts")
     assert [metric for metric, _ in charts["charts"]] == ["episode_return_mean"]
+
+
+def test_a_chart_that_has_not_moved_is_not_sent_again(tmp_path: Path) -> None:
+    """Of a run that goes on and logs nothing: its chart once at most, then only heartbeats."""
+    with begin(tmp_path) as writer:
+        log(writer, 5, of=100)
+        path = f"/runs/{writer.run.ulid}"
+        with (
+            serving(tmp_path) as server,
+            listening(server, stream_of(page(server, path))) as events,
+        ):
+            names: list[str] = []
+            while "beat" not in names and names.count("charts") < 2:
+                names.append(next(events)[0])
+    assert names.count("charts") <= 1
 
 
 def test_a_position_that_means_nothing_gets_the_page_anew(server: Server) -> None:

@@ -4,6 +4,7 @@ Paths are bytes relative to the root. Tracked files come first, so that limits m
 """
 
 import os
+import re
 import time
 from collections.abc import Callable, Generator, Iterable
 from fnmatch import fnmatchcase
@@ -15,7 +16,9 @@ from backflip.archive.capture.git import Repository, find_repository, list_files
 # What may hold a key, and what of it is an example only.
 SECRET_FILES = (
     *(".env", ".env.*", "*.pem", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*"),
-    *(".netrc", ".pypirc", ".npmrc", ".git-credentials", "credentials.json", "*.keystore"),
+    *(".netrc", ".pypirc", ".npmrc", ".git-credentials", "*credentials*.json", "*.keystore"),
+    *(".envrc", "*.env", ".aws/credentials", "service_account*.json", "service-account*.json"),
+    *("secrets.yml", "secrets.yaml"),
 )
 _EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "*.pub")
 
@@ -24,17 +27,23 @@ _NOT_CODE = frozenset(
     | {".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 )
 _NOT_CODE_FILES = ("*.pyc", "*.pyo", ".DS_Store", "*.swp")
-_OF_A_HOME = ("runs", "objects", "trash", "reruns", "budget.json")
+# Folders that only a home of runs has, by the names of what is in them, and its index.
+_OF_A_HOME = re.compile(
+    rb"(?P<home>(?:.*?/)??)(?:(?:runs|trash|reruns)/[0-9A-HJKMNP-TV-Z]{26}|objects/sha256)(?:/.*)?",
+    re.DOTALL,
+)
+_INDEX = re.compile(rb"(?P<home>(?:.*/)?)index\.sqlite(?:-\w+)?", re.DOTALL)
 
 Report = Callable[[bytes, str], None]
 
 
 def is_secret_file(path: bytes) -> bool:
     """Return whether a file's name says that it holds keys."""
-    name = os.fsdecode(path.rpartition(b"/")[2])
-    if any(fnmatchcase(name, pattern) for pattern in _EXAMPLES):
+    folder, _, last = os.fsdecode(path).rpartition("/")
+    if any(fnmatchcase(last, pattern) for pattern in _EXAMPLES):
         return False
-    return any(fnmatchcase(name, pattern) for pattern in SECRET_FILES)
+    within = f"{folder.rpartition('/')[2]}/{last}"
+    return any(fnmatchcase(within if "/" in p else last, p) for p in SECRET_FILES)
 
 
 @final
@@ -53,29 +62,48 @@ class Listing:
         self._root = root
         self._deadline = deadline
         self._left_out = left_out
-        self._own = _own_files(root, home)
+        self._home = _below(root, home)
+        self._other_homes: set[bytes] = set()
 
     def paths(self, repository: Repository | None) -> Generator[bytes, None, None]:
         """Yield the paths of files, links and what else there may be, but no folders."""
-        found = self._in_git(repository, b"") if repository else self._walk(b"")
-        yield from (path for path in found if not self._is_own(path))
+        yield from self._in_git(repository, b"") if repository else self._walk(b"")
 
-    def _is_own(self, path: bytes) -> bool:
-        return any(path == own or path.startswith(own + b"/") for own in self._own)
+    def _is_of_a_home(self, path: bytes) -> bool:
+        """Return whether a path is a home's own; another home than this run's is said."""
+        found = _OF_A_HOME.fullmatch(path)
+        if found is None:
+            found = _INDEX.fullmatch(path)
+            runs = self._root / os.fsdecode(found["home"]) / "runs" if found else None
+            if found is None or not (runs and runs.is_dir()):
+                return False
+        home = found["home"]
+        if home not in (self._home, *self._other_homes):
+            self._other_homes.add(home)
+            self._left_out(home or b".", "another home of runs: its runs and objects are no code")
+        return True
 
     def _in_git(self, repository: Repository, prefix: bytes) -> Generator[bytes, None, None]:
         seen_folders: list[bytes] = []
-        for selection in (["--cached"], ["--others", "--exclude-standard"]):
+        # What somebody tracks is theirs, whatever it is called.
+        for selection, tracked in (
+            (["--cached"], True),
+            (["--others", "--exclude-standard"], False),
+        ):
             left = self._deadline - time.monotonic()
             listing = list_files(repository, selection, left)
-            complete = yield from self._sift(listing, prefix, seen_folders)
+            complete = yield from self._sift(listing, prefix, seen_folders, tracked)
             if not complete:
                 self._left_out(prefix or b".", f"git ls-files {selection[0]} took too long")
         for folder in dict.fromkeys(seen_folders):
             yield from self._nested(folder)
 
     def _sift(
-        self, listing: Generator[bytes, None, bool], prefix: bytes, folders: list[bytes]
+        self,
+        listing: Generator[bytes, None, bool],
+        prefix: bytes,
+        folders: list[bytes],
+        tracked: bool,
     ) -> Generator[bytes, None, bool]:
         """Pass on files; a submodule or a repository within is a folder to git."""
         last = b""
@@ -88,6 +116,8 @@ class Listing:
             if full == last:  # a conflict in the index has three stages
                 continue
             last = full
+            if not tracked and self._is_of_a_home(full):
+                continue
             absolute = os.path.join(os.fsencode(self._root), full)  # noqa: PTH118  (bytes)
             if path.endswith(b"/") or (os.path.isdir(absolute) and not os.path.islink(absolute)):  # noqa: PTH112, PTH114  (bytes)
                 folders.append(full)
@@ -95,8 +125,6 @@ class Listing:
                 yield full
 
     def _nested(self, folder: bytes) -> Generator[bytes, None, None]:
-        if self._is_own(folder):
-            return
         path = self._root / os.fsdecode(folder)
         repository = find_repository(path) if (path / ".git").exists() else None
         if repository and repository.root.resolve() == path.resolve():
@@ -118,10 +146,12 @@ class Listing:
         folders: list[bytes] = []
         for entry in entries:
             path = folder + entry.name
+            if self._is_of_a_home(path):
+                continue
             if not entry.is_dir(follow_symlinks=False):
                 if not _matches(entry.name, _NOT_CODE_FILES):
                     yield path
-            elif os.fsdecode(entry.name) not in _NOT_CODE and not self._is_own(path):
+            elif os.fsdecode(entry.name) not in _NOT_CODE:
                 folders.append(path)
         for path in folders:
             if path.rpartition(b"/")[2].startswith(b"."):
@@ -134,14 +164,9 @@ def _matches(name: bytes, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(os.fsdecode(name), pattern) for pattern in patterns)
 
 
-def _own_files(root: Path, home: Path) -> list[bytes]:
-    """Return the paths of a home's own files, relative to the root, if it lies there."""
+def _below(root: Path, home: Path) -> bytes | None:
+    """Return what stands before the home's own files in paths below the root, if it lies there."""
     root, home = root.resolve(), home.resolve()
-    if not home.is_relative_to(root):
-        return []
-    inside = home.relative_to(root)
-    return [os.fsencode(inside / name) for name in (*_OF_A_HOME, *_indexes(home))]
-
-
-def _indexes(home: Path) -> list[str]:
-    return [path.name for path in home.glob("index.sqlite*")]
+    if home == root:
+        return b""
+    return os.fsencode(home.relative_to(root)) + b"/" if home.is_relative_to(root) else None

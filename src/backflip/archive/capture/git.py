@@ -45,6 +45,32 @@ def find_repository(folder: Path) -> Repository | None:
     return Repository(Path(os.fsdecode(said.removesuffix(b"\n"))), _without_filters(folder))
 
 
+def why_no_repository(folder: Path) -> str | None:
+    """Return why git does not read the repository that `folder` seems to lie in, in one line.
+
+    None if it seems to lie in none.
+    """
+    above = next((p for p in (folder, *folder.parents) if os.path.lexists(p / ".git")), None)
+    if above is None and "GIT_DIR" not in os.environ:
+        return None
+    where = f"`{above or folder}`"
+    try:
+        process = subprocess.run(
+            _command(folder, _INERT, ["rev-parse", "--show-toplevel"]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_SECONDS,
+            env=_environment(),
+            check=False,
+        )
+    except (OSError, ValueError):
+        return f"{where} has a git repository, but there is no program `git` to read it"
+    except subprocess.SubprocessError:
+        return f"{where} has a git repository, but git gave no answer"
+    said = process.stderr.decode(errors="replace").strip().partition("\n")[0]
+    return f"git does not read the repository of {where}: {mask_shapes(said) or 'no reason given'}"
+
+
 def list_files(
     repository: Repository, selection: Sequence[str], seconds: float
 ) -> Generator[bytes, None, bool]:

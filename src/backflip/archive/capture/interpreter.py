@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
@@ -24,8 +24,20 @@ try:
             packages.setdefault(str(name), str(found.version))
 except Exception:
     packages = {}
+try:
+    import site
+    users = [site.getusersitepackages()]
+except Exception:
+    users = []
+path = [entry for entry in sys.path if entry]
+for name, module in list(sys.modules.items()):
+    if name.startswith("__editable__"):
+        found = getattr(module, "MAPPING", None)
+        for place in found.values() if isinstance(found, dict) else ():
+            path.append(str(place).rpartition("/")[0])
+own = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *users]
 json.dump({"version": sys.version.split()[0], "executable": sys.executable, "packages": packages,
-           "path": [entry for entry in sys.path if entry]}, sys.stdout)
+           "path": list(dict.fromkeys(path)), "own": own}, sys.stdout)
 """
 
 
@@ -74,7 +86,8 @@ class Question:
         """Return the manifest's `python`; None if nobody was asked, or none answered in time.
 
         Args:
-            root: of the paths it imports from, only those below `root` are named.
+            root: the paths it imports from are named as `paths` below `root`, and as `outside`
+                where they are neither there nor the interpreter's own or its packages'.
         """
         if self._process is None:
             return None
@@ -87,6 +100,7 @@ class Question:
                 "version": str(fields["version"]),
                 "packages": dict(sorted(fields["packages"].items(), key=lambda p: p[0].lower())),
                 "paths": [path for path in paths if _is_code_below(path, root)],
+                "outside": [p for p in paths if _is_outside(p, [str(root), *fields["own"]])],
             }
         except (subprocess.SubprocessError, ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -100,6 +114,14 @@ def _is_code_below(path: str, root: Path) -> bool:
     inside = os.path.normpath(path)
     is_below = inside == str(root) or inside.startswith(f"{root}/")
     return is_below and "site-packages" not in Path(inside).parts and not _is_of_venv(inside, root)
+
+
+def _is_outside(path: str, known: Sequence[str]) -> bool:
+    """Return whether a path to import from is neither the program's nor the interpreter's."""
+    inside = os.path.normpath(path)
+    below = any(inside == folder or inside.startswith(f"{folder}/") for folder in known)
+    is_packages = {"site-packages", "dist-packages"}.intersection(Path(inside).parts)
+    return not below and not is_packages and os.path.exists(inside)  # noqa: PTH110  (any text)
 
 
 def _is_of_venv(path: str, root: Path) -> bool:

@@ -96,7 +96,7 @@ def hash_file(path: Path) -> tuple[str, int]:
 def _store_bytes(home: Path, data: bytes) -> str:
     sha256 = hashlib.sha256(data).hexdigest()
     target = object_path(home, sha256)
-    if not _is_there(target, len(data)):
+    if not _is_there(target, sha256, len(data)):
         with _partial(target.parent) as (descriptor, partial):
             _write(descriptor, data)
             _finish(descriptor, partial, target)
@@ -106,7 +106,7 @@ def _store_bytes(home: Path, data: bytes) -> str:
 def _store_large(home: Path, source: int) -> tuple[str, int]:
     """Store a large file; one that is there already is read only, not written again."""
     sha256, size = _copy(source, None)
-    if _is_there(object_path(home, sha256), size):
+    if _is_there(object_path(home, sha256), sha256, size):
         return sha256, size
     folder = home / "objects" / "sha256"
     with _partial(folder) as (descriptor, partial):
@@ -127,9 +127,10 @@ def _copy(source: int, target: int | None) -> tuple[str, int]:
     return digest.hexdigest(), size
 
 
-def _is_there(target: Path, size: int) -> bool:
-    with suppress(OSError):
-        return target.stat().st_size == size
+def _is_there(target: Path, sha256: str, size: int) -> bool:
+    """Return whether the object is there and whole; a damaged one is to be replaced."""
+    with suppress(OSError, NotAFileError):
+        return target.lstat().st_size == size and hash_file(target) == (sha256, size)
     return False
 
 

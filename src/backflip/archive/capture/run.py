@@ -1,14 +1,22 @@
 """Capture: everything that is kept of a program before it starts, in one call."""
 
 import os
+import select
 import shutil
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from backflip.archive.capture.files import SECRET_FILES
-from backflip.archive.capture.git import Repository, describe, find_repository, write_patch
+from backflip.archive.capture.git import (
+    Repository,
+    describe,
+    find_repository,
+    why_no_repository,
+    write_patch,
+)
 from backflip.archive.capture.interpreter import Question, find_executable, find_interpreter
 from backflip.archive.capture.locks import find_lock_files
 from backflip.archive.capture.machine import machine
@@ -21,8 +29,9 @@ from backflip.archive.capture.snapshot import (
     take_snapshot,
     write_snapshot,
 )
+from backflip.archive.capture.source import PACKAGE, source_fingerprint
 from backflip.archive.checkpoint import disk_errors
-from backflip.archive.run import Capture, Run
+from backflip.archive.run import Asked, Capture, Run
 
 PATCH = "code.patch"
 _LARGEST_PATCH = 20_000_000
@@ -66,21 +75,56 @@ def capture(
         else:
             code, snapshot = _inherit_code(parent, folder, cwd, limits)
         root = Path(snapshot.root)
+        hardware, said = machine(), question.answer(root)
         fields = {
             **code,
             "executable": executable,
-            "hardware": machine(),
+            "hardware": hardware,
             "environment": relevant_environment(environ, secrets),
             "masked": list(secrets.names),
-            "python": question.answer(root),
+            "python": said,
+            # A program of ours runs in this process, from whatever backflip this is.
+            "backflip_source": source_fingerprint() if interpreter else None,
+            "stdin": None if interpreter else kind_of_input(),
         }
         _say_masked(secrets, say)
         if parent is None:
             say_left_out(snapshot, say)
             _say_outside(argv, cwd, root, executable, say)
+            ours = [str(PACKAGE.parent)] if interpreter else []
+            _say_imports(said, ours, say)
         return {name: value for name, value in fields.items() if value is not None or name == "git"}
 
     return keep
+
+
+def kind_of_input() -> str | None:
+    """Return `piped` if this process's input is a pipe, or a file that is not empty; else None."""
+    try:
+        status = os.fstat(0)
+    except OSError:
+        return None
+    if stat.S_ISREG(status.st_mode):
+        return "piped" if status.st_size else None
+    return "piped" if stat.S_ISFIFO(status.st_mode) and not _has_ended(0) else None
+
+
+def without_secrets(asked: Asked, secrets: Secrets) -> Asked:
+    """Return what a person says of a run, without any secret in it."""
+    return replace(
+        asked,
+        name=asked.name and secrets.mask(asked.name),
+        group=asked.group and secrets.mask(asked.group),
+        question=asked.question and secrets.mask(asked.question),
+        tags=tuple(secrets.mask(tag) for tag in asked.tags),
+    )
+
+
+def _has_ended(pipe: int) -> bool:
+    """Return whether nobody writes into a pipe any more, and nothing is left in it."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    return [event for _, event in poll.poll(0)] == [select.POLLHUP]
 
 
 def _keep_code(
@@ -88,6 +132,9 @@ def _keep_code(
 ) -> tuple[dict[str, Any], Snapshot]:
     """Keep the code around `cwd`; return what the manifest says of it, and the snapshot."""
     repository = find_repository(cwd)
+    problem = None if repository else why_no_repository(cwd)
+    if problem:
+        say(f"{problem}: the code is kept, and its commit is not")
     snapshot = take_snapshot(home, cwd, repository, limits)
     write_snapshot(folder, snapshot, limits)
     fields = {
@@ -156,3 +203,11 @@ def _say_outside(
             continue
         if is_outside and str(path) != executable:
             say(f"not in the snapshot: `{argument}`: it is outside of `{root}`")
+
+
+def _say_imports(python: Mapping[str, Any] | None, ours: Sequence[str], say: Say) -> None:
+    """Say from where else Python imports, but for what is installed."""
+    outside = [str(path) for path in (python or {}).get("outside", []) if path not in ours]
+    if outside:
+        named = ", ".join(f"`{path}`" for path in outside)
+        say(f"not in the snapshot: Python also imports from {named}")

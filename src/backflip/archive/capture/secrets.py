@@ -22,7 +22,12 @@ _RELEVANT = re.compile(
 _ALWAYS = frozenset({"password", "passwd", "passphrase", "secret", "credential", "credentials"})
 _AT_THE_END = frozenset(
     {"key", "token", "auth", "pwd", "apikey", "authtoken", "accesstoken", "secretkey", "accesskey"}
+    | {"pass", "pw", "sshpass", "bearer", "pat", "webhook", "webhooks"}
 )
+# Names that may as well be of something else: only a value that looks like a key is one.
+_VAGUE = frozenset({"key", "pat"})
+_STRONG = frozenset({"api", "secret", "access", "private", "auth", "signing", "encryption"})
+_PLAIN_WORD = re.compile(r"[A-Z]?[a-z]{0,19}|[A-Z]{1,19}|\d{1,15}")
 # A `sort-key` opens nothing.
 _HARMLESS_KEYS = frozenset(
     {"sort", "primary", "foreign", "partition", "cache", "group", "order", "metric", "index", "row"}
@@ -41,7 +46,7 @@ _PLAIN = frozenset(
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SHAPES = re.compile(
     r"\b(?:"
-    r"sk-[A-Za-z0-9_-]{16,}"
+    r"sk-[A-Za-z0-9_-]{16,}|[sr]k_(?:live|test)_[A-Za-z0-9]{8,}|whsec_[A-Za-z0-9+/=]{16,}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
     r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}"
     r"|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}"
@@ -49,6 +54,33 @@ _SHAPES = re.compile(
     r")"
 )
 _IN_URL = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:)(?P<secret>[^\s/@]+)(?=@)")
+# An address without a password: what stands before its `@` is a token, but for `git`.
+_USER_IN_URL = re.compile(
+    r"(?P<before>https?://)(?!git@)(?P<secret>[^\s/:@?#]+)(?=:?@)", re.IGNORECASE
+)
+_IN_QUERY = re.compile(r"(?P<before>[?&;](?P<name>[A-Za-z][\w.-]*)=)(?P<secret>[^\s&;#\"']+)")
+_QUERY_NAMES = frozenset({"sig", "signature", "code", "x-amz-signature", "x-amz-credential"})
+_HEADER = re.compile(
+    r"(?P<before>\bAuthorization\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:Bearer|Basic|Token)\s+)?)"
+    r"(?P<secret>[^\s\"',\\]+)"
+    r"|(?P<scheme>\b(?:Bearer|Basic)\s+)(?P<bare>(?=[^\s\"']*\d)[\w+/=.~-]{8,})",
+    re.IGNORECASE,
+)
+_WEBHOOK = re.compile(
+    r"(?P<before>hooks\.slack\.com/services/|/api/webhooks/\d+/)(?P<secret>[\w/-]{8,})"
+)
+# Settings within a longer argument: shell text, JSON, a header.
+_INNER = (
+    re.compile(r"(?<![\w.-])(?P<name>-*[A-Za-z_][\w.-]*)=\\?[\"'](?P<secret>[^\"'\\]+)"),
+    # Not what is called or looked up, as in `token=read_token()`.
+    re.compile(
+        r"(?<![\w.-])(?P<name>-*[A-Za-z_][\w.-]*)=(?P<secret>[^\s\"'&;|,(){}\[\]\\$]++)(?![(\[])"
+    ),
+    re.compile(r"[\"'](?P<name>[A-Za-z_][\w.-]*)\\?[\"']\s*:\s*\\?[\"'](?P<secret>[^\"'\\]+)"),
+    re.compile(r"(?<!\S)(?P<name>--?[A-Za-z][\w-]*)\s+[\"']?(?P<secret>[^\s\"'$-][^\s\"']*)"),
+    re.compile(r"\A(?P<name>[A-Za-z][\w-]*):\s*(?P<secret>[^\s/]\S*)\Z"),
+)
+_LOGIN = re.compile(r"(?P<user>[^\s:/@]+):(?P<password>[^\s/]\S*)")
 _SHORTEST = 8  # a shorter value of a variable stands in too many texts that have nothing of it
 
 
@@ -97,10 +129,12 @@ def find_secrets(argv: Sequence[str], environ: Mapping[str, str]) -> Secrets:
         if not _is_secret(name, value) and mask_shapes(value) != value
     ]
     masked, of_arguments = _mask_arguments(argv)
-    values = {*of_environment, *(v for _, v in of_arguments if len(v) >= _SHORTEST)}
+    within = [value for argument in masked for value in _mask_within(argument)[1]]
+    of_argv = [*(value for _, value in of_arguments), *within]
+    values = {*of_environment, *(value for value in of_argv if len(value) >= _SHORTEST)}
     secrets = Secrets((), tuple(sorted(values, key=len, reverse=True)), ())
     for index, argument in enumerate(masked):
-        masked[index] = secrets.mask(argument)
+        masked[index] = secrets.mask(_mask_within(argument)[0])
         if masked[index] != argument:
             of_arguments.append((_label(argument, index), ""))
     names = dict.fromkeys(name for name, _ in (*of_arguments, *sorted(found)))
@@ -109,8 +143,22 @@ def find_secrets(argv: Sequence[str], environ: Mapping[str, str]) -> Secrets:
 
 def mask_shapes(text: str) -> str:
     """Return `text` without what has the shape of a key, or is a password within an address."""
-    text = _SHAPES.sub(MASK, text)
-    return _IN_URL.sub(lambda found: found["before"] + MASK, text) if "://" in text else text
+    text = _HEADER.sub(lambda found: (found["before"] or found["scheme"]) + MASK, text)
+    text = _WEBHOOK.sub(_behind, _SHAPES.sub(MASK, text))
+    if "://" in text:
+        text = _USER_IN_URL.sub(_behind, _IN_URL.sub(_behind, text))
+    return _IN_QUERY.sub(lambda found: _behind(found) if _opens(found) else found[0], text)
+
+
+def _behind(found: re.Match[str]) -> str:
+    return found["before"] + MASK
+
+
+def _opens(found: re.Match[str]) -> bool:
+    """Return whether a parameter of an address is secret, by its name."""
+    name, value = found["name"], found["secret"]
+    is_named_so = name.lower() in _QUERY_NAMES and len(value) >= _SHORTEST
+    return is_named_so or _is_secret(name, value)
 
 
 def is_relevant(name: str) -> bool:
@@ -143,6 +191,23 @@ def _mask_arguments(argv: Sequence[str]) -> tuple[list[str], list[tuple[str, str
     return masked, found
 
 
+def _mask_within(argument: str) -> tuple[str, list[str]]:
+    """Return a longer argument without what is set to something secret in it, and what that was."""
+    values: list[str] = []
+
+    def mask(found: re.Match[str]) -> str:
+        value = found["secret"]
+        if value == MASK or not _is_secret(found["name"], value):
+            return found[0]
+        values.append(value)
+        start, end = (place - found.start() for place in found.span("secret"))
+        return found[0][:start] + MASK + found[0][end:]
+
+    for pattern in _INNER:
+        argument = pattern.sub(mask, argument)
+    return argument, values
+
+
 def _label(argument: str, index: int) -> str:
     name, equals, _ = argument.partition("=")
     return name if equals and _is_name(name) and mask_shapes(name) == name else f"argument {index}"
@@ -157,10 +222,28 @@ def _is_secret(name: str, value: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
     if name in ("PWD", "OLDPWD"):
         return False
-    if not words or words[-1] in _ABOUT or value.lower() in _PLAIN:
+    if not words or value.lower() in _PLAIN or value == MASK:
         return False
-    if _ALWAYS.intersection(words):
-        return words[-1] in _ALWAYS or _NUMBER.fullmatch(value) is None
+    if words[-1] == "login":
+        login = _LOGIN.fullmatch(value)
+        return login is not None and _NUMBER.fullmatch(login["user"]) is None
+    if "webhook" in words and "://" in value:
+        return True
+    if words[-1] in _ABOUT:
+        return False
+    if _ALWAYS.intersection(words) or words[-1].endswith(("password", "passwd", "passphrase")):
+        return words[-1].endswith(tuple(_ALWAYS)) or _NUMBER.fullmatch(value) is None
     if words[-1] not in _AT_THE_END or (_NUMBER.fullmatch(value) and len(value) < 16):
         return False
-    return not (words[-1] == "key" and _HARMLESS_KEYS.intersection(words))
+    if words[-1] in _VAGUE and not _STRONG.intersection(words):
+        return not _HARMLESS_KEYS.intersection(words) and _looks_like_a_key(value)
+    return True
+
+
+def _looks_like_a_key(value: str) -> bool:
+    """Return whether a value is none that a person would choose: no words, no number, not short."""
+    if len(value) < _SHORTEST or any(letter.isspace() for letter in value):
+        return False
+    if _NUMBER.fullmatch(value) and len(value) < 16:
+        return False
+    return not all(_PLAIN_WORD.fullmatch(part) for part in re.split(r"[-_./:,*]", value))

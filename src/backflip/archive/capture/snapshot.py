@@ -4,6 +4,7 @@
 Limits keep a folder with a million files or a file of gigabytes from holding up the start.
 """
 
+import hashlib
 import json
 import os
 import stat
@@ -18,6 +19,7 @@ from backflip.archive.capture.files import Listing, is_secret_file
 from backflip.archive.capture.git import Repository
 from backflip.archive.capture.objects import NotAFileError, object_path, store
 from backflip.archive.checkpoint import disk_errors, write_whole
+from backflip.archive.opening import NoFile, read, read_part
 from backflip.core.errors import DamagedFile, UsageError
 
 CODE = "code.json"
@@ -141,10 +143,12 @@ def read_snapshot(folder: Path) -> Snapshot:
         DamagedFile: `code.json` is not as it should be; a path that leads out of the root is so.
     """
     path = folder / CODE
-    if not path.is_file():
-        raise UsageError(f"run `{folder.name}` has no `{CODE}`: its code was not kept")
-    with disk_errors(path):
-        text = path.read_bytes() if path.stat().st_size <= _LARGEST_LIST else b""
+    try:
+        text = read(folder.resolve(), CODE, _LARGEST_LIST + 1)
+    except NoFile as error:
+        raise UsageError(f"run `{folder.name}` has no `{CODE}`: its code was not kept") from error
+    if len(text) > _LARGEST_LIST:
+        raise DamagedFile(f"`{path}` has more than {_LARGEST_LIST:_} bytes: no list of files has")
     try:
         fields: dict[str, Any] = json.loads(text)
         return Snapshot(
@@ -187,11 +191,17 @@ def read_object(home: Path, file: CodeFile) -> bytes:
     """
     path = object_path(home, file.sha256)
     try:
-        if path.stat().st_size == file.bytes:
-            return path.read_bytes()
-    except OSError as error:
-        raise DamagedFile(f"`{file.path}` is kept no more (`{path}`: {error.strerror})") from error
-    raise DamagedFile(f"`{path}` is damaged: it should have {file.bytes} bytes")
+        # No more is read than it should have: a damaged one may be of any size.
+        data, size = read_part(path.parent, path.name, 0, file.bytes)
+    except NoFile as error:
+        raise DamagedFile(f"`{file.path}` is kept no more (`{path}`: {error})") from error
+    if size != file.bytes or hashlib.sha256(data).hexdigest() != file.sha256:
+        raise DamagedFile(
+            f"`{file.path}` is damaged: `{path}` should have {file.bytes} bytes with the SHA-256 "
+            "that it is named by: restore it from a copy, or record a run where the file still is "
+            "as it was, which replaces it"
+        )
+    return data
 
 
 @dataclass

@@ -1,6 +1,8 @@
 """The code of two runs, line by line, from the objects of their snapshots."""
 
 import difflib
+import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, final
@@ -8,9 +10,25 @@ from typing import NamedTuple, final
 from backflip.archive.capture.snapshot import CodeFile, read_object, read_snapshot
 from backflip.core.errors import BackflipError
 
-# Larger files are only said to differ: finding the lines takes the square of their number.
-LARGEST = 1_000_000
-MOST_LINES = 10_000
+
+@final
+class Bounds(NamedTuple):
+    """How much is compared line by line: finding the lines takes up to the square of their number.
+
+    Attributes:
+        bytes: of one file; of a larger one it is only said that it differs.
+        lines: of one file, and of its diff.
+        files: how many of those that differ are looked at.
+        seconds: after which no other file is begun.
+    """
+
+    bytes: int = 1_000_000
+    lines: int = 10_000
+    files: int | None = None
+    seconds: float = math.inf
+
+
+WIDE = Bounds()
 
 
 @final
@@ -35,28 +53,41 @@ class CodeDiff(NamedTuple):
     """How the code of two runs differs.
 
     Attributes:
-        files: those that differ.
+        files: those that differ, at most as many as were to be looked at.
+        left_out: how many more differ.
         same: how many do not.
         note: why it cannot be told; may be empty.
     """
 
     files: list[FileDiff]
+    left_out: int
     same: int
     note: str
 
 
-def diff_code(home: Path, one: Path, other: Path) -> CodeDiff:
-    """Return how the code archived with the runs in two folders differs."""
+def diff_code(home: Path, one: Path, other: Path, bounds: Bounds = WIDE) -> CodeDiff:
+    """Return how the code archived with the runs in two folders differs.
+
+    Args:
+        home: the home of both.
+        one: the folder of the first.
+        other: the folder of the second.
+        bounds: how much is compared.
+    """
     try:
         ours, theirs = (
             {file.path: file for file in read_snapshot(folder).files} for folder in (one, other)
         )
     except BackflipError as error:
-        return CodeDiff([], 0, str(error))
+        return CodeDiff([], 0, 0, str(error))
     paths = sorted({*ours, *theirs})
     changed = [path for path in paths if not _is_same(ours.get(path), theirs.get(path))]
-    files = [_diff(home, path, ours.get(path), theirs.get(path)) for path in changed]
-    return CodeDiff(files, len(paths) - len(changed), "")
+    end = time.monotonic() + bounds.seconds
+    files = [
+        _diff(home, path, ours.get(path), theirs.get(path), bounds, end)
+        for path in changed[: bounds.files]
+    ]
+    return CodeDiff(files, len(changed) - len(files), len(paths) - len(changed), "")
 
 
 def _is_same(one: CodeFile | None, other: CodeFile | None) -> bool:
@@ -65,32 +96,38 @@ def _is_same(one: CodeFile | None, other: CodeFile | None) -> bool:
     return (one.sha256, one.link, one.mode) == (other.sha256, other.link, other.mode)
 
 
-def _diff(home: Path, path: str, one: CodeFile | None, other: CodeFile | None) -> FileDiff:
+def _diff(
+    home: Path, path: str, one: CodeFile | None, other: CodeFile | None, bounds: Bounds, end: float
+) -> FileDiff:
     change = "added" if one is None else "removed" if other is None else "changed"
     if one and other and (one.sha256, one.link) == (other.sha256, other.link):
         return FileDiff(path, change, f"mode {one.mode:o} -> {other.mode:o}", [])
+    if time.monotonic() > end:
+        return FileDiff(path, change, "not compared by lines: too much differs", [])
     try:
-        before, after = _text(home, one), _text(home, other)
+        before, after = _text(home, one, bounds), _text(home, other, bounds)
     except (BackflipError, OSError) as error:
         return FileDiff(path, change, str(error), [])
     if before is None or after is None:
         return FileDiff(path, change, "binary, or too large to be compared by lines", [])
-    return FileDiff(path, change, "", list(_unified(path, before, after)))
+    lines = list(_unified(path, before, after))
+    note = f"the first {bounds.lines} of {len(lines)} lines" if len(lines) > bounds.lines else ""
+    return FileDiff(path, change, note, lines[: bounds.lines])
 
 
-def _text(home: Path, file: CodeFile | None) -> list[str] | None:
+def _text(home: Path, file: CodeFile | None, bounds: Bounds) -> list[str] | None:
     """Return a file's lines; None if it is no text, or too long."""
     if file is None:
         return []
     if file.link is not None:
         return [f"link to {file.link}"]
-    if file.bytes > LARGEST:
+    if file.bytes > bounds.bytes:
         return None
     data = read_object(home, file)
     if b"\0" in data:
         return None
     lines = data.decode(errors="replace").splitlines()
-    return lines if len(lines) <= MOST_LINES else None
+    return lines if len(lines) <= bounds.lines else None
 
 
 def _unified(path: str, before: list[str], after: list[str]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The metrics of two runs: up to where they are the same, bit for bit, and their summaries."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, final
@@ -9,6 +10,8 @@ import numpy as np
 from backflip.archive.series import Series, Summary, metric_names, read_series, summarise
 
 AXIS = "step"
+# Of a metric that a summary of another hand leaves out.
+_NONE = Summary(math.nan, math.nan, math.nan, math.nan, 0)
 
 
 @final
@@ -44,6 +47,7 @@ class MetricsDiff(NamedTuple):
         never_differed: whether no value differs at all.
         from_the_start: the names of those whose first values differ already: measurements of time,
             as a rule.
+        left_out: how many metrics that both have were not compared.
     """
 
     metrics: list[MetricDiff]
@@ -51,20 +55,42 @@ class MetricsDiff(NamedTuple):
     identical_until: float | None
     never_differed: bool
     from_the_start: list[str]
+    left_out: int
+
+    @property
+    def first_apart(self) -> list[str]:
+        """The names of those that differ right behind the last step at which all are the same."""
+        return [
+            metric.name
+            for metric in self.metrics
+            if metric.differs and metric.identical_until == self.identical_until is not None
+        ]
 
 
-def diff_metrics(one: Path, other: Path) -> MetricsDiff:
+def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff:
     """Return how the metrics of the runs in two folders differ.
+
+    Args:
+        one: the folder of the first.
+        other: the folder of the second.
+        most: how many metrics are compared, in the order of their names; all by default.
 
     Raises:
         BackflipError: a file cannot be read.
     """
     ours, theirs = set(metric_names(one)), set(metric_names(other))
-    common = sorted(ours & theirs)
+    shared = sorted(ours & theirs)
+    common = shared[:most]
     summaries = summarise(one), summarise(other)
     curves = read_series(one, common, AXIS), read_series(other, common, AXIS)
     metrics = [
-        _diff(name, curves[0][name], curves[1][name], summaries[0][name], summaries[1][name])
+        _diff(
+            name,
+            curves[0][name],
+            curves[1][name],
+            summaries[0].get(name, _NONE),
+            summaries[1].get(name, _NONE),
+        )
         for name in common
     ]
     began_alike = [metric for metric in metrics if metric.identical_until is not None]
@@ -74,6 +100,7 @@ def diff_metrics(one: Path, other: Path) -> MetricsDiff:
         _until_all(began_alike),
         bool(metrics) and not any(metric.differs for metric in metrics),
         [metric.name for metric in metrics if metric.identical_until is None],
+        len(shared) - len(common),
     )
 
 

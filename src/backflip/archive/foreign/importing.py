@@ -9,9 +9,10 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
@@ -22,13 +23,13 @@ from backflip.archive.checkpoint import disk_errors
 from backflip.archive.foreign.events import Entry, Pictures, Settings, Unread, read_entries
 from backflip.archive.foreign.names import Library, cautions, library_of, normaliser
 from backflip.archive.foreign.tables import Csv, read_csv
-from backflip.archive.foreign.tfrecord import TornFile
+from backflip.archive.foreign.tfrecord import TornFile, read_frames
 from backflip.archive.foreign.wire import WireError
 from backflip.archive.media import save_clip, save_image
 from backflip.archive.metrics import to_json
 from backflip.archive.run import Asked, create_run, list_runs, open_run
 from backflip.archive.series import AXES, SEED
-from backflip.core.errors import BackflipError, UsageError
+from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
 MOST_FILES = 10_000
 MOST_ENTRIES = 200_000
@@ -42,6 +43,7 @@ MOST_FRAMES = 2_000
 LARGEST_CSV = 2**30
 
 _PROGRESS = "progress.csv"
+_MONITOR = ("r", "l", "t")
 _SB3_FOLDER = re.compile(r"(.+)_(\d+)")
 _SENSIBLE = (946684800.0, 4102444800.0)  # unix seconds of 2000 and 2100
 _TAKEN = frozenset((*AXES, SEED))
@@ -56,7 +58,8 @@ class Imported(NamedTuple):
         source: the folder.
         run: the id of its run.
         folder: where that is.
-        kind: what wrote the files: `sb3`, `cleanrl`, `tensorboard` or `monitor`.
+        kind: what wrote the files: `sb3`, `cleanrl`, or what they are: `tensorboard`, `csv`,
+            `monitor`.
         values: how many values it has; 0 if it had been imported before.
         is_new: whether it had not.
         notes: what was left out, and what to know of the names.
@@ -71,21 +74,46 @@ class Imported(NamedTuple):
     notes: list[str]
 
 
-def import_path(
-    home: Path, path: Path, *, asked: Asked, argv: Sequence[str], say: Say
-) -> list[Imported]:
+class Skipped(NamedTuple):
+    """A file that could not be imported, while others could.
+
+    Attributes:
+        path: the file.
+        why: what is wrong with it, in one line.
+    """
+
+    path: Path
+    why: str
+
+
+class Outcome(NamedTuple):
+    """What became of all logs at or below a folder.
+
+    Attributes:
+        runs: what became of each folder.
+        skipped: the files that no run has.
+    """
+
+    runs: list[Imported]
+    skipped: list[Skipped]
+
+
+def import_path(home: Path, path: Path, *, asked: Asked, argv: Sequence[str], say: Say) -> Outcome:
     """Make a run of each folder of logs at or below `path`, or of the folder of a file.
+
+    A file that holds nothing that can be read stops none of the others.
 
     Args:
         home: the home of the runs.
         path: a folder, or one event file, `progress.csv` or `monitor.csv`.
         asked: what is said of the runs.
         argv: the command line.
-        say: is told of each folder.
+        say: is told of each folder, and of each file that is skipped.
 
     Raises:
         UsageError: there is nothing to import.
-        BackflipError: a file cannot be read, or the disk is full.
+        DamagedFile: there is not one file that can be read.
+        BackflipError: a folder cannot be read, or the disk is full.
     """
     if not path.exists():
         raise UsageError(f"there is no `{path}`: name a folder of logs")
@@ -97,7 +125,14 @@ def import_path(
         )
     known = _imported_before(home)
     done: list[Imported] = []
-    for source in sources:
+    skipped: list[Skipped] = []
+    for whole in sources:
+        source, bad = _readable(whole)
+        skipped += bad
+        for file in bad:
+            say(f"skipped: {file.why}")
+        if not source.files:
+            continue
         digest = source.digest()
         if digest in known:
             folder = home / "runs" / known[digest]
@@ -107,7 +142,9 @@ def import_path(
             known[digest] = one.run
         say(_told(one))
         done.append(one)
-    return done
+    if not done:
+        raise DamagedFile(f"nothing in `{path}` can be imported: {skipped[0].why}")
+    return Outcome(done, skipped)
 
 
 @final
@@ -172,6 +209,36 @@ def _sources(path: Path, say: Say) -> list[_Source]:
     return found
 
 
+def _readable(source: _Source) -> tuple[_Source, list[Skipped]]:
+    """Return a source without the files that hold nothing that can be read, and these."""
+    bad: list[Skipped] = []
+    for name in source.files:
+        try:
+            _check(source.folder / name)
+        except BackflipError as error:
+            bad.append(Skipped(source.folder / name, str(error)))
+    left_out = {file.path.name for file in bad}
+    return replace(source, files=[name for name in source.files if name not in left_out]), bad
+
+
+def _check(path: Path) -> None:
+    """Read the beginning of a file of logs.
+
+    Raises:
+        DamagedFile: it is none.
+        BackflipError: it cannot be read.
+    """
+    if "tfevents" in path.name:
+        with suppress(TornFile):
+            if next(read_frames(path), None) is not None:
+                return
+        raise DamagedFile(f"`{path}` has no whole record: it is no event file")
+    table = _read_csv(path)
+    missing = [name for name in _MONITOR if name not in table.names]
+    if _is_monitor(path.name) and missing:
+        raise DamagedFile(f"`{path}` has no column `{missing[0]}`: it is no file of a monitor")
+
+
 def _raise(error: OSError) -> None:
     raise BackflipError(f"cannot read `{error.filename}`: {error.strerror}") from error
 
@@ -213,6 +280,8 @@ def _import(
         writer.write_all(source)
         values = writer.values
         notes.extend(_warnings(survey))
+        if not values:
+            notes.append("there are no values in it")
         created = survey.first if _SENSIBLE[0] <= survey.first <= _SENSIBLE[1] else None
         imported = {
             **{"from": str(source.folder.absolute()), "kind": survey.kind, "sha256": digest},
@@ -279,6 +348,8 @@ class _Survey:
         config: the hyper-parameters.
         env: the environment's id, if a file says it.
         has_monitor: whether there is a `monitor.csv`.
+        has_events: whether there is an event file.
+        has_progress: whether there is a `progress.csv`.
     """
 
     tags: set[str] = field(default_factory=set[str])
@@ -287,6 +358,8 @@ class _Survey:
     config: dict[str, Any] = field(default_factory=dict[str, Any])
     env: str | None = None
     has_monitor: bool = False
+    has_events: bool = False
+    has_progress: bool = False
 
     @property
     def library(self) -> Library:
@@ -294,7 +367,9 @@ class _Survey:
 
     @property
     def kind(self) -> str:
-        return self.library or ("tensorboard" if self.tags else "monitor")
+        if self.library or self.has_events:
+            return self.library or "tensorboard"
+        return "csv" if self.has_progress else "monitor"
 
     def see(self, time: float) -> None:
         if math.isfinite(time):
@@ -306,7 +381,11 @@ class _Survey:
 
 
 def _survey(source: _Source) -> _Survey:
-    survey = _Survey(has_monitor=bool(source.monitors()))
+    survey = _Survey(
+        has_monitor=bool(source.monitors()),
+        has_events=bool(source.events()),
+        has_progress=source.progress() is not None,
+    )
     for path in source.events():
         for entry in _entries(path, []):
             _survey_entry(survey, entry)
@@ -354,7 +433,7 @@ def _read_csv(path: Path) -> Csv:
         size = path.stat().st_size
     if size > LARGEST_CSV:
         raise UsageError(f"`{path}` has {size} bytes, at most {LARGEST_CSV} are read: cut it")
-    return read_csv(path)
+    return read_csv(path, _MONITOR if _is_monitor(path.name) else ())
 
 
 @final
@@ -443,8 +522,11 @@ class _Writer:
 
     def _write_progress(self, path: Path, elsewhere: set[str]) -> None:
         table = _read_csv(path)
+        texts, numbers = Counter[str](), set[str]()
         with self._open("progress") as file:
             for row in table.rows:
+                texts.update(name for name, value in row.items() if isinstance(value, str))
+                numbers.update(name for name, value in row.items() if not isinstance(value, str))
                 record: dict[str, Any] = {}
                 steps = row.get("time/total_timesteps")
                 if isinstance(steps, int):
@@ -454,6 +536,8 @@ class _Writer:
                         record |= self._named(name, value)
                 self._write(file, record)
         self._note_broken(path, table)
+        for name in sorted(numbers & texts.keys()):
+            self._notes.append(f"`{path.name}`: {texts[name]} cells of `{name}` are no numbers")
 
     def _write_monitor(self, path: Path, number: int, *, alone: bool) -> None:
         table = _read_csv(path)
@@ -500,6 +584,11 @@ class _Writer:
         if table.broken:
             lines = ", ".join(map(str, sorted(table.broken)[:5]))
             self._notes.append(f"`{path.name}`: {len(table.broken)} broken lines ({lines})")
+        if table.short:
+            lines = ", ".join(map(str, table.short[:5]))
+            self._notes.append(f"`{path.name}`: {len(table.short)} short lines ({lines})")
+        for name in table.repeated[:5]:
+            self._notes.append(f"`{path.name}`: several columns are `{name}`: the last counts")
 
 
 def _save_picture(folder: str, data: bytes) -> dict[str, Any]:

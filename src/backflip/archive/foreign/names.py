@@ -3,7 +3,8 @@
 Every value keeps its own name. A name of ours is written beside it only if it means the same to the
 letter; what looks alike and is not has a caution instead, which the run's manifest repeats.
 
-Source: Stable-Baselines3 2.9 and CleanRL's `ppo.py`, as they compute what they log.
+The meanings are those that the libraries publish for these names: Stable-Baselines3's page on its
+logger, and CleanRL's pages on its algorithms. No source was copied.
 """
 
 from collections.abc import Callable, Iterable, Mapping

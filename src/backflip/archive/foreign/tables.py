@@ -6,7 +6,7 @@ Cells are numbers where they can be, bit for bit as Python reads them; empty cel
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,18 +26,28 @@ class Csv(NamedTuple):
         head: what the line before the names says; empty where there is none.
         rows: by name; read when asked for, once.
         broken: the numbers of lines that were left out, as they are found; 1 is the first.
+        short: those of lines with fewer cells than there are names, as they are found.
+        repeated: names that stand there more than once; of these the last counts.
+        names: all names.
     """
 
     head: dict[str, Any]
     rows: Iterator[Row]
     broken: list[int]
+    short: list[int]
+    repeated: list[str]
+    names: list[str]
 
 
-def read_csv(path: Path) -> Csv:
+def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
     """Return the rows of a CSV file, whose first line may be `#{...}`, JSON about the file.
 
-    A row that has more cells than there are names, or that is torn at the end of the file, is left
-    out and named.
+    A row that has more cells than there are names, or no number where one must be, or that is torn
+    at the end of the file, is left out and named.
+
+    Args:
+        path: the file.
+        numbers: the columns in which each row has a number.
 
     Raises:
         DamagedFile: it has no line of names.
@@ -55,8 +65,9 @@ def read_csv(path: Path) -> Csv:
     if len(whole) <= start:
         raise DamagedFile(f"`{path}` has no line of names: it is no CSV file of a training")
     names = next(_cells(whole[start : start + 1]), [])
-    broken: list[int] = [len(lines)] if lines[-1] else []
-    return Csv(head, _rows(names, whole, start + 1, broken), broken)
+    repeated = sorted({name for name in names if name and names.count(name) > 1})
+    table = Csv(head, iter(()), [len(lines)] if lines[-1] else [], [], repeated, names)
+    return table._replace(rows=_rows(table, whole, start + 1, numbers))
 
 
 def _head(text: str) -> dict[str, Any]:
@@ -67,15 +78,21 @@ def _head(text: str) -> dict[str, Any]:
     return head if isinstance(head, dict) else {}
 
 
-def _rows(names: list[str], lines: list[str], start: int, broken: list[int]) -> Iterator[Row]:
+def _rows(table: Csv, lines: list[str], start: int, numbers: Collection[str]) -> Iterator[Row]:
     for number, line in enumerate(lines[start:], start + 1):
         cells = next(_cells([line]), None)
-        if cells is None or len(cells) > len(names):
-            broken += [number] if line.strip() else []
+        if cells is None or len(cells) > len(table.names):
+            table.broken.extend([number] if line.strip() else [])
             continue
         # Fewer cells than names: the rows before a name was first logged.
-        pairs = zip(names, cells, strict=False)
-        yield {name: _value(cell) for name, cell in pairs if name and cell != ""}
+        pairs = zip(table.names, cells, strict=False)
+        row = {name: _value(cell) for name, cell in pairs if name and cell != ""}
+        if not all(isinstance(row.get(name), int | float) for name in numbers):
+            table.broken.append(number)
+            continue
+        if len(cells) < len(table.names):
+            table.short.append(number)
+        yield row
 
 
 def _cells(lines: list[str]) -> Iterator[list[str]]:

@@ -122,7 +122,7 @@ def field(number: int, value: int | float | bytes | str) -> bytes:
         return varint(number << 3) + varint(value)
     if isinstance(value, float):
         return varint(number << 3 | 1) + _DOUBLE.pack(value)
-    data = value.encode() if isinstance(value, str) else value
+    data = value.encode("utf-8", "backslashreplace") if isinstance(value, str) else value
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 

@@ -172,6 +172,16 @@ class Index:
             raise UsageError(f"run `{found.ulid}` is not in `{self.home / 'runs'}`")
         return row
 
+    def version(self) -> int | None:
+        """Return a number that is another once another index of this home has changed it.
+
+        None where there can be no other: then it changes without a sign.
+        """
+        if self.path is None:
+            return None
+        with self._reading():
+            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
     def keys(self) -> Keys:
         """Return what can be filtered by, sorted by and shown."""
         with self._reading():

@@ -215,7 +215,10 @@ def _is_unborn(folder: Path) -> bool:
 
 def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
     entry = read_entry(folder)
-    if entry.standing.state.name == "lost" and (known is None or known.state != "lost"):
+    state = entry.standing.state
+    is_newly_lost = state.name == "lost" and (known is None or known.state != "lost")
+    # A program that goes on without its recorder may have been held back by it.
+    if is_newly_lost or (state.name == "running" and state.note):
         salvage(folder)
     metrics = metrics_stamp(folder)
     now = time.time()

@@ -1,6 +1,7 @@
 """How a recorded program ended."""
 
 import signal
+from contextlib import suppress
 from typing import NamedTuple, final
 
 from backflip.archive.run import Status
@@ -45,3 +46,12 @@ def state_of_ending(returncode: int, was_interrupted: bool, was_stopped: bool) -
         return "finished"
     by_interrupt = returncode in (-signal.SIGINT, 128 + signal.SIGINT)
     return "interrupted" if was_interrupted or by_interrupt else "failed"
+
+
+def error_of_ending(ending: Ending) -> str:
+    """Return what made a program fail that did not end by itself; empty if it did."""
+    if not ending.signal or ending.state != "failed":
+        return ""
+    with suppress(ValueError):
+        return f"killed by {signal.Signals(ending.signal).name}"
+    return f"killed by signal {ending.signal}"

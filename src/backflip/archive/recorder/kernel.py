@@ -52,8 +52,11 @@ class Watch:
         """Return the places of the files written to since the last call, in order."""
         places: list[int] = []
         with suppress(BlockingIOError):
-            while len(data := os.read(self.descriptor, _BUFFER)) > 0:
+            while True:
+                data = os.read(self.descriptor, _BUFFER)
                 places += self._parse(data)
+                if len(data) < _BUFFER:  # that was all; who prints without end adds to it for ever
+                    break
         return places
 
     def close(self) -> None:

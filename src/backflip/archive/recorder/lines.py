@@ -6,6 +6,8 @@ last is kept. A line without an end is cut.
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
+from itertools import accumulate, repeat
 from typing import Literal, NamedTuple, final
 
 StreamName = Literal["out", "err"]
@@ -32,6 +34,10 @@ class Line(NamedTuple):
     is_cut: bool = False
 
 
+# As `Line` itself, without the call of a Python function for each.
+_line = partial(tuple.__new__, Line)
+
+
 @final
 class Splitter:
     """Cuts one stream into lines."""
@@ -45,17 +51,37 @@ class Splitter:
 
     def feed(self, data: bytes) -> tuple[list[Line], bytes]:
         """Return the lines that `data` completes, and the rest of it, of a line not ended yet."""
-        lines: list[Line] = []
         *whole, rest = data.split(b"\n")
-        for piece in whole:
-            self.end += len(piece) + 1
-            text, self._pending = fold(self._pending + piece), b""
-            while len(text) > LONGEST:
-                end = self.end - 1 - len(text) + LONGEST
-                lines.append(Line(self._stream, end, text[:LONGEST], b"", True))
-                text = text[LONGEST:]
-            lines.append(Line(self._stream, self.end, text, piece + b"\n"))
+        if whole and self._are_plain(data, whole):
+            lines = self._take_plain(whole)
+        else:
+            lines = [line for piece in whole for line in self._take(piece)]
         return lines + self._keep(rest), rest
+
+    def _are_plain(self, data: bytes, pieces: list[bytes]) -> bool:
+        """Return whether each of the pieces is a line as it stands, the first after the rest."""
+        if b"\r" in data or b"\r" in self._pending:
+            return False
+        return len(self._pending) + len(max(pieces, key=len)) <= LONGEST
+
+    def _take_plain(self, pieces: list[bytes]) -> list[Line]:
+        """Return lines that need not be looked at one by one; a flood consists of these."""
+        raws = [piece + b"\n" for piece in pieces]
+        ends = list(accumulate(map(len, raws), initial=self.end))
+        self.end = ends[-1]
+        pieces[0], self._pending = self._pending + pieces[0], b""
+        return list(map(_line, zip(repeat(self._stream), ends[1:], pieces, raws, repeat(False))))
+
+    def _take(self, piece: bytes) -> list[Line]:
+        """Return the lines that one line's last piece makes: several, if it is too long."""
+        lines: list[Line] = []
+        self.end += len(piece) + 1
+        text, self._pending = fold(self._pending + piece), b""
+        while len(text) > LONGEST:
+            end = self.end - 1 - len(text) + LONGEST
+            lines.append(Line(self._stream, end, text[:LONGEST], b"", True))
+            text = text[LONGEST:]
+        return [*lines, Line(self._stream, self.end, text, piece + b"\n")]
 
     def flush(self) -> list[Line]:
         """Return the last line, if it was not ended."""
@@ -111,11 +137,11 @@ def in_order(
         queue = queues[place]
         if not queue and index >= seen:
             return ordered, index
-        is_last = index == last[place]
-        while queue:
+        if index == last[place]:
+            ordered += queue
+            queue.clear()
+        elif queue:
             ordered.append(queue.popleft())
-            if not is_last:
-                break
     for queue in queues:  # told later: the write is done before it is told
         ordered += queue
         queue.clear()

@@ -9,9 +9,9 @@ appended later, once.
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import BinaryIO, NamedTuple, final
 
 from backflip.archive.checkpoint import disk_errors
 from backflip.archive.recorder.lines import STREAMS, Line, StreamName
@@ -71,33 +71,61 @@ def read_output(folder: Path, start: int = 0, most: int | None = None) -> list[O
 def recorded_up_to(folder: Path) -> dict[StreamName, int]:
     """Return how far each stream has been recorded, and close what a kill cut short."""
     path = folder / OUTPUT
-    found: dict[StreamName, int] = {}
+    found = dict.fromkeys(STREAMS, 0)
     with disk_errors(path):
         if not path.is_file():
-            return dict.fromkeys(STREAMS, 0)
+            return found
         with path.open("r+b") as file:
-            end, rest = file.seek(0, os.SEEK_END), b""
-            first = True
-            while end > 0 and len(found) < len(STREAMS):
-                start = max(end - _CHUNK, 0)
-                file.seek(start)
-                data = file.read(end - start) + rest
-                lines = data.split(b"\n")
-                if first:
-                    torn = len(lines.pop())
-                    file.truncate(file.seek(0, os.SEEK_END) - torn)
-                    first = False
-                rest = lines.pop(0) if start and lines else b""
-                rest += b"\n" if start else b""
-                for text in reversed(lines):
-                    fields = text.split(b"\t", 3)
-                    stream = (
-                        fields[1].rstrip(b"+").decode(errors="replace") if len(fields) == 4 else ""
-                    )
-                    if stream in STREAMS and stream not in found and fields[2].isdigit():
-                        found[stream] = int(fields[2])
-                end = start
-    return {stream: found.get(stream, 0) for stream in STREAMS}
+            _cut_torn_line(file)
+            missing = set(STREAMS)
+            for line in _lines_backwards(file):
+                stream, end = _end_of(line)
+                if stream in missing:
+                    found[stream] = end
+                    missing.remove(stream)
+                if not missing:
+                    break
+    return found
+
+
+def _cut_torn_line(file: BinaryIO) -> None:
+    """Remove what stands behind the last line's end."""
+    for _, start, data in _chunks_backwards(file):
+        if b"\n" in data:
+            file.truncate(start + data.rindex(b"\n") + 1)
+            return
+    file.truncate(0)
+
+
+def _lines_backwards(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file from the last to the first."""
+    rest = b""
+    for is_first, _, data in _chunks_backwards(file):
+        head, *lines = (data + rest).split(b"\n")
+        yield from reversed(lines)
+        rest = head
+        if is_first:
+            yield rest
+
+
+def _chunks_backwards(file: BinaryIO) -> Iterator[tuple[bool, int, bytes]]:
+    """Yield pieces of a file from its end on: whether it is the first, its start, and itself."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(end - _CHUNK, 0)
+        file.seek(start)
+        yield start == 0, start, file.read(end - start)
+        end = start
+
+
+def _end_of(line: bytes) -> tuple[StreamName | None, int]:
+    """Return up to where of which stream a line of `output.log` reaches; None if it is no such."""
+    fields = line.split(b"\t", 3)
+    if len(fields) == 4 and fields[2].isdigit():
+        for stream in STREAMS:
+            if fields[1].rstrip(b"+") == stream.encode():
+                return stream, int(fields[2])
+    return None, 0
 
 
 @final
@@ -125,12 +153,7 @@ class OutputWriter:
         """Append lines; if that is not possible now, they wait for the next call."""
         if not lines and not self._waiting:
             return
-        head = b"%.3f" % seconds
-        data = b"".join(
-            b"%s\t%s%s\t%d\t%s\n"
-            % (head, line.stream.encode(), b"+" if line.is_cut else b"", line.end, line.text)
-            for line in lines
-        )
+        data = _format(seconds, lines)
         if self._waiting:
             self._wait(data)
             self._write_waiting()
@@ -173,6 +196,21 @@ class OutputWriter:
             return False
         self._size += len(data)
         return True
+
+
+def _format(seconds: float, lines: Sequence[Line]) -> bytes:
+    """Return lines as they are written."""
+    heads = {
+        (stream, is_cut): b"%.3f\t%s%s\t" % (seconds, stream.encode(), b"+" if is_cut else b"")
+        for stream in STREAMS
+        for is_cut in (False, True)
+    }
+    return b"".join(
+        [
+            b"%s%d\t%s\n" % (heads[stream, is_cut], end, text)
+            for stream, end, text, _, is_cut in lines
+        ]
+    )
 
 
 def _parse(text: bytes, end: int) -> OutputLine | None:

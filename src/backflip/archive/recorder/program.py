@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import final
 
 from backflip.archive.recorder.lines import STREAMS, StreamName
-from backflip.archive.recorder.spool import make_spool
+from backflip.archive.recorder.spool import Spool, make_spool
 from backflip.archive.recorder.spooled import SpooledOutput, Take
 from backflip.archive.recorder.terminal import Terminal, with_terminal
 from backflip.core.errors import BackflipError
@@ -56,6 +56,7 @@ class Program:
         """
         self._terminal: Terminal | None = None
         self._spooled: SpooledOutput | None = None
+        self.spool: Spool | None = None
         terminals = dict[StreamName, int]()
         terminals |= {s: d for s, d in command.shown_on.items() if os.isatty(d)}
         files = dict[StreamName, int]()
@@ -65,11 +66,11 @@ class Program:
                     self._terminal = Terminal(terminals)
                     stack.callback(self._terminal.close)
             if self._terminal is None or len(terminals) < len(STREAMS):
-                spool = make_spool(run, started)
-                stack.callback(spool.remove)
-                self._spooled = SpooledOutput(spool)
+                self.spool = make_spool(run, started)
+                stack.callback(self.spool.remove)
+                self._spooled = SpooledOutput(self.spool)
                 stack.callback(self._spooled.close)
-                files |= {stream: spool.open_for_program(stream) for stream in STREAMS}
+                files |= {stream: self.spool.open_for_program(stream) for stream in STREAMS}
             try:
                 self._process = self._launch(command, files)
             finally:
@@ -102,25 +103,45 @@ class Program:
         """How often it emptied its own output."""
         return self._spooled.times_emptied if self._spooled else 0
 
-    def wait(self, seconds: float) -> None:
-        """Wait until it prints, ends, or time has passed."""
-        reads, writes = self._terminal.descriptors() if self._terminal else ([], [])
-        for descriptor in (self._ended, self._spooled.descriptor if self._spooled else None):
-            reads += [] if descriptor is None else [descriptor]
-        must_poll = self._ended is None or (self._spooled and self._spooled.descriptor is None)
-        select.select(reads, writes, [], min(seconds, _POLL_SECONDS) if must_poll else seconds)
+    @property
+    def backlog(self) -> int:
+        """How many bytes it has printed into files that have not been read."""
+        return self._spooled.backlog if self._spooled else 0
 
-    def wait_for_end(self, seconds: float) -> None:
-        """Wait until it ends, or time has passed."""
-        if self._ended is None:
+    def wait(self, seconds: float, writes: Sequence[int] = (), *, reads: bool = True) -> None:
+        """Wait until it prints, ends, or time has passed.
+
+        Args:
+            seconds: how long.
+            writes: descriptors of the caller's, to be waited for until they can be written to.
+            reads: whether it is of interest that something was printed.
+        """
+        waits_for = [] if self._ended is None else [self._ended]
+        waits_for += self._spool_descriptors() if reads else []
+        own_reads, own_writes = (
+            self._terminal.descriptors(reads=reads) if self._terminal else ([], [])
+        )
+        must_poll = self._ended is None or (self._spooled and not self._spool_descriptors())
+        seconds = min(seconds, _POLL_SECONDS) if must_poll else seconds
+        select.select([*waits_for, *own_reads], [*writes, *own_writes], [], seconds)
+
+    def wait_for_end(self, seconds: float, writes: Sequence[int]) -> None:
+        """Wait until it ends, one of `writes` can be written to, or time has passed."""
+        if self._ended is None and not writes:
             time.sleep(seconds)
         else:
-            select.select([self._ended], [], [], seconds)
+            ended = [] if self._ended is None else [self._ended]
+            select.select(ended, writes, [], seconds)
 
     def read(self, take: Take) -> bool:
         """Take what it has printed; return whether there may be more at once."""
         more = self._spooled.read(take) if self._spooled else False
         return (self._terminal.read(take) if self._terminal else False) or more
+
+    def pass_keys(self) -> None:
+        """Pass on what was typed at its terminal, if it has one."""
+        if self._terminal:
+            self._terminal.pass_keys()
 
     def finish(self, take: Take) -> None:
         """Take all that it has printed until it ended."""
@@ -145,6 +166,11 @@ class Program:
     def close(self) -> None:
         """Let go of it."""
         self._stack.close()
+
+    def _spool_descriptors(self) -> list[int]:
+        """Return what tells that files were printed into, where there is such a thing."""
+        found = self._spooled.descriptor if self._spooled else None
+        return [] if found is None else [found]
 
     def _launch(
         self, command: Command, files: Mapping[StreamName, int]

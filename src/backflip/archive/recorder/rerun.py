@@ -15,21 +15,29 @@ from typing import Any, cast, final
 
 from backflip.archive.capture.interpreter import Question, find_executable, find_interpreter
 from backflip.archive.capture.machine import machine
-from backflip.archive.capture.run import PATCH
+from backflip.archive.capture.run import PATCH, kind_of_input, without_secrets
 from backflip.archive.capture.secrets import MASK, find_secrets, is_relevant, relevant_environment
 from backflip.archive.capture.settings import parse_settings
 from backflip.archive.capture.snapshot import CODE, Snapshot, materialise, read_snapshot
 from backflip.archive.checkpoint import disk_errors
 from backflip.archive.recorder.changes import change, refuse_masked, refuse_unknown
-from backflip.archive.recorder.differences import changed_lock_files, differences
+from backflip.archive.recorder.differences import (
+    changed_lock_files,
+    changed_source,
+    differences,
+    imports_outside,
+)
+from backflip.archive.recorder.elsewhere import names_of_root
 from backflip.archive.recorder.ending import Ending
-from backflip.archive.recorder.record import GRACE_SECONDS, Launch, Recording, record
+from backflip.archive.recorder.record import record
+from backflip.archive.recorder.recording import GRACE_SECONDS, Launch, Recording
 from backflip.archive.run import Asked, Run, new_ulid
 from backflip.core.errors import UsageError
 
 CLEAN = "code"
 PARENT = "BACKFLIP_PARENT"
 _OURS = ("train", "teach")
+_NAMED_AT_MOST = 3
 _COMMAND = "import sys; from backflip.cli.main import main; sys.exit(main())"
 # Of the parent's manifest: what says which code it was, and where it came from.
 _INHERITED = ("git", "lock_files", "snapshot")
@@ -60,9 +68,9 @@ def rerun(
         DamagedFile: the archive is damaged.
     """
     plan = _plan(parent, changes, say)
-    asked = _as_of(parent, asked)
     environ = plan.environment(parent.manifest, os.environ)
     secrets = find_secrets(plan.argv, environ)
+    asked = without_secrets(_as_of(parent, asked), secrets)
     started: list[Launch] = []
 
     def keep(folder: Path, cwd: Path) -> dict[str, Any]:
@@ -72,13 +80,14 @@ def rerun(
             if (parent.folder / name).is_file():
                 with disk_errors(folder / name):
                     shutil.copyfile(parent.folder / name, folder / name)
-        now = _environment_now(launch)
+        now = _environment_now(launch, folder / CLEAN)
         for line in differences(parent.manifest, now):
             say(line)
         inherited = {k: parent.manifest[k] for k in _INHERITED if k in parent.manifest}
         return {
             **inherited,
             **now,
+            **({"stdin": kind} if (kind := kind_of_input()) else {}),
             "cwd": str(launch.cwd),
             "executable": launch.executable,
             "environment": relevant_environment(environ, secrets),
@@ -86,7 +95,12 @@ def rerun(
         }
 
     cwd = Path(str(parent.manifest.get("cwd", ".")))
-    for line in changed_lock_files(parent.manifest, Path(plan.snapshot.root)):
+    if parent.manifest.get("stdin") == "piped":
+        say("its input came from a pipe or a file, which is not archived: it reads this one's")
+    for line in (
+        *changed_lock_files(parent.manifest, Path(plan.snapshot.root)),
+        *imports_outside(parent.manifest, plan.roots),
+    ):
         say(line)
     recording = Recording(
         home.absolute(), secrets.argv, cwd, asked, keep, lambda _: started[0], grace_seconds
@@ -123,9 +137,15 @@ def rerun_ours(
     target = home.absolute() / "reruns" / new_ulid()
     try:
         launch = plan.launch(target, environ, say)
-        for line in differences(parent.manifest, _environment_now(launch)):
+        for line in (
+            *changed_source(parent.manifest, plan.snapshot),
+            *differences(parent.manifest, _environment_now(launch, target)),
+        ):
             say(line)
-        given = [*_without_home(launch.argv[1:]), *words, "--home", str(home.absolute())]
+        repeated = _without("home", launch.argv[1:])
+        # A name is one run's.
+        repeated = repeated if "name" in changes else _without("name", repeated)
+        given = [*repeated, *words, "--home", str(home.absolute())]
         command = [launch.executable, "-c", _COMMAND, *given]
         # Ctrl-C reaches it as it reaches us; it says how to go on, and how it ended.
         process = subprocess.Popen(command, cwd=launch.cwd, env=dict(launch.environ))
@@ -159,10 +179,20 @@ class _Plan:
         cwd = target / self.snapshot.cwd
         executable = self._executable(target, cwd, environ)
         words = [self._mapped(word, target, say) for word in self.argv[1:]]
+        for line in names_of_root(self.snapshot, words, target):
+            say(line)
         is_archived = "/" in self.argv[0] and executable == os.path.normpath(cwd / self.argv[0])
         # A Python finds its packages by the path it was called by.
         argv = (self.argv[0] if is_archived else executable, *words)
-        return Launch(argv, executable, cwd, environ | self._python_path(target, environ))
+        there = {"PATH": self._path(target, environ), "PWD": str(cwd)}
+        return Launch(argv, executable, cwd, environ | there | self._python_path(target, environ))
+
+    @property
+    def roots(self) -> list[str]:
+        """Where the archived code lay: its root, and where the parent ran it, by that name."""
+        cwd = str(self.parent.manifest.get("cwd") or self.snapshot.root)
+        run_in = os.path.normpath(Path(cwd) / os.path.relpath(".", self.snapshot.cwd))
+        return [root for root in dict.fromkeys([self.snapshot.root, run_in]) if root != "/"]
 
     def environment(self, manifest: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, str]:
         """Return today's environment, with what mattered then as it was then."""
@@ -182,12 +212,14 @@ class _Plan:
         if is_ours(self.parent):
             return _python_of(self.parent)
         if "/" in name:
-            archived = _map(name, self.snapshot.root, target) if Path(name).is_absolute() else name
+            archived = self._map(name, target) if Path(name).is_absolute() else name
             found = find_executable(archived, cwd, environ)
             if found:
                 return found
-        if isinstance(recorded, str) and os.access(recorded, os.X_OK):
-            return recorded
+        kept = [self._map(recorded, target), recorded] if isinstance(recorded, str) else []
+        for path in kept:
+            if os.access(path, os.X_OK):
+                return path
         found = find_executable(name, cwd, environ)
         if found is None:
             raise UsageError(f"the program `{name}` is not there any more, nor `{recorded}`")
@@ -198,10 +230,23 @@ class _Plan:
         name, equals, path = word.partition("=")
         if equals and Path(path).is_absolute():
             return f"{name}={self._mapped(path, target, say)}"
-        mapped = _map(word, self.snapshot.root, target)
+        mapped = self._map(word, target)
         if mapped != word and not os.path.lexists(mapped):
             say(f"`{word}` is not in the archive: it is `{mapped}` now, and not there yet")
         return mapped
+
+    def _path(self, target: Path, environ: Mapping[str, str]) -> str:
+        """Return PATH, with the folders that are in the archive led into the clean folder."""
+        entries = environ.get("PATH", os.defpath).split(os.pathsep)
+        mapped = [(entry, self._map(entry, target)) for entry in entries]
+        return os.pathsep.join(m if Path(m).is_dir() else entry for entry, m in mapped)
+
+    def _map(self, path: str, target: Path) -> str:
+        """Return a path, led into the clean folder if it lies below where the code lay."""
+        for root in self.roots:
+            if path == root or path.startswith(f"{root.rstrip('/')}/"):
+                return str(target / path[len(root) :].lstrip("/"))
+        return path
 
     def _python_path(self, target: Path, environ: Mapping[str, str]) -> dict[str, str]:
         """Return PYTHONPATH, which leads to the archived code before today's is looked at."""
@@ -209,7 +254,7 @@ class _Plan:
         entries = [str(path) for path in cast("list[Any]", python.get("paths") or [])]
         given = environ.get("PYTHONPATH", "")
         entries = [*given.split(os.pathsep), *entries] if given else entries
-        mapped = [_map(entry, self.snapshot.root, target) for entry in entries]
+        mapped = [self._map(entry, target) for entry in entries]
         return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(mapped))} if mapped else {}
 
 
@@ -230,8 +275,11 @@ def _plan(parent: Run, changes: Mapping[str, str], say: Say, options: Sequence[s
         if name.startswith("env:") and name[4:] not in os.environ:
             say(f"the variable {name[4:]} was set then, and is not now")
     snapshot = read_snapshot(parent.folder)
-    for item in snapshot.left_out[:3]:
+    for item in snapshot.left_out[:_NAMED_AT_MOST]:
         say(f"`{item.path}` was not archived ({item.why}), so it is not there")
+    more = len(snapshot.left_out) - _NAMED_AT_MOST
+    if more > 0:
+        say(f"and {more:_} more were not archived: all are in `{parent.folder / CODE}`")
     return _Plan(tuple(argv), snapshot, parent.folder.absolute().parents[1], parent)
 
 
@@ -246,17 +294,11 @@ def _as_of(parent: Run, asked: Asked) -> Asked:
     )
 
 
-def _environment_now(launch: Launch) -> dict[str, Any]:
-    """Return `python` and `hardware` as they are now."""
+def _environment_now(launch: Launch, root: Path) -> dict[str, Any]:
+    """Return `python` and `hardware` as they are now, the program's code being below `root`."""
     question = Question(find_interpreter(launch.executable, launch.environ), launch.environ)
-    hardware, python = machine(), question.answer(launch.cwd)
+    hardware, python = machine(), question.answer(root)
     return {"hardware": hardware} | ({"python": python} if python else {})
-
-
-def _map(path: str, root: str, target: Path) -> str:
-    if path == root or path.startswith(f"{root.rstrip('/')}/"):
-        return str(target / path[len(root) :].lstrip("/"))
-    return path
 
 
 def _python_of(run: Run) -> str:
@@ -265,8 +307,9 @@ def _python_of(run: Run) -> str:
     return recorded if os.access(recorded, os.X_OK) else sys.executable
 
 
-def _without_home(words: Sequence[str]) -> list[str]:
-    """Return a command line of ours without `--home`."""
-    places = {s.place for s in parse_settings(["", *words]) if s.key == "home"}
-    dropped = places | {p - 1 for p in places if f"{['', *words][p - 1]}" == "--home"}
+def _without(key: str, words: Sequence[str]) -> list[str]:
+    """Return a command line of ours without one option and its values."""
+    settings = [s for s in parse_settings(["", *words]) if s.key == key]
+    dropped = {s.place for s in settings}
+    dropped |= {s.place - 1 for s in settings if s.prefix == ""}
     return [word for place, word in enumerate(words, 1) if place not in dropped]

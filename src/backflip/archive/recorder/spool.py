@@ -27,7 +27,7 @@ _RUN = "run.json"
 _OFFSET = 1 << 20
 _PAGE = 1 << 16
 _PUNCH_EVERY = 1 << 20
-_CHUNK = 1 << 20
+CHUNK = 1 << 16
 
 
 @final
@@ -131,11 +131,11 @@ class SpoolReader:
         return os.fstat(self._descriptor).st_size - self._offset
 
     def read(self) -> bytes:
-        """Return what is new, at most about a megabyte."""
+        """Return what is new, at most about `CHUNK` bytes."""
         if os.fstat(self._descriptor).st_size < min(self._offset, _OFFSET):
             self._was_emptied()
         data = self._read_low() if self._low is not None else b""
-        more = os.pread(self._descriptor, _CHUNK, self._offset)
+        more = os.pread(self._descriptor, CHUNK, self._offset)
         self._offset += len(more)
         return data + more
 
@@ -181,7 +181,7 @@ class SpoolReader:
     def _read_low(self) -> bytes:
         """Return what was written at the beginning of a file that had been emptied."""
         assert self._low is not None
-        data = os.pread(self._descriptor, min(_CHUNK, _OFFSET - self._low), self._low)
+        data = os.pread(self._descriptor, min(CHUNK, _OFFSET - self._low), self._low)
         data = data.rstrip(b"\0")
         self._low += len(data)
         self._shift -= len(data)

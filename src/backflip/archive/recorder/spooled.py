@@ -7,9 +7,7 @@ from typing import final
 
 from backflip.archive.recorder.kernel import Watch
 from backflip.archive.recorder.lines import STREAMS, Line, Splitter, StreamName, in_order
-from backflip.archive.recorder.spool import Spool, SpoolReader
-
-_BACKLOG = 1 << 20
+from backflip.archive.recorder.spool import CHUNK, Spool, SpoolReader
 
 # Given lines, and what of each stream belongs to a line not ended yet.
 Take = Callable[[list[Line], dict[StreamName, bytes]], None]
@@ -64,7 +62,7 @@ class SpooledOutput:
         for place, reader in enumerate(self._readers):
             if not self._lines[place]:
                 reader.release(self._splitters[place].pending_start)
-        return any(len(new) >= _BACKLOG for new in data) or any(self._lines)
+        return any(len(new) >= CHUNK for new in data) or any(self._lines)
 
     def finish(self, take: Take) -> None:
         """Take everything there is, and lines that were never ended."""

@@ -103,16 +103,17 @@ class Terminal:
             self._winch = signal.signal(signal.SIGWINCH, self._resize)
         self._take_keys()
 
-    def descriptors(self) -> tuple[list[int], list[int]]:
-        """Return what to wait for: to be read, and to be written."""
+    def descriptors(self, *, reads: bool) -> tuple[list[int], list[int]]:
+        """Return what to wait for, to be read and to be written; without `reads` only keys are."""
         self._take_keys()
+        masters = list(self._masters.values()) if reads else []
         keys = [_STDIN] if self._was is not None and len(self._typed) < _TYPED_AHEAD else []
         writes = [self._masters[self._own]] if self._typed and self._own in self._masters else []
-        return [*self._masters.values(), *keys], writes
+        return [*masters, *keys], writes
 
     def read(self, take: Take) -> bool:
         """Pass keys on; take what was printed; return whether there may be more."""
-        self._pass_keys()
+        self.pass_keys()
         is_full = False
         for stream in list(self._masters):
             data = self._read(stream)
@@ -150,7 +151,8 @@ class Terminal:
             os.close(self._masters.pop(stream))
         return data
 
-    def _pass_keys(self) -> None:
+    def pass_keys(self) -> None:
+        """Pass on what was typed, as far as the program takes it."""
         takes_more = self._was is not None and len(self._typed) < _TYPED_AHEAD
         if takes_more and select.select([_STDIN], [], [], 0)[0]:
             self._take_typed()

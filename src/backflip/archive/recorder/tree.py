@@ -33,6 +33,16 @@ class Tree:
         """Say which process is the program."""
         self._main = pid
 
+    def main(self) -> list[psutil.Process]:
+        """Return the program's first process, while it lives."""
+        with suppress(psutil.Error):
+            return [psutil.Process(self._main)] if self._main else []
+        return []
+
+    def leave_out(self, pid: int) -> None:
+        """Say that a process of this one's is not the program's."""
+        self._not_ours.add(pid)
+
     def processes(self) -> list[psutil.Process]:
         """Return the processes that live now; zombies have ended, and are taken leave of."""
         found: set[psutil.Process] = set()
@@ -40,7 +50,8 @@ class Tree:
             if child.pid not in self._not_ours:
                 found |= {child, *_children(child, recursive=True)}
         # Without adoption a process whose parent is gone is nobody's child.
-        self._known = {process for process in found | self._known if self._lives(process)}
+        found |= self._known
+        self._known = {one for one in found if one.pid not in self._not_ours and self._lives(one)}
         return sorted(self._known, key=lambda process: process.pid)
 
     def kill(self) -> list[int]:

@@ -14,17 +14,24 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from backflip.archive import opening
 from backflip.archive.index.index import Index
 from backflip.archive.index.rows import Keys, RunRow
+from backflip.archive.opening import NoFile
 from backflip.archive.run import is_ulid
 from backflip.core.errors import BackflipError, UsageError
 from backflip.web.archive_pages import code, downloads, facts, files, home, output, run_page, table
+from backflip.web.archive_pages.charts import Mark
 from backflip.web.archive_pages.colours import colour_of
 from backflip.web.archive_pages.compare import compare
 from backflip.web.archive_pages.export import report
 from backflip.web.archive_pages.figures import Subject, choose, figures
-from backflip.web.archive_pages.files import NoFile
-from backflip.web.archive_pages.interactive import INSTALL, interactive_fields, plotly_script
+from backflip.web.archive_pages.interactive import (
+    INSTALL,
+    MOST_SEEDS,
+    interactive_fields,
+    plotly_script,
+)
 from backflip.web.archive_pages.live import Live, Watched
 from backflip.web.archive_pages.reader import Busy, Reader
 from backflip.web.archive_pages.render import render, static_files, static_version
@@ -33,10 +40,11 @@ from backflip.web.archive_pages.stream import MOST_STREAMS, EventStream
 from backflip.web.archive_pages.subjects import (
     FEWEST,
     MOST,
+    Runs,
     of_group,
     of_run,
     row_of_run,
-    rows_of_group,
+    runs_of_group,
 )
 from backflip.web.archive_pages.view import (
     SMOOTHINGS,
@@ -113,7 +121,7 @@ class Pages:
         _check_size(request)
         view, keys = table_view(request.query_params), await self._known_keys()
         position = self._reader.changes.position
-        shown = await self._reader.ask(lambda index: table.read_table(index, view, keys))
+        shown = await self._reader.ask_once(view, lambda index: table.read_table(index, view, keys))
         asked = await self._reader.asked_now()
         return await self._page(
             "home.html",
@@ -139,10 +147,10 @@ class Pages:
         _check_size(request)
         name, view = request.query_params.get("name", ""), chart_view(request.query_params)
         since = self._reader.changes.position
-        rows = await self._reader.ask(lambda index: rows_of_group(index, name))
+        runs = await self._reader.ask(lambda index: runs_of_group(index, name))
         return await self._page(
             "group.html",
-            lambda: {**self._charts([of_group(rows)], view, (), (name,)), **_of_group(rows)},
+            lambda: {**self._charts([of_group(runs)], view, (), (name,)), **_of_group(runs)},
             name=name,
             own=[("name", name)],
             path="/group",
@@ -159,14 +167,16 @@ class Pages:
             raise UsageError(
                 f"{len(chosen)} runs or groups are selected: {FEWEST} to {MOST} can be compared"
             )
-        rows = await self._reader.ask(lambda index: _rows(index, chosen))
-        subjects = _subjects(chosen, rows)
+        found = await self._reader.ask(lambda index: _runs(index, chosen))
+        subjects = _subjects(chosen, found)
         runs, groups = _split(chosen)
         return await self._page(
             "compare.html",
             lambda: {
                 **self._charts(subjects, view, runs, groups),
-                "comparison": compare(self._reader.home, [s.title for s in subjects], rows),
+                "comparison": compare(
+                    self._reader.home, [s.title for s in subjects], [of.rows for of in found]
+                ),
                 "subjects": subjects,
                 "links": [_address(kind, key) for kind, key in chosen],
             },
@@ -180,13 +190,13 @@ class Pages:
         _check_size(request)
         view, metric = chart_view(request.query_params), request.query_params.get("metric", "")
         chosen = _chosen(request)
-        rows = await self._reader.ask(lambda index: _rows(index, chosen))
+        found = await self._reader.ask(lambda index: _runs(index, chosen))
         runs, groups = _split(chosen)
         own = [*subject_query(runs, groups), ("metric", metric)]
         interactive = request.query_params.get("interactive") == "1"
         return await self._page(
             "chart.html",
-            lambda: self._one_chart(_subjects(chosen, rows), metric, view),
+            lambda: self._one_chart(_subjects(chosen, found), metric, view),
             live="",
             metric=metric,
             own=own,
@@ -195,6 +205,7 @@ class Pages:
             interactive=interactive,
             has_plotly=plotly_script() is not None,
             install=INSTALL,
+            most_seeds=MOST_SEEDS,
             data=addressed("/chart.json", own + view.query()),
             here=addressed("/chart", own + view.query()),
         )
@@ -204,8 +215,8 @@ class Pages:
         _check_size(request)
         view, metric = chart_view(request.query_params), request.query_params.get("metric", "")
         chosen = _chosen(request)
-        rows = await self._reader.ask(lambda index: _rows(index, chosen))
-        subjects = _subjects(chosen, rows)
+        found = await self._reader.ask(lambda index: _runs(index, chosen))
+        subjects = _subjects(chosen, found)
 
         def read() -> dict[str, Any]:
             choice = choose(subjects, view, self._reader.shelf)
@@ -221,10 +232,13 @@ class Pages:
         row = await self._row(request)
 
         def read() -> dict[str, Any]:
-            charts = self._charts([of_run(row)], view, (row.ulid,), ())
-            pictures = run_page.pictures_of(row, charts["choice"].axis)
+            choice = choose([of_run(row)], view, self._reader.shelf)
+            gallery = run_page.pictures_of(row.ulid, row.folder, choice.axis)
+            marks = run_page.marks_of(gallery)
+            charts = self._charts([of_run(row)], view, (row.ulid,), (), marks)
+            broken = run_page.broken_of(row.folder, self._reader.shelf)
             end = output.page_before(row.folder)
-            return charts | {"pictures": pictures, "end": end}
+            return charts | {"gallery": gallery, "end": end, "broken": broken}
 
         return await self._run_page(
             request,
@@ -289,7 +303,7 @@ class Pages:
     async def run_file(self, request: Request) -> Response:
         """A file of a run as a download; one of our pictures as a picture."""
         row, path = await self._row(request), request.query_params.get("path", "")
-        files.checked_parts(path)
+        opening.checked_parts(path)
         ending = path.rpartition(".")[2].lower()
         if ending in run_page.IMAGES and "/" not in path:
             return await self._reader.read(lambda: downloads.picture(row.folder, path))
@@ -311,10 +325,10 @@ class Pages:
         view, chosen = chart_view(request.query_params), _chosen(request)
         if not 1 <= len(chosen) <= MOST:
             raise UsageError(f"{len(chosen)} runs or groups are named: 1 to {MOST} can be reported")
-        rows = await self._reader.ask(lambda index: _rows(index, chosen))
+        found = await self._reader.ask(lambda index: _runs(index, chosen))
         kinds = [kind for kind, _ in chosen]
         text = await self._reader.read(
-            lambda: report(self._reader.home, rows, kinds, view, self._reader.shelf)
+            lambda: report(self._reader.home, found, kinds, view, self._reader.shelf)
         )
         return downloads.saved(text, "backflip-report.html", "text/html; charset=utf-8")
 
@@ -391,10 +405,11 @@ class Pages:
         view: ChartView,
         runs: Sequence[str],
         groups: Sequence[str],
+        marks: tuple[Mark, ...] = (),
     ) -> dict[str, Any]:
         shelf = self._reader.shelf
         choice = choose(subjects, view, shelf)
-        drawn = figures(subjects, choice.shown, choice.axis, view, shelf)
+        drawn = figures(subjects, choice.shown, choice.axis, view, shelf, marks)
         addresses = {
             figure.metric: chart_address(runs, groups, figure.metric, view) for figure in drawn
         }
@@ -414,7 +429,8 @@ class Pages:
             raise UsageError("no run or group is named: add run=ID or group=NAME to the address")
         shelf = self._reader.shelf
         choice = choose(subjects, view, shelf)
-        (figure,) = figures(subjects, [metric], choice.axis, view, shelf)
+        marks = _marks_of_run(subjects[0], choice.axis) if len(subjects) == 1 else ()
+        (figure,) = figures(subjects, [metric], choice.axis, view, shelf, marks)
         return {
             "figure": figure,
             "choice": choice,
@@ -497,28 +513,38 @@ def _split(chosen: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], tuple[st
     return runs, tuple(key for kind, key in chosen if kind == "group")
 
 
-def _rows(index: Index, chosen: Sequence[tuple[str, str]]) -> list[list[RunRow]]:
+def _runs(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Runs]:
     return [
-        rows_of_group(index, key) if kind == "group" else [row_of_run(index, key)]
+        runs_of_group(index, key) if kind == "group" else Runs([row_of_run(index, key)])
         for kind, key in chosen
     ]
 
 
-def _subjects(chosen: Sequence[tuple[str, str]], rows: Sequence[Sequence[RunRow]]) -> list[Subject]:
+def _subjects(chosen: Sequence[tuple[str, str]], found: Sequence[Runs]) -> list[Subject]:
     return [
-        of_group(of) if kind == "group" else of_run(of[0])
-        for (kind, _), of in zip(chosen, rows, strict=True)
+        of_group(runs) if kind == "group" else of_run(runs.rows[0])
+        for (kind, _), runs in zip(chosen, found, strict=True)
     ]
+
+
+def _marks_of_run(subject: Subject, axis: str) -> tuple[Mark, ...]:
+    """Return the pictures of a run as marks that lead to its page; of a group none."""
+    if subject.kind != "run":
+        return ()
+    gallery = run_page.pictures_of(subject.key, subject.parts[0].folder, axis)
+    return run_page.marks_of(gallery, f"/runs/{subject.key}")
 
 
 def _address(kind: str, key: str) -> str:
     return table.group_address(key) if kind == "group" else f"/runs/{key}"
 
 
-def _of_group(rows: Sequence[RunRow]) -> dict[str, Any]:
+def _of_group(runs: Runs) -> dict[str, Any]:
+    rows = runs.rows
     states = [row.state for row in rows]
     return {
         "rows": rows,
+        "left_out": runs.left_out,
         "counts": table.ordered_states({state: states.count(state) for state in states}),
         "question": next((row.question for row in rows if row.question), ""),
         "colour": colour_of(rows[0].group),
@@ -538,8 +564,8 @@ def _code_fields(
             text = code.text_of(home_, file)
         except NoFile as error:
             problem = f"This file is {error}."
-    before = code.snapshot_of(parent.folder) if parent else None
-    changed, count = code.differing(home_, before, snapshot) if before and snapshot else ([], 0)
+    differs = parent is not None and snapshot is not None and code.has_code(parent.folder)
+    difference = code.difference(home_, parent.folder, row.folder) if parent and differs else None
     patch, cut = code.patch_of(row.folder)
     return {
         "snapshot": snapshot,
@@ -549,6 +575,5 @@ def _code_fields(
         "patch": patch,
         "patch_cut": cut,
         "parent": parent,
-        "changed": changed,
-        "changed_count": count,
+        "difference": difference,
     }

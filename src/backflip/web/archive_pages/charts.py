@@ -29,6 +29,8 @@ UNITS = {
     "time": "wall-clock since the first record",
 }
 _TICKS = 5
+_MARK_PLACES = 60  # along the axis: closer ones would cover each other
+_MOST_SAID = 3  # of those at one place
 _MARGIN = 0.05
 
 
@@ -58,6 +60,22 @@ class Line:
     seeds: Sequence[np.ndarray] = ()
     raw: np.ndarray | None = None
     odd: Sequence[float] = field(default_factory=list[float])
+
+
+@final
+@dataclass(frozen=True)
+class Mark:
+    """Something that was made at a place along the axis: a clip, an image.
+
+    Attributes:
+        x: the place.
+        address: where it leads.
+        label: what it is, and where.
+    """
+
+    x: float
+    address: str
+    label: str
 
 
 @final
@@ -95,7 +113,9 @@ class Scale:
         return [place * step for place in range(first, last + 1)]
 
 
-def draw(title: str, lines: Sequence[Line], axis: str, *, log: bool = False) -> Markup:
+def draw(
+    title: str, lines: Sequence[Line], axis: str, *, log: bool = False, marks: Sequence[Mark] = ()
+) -> Markup:
     """Return one chart: an element with an `svg` in it.
 
     Args:
@@ -103,8 +123,9 @@ def draw(title: str, lines: Sequence[Line], axis: str, *, log: bool = False) -> 
         lines: the curves; without any value the chart says so.
         axis: what is along the x-axis, one of `UNITS`.
         log: whether the y-axis is logarithmic.
+        marks: drawn on the x-axis, each a link.
     """
-    across, up = _scale_x(lines), _scale_y(lines, log)
+    across, up = _scale_x(lines, marks), _scale_y(lines, log)
     if across is None or up is None:
         return _empty(title, log)
     parts = [
@@ -114,14 +135,17 @@ def draw(title: str, lines: Sequence[Line], axis: str, *, log: bool = False) -> 
         *(_curve(line, across, up) for line in lines),
         Markup("</svg>"),
         Markup('<line class="cross" y1="0" y2="100%" x1="0" x2="0" visibility="hidden"/>'),
+        *_marks(marks, across),
     ]
-    return _frame(title, Markup("").join(parts), _readings(lines, across, axis))
+    # What is an image to those who cannot see has no links in it.
+    role = "group" if marks else "img"
+    return _frame(title, Markup("").join(parts), _readings(lines, across, axis), role)
 
 
-def _frame(title: str, inner: Markup, readings: str) -> Markup:
-    head = Markup('<div class="chart" role="img" aria-label="{}" data-curves="{}">')
+def _frame(title: str, inner: Markup, readings: str, role: str = "img") -> Markup:
+    head = Markup('<div class="chart" role="{}" aria-label="{}" data-curves="{}">')
     plot = Markup('<svg class="plot">{}</svg></div>')
-    return Markup("").join([head.format(title, readings), plot.format(inner)])
+    return Markup("").join([head.format(role, title, readings), plot.format(inner)])
 
 
 def _empty(title: str, log: bool) -> Markup:
@@ -130,12 +154,12 @@ def _empty(title: str, log: bool) -> Markup:
     return _frame(title, text, "")
 
 
-def _scale_x(lines: Sequence[Line]) -> Scale | None:
+def _scale_x(lines: Sequence[Line], marks: Sequence[Mark]) -> Scale | None:
     places = [line.x for line in lines if len(line.x)]
     if not places:
         return None
-    low = min(float(x[0]) for x in places)
-    high = max(float(x[-1]) for x in places)
+    low = min(float(x[0]) for x in (*places, *([mark.x] for mark in marks)))
+    high = max(float(x[-1]) for x in (*places, *([mark.x] for mark in marks)))
     return Scale(low, high) if high > low else Scale(low - 0.5, high + 0.5)
 
 
@@ -211,6 +235,26 @@ def _curve(line: Line, across: Scale, up: Scale) -> Markup:
         parts.append(f'<path class="odd" d="{ticks}"/>')
     parts.append("</g>")
     return Markup("".join(parts))  # only numbers and our own words are in it
+
+
+def _marks(marks: Sequence[Mark], across: Scale) -> list[Markup]:
+    """Return a triangle on the x-axis for each place that has marks; it leads to the first."""
+    by_place: dict[int, list[Mark]] = {}
+    for mark in sorted(marks, key=lambda mark: mark.x):
+        by_place.setdefault(round(_MARK_PLACES * across.at(mark.x)), []).append(mark)
+    drawn = Markup(
+        '<a class="mark" href="{0}" aria-label="{1}"><title>{1}</title>'
+        '<svg x="{2}%" y="100%" overflow="visible"><path d="M-5 0h10l-5-9z"/></svg></a>'
+    )
+    return [
+        drawn.format(of[0].address, _said(of), f"{100 * across.at(of[0].x):.2f}")
+        for of in by_place.values()
+    ]
+
+
+def _said(marks: Sequence[Mark]) -> str:
+    said = "; ".join(mark.label for mark in marks[:_MOST_SAID])
+    return f"{said} and {len(marks) - _MOST_SAID} more" if len(marks) > _MOST_SAID else said
 
 
 def _positive(values: np.ndarray, up: Scale) -> np.ndarray:

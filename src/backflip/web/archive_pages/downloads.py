@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
 
-from backflip.web.archive_pages import files
+from backflip.archive import opening
 from backflip.web.archive_pages.run_page import image_kind
 
 SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
@@ -22,7 +22,7 @@ def picture(folder: Path, path: str) -> Response:
     Raises:
         NoFile: there is no such file.
     """
-    data = files.read(folder, path, _LARGEST_IMAGE)
+    data = opening.read(folder, path, _LARGEST_IMAGE)
     kind = image_kind(path, data)
     headers = {"Content-Security-Policy": SANDBOX, "Cache-Control": "private, max-age=3600"}
     if kind is None:
@@ -38,7 +38,7 @@ def drawing(folder: Path, path: str) -> Response:
     Raises:
         NoFile: there is no such file.
     """
-    data = files.read(folder, path, _LARGEST_IMAGE)
+    data = opening.read(folder, path, _LARGEST_IMAGE)
     headers = {"Content-Security-Policy": SANDBOX, **_attached(path)}
     return Response(data, media_type="image/svg+xml", headers=headers)
 
@@ -49,7 +49,7 @@ def download(folder: Path, path: str) -> Response:
     Raises:
         NoFile: there is no such file.
     """
-    with files.opened(folder, path) as descriptor:
+    with opening.opened(folder, path) as descriptor:
         size = os.fstat(descriptor).st_size
         # Closed with the last reference to it, also where the answer is never begun.
         file = os.fdopen(os.dup(descriptor), "rb", buffering=0)

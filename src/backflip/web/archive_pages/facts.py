@@ -1,13 +1,12 @@
 """What a run's manifest says, whoever wrote it: a thing of a wrong kind is as if not there."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from backflip.archive.comparing.settings import flat, packages_of
+from backflip.archive.index.entry import typed
 from backflip.web.archive_pages.words import number, size
-
-_DEEPEST = 8
-MOST_KEYS = 2_000
 
 
 def text(value: object) -> str:
@@ -32,22 +31,9 @@ def command_line(manifest: Mapping[str, Any]) -> str:
     return shlex.join(str(word) for word in sequence(manifest.get("argv")))
 
 
-def flat(config: object) -> dict[str, object]:
-    """Return a configuration without levels: keys joined by dots."""
-    found: dict[str, object] = {}
-    for key, value in _flat(mapping(config), "", 0):
-        if len(found) >= MOST_KEYS:
-            break
-        found[key] = value
-    return found
-
-
-def _flat(config: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, object]]:
-    for key, value in config.items():
-        if isinstance(value, Mapping) and value and depth < _DEEPEST:
-            yield from _flat(mapping(cast("object", value)), f"{prefix}{key}.", depth + 1)
-        else:
-            yield f"{prefix}{key}", value
+def config(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the configuration: keys joined by dots, and their values as they are shown."""
+    return [(key, value_text(item)) for key, item in flat(manifest.get("config")).items()]
 
 
 def value_text(value: object) -> str:
@@ -57,12 +43,17 @@ def value_text(value: object) -> str:
     return number(value)
 
 
+def exact_texts(values: Sequence[object]) -> list[str]:
+    """Return values as they are shown beside each other: those that differ never look the same."""
+    short = [value_text(value) for value in values]
+    if len({*short}) == len({*map(repr, values)}):
+        return short
+    return ["" if value is None else typed(value) for value in values]
+
+
 def packages(manifest: Mapping[str, Any]) -> dict[str, str]:
     """Return the packages of a run's interpreter with their versions, or what else is known."""
-    found = mapping(mapping(manifest.get("python")).get("packages"))
-    return {
-        name: str(version) for name, version in (found or mapping(manifest.get("versions"))).items()
-    }
+    return {name: value_text(version) for name, version in packages_of(manifest).items()}
 
 
 def hardware(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from backflip.archive import series
 from backflip.archive.statistics import CONFIDENCE, interval
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages import files
-from backflip.web.archive_pages.charts import UNITS, Line, draw
+from backflip.web.archive_pages.charts import UNITS, Line, Mark, draw
 from backflip.web.archive_pages.colours import Look, looks_of
 from backflip.web.archive_pages.curves import (
     Aligned,
@@ -28,7 +28,6 @@ from backflip.web.archive_pages.plain import shown
 from backflip.web.archive_pages.shelf import Shelf
 from backflip.web.archive_pages.view import CHARTS, ChartView
 
-MOST_RUNS = 200
 MOST_NAMES = 5_000
 FEW, SOME = 3, 10
 _SPARSE = 80
@@ -64,6 +63,7 @@ class Subject:
         title: what it is called.
         group: the name that its colour comes from.
         parts: its runs.
+        left_out: how many more runs it has, older ones, which are not drawn.
     """
 
     kind: str
@@ -71,6 +71,7 @@ class Subject:
     title: str
     group: str
     parts: tuple[Part, ...]
+    left_out: int = 0
 
 
 @final
@@ -149,7 +150,7 @@ def choose(subjects: Sequence[Subject], view: ChartView, shelf: Shelf) -> Choice
     axes: dict[str, None] = {}
     names: dict[str, None] = {}
     for subject in subjects:
-        for part in subject.parts[:MOST_RUNS]:
+        for part in subject.parts:
             found = _kept_names(part, shelf)
             axes.update(dict.fromkeys(found[0]))
             names.update(dict.fromkeys(found[1]))
@@ -174,7 +175,12 @@ def rank(metric: str) -> int:
 
 
 def figures(
-    subjects: Sequence[Subject], metrics: Sequence[str], axis: str, view: ChartView, shelf: Shelf
+    subjects: Sequence[Subject],
+    metrics: Sequence[str],
+    axis: str,
+    view: ChartView,
+    shelf: Shelf,
+    marks: tuple[Mark, ...] = (),
 ) -> list[Figure]:
     """Return a chart for each metric, with a curve for each subject.
 
@@ -184,15 +190,17 @@ def figures(
         axis: along which axis.
         view: how they are drawn.
         shelf: where what was read is kept for the next time.
+        marks: drawn on the x-axis of each.
     """
     stamps = tuple((part.folder, files.stamp(part.folder)) for s in subjects for part in s.parts)
-    drawn = (axis, view.centre, view.smoothing, view.log)
-    keys = {metric: ("figure", metric, drawn, _said(subjects), stamps) for metric in metrics}
+    drawn = (axis, view.centre, view.smoothing, view.log, marks)
+    said = tuple((s.kind, s.key, s.title, s.left_out) for s in subjects)
+    keys = {metric: ("figure", metric, drawn, said, stamps) for metric in metrics}
     found = {metric: shelf.get(key) for metric, key in keys.items()}
     missing = [metric for metric in metrics if found[metric] is None]
     read = [_read(subject, missing, axis) for subject in subjects] if missing else []
     for metric in missing:
-        figure = _figure(subjects, metric, [per[metric] for per in read], axis, view)
+        figure = _figure(subjects, metric, [per[metric] for per in read], axis, view, marks)
         found[metric] = shelf.put(keys[metric], figure, size=len(figure.svg) * 2)
     return [figure for metric in metrics if isinstance(figure := found[metric], Figure)]
 
@@ -202,10 +210,6 @@ def aligned_members(
 ) -> Aligned:
     """Return the seeds of a subject on one grid."""
     return align(_read(subject, [metric], axis)[metric], buckets, positive=positive)
-
-
-def _said(subjects: Sequence[Subject]) -> tuple[tuple[str, str, str], ...]:
-    return tuple((subject.kind, subject.key, subject.title) for subject in subjects)
 
 
 def _kept_names(part: Part, shelf: Shelf) -> tuple[list[str], list[str]]:
@@ -229,7 +233,7 @@ def _names_of(part: Part) -> tuple[list[str], list[str]]:
 def _read(subject: Subject, metrics: Sequence[str], axis: str) -> dict[str, list[Member]]:
     """Return the seeds of a subject by metric; a seed without values is there, and empty."""
     members: dict[str, list[Member]] = {metric: [] for metric in metrics}
-    for part in subject.parts[:MOST_RUNS]:
+    for part in subject.parts:
         found = _series_of(part, metrics, axis)
         seeds = sorted({seed for per in found.values() for seed in per}, key=str) or [None]
         for metric in metrics:
@@ -265,6 +269,7 @@ def _figure(
     members: Sequence[Sequence[Member]],
     axis: str,
     view: ChartView,
+    marks: Sequence[Mark],
 ) -> Figure:
     buckets = 160 if len(subjects) < 4 else _SPARSE
     aligned = [align(seeds, buckets, positive=view.log) for seeds in members]
@@ -277,11 +282,11 @@ def _figure(
         _numbers(subject, look, one, view)
         for subject, look, one in zip(subjects, looks, aligned, strict=True)
     ]
-    svg = draw(shown(metric, 200), lines, axis, log=view.log)
+    svg = draw(shown(metric, 200), lines, axis, log=view.log, marks=marks)
     most = max((row.seeds for row in numbers), default=0)
     bucketed = any(one.bucketed for one in aligned)
     band = _band_words(view, most, bucketed=bucketed)
-    return Figure(metric, svg, numbers, band, _notes(aligned, axis, view))
+    return Figure(metric, svg, numbers, band, _notes(subjects, aligned, axis, view))
 
 
 def _line(
@@ -355,8 +360,15 @@ def _band_words(view: ChartView, most: int, *, bucketed: bool) -> str:
     return f"{centre} over seeds, band {CONFIDENCE:.0%} interval ({how})"
 
 
-def _notes(aligned: Sequence[Aligned], axis: str, view: ChartView) -> list[str]:
-    notes: list[str] = []
+def _notes(
+    subjects: Sequence[Subject], aligned: Sequence[Aligned], axis: str, view: ChartView
+) -> list[str]:
+    notes = [
+        f"of {shown(subject.title, 80)} the newest {len(subject.parts)} of"
+        f" {len(subject.parts) + subject.left_out} runs are drawn"
+        for subject in subjects
+        if subject.left_out
+    ]
     buckets = max((len(one.x) for one in aligned if one.bucketed), default=0)
     if buckets:
         along = UNITS.get(axis, axis).partition(" since")[0]
@@ -366,5 +378,6 @@ def _notes(aligned: Sequence[Aligned], axis: str, view: ChartView) -> list[str]:
     left_out = sum(one.left_out for one in aligned)
     if left_out:
         why = "NaN, infinite or not positive" if view.log else "NaN or infinite"
-        notes.append(f"{left_out:,} values are {why}: ticks at the bottom".replace(",", " "))
+        count = f"{left_out:,}".replace(",", " ")
+        notes.append(f"{count} values are {why}: ticks at the bottom, at the first of them")
     return notes

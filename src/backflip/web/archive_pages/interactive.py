@@ -17,6 +17,7 @@ from backflip.web.archive_pages.plain import shown
 from backflip.web.archive_pages.view import ChartView
 
 BUCKETS = 1_000
+MOST_SEEDS = 50
 INSTALL = "pip install 'backflip[charts]'"
 
 
@@ -60,7 +61,7 @@ def _line(subject: Subject, colour: int, metric: str, axis: str, view: ChartView
             {"label": _harmless(label), "y": _plain(values)}
             for label, values in zip(aligned.labels, seeds, strict=True)
             if any_finite(values) and len(seeds) > 1
-        ][:50],
+        ][:MOST_SEEDS],
     }
 
 

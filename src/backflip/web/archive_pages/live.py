@@ -16,8 +16,9 @@ from backflip.web.archive_pages.figures import Figure, Subject, choose, figures
 from backflip.web.archive_pages.home import read_now
 from backflip.web.archive_pages.reader import Busy, Reader
 from backflip.web.archive_pages.render import render
+from backflip.web.archive_pages.run_page import NO_PICTURES, marks_of, pictures_of
 from backflip.web.archive_pages.stream import HEARTBEAT_SECONDS, POLL_SECONDS, Pace, event
-from backflip.web.archive_pages.subjects import of_group, of_run, row_of_run, rows_of_group
+from backflip.web.archive_pages.subjects import of_group, of_run, row_of_run, runs_of_group
 from backflip.web.archive_pages.table import ordered_states, quoted
 from backflip.web.archive_pages.view import ChartView, chart_address, position
 
@@ -157,28 +158,38 @@ class Live:
         if not self._going and not self._is_due("look", _LOOK_SECONDS):
             return
         rows, subjects = await self._reader.ask(self._subjects)
-        running = [row for runs in rows for row in runs if row.state == "running"]
+        running = [row for row in rows if row.state == "running"]
         ended = self._going and not running
         self._going = bool(running)
         age = time.time() - min((row.created for row in running), default=time.time())
         if not (running or ended) or not self._pace.due(age, ended=ended):
             return
-        told = await self._reader.read(lambda: self._drawn(subjects))
+        told, pictures = await self._reader.read(lambda: self._drawn(rows, subjects))
         changed = {metric: html for metric, html in told if self._differs(f"chart {metric}", html)}
+        data: dict[str, Any] = {"charts": [[m, html] for m, html in changed.items()]}
+        if self._differs("pictures", pictures):
+            data["pictures"] = pictures
         if changed:
-            yield self._event("charts", {"charts": [[m, html] for m, html in changed.items()]})
+            yield self._event("charts", data)
 
-    def _subjects(self, index: Index) -> tuple[list[Sequence[RunRow]], list[Subject]]:
-        groups = [rows_of_group(index, name) for name in self._watched.groups]
+    def _subjects(self, index: Index) -> tuple[list[RunRow], list[Subject]]:
+        groups = [runs_of_group(index, name) for name in self._watched.groups]
         runs = [row_of_run(index, ulid) for ulid in self._watched.runs]
         subjects = [*map(of_group, groups), *map(of_run, runs)]
-        return [*groups, *([row] for row in runs)], subjects
+        return [*(row for of in groups for row in of.rows), *runs], subjects
 
-    def _drawn(self, subjects: Sequence[Subject]) -> list[tuple[str, str]]:
+    def _drawn(
+        self, rows: Sequence[RunRow], subjects: Sequence[Subject]
+    ) -> tuple[list[tuple[str, str]], str]:
+        """Return each metric with its chart, and the pictures of a run alone."""
         view = self._watched.view or ChartView()
         choice = choose(subjects, view, self._reader.shelf)
-        found = figures(subjects, choice.shown, choice.axis, view, self._reader.shelf)
-        return [(figure.metric, self._chart(figure, view)) for figure in found]
+        is_run = [subject.kind for subject in subjects] == ["run"]
+        gallery = pictures_of(rows[0].ulid, rows[0].folder, choice.axis) if is_run else NO_PICTURES
+        marks = marks_of(gallery)
+        found = figures(subjects, choice.shown, choice.axis, view, self._reader.shelf, marks)
+        charts = [(figure.metric, self._chart(figure, view)) for figure in found]
+        return charts, render("_pictures.html", gallery=gallery) if is_run else ""
 
     def _chart(self, figure: Figure, view: ChartView) -> str:
         runs, groups = self._watched.runs, self._watched.groups

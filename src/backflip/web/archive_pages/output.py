@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
-from backflip.web.archive_pages import files
+from backflip.archive import opening
 from backflip.web.archive_pages.plain import decoded, shown
 
 LOG = "output.log"
@@ -49,7 +49,7 @@ NOTHING = OutputPage((), 0, 0, 0)
 
 def page_before(folder: Path, before: int | None = None) -> OutputPage:
     """Return the last lines that end at or before a position; by default the end of the log."""
-    size = files.size_of(folder, LOG)
+    size = opening.size_of(folder, LOG)
     if size is None:
         return NOTHING
     before = size if before is None else max(0, min(before, size))
@@ -81,8 +81,8 @@ def page_after(folder: Path, after: int, most: int = MOST_LINES) -> OutputPage:
 
 def _part(folder: Path, start: int, most: int) -> tuple[bytes, int]:
     try:
-        return files.read_part(folder, LOG, start, most)
-    except files.NoFile:
+        return opening.read_part(folder, LOG, start, most)
+    except opening.NoFile:
         return b"", 0
 
 

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast, final
 
+from backflip.archive import opening
 from backflip.archive.liveness import SILENCE_SECONDS
 from backflip.web.archive_pages import files
 from backflip.web.archive_pages.words import duration
 
 _TAIL = 64 * 1024
 _RECORDS = 64
+_LATEST = 4
 _MOST_WRITERS = 8
 # Of these a NaN says that learning has broken; of others it may be as it should.
 _MUST_BE_FINITE = ("loss", "grad")
@@ -51,10 +53,12 @@ class Tail(NamedTuple):
 
     Attributes:
         records: the last few, oldest first, of each writer in turn.
+        latest: the very last of each writer.
         age: seconds since one was last written; None if there are none.
     """
 
     records: list[dict[str, Any]]
+    latest: list[dict[str, Any]]
     age: float | None
 
 
@@ -86,16 +90,19 @@ def progress_of(
 def read_tail(folder: Path) -> Tail:
     """Return the end of the metrics of the run in `folder`."""
     records: list[dict[str, Any]] = []
+    latest: list[dict[str, Any]] = []
     ages: list[float] = []
     names = [name for name, _, size in files.stamp(folder) if name.endswith(".jsonl") and size]
     for name in names[:_MOST_WRITERS]:
-        with contextlib.suppress(files.NoFile), files.opened(folder, name) as file:
+        with contextlib.suppress(opening.NoFile), opening.opened(folder, name) as file:
             status = os.fstat(file)
             ages.append(max(0.0, time.time() - status.st_mtime))
             start = max(0, status.st_size - _TAIL)
             lines = os.pread(file, _TAIL, start).split(b"\n")[-_RECORDS - 1 :]
-            records += [record for line in lines if (record := _record(line))]
-    return Tail(records, min(ages) if ages else None)
+            found = [record for line in lines if (record := _record(line))]
+            records += found
+            latest += found[-_LATEST:]
+    return Tail(records, latest, min(ages) if ages else None)
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
@@ -108,8 +115,8 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 def _doing(folder: Path) -> str:
     try:
-        said = json.loads(files.read(folder, "status.json", _TAIL))["doing"]
-    except (files.NoFile, ValueError, KeyError, TypeError, RecursionError):
+        said = json.loads(opening.read(folder, "status.json", _TAIL))["doing"]
+    except (opening.NoFile, ValueError, KeyError, TypeError, RecursionError):
         return ""
     return said if isinstance(said, str) else ""
 
@@ -153,7 +160,7 @@ def _alarms(folder: Path, tail: Tail) -> list[str]:
     broken = sorted(
         {
             name
-            for record in tail.records[-4:]
+            for record in tail.latest
             for name, value in record.items()
             if any(word in name.lower() for word in _MUST_BE_FINITE)
             and (value in ("NaN", "Infinity", "-Infinity"))
@@ -173,12 +180,16 @@ def _alarms(folder: Path, tail: Tail) -> list[str]:
 
 
 def _usual_gap(tail: Tail) -> float:
-    times = sorted(t for r in tail.records if (t := _number(r.get("seconds"))) is not None)
-    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else 0.0
+    """Return the mean time between records; 0 where they do not say when they were made."""
+    for clock in ("seconds", "time"):
+        times = [t for r in tail.records if (t := _number(r.get(clock))) is not None]
+        if len(times) > 1:
+            return (max(times) - min(times)) / (len(times) - 1)
+    return 0.0
 
 
 def _beat_age(folder: Path) -> float | None:
-    with contextlib.suppress(files.NoFile), files.opened(folder, "heartbeat.json") as file:
+    with contextlib.suppress(opening.NoFile), opening.opened(folder, "heartbeat.json") as file:
         return max(0.0, time.time() - os.fstat(file).st_mtime)
     return None
 

@@ -25,6 +25,7 @@ REFRESH_SECONDS = 2.0
 MOST_RUNNING = 200
 # More than so many requests waiting for a thread are refused rather than kept.
 MOST_WAITING = 64
+_ANSWER = 2**17  # bytes that a page of the table takes, about
 
 
 class Busy(Exception):
@@ -46,7 +47,7 @@ class Reader:
         self._files = ThreadPoolExecutor(2, thread_name_prefix="files")
         self._news = ThreadPoolExecutor(1, thread_name_prefix="news")
         self._waiting = 0
-        self._now: tuple[object, Asked] | None = None
+        self._now: Asked | None = None
         self._running: set[str] = set()
 
     @classmethod
@@ -78,12 +79,32 @@ class Reader:
         assert index is not None
         return await self._in(self._queries, lambda: work(index))
 
+    async def ask_once(self, question: object, work: Callable[[Index], T]) -> T:
+        """Return what `work` makes of the index: as before, if that has not changed since.
+
+        Args:
+            question: what tells this piece of work from others.
+            work: asks the index; what it returns is not changed by anybody.
+
+        Raises:
+            Busy: too many wait for it already.
+        """
+
+        def answer(index: Index) -> T:
+            version = index.version()
+            known = None if version is None else self.shelf.get((question, version))
+            if known is not None:
+                return known
+            found = work(index)
+            return found if version is None else self.shelf.put((question, version), found, _ANSWER)
+
+        return await self.ask(answer)
+
     async def asked_now(self) -> Asked:
         """Return what the index says of now: the same to all pages until it is refreshed."""
-        told = (self.changes.position, time.monotonic() // REFRESH_SECONDS)
-        if self._now is None or self._now[0] != told:
-            self._now = (told, await self.ask(ask_now))
-        return self._now[1]
+        if self._now is None:
+            self._now = await self.ask(ask_now)
+        return self._now
 
     async def read(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, which reads files.
@@ -133,6 +154,7 @@ class Reader:
         self._running = set(rows)
         told = [*rows.values(), *ended]
         self.changes.note([(row.ulid, _fields(row)) for row in told], total)
+        self._now = ask_now(index)
 
     def _tell(self, progress: object) -> None:
         done, total = getattr(progress, "done", 0), getattr(progress, "total", 0)

@@ -10,8 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from backflip.web.archive_pages import words
 from backflip.web.archive_pages.charts import UNITS
-from backflip.web.archive_pages.code import shown_path
-from backflip.web.archive_pages.facts import value_text
+from backflip.web.archive_pages.code import diff_lines, shown_path
 from backflip.web.archive_pages.plain import shown
 from backflip.web.archive_pages.view import addressed
 
@@ -30,6 +29,7 @@ def templates() -> Environment:
     filters: dict[str, Any] = {
         "shown": shown,
         "shown_path": shown_path,
+        "diff_lines": diff_lines,
         "number": words.number,
         "duration": words.duration,
         "ago": _ago,
@@ -39,7 +39,6 @@ def templates() -> Environment:
         "moment": words.moment,
         "count": _count,
         "plural": words.plural,
-        "value": value_text,
     }
     environment.filters.update(filters)
     static = f"/static/{static_version()}"

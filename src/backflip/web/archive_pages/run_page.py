@@ -1,5 +1,6 @@
 """What the page of a run says: what was asked, how it stands, its pictures, files and relatives."""
 
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -7,17 +8,20 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from backflip.archive import series
+from backflip.archive.columns import broken_lines, read_batches, writers
 from backflip.archive.index.index import Index
 from backflip.archive.index.rows import RunRow
 from backflip.archive.run import open_run
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages import facts, files
-from backflip.web.archive_pages.charts import UNITS
+from backflip.web.archive_pages.charts import TIMES, UNITS, Mark
 from backflip.web.archive_pages.colours import colour_of
 from backflip.web.archive_pages.plain import shown
 from backflip.web.archive_pages.progress import Progress, progress_of
+from backflip.web.archive_pages.shelf import Shelf
 from backflip.web.archive_pages.table import group_address, run_title
-from backflip.web.archive_pages.words import roughly, short
+from backflip.web.archive_pages.view import addressed
+from backflip.web.archive_pages.words import duration, number, roughly
 
 MEDIA = "media"
 IMAGES = {
@@ -37,6 +41,8 @@ _MAGIC = {
 _PER_KEY = 12
 _MOST_KEYS = 24
 _MOST_RELATED = 20
+_MOST_BROKEN = 5
+_STEPS = ("step", "env_steps", "updates", "episodes", "frames")
 _OWN_PICTURES = re.compile(r"[A-Za-z0-9_.-]{1,80}\.(png|webp|jpg|jpeg|gif|svg)")
 
 
@@ -46,11 +52,15 @@ class Picture(NamedTuple):
 
     Attributes:
         address: where it is served.
-        caption: at which place along the axis it was made, and of which seed.
+        caption: at which step it was made, and of which seed.
+        anchor: what its place on the page is called; empty if nothing leads there.
+        at: where along the axis it was made; None if that is not known.
     """
 
     address: str
     caption: str
+    anchor: str
+    at: float | None
 
 
 @final
@@ -60,6 +70,35 @@ class Pictures(NamedTuple):
     key: str
     pictures: list[Picture]
     left_out: int
+
+
+@final
+class Gallery(NamedTuple):
+    """The pictures of a run.
+
+    Attributes:
+        keys: by what they were logged as.
+        left_out: how many pictures of other keys there are.
+    """
+
+    keys: list[Pictures]
+    left_out: int
+
+
+NO_PICTURES = Gallery([], 0)
+
+
+@final
+class Broken(NamedTuple):
+    """Lines of metrics files that are no records.
+
+    Attributes:
+        first: the file's name and the line's number of the first few.
+        total: how many there are.
+    """
+
+    first: list[tuple[str, int]]
+    total: int
 
 
 @final
@@ -131,33 +170,111 @@ def relatives_of(index: Index, row: RunRow) -> list[Relative]:
     parent = index.run(row.parent) if row.parent else None
     if parent:
         found.append(_relative("repeats", parent))
-    children = index.runs(f"parent={row.ulid}", limit=_MOST_RELATED).rows
-    return found + [_relative("repeated by", child) for child in children]
+    filter_ = f"parent={row.ulid}"
+    children = index.runs(filter_, limit=_MOST_RELATED)
+    found += [_relative("repeated by", child) for child in children.rows]
+    more = children.total - len(children.rows)
+    if more > 0:
+        address = addressed("/", [("show", "runs"), ("filter", filter_)])
+        found.append(Relative("repeated by", address, f"{more} more"))
+    return found
 
 
-def pictures_of(row: RunRow, axis: str) -> list[Pictures]:
+def pictures_of(ulid: str, folder: Path, axis: str) -> Gallery:
     """Return the images and clips of a run by key, each with where along the axis it was made."""
     by_key: dict[str, list[tuple[float, Picture]]] = {}
-    for one in _media(row.folder):
-        at = one.x.get(axis, next(iter(one.x.values()), 0.0))
-        seed = "" if one.seed is None else f", seed {one.seed}"
-        caption = f"{short(at)} {UNITS.get(axis, axis).partition(' ')[0]}{seed}"
-        address = f"/runs/{row.ulid}/{MEDIA}/{one.path.name}"
-        by_key.setdefault(one.key, []).append((at, Picture(address, caption)))
+    every = _media(folder)
+    begin = _begin(folder) if axis in TIMES and any("time" in one.x for one in every) else None
+    for place, one in enumerate(every):
+        at = _place(one, axis, begin)
+        address = f"/runs/{ulid}/{MEDIA}/{one.path.name}"
+        picture = Picture(address, _caption(one, axis, at), f"{MEDIA}-{place}", at)
+        by_key.setdefault(one.key, []).append((math.inf if at is None else at, picture))
+    own, left_out = own_pictures(ulid, folder)
     found = [_spread(shown(key, 200), placed) for key, placed in [*by_key.items()][:_MOST_KEYS]]
-    return own_pictures(row) + found
+    return Gallery(own + found, left_out + sum(map(len, [*by_key.values()][_MOST_KEYS:])))
 
 
-def own_pictures(row: RunRow) -> list[Pictures]:
-    """Return the pictures that training leaves in a run's folder."""
+def marks_of(gallery: Gallery, page: str = "") -> tuple[Mark, ...]:
+    """Return the pictures that are at a place of the axis as marks on it.
+
+    Args:
+        gallery: the pictures.
+        page: the address of the page that shows them, if it is another.
+    """
+    return tuple(
+        Mark(picture.at, f"{page}#{picture.anchor}", f"{of_key.key}, {picture.caption}")
+        for of_key in gallery.keys
+        for picture in of_key.pictures
+        if picture.at is not None
+    )
+
+
+def own_pictures(ulid: str, folder: Path) -> tuple[list[Pictures], int]:
+    """Return the pictures that training leaves in a run's folder, and how many more there are."""
     names = [
         item.path
-        for item in files.listed(row.folder, 200)[0]
+        for item in files.listed(folder)[0]
         if item.kind == "file" and _OWN_PICTURES.fullmatch(item.path)
     ]
-    return [
-        Pictures(name, [Picture(f"/runs/{row.ulid}/file?path={name}", "")], 0) for name in names
+    found = [
+        Pictures(name, [Picture(f"/runs/{ulid}/file?path={name}", "", "", None)], 0)
+        for name in names[:_MOST_KEYS]
     ]
+    return found, len(names) - len(found)
+
+
+def _begin(folder: Path) -> float | None:
+    """Return the time of the first record of a run: a curve over time begins there."""
+    batches = [batch for writer in writers(folder) for batch in read_batches(folder, writer)]
+    tables = [table.column("time") for b in batches for table in b.tables if "time" in table.keys]
+    others = [_number((record or {}).get("time")) for batch in batches for record in batch.others]
+    times = [*(float(column.min()) for column in tables), *(t for t in others if t is not None)]
+    return min(times, default=None)
+
+
+def _place(one: series.Media, axis: str, begin: float | None) -> float | None:
+    """Return where along an axis something was made, as curves have it; None if nobody knows."""
+    at = one.x.get("seconds" if axis in TIMES else axis)
+    if axis in TIMES and "time" in one.x and begin is not None and (axis == "time" or at is None):
+        at = one.x["time"] - begin
+    return at if at is not None and math.isfinite(at) else None
+
+
+def _caption(one: series.Media, axis: str, at: float | None) -> str:
+    """Return at which step something was made, where on the axis, and of which seed."""
+    step = next((name for name in _STEPS if name in one.x), None)
+    said = [_step(step, one.x[step])] if step else []
+    if at is not None and axis != step:
+        said.append(f"after {duration(at)}" if axis in TIMES else _step(axis, at))
+    return ", ".join(said + ([] if one.seed is None else [f"seed {one.seed}"]))
+
+
+def _step(axis: str, at: float) -> str:
+    return f"step {number(at)}" if axis == "step" else f"{number(at)} {UNITS[axis]}"
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, float) and math.isfinite(value) else None
+
+
+def broken_of(folder: Path, shelf: Shelf) -> Broken:
+    """Return the lines of a run's metrics that are no records."""
+    key = ("broken", folder, files.stamp(folder))
+    found: Broken | None = shelf.get(key)
+    if found is None:
+        found = shelf.put(key, _broken_of(folder), size=0)
+    return found
+
+
+def _broken_of(folder: Path) -> Broken:
+    if not files.has_only_plain_metrics(folder):
+        return Broken([], 0)
+    try:
+        every = broken_lines(folder)
+    except BackflipError:
+        return Broken([], 0)
+    return Broken([(one.path.name, one.line) for one in every[:_MOST_BROKEN]], len(every))
 
 
 def image_kind(name: str, data: bytes) -> str | None:

@@ -81,7 +81,9 @@ function hearOutput({ html, skipped }) {
   if (atEnd) scrollTo(0, document.documentElement.scrollHeight);
 }
 
-function hearCharts({ charts }) {
+function hearCharts({ charts, pictures }) {
+  const gallery = document.getElementById("pictures");
+  if (pictures && gallery) gallery.replaceWith(parsed(pictures).querySelector("#pictures"));
   const place = document.querySelector(".charts");
   if (!place) return;
   const shown = new Map([...place.querySelectorAll(".figure")].map((figure) => [figure.dataset.metric, figure]));
