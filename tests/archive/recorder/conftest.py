@@ -20,7 +20,11 @@ class Bench:
         self.home = folder / "home"
         self.work = folder / "work"
         self.work.mkdir()
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("BACKFLIP")}
+        self.env = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("BACKFLIP", "PYTHONUNBUFFERED"))
+        }
         self.env["BACKFLIP_HOME"] = str(self.home)
 
     def command(self, *words):

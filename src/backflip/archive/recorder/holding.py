@@ -84,9 +84,9 @@ class Hold:
 
     def _stop(self) -> None:
         """Stop the program at once, then those it has started, which takes longer to find out."""
+        self._start_guard()  # first: a recorder killed between the two would leave it stopped
         self._stop_some(self._tree.main())
         self._stop_some(self._tree.processes())
-        self._start_guard()
 
     def _stop_some(self, processes: Sequence[psutil.Process]) -> None:
         """Stop what runs: not what somebody else has stopped, which would be continued with it."""
