@@ -20,6 +20,10 @@ from backflip.archive.recorder.spool import find_spool, make_spool
 from backflip.archive.recorder.tree import Tree
 from backflip.archive.state import state_of
 
+# A child that is forked here starts another program at once, or only waits: what JAX, if another
+# test has loaded it, warns of cannot happen.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+
 PYTHON = sys.executable
 MIB = 1 << 20
 # More than this in the spool says that nothing holds the program: 64 MiB, and what a program can

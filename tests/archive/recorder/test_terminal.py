@@ -15,6 +15,10 @@ import pytest
 
 from backflip.archive.liveness import read_heartbeat
 
+# A child that is forked here starts another program at once, or only waits: what JAX, if another
+# test has loaded it, warns of cannot happen.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+
 PYTHON = sys.executable
 
 
