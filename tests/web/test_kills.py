@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,15 @@ class World:
 
 
 def kill_at_random(home: Path, kills: int, seed: int) -> tuple[World, dict[str, int]]:
-    """Kill so many times; return the world at the end, and how often each part was hit."""
+    """Kill so many times; return the world at the end, and how often each part was hit.
+
+    In a thread of its own, since other tests may keep a browser of theirs open in this one.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(_kill_at_random, home, kills, seed).result()
+
+
+def _kill_at_random(home: Path, kills: int, seed: int) -> tuple[World, dict[str, int]]:
     rng = random.Random(seed)
     counts: Counter[str] = Counter()
     with sync_playwright() as playwright:
