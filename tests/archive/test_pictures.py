@@ -22,7 +22,6 @@ from backflip.archive.pictures import (
     curve,
     curve_csv,
     learning_curve_svg,
-    student_t,
     ticks,
     write_curve,
 )
@@ -52,11 +51,6 @@ def points(svg: str, style: str) -> list[list[tuple[float, float]]]:
 
 def texts(svg: str) -> list[str]:
     return [e.text or "" for e in ET.fromstring(svg).iter(f"{SVG}text")]
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 9, 30, 31, 50, 1000])
-def test_student_t_is_the_quantile(freedom: int) -> None:
-    assert student_t(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-3)
 
 
 def test_mean_and_interval_by_hand(three_seeds: Curve) -> None:

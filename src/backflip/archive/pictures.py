@@ -18,17 +18,11 @@ from PIL import Image, ImageDraw, ImageFont, PngImagePlugin
 
 from backflip.archive.checkpoint import write_whole
 from backflip.archive.metrics import read_metrics
+from backflip.archive.statistics import student_quantile
 from backflip.core.errors import UsageError
 
 RETURN = "episode_return_mean"
 MOST_POINTS = 100  # points of one curve; more would be drawn within one pixel of each other
-
-# 97.5 % quantiles of Student's t for 1, 2, ... 30 degrees of freedom
-_T = (
-    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
-    *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
-    *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
-)
 
 
 @final
@@ -59,17 +53,7 @@ class Curve(NamedTuple):
         count = len(self.seeds)
         if count < 2:
             return np.full_like(self.mean, math.nan)
-        return student_t(count - 1) * self.values.std(0, ddof=1) / math.sqrt(count)
-
-
-def student_t(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t with `freedom` >= 1 degrees of freedom."""
-    if freedom <= len(_T):
-        return _T[freedom - 1]
-    # Beyond the table the expansion in 1/ν up to its square is right to 4 decimals.
-    z = 1.959964
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-    return z + (z**3 + z) / (4 * freedom) + second
+        return student_quantile(count - 1) * self.values.std(0, ddof=1) / math.sqrt(count)
 
 
 def curve(records: Iterable[Mapping[str, Any]], metric: str = RETURN) -> Curve:

@@ -15,7 +15,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from backflip.archive.pictures import student_t
+from backflip.archive.statistics import student_quantile
 from backflip.training.progress import Progress, ahead, health_line, plain_line
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
@@ -160,7 +160,7 @@ def mean_cell(values: list[float], decimals: int) -> str:
     if min(values) == max(values):
         return _cell(mean, decimals)
     deviation = (sum((value - mean) ** 2 for value in values) / (count - 1)) ** 0.5
-    margin = student_t(count - 1) * deviation / count**0.5
+    margin = student_quantile(count - 1) * deviation / count**0.5
     return f"{_cell(mean, decimals)} ± {_cell(margin, decimals)}"
 
 
