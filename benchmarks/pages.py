@@ -72,6 +72,10 @@ def measure(page: Page, address: str, times: int) -> None:
     report("first page of the table, groups", 150, first)
     first = [painted(page, f"{address}?show=runs") for _ in range(times)]
     report("first page of the table, runs", 150, first)
+    empty = [painted(page, f"{address}nothing-here") for _ in range(times)]
+    report("a page of one sentence, for comparison", 150, empty)
+    again = [painted(page, f"{address}?show=runs", leave=False) for _ in range(times)]
+    report("the table, from another page of backflip", 150, again)
     for show in ("runs", "groups"):
         of_each: list[float] = []
         for text in FILTERS:
@@ -91,9 +95,13 @@ def measure(page: Page, address: str, times: int) -> None:
     report("a group of 20 runs x 10,000 points, drawn anew", 300, drawn)
 
 
-def painted(page: Page, address: str) -> float:
-    """Return how many milliseconds a page takes to be painted."""
-    page.goto("about:blank")
+def painted(page: Page, address: str, leave: bool = True) -> float:
+    """Return how many milliseconds a page takes to be painted.
+
+    Coming from elsewhere, Chromium starts a process for it first.
+    """
+    if leave:
+        page.goto("about:blank")
     page.goto(address, wait_until="commit")
     milliseconds: float = page.evaluate(PAINTED)
     return milliseconds

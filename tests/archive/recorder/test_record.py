@@ -201,6 +201,8 @@ def test_json_is_one_document_and_what_is_printed_goes_to_stderr(bench):
     [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "failed"), (signal.SIGHUP, "failed")],
 )
 def test_signals_reach_the_program_and_its_children(bench, number, status):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("whoever started these tests had them ignore it, as nohup does")
     with bench.start("run", PYTHON, "-c", """
 import os, signal, subprocess, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
