@@ -47,9 +47,16 @@ coverage: .venv/dev.stamp chromium graphics ## run every test but the slow ones,
 
 bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (benchmarks/README.md)
 	$(PYTHON) benchmarks/peers/install.py sb3
+	$(PYTHON) benchmarks/peers/install.py sbx
 	$(PYTHON) benchmarks/peers/install.py rejax
 	$(PYTHON) benchmarks/peers/install.py torch
-	$(bin)/python benchmarks/cartpole_ppo.py
+	$(bin)/python benchmarks/classic.py
+	$(bin)/python benchmarks/continuous.py
+	$(bin)/python benchmarks/mujoco_tasks.py
+	$(bin)/python benchmarks/minatar.py
+	$(bin)/python benchmarks/pong.py
+	$(bin)/python benchmarks/growth.py
+	$(bin)/python benchmarks/gpu.py
 	$(bin)/python benchmarks/pixel_network.py
 	$(bin)/python benchmarks/teach.py
 	$(bin)/python benchmarks/labelling_page.py
@@ -58,7 +65,7 @@ bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (b
 	$(bin)/python benchmarks/log.py
 
 lock: .venv/dev.stamp ## write requirements/*.txt anew from pyproject.toml
-	$(compile) --upgrade --extra charts --extra mujoco --group build --group dev --output-file requirements/dev.txt pyproject.toml
+	$(compile) --upgrade --extra atari --extra charts --extra mujoco --group build --group dev --output-file requirements/dev.txt pyproject.toml
 	$(compile) --upgrade --group build --constraint requirements/dev.txt --output-file requirements/base.txt pyproject.toml
 
 clean: ## remove the environment and the caches; runs/ stays

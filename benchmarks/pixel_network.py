@@ -22,7 +22,8 @@ def ours(seconds: float) -> None:
     import numpy as np  # noqa: PLC0415
 
     from backflip.core.spec import Box, Discrete, EnvSpec  # noqa: PLC0415
-    from backflip.networks import actor_critic, halving  # noqa: PLC0415
+    from backflip.networks.actor_critic import actor_critic  # noqa: PLC0415
+    from backflip.networks.torsos import halving  # noqa: PLC0415
 
     shape = (SIDE, SIDE, FRAMES)
     frames = Box(np.zeros(shape, np.uint8), np.full(shape, 255, np.uint8), np.dtype(np.uint8))

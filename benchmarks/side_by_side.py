@@ -5,8 +5,9 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from backflip.archive.statistics import mean_interval
+
 ROOT = Path(__file__).parents[1]
+BACKFLIP = Path(sys.executable).with_name("backflip")
 PEERS = ROOT / "benchmarks" / "peers"
 
 
@@ -60,14 +64,44 @@ def peer(name: str, script: str, *arguments: object) -> Timed:
     return run([python, PEERS / script, *map(str, arguments)])
 
 
-def in_turn(
-    pairs: int, ours: Callable[[], Any], theirs: Callable[[], Any]
-) -> list[tuple[Any, Any]]:
-    """Measure ours, theirs, ours, theirs, ...: what else the machine does hits both alike."""
-    measured: list[tuple[Any, Any]] = []
+def train(
+    algorithm: str,
+    env: str,
+    *,
+    seeds: int,
+    first: int,
+    settings: Mapping[str, Any],
+    env_args: Mapping[str, Any] | None = None,
+) -> Timed:
+    """Run our whole process: train, then evaluate every seed; the run itself is thrown away."""
+    options = ["--seeds", str(seeds), "--seed", str(first), "--json", *pairs_of("--set", settings)]
+    options += pairs_of("--env-arg", env_args or {})
+    with tempfile.TemporaryDirectory() as home:
+        return run([BACKFLIP, "train", algorithm, env, *options, "--home", home])
+
+
+def pairs_of(option: str, values: Mapping[str, Any]) -> list[str]:
+    """Return values as a command line takes them: option KEY=VALUE ..."""
+    return [part for name, x in values.items() for part in (option, f"{name}={_written(x)}")]
+
+
+def _written(x: Any) -> str:
+    if isinstance(x, tuple | list):
+        return ",".join(map(str, x))
+    return str(x).lower() if isinstance(x, bool) else str(x)
+
+
+def rate(output: Mapping[str, Any], warm_up: int = 0) -> float:
+    """Env steps a second of our training after the warm-up, all seeds, compilation left out."""
+    return len(output["seeds"]) * (output["env_steps"] - warm_up) / output["seconds"]["train"]
+
+
+def in_turn(pairs: int, *programs: Callable[[], Any]) -> list[tuple[Any, ...]]:
+    """Measure one after the other, again and again: what else the machine does hits all alike."""
+    measured: list[tuple[Any, ...]] = []
     for pair in range(pairs):
         print(f"pair {pair + 1} of {pairs} ...", file=sys.stderr, flush=True)
-        measured.append((ours(), theirs()))
+        measured.append(tuple(program() for program in programs))
     return measured
 
 
@@ -80,31 +114,64 @@ class Row:
         ours: one figure per pair.
         theirs: one figure per pair.
         limit: what the machine allows at most, in the same unit; None where none was named.
+        bar: the ratio that is asked for, if one is.
+        floor: what is asked of ours alone, in the same unit, if anything is.
     """
 
     what: str
     ours: Sequence[float]
     theirs: Sequence[float]
     limit: float | None = None
+    bar: float | None = None
+    floor: float | None = None
 
 
 def table(title: str, rows: Sequence[Row]) -> None:
-    """Print `rows` with the median ratio ours / theirs, its range, and the share of the limit."""
+    """Print `rows` with the median ratio ours / theirs, its range, the bar and the limit.
+
+    The last column is the share of the limit that ours reaches, and the ratio at the limit: what
+    no program on this machine could go beyond.
+    """
     grid = Table(title=title, title_justify="left")
-    for heading in ("", "ours", "theirs", "ours / theirs", "range over pairs", "share of limit"):
+    for heading in ("", "ours", "theirs", "ours / theirs", "range", "bar", "share of limit"):
         grid.add_column(heading, justify="left" if heading == "" else "right")
     for row in rows:
         ratios = [a / b for a, b in zip(row.ours, row.theirs, strict=True)]
-        ours = statistics.median(row.ours)
         grid.add_row(
             row.what,
-            figure(ours),
+            figure(statistics.median(row.ours)),
             figure(statistics.median(row.theirs)),
             f"{statistics.median(ratios):.3g}",
             f"{min(ratios):.3g} .. {max(ratios):.3g}",
-            "-" if row.limit is None else f"{ours / row.limit:.1%} of {figure(row.limit)}",
+            _bar(row, statistics.median(ratios)),
+            _share(row),
         )
-    Console(width=150).print(grid)
+    Console(width=170).print(grid)
+
+
+def _bar(row: Row, ratio: float) -> str:
+    if row.floor is not None:
+        met = statistics.median(row.ours) >= row.floor
+        return f"ours >= {figure(row.floor)} {'met' if met else 'MISSED'}"
+    if row.bar is None:
+        return "-"
+    return f">= {row.bar:g} {'met' if ratio >= row.bar else 'MISSED'}"
+
+
+def _share(row: Row) -> str:
+    if row.limit is None:
+        return "-"
+    share, most = statistics.median(row.ours) / row.limit, row.limit / statistics.median(row.theirs)
+    return f"{share:.1%} of {figure(row.limit)} (ratio {figure(most)})"
+
+
+def returns_in_words(who: str, returns: Sequence[float]) -> str:
+    """Return the mean over seeds with Student's 95 % interval, and the least and the greatest."""
+    found = mean_interval(np.array(returns, float)[:, None])
+    interval = f" [{found.low[0]:.1f}, {found.high[0]:.1f}]" if len(returns) > 1 else ""
+    seeds = f"{len(returns)} seed{'s' * (len(returns) > 1)}"
+    extremes = f", {min(returns):.1f} to {max(returns):.1f}" if len(returns) > 1 else ""
+    return f"returns, {who}: {found.centre[0]:.1f}{interval} ({seeds}{extremes})"
 
 
 def figure(x: float) -> str:

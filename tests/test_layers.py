@@ -21,7 +21,7 @@ BREACHES = [
     ("layers", "core/errors.py", "import backflip.envs"),
     ("layers", "core/errors.py", "import backflip.cli"),
     ("layers", "envs/__init__.py", "import backflip.algorithms"),
-    ("layers", "networks.py", "import backflip.envs"),
+    ("layers", "networks/layers.py", "import backflip.envs"),
     ("layers", "algorithms/__init__.py", "import backflip.archive"),
     ("layers", "archive/__init__.py", "import backflip.preferences"),
     ("layers", "algorithms/__init__.py", "import backflip.training"),
@@ -36,7 +36,7 @@ BREACHES = [
     ("light", "preferences/queries.py", "import optax"),
     ("layers", "experiments/__init__.py", "import backflip.web"),
     ("light", "web/state.py", "import jax"),
-    ("light", "web/__init__.py", "import backflip.networks"),
+    ("light", "web/__init__.py", "import backflip.networks.torsos"),
     ("light", "preferences/people/desk.py", "import optax"),
 ]
 

@@ -27,7 +27,23 @@ PEERS = {
         "distrax==0.1.9",
         "numpy==2.4.6",
     ],
-    "torch": [TORCH, "numpy==2.4.6"],
+    # SBX is SB3 with its arithmetic in JAX. It asks for a nightly build of TFP; the pin names one.
+    "sbx": [
+        TORCH,
+        "sbx-rl==0.27.0",
+        "stable-baselines3==2.9.2",
+        "tfp-nightly==0.26.0.dev20261027",
+        "jax==0.10.2",
+        "jaxlib==0.10.2",
+        "flax==0.12.8",
+        "optax==0.2.8",
+        "gymnasium==1.4.0",
+        "mujoco==4.0.0",
+        "imageio==2.38.1",
+        "packaging==26.3",
+        "numpy==2.4.6",
+    ],
+    "torch": [TORCH, "ale-py==0.12.1", "gymnasium==1.4.0", "numpy==2.4.6"],
     # TensorBoard's own reader judges the event files that are exported.
     "loggers": [
         "tensorboardx==2.6.5",

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from backflip.algorithms.driver import Learner
-from backflip.algorithms.host import LONGEST_EPISODE, HostDriver
+from backflip.algorithms.drivers.driver import Learner
+from backflip.algorithms.drivers.host import LONGEST_EPISODE, HostDriver
+from backflip.algorithms.drivers.rollout import NativeDriver
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.ppo import PPOConfig, ppo
-from backflip.algorithms.rollout import NativeDriver
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.types import Transition
 from backflip.envs.gymnasium import GymnasiumEnv

@@ -10,18 +10,25 @@ import numpy as np
 import pytest
 
 from backflip.algorithms import ppo as module
-from backflip.algorithms import rollout
-from backflip.algorithms.ppo import PPOConfig, PPOState, Rows, loss, ppo
+from backflip.algorithms.drivers import rollout
+from backflip.algorithms.parts import actor as acting
+from backflip.algorithms.parts import bootstrap, masking
+from backflip.algorithms.parts import rows as preparing
+from backflip.algorithms.parts.actor import Actor
+from backflip.algorithms.parts.rows import Rows
+from backflip.algorithms.parts.scaling import observe
+from backflip.algorithms.ppo import PPOConfig, PPOState, loss, ppo
 from backflip.core import losses, returns
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.types import Transition
 from backflip.envs.native import probes
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
-from backflip.networks import actor_critic
+from backflip.networks.actor_critic import actor_critic
+from tests.algorithms import batches
+from tests.algorithms.batches import CONTINUOUS, DISCRETE, KEY, PIXELS, assert_same_bits, spoil
 
-KEY = jax.random.key(0)
 SMALL = PPOConfig(
     env_steps=5 * 32,
     num_envs=4,
@@ -35,66 +42,26 @@ SMALL = PPOConfig(
 SCALED = PPOConfig(**(vars(SMALL) | {"normalize_obs": True, "scale_rewards": True}))
 
 
-def box(shape: tuple[int, ...], dtype: Any = np.float32) -> Box:
-    high = 255 if dtype == np.uint8 else 1
-    return Box(np.zeros(shape, dtype), np.full(shape, high, dtype), np.dtype(dtype))
-
-
-DISCRETE = EnvSpec("discrete", box((5,)), Discrete(3), None)
-CONTINUOUS = EnvSpec("continuous", box((5,)), box((2,)), None)
-PIXELS = EnvSpec("pixels", box((12, 12, 2), np.uint8), Discrete(3), None)
 SPECS = [DISCRETE, CONTINUOUS, PIXELS]
 by_id = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 
 
+def actor_of(config: PPOConfig, spec: EnvSpec) -> Actor:
+    return Actor(spec, actor_critic(spec, config.hidden), config.normalize_obs)
+
+
 def start(config: PPOConfig, spec: EnvSpec, seed: int = 0) -> PPOState:
-    return jax.tree.map(jnp.asarray, ppo(config, spec).init(seed))
+    return batches.start(ppo(config, spec), seed)
 
 
 def make_batch(config: PPOConfig, spec: EnvSpec, state: PPOState, seed: int = 0) -> Transition:
-    """Observations at random, actions of the policy; ends, each followed by a reset row."""
-    rng = np.random.default_rng(seed)
-    rows = (config.rollout_length, config.num_envs)
-
-    def observations() -> Any:
-        if spec.is_pixels:
-            return jnp.asarray(rng.integers(0, 256, (*rows, *spec.observation.shape), np.uint8))
-        return jnp.asarray(rng.normal(2, 3, (*rows, *spec.observation.shape)), jnp.float32)
-
-    obs, algorithm = observations(), ppo(config, spec)
-    keys = jax.random.split(jax.random.key(seed), rows[0])
-    action, extra = jax.jit(jax.vmap(partial(algorithm.act, state)))(obs, keys)
-    terminated, truncated, valid = np.zeros(rows, bool), np.zeros(rows, bool), np.ones(rows, bool)
-    terminated[2, 1] = truncated[4, 2] = truncated[-1, 3] = True
-    valid[3, 1] = valid[5, 2] = valid[0, 3] = False  # the end before [0, 3] is in the last batch
-    reward = jnp.asarray(np.where(valid, rng.normal(1, 2, rows), 0), jnp.float32)
-    flags = jnp.asarray(terminated), jnp.asarray(truncated)
-    unseen = (flags[0] | flags[1]).at[-1].set(True)
-    unseen = unseen.reshape(rows + (1,) * (obs.ndim - 2))
-    next_obs = jnp.where(unseen, observations(), jnp.roll(obs, -1, axis=0))
-    return Transition(obs, action, reward, *flags, next_obs, jnp.asarray(valid), extra)
-
-
-def spoil(batch: Transition, number: float) -> Transition:
-    """Garbage in every field of every row that is not valid."""
-
-    def change(x: Any) -> Any:
-        invalid = ~np.asarray(batch.valid).reshape(batch.valid.shape + (1,) * (x.ndim - 2))
-        garbage = {"f": number, "u": 77, "i": 1, "b": True}[x.dtype.kind]
-        return jnp.asarray(np.where(invalid, np.asarray(garbage, x.dtype), np.asarray(x)))
-
-    return jax.tree.map(change, batch)._replace(valid=batch.valid)
+    return batches.make_batch(ppo(config, spec), spec, state, seed)
 
 
 def updated(
     config: PPOConfig, spec: EnvSpec, state: PPOState, batch: Transition
 ) -> tuple[PPOState, dict[str, Any]]:
     return jax.jit(ppo(config, spec).update)(state, batch, KEY)
-
-
-def assert_same_bits(one: Any, other: Any) -> None:
-    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
 # The pieces, by hand
@@ -117,13 +84,11 @@ def first_ratio_error(env: Any, config: PPOConfig) -> float:
 def test_a_normaliser_moved_too_early_shows_in_the_first_ratio(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    right = module._prepare
+    def early(actor: Any, state: Any, batch: Any, estimate: Any) -> Any:
+        moved = observe(state.obs_statistics, batch)
+        return prepare(actor, state._replace(obs_statistics=moved), batch, estimate)
 
-    def early(config: Any, spec: Any, net: Any, state: Any, batch: Any) -> Any:
-        moved = module._observe(config, spec, state.obs_statistics, batch)
-        return right(config, spec, net, state._replace(obs_statistics=moved), batch)
-
-    monkeypatch.setattr(module, "_prepare", early)
+    monkeypatch.setattr(module, "prepare", early)
     assert first_ratio_error(CartPole(), SCALED) > 1e-4
 
 
@@ -194,11 +159,11 @@ def some_rows(state: PPOState, spec: EnvSpec) -> Rows:
 @pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS], ids=lambda spec: spec.id)
 def test_loss_equals_the_definition_row_by_row(spec: EnvSpec) -> None:
     state = start(SMALL, spec)
-    rows, net = some_rows(state, spec), actor_critic(spec, SMALL.hidden)
-    compiled = jax.jit(partial(loss, SMALL, spec, net))
+    rows, actor = some_rows(state, spec), actor_of(SMALL, spec)
+    compiled = jax.jit(partial(loss, SMALL, actor))
     total, metrics = compiled(state.params, rows, jnp.asarray(0.2), jnp.asarray(0.03))
 
-    head, value = (np.asarray(x, np.float64) for x in net.apply(state.params, rows.seen))
+    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.seen))
     kept = np.flatnonzero(rows.valid)
     advantage = np.asarray(rows.advantage, np.float64)[kept]
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
@@ -233,13 +198,13 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec) -> None:
 
 def test_gradient_with_rows_masked_equals_that_without_the_rows() -> None:
     state = start(SMALL, DISCRETE)
-    rows, net = some_rows(state, DISCRETE), actor_critic(DISCRETE, SMALL.hidden)
+    rows, actor = some_rows(state, DISCRETE), actor_of(SMALL, DISCRETE)
     kept = jax.tree.map(lambda x: x[np.flatnonzero(rows.valid)], rows)
 
     @jax.jit
     def gradient(rows: Rows) -> Any:
-        return jax.grad(loss, argnums=3, has_aux=True)(
-            SMALL, DISCRETE, net, state.params, rows, jnp.asarray(0.2), jnp.asarray(0.01)
+        return jax.grad(loss, argnums=2, has_aux=True)(
+            SMALL, actor, state.params, rows, jnp.asarray(0.2), jnp.asarray(0.01)
         )[0]
 
     for a, b in zip(*(jax.tree.leaves(gradient(r)) for r in (rows, kept)), strict=True):
@@ -279,8 +244,7 @@ def test_the_normaliser_has_seen_every_valid_observation_since_the_start() -> No
     np.testing.assert_allclose(state.obs_statistics.mean, rows.mean(0), rtol=1e-4)
     np.testing.assert_allclose(state.obs_statistics.std, rows.std(0), rtol=1e-4)
     obs = jnp.asarray(rows[:4])
-    net = actor_critic(DISCRETE, SCALED.hidden)
-    found = module.see(SCALED, DISCRETE, net, state.obs_statistics, 100 * obs)
+    found = acting.see(actor_of(SCALED, DISCRETE), state.obs_statistics, 100 * obs)
     normal = np.clip((100 * rows[:4] - rows.mean(0)) / rows.std(0), -10, 10)
     np.testing.assert_allclose(found, normal, rtol=1e-3)
     assert float(jnp.abs(found).max()) == 10
@@ -328,18 +292,8 @@ def test_actions_are_remembered_as_drawn_not_as_clipped_by_the_environment() -> 
     state = start(config, CONTINUOUS)
     action, remembered = ppo(config, CONTINUOUS).act(state, jnp.zeros((64, 5)), KEY)
     assert float(jnp.abs(action).max()) > 1
-    error = (
-        np.asarray(action)
-        - np.asarray(
-            module.act_greedily(
-                config,
-                CONTINUOUS,
-                actor_critic(CONTINUOUS, config.hidden),
-                state,
-                jnp.zeros((64, 5)),
-            )
-        )
-    ) / math.e
+    mean = ppo(config, CONTINUOUS).act_greedily(state, jnp.zeros((64, 5)))
+    error = (np.asarray(action) - np.asarray(mean)) / math.e
     expected = (-0.5 * error**2 - 1 - 0.5 * math.log(2 * math.pi)).sum(1)
     np.testing.assert_allclose(remembered.log_prob, expected, rtol=1e-4)
 
@@ -389,7 +343,8 @@ def test_a_valid_row_does_change_bits() -> None:
 def test_a_loss_that_only_weighs_invalid_rows_with_0_lets_nan_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_blank", lambda x, valid: x)
+    for place in (masking, bootstrap, preparing):
+        monkeypatch.setattr(place, "blank", lambda x, valid: x)
     state = start(SMALL, DISCRETE)
     batch = spoil(make_batch(SMALL, DISCRETE, state), np.nan)
     after, _ = updated(SMALL, DISCRETE, state, batch)
@@ -487,16 +442,16 @@ def truncation_as_death(
 
 
 def observations_shifted(*arguments: Any) -> Any:
-    rows, metrics = prepare(*arguments)
-    return rows._replace(seen=jnp.roll(rows.seen, 1, axis=0)), metrics
+    rows = prepare(*arguments)
+    return rows._replace(seen=jnp.roll(rows.seen, 1, axis=0))
 
 
 def actions_shifted(*arguments: Any) -> Any:
-    rows, metrics = prepare(*arguments)
-    return rows._replace(action=jnp.roll(rows.action, 1, axis=0)), metrics
+    rows = prepare(*arguments)
+    return rows._replace(action=jnp.roll(rows.action, 1, axis=0))
 
 
-prepare = module._prepare
+prepare = preparing.prepare
 PROBES = {
     "constant": (probes.ConstantReward(), value_of_nothing, 0.05),
     "observed": (probes.ObservedReward(), value_of_what_is_seen, 0.05),
@@ -509,15 +464,15 @@ PROBES = {
 BROKEN = [
     ("constant", "squared_error", value_gradient_stopped),
     ("constant", "gae", bootstrapped_at_death),
-    ("observed", "_prepare", observations_shifted),
+    ("observed", "prepare", observations_shifted),
     ("delayed", "gae", undiscounted),
     ("chosen", "clipped_surrogate", advantage_flipped),
-    ("matched", "_prepare", actions_shifted),
-    ("matched", "_prepare", observations_shifted),
+    ("matched", "prepare", actions_shifted),
+    ("matched", "prepare", observations_shifted),
     ("endless", "gae", truncation_as_death),
     ("endless", "gae", undiscounted),
     ("continuous", "clipped_surrogate", advantage_flipped),
-    ("continuous", "_prepare", actions_shifted),
+    ("continuous", "prepare", actions_shifted),
 ]
 
 

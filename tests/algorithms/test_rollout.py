@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.algorithms import rollout
-from backflip.algorithms.driver import Learner
+from backflip.algorithms.drivers import rollout
+from backflip.algorithms.drivers.driver import Learner
 from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition

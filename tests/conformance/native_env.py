@@ -24,6 +24,7 @@ class Rollout(NamedTuple):
     state: Any
     obs: Any
     action: Any
+    key: Any
     step: NativeStep
     next_obs: Any
 
@@ -51,7 +52,8 @@ def _runner(env: NativeEnv) -> Callable[[Any, Any], Rollout]:
         action, (step_key, reset_key) = now
         step = env.step(state, action, step_key)
         done = step.terminated | step.truncated
-        row = Rollout(state, env.observe(state), action, step, env.observe(step.state))
+        drawn = jax.random.key_data(step_key)
+        row = Rollout(state, env.observe(state), action, drawn, step, env.observe(step.state))
         fresh = env.reset(reset_key)
         return jax.tree.map(lambda a, b: jnp.where(done, a, b), fresh, step.state), row
 
@@ -159,7 +161,8 @@ def check_one_row_alone(env: NativeEnv, rollout: Rollout) -> None:
     length = len(rollout.action)
     for t, row in [(0, 0), (length // 2, 1), (length - 1, ROWS - 1)]:
         state = jax.tree.map(lambda leaf, t=t, row=row: jnp.asarray(leaf[t, row]), rollout.state)
-        alone = step(state, jnp.asarray(rollout.action[t, row]), jax.random.key(0))
+        key = jax.random.wrap_key_data(rollout.key[t, row])
+        alone = step(state, jnp.asarray(rollout.action[t, row]), key)
         beside = jax.tree.map(lambda leaf, t=t, row=row: leaf[t, row], rollout.step)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-5, 1e-5), alone, beside)
         seen = rollout.next_obs[t, row]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from backflip.core.losses import (
     approximate_kl,
     clipped_surrogate,
+    policy_gradient,
     preference_loss,
     preference_probability,
     squared_error,
@@ -204,3 +205,16 @@ def test_jit_changes_nothing_and_vmap_is_a_loop() -> None:
         np.testing.assert_allclose(together, jnp.stack(loop), rtol=1e-5)
         np.testing.assert_allclose(jax.vmap(function)(*columns), together, rtol=1e-5)
         np.testing.assert_allclose(jax.jit(function)(*columns), together, rtol=1e-5)
+
+
+def test_the_policy_gradient_by_hand_and_where_it_flows() -> None:
+    """-log π A; the gradient is -A where π is, and nothing reaches A."""
+    log_prob, advantage = jnp.array([-1.0, -2.0]), jnp.array([3.0, -5.0])
+    np.testing.assert_allclose(policy_gradient(log_prob, advantage), [3.0, -10.0])
+
+    def total(log_prob: Any, advantage: Any) -> Any:
+        return policy_gradient(log_prob, advantage).sum()
+
+    of_policy, of_advantage = jax.grad(total, argnums=(0, 1))(log_prob, advantage)
+    np.testing.assert_allclose(of_policy, -advantage)
+    assert not np.any(of_advantage)

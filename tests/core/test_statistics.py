@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from backflip.core import statistics
-from backflip.core.statistics import explained_variance, masked_mean, masked_std, merge, of_rows
+from backflip.core.statistics import (
+    explained_variance,
+    masked_mean,
+    masked_std,
+    merge,
+    of_rows,
+    standardize,
+)
 
 ROWS = hnp.arrays(
     np.float32,
@@ -193,3 +200,10 @@ def test_jit_changes_nothing_and_vmap_is_a_loop() -> None:
 def test_rejects_a_mask_of_another_length() -> None:
     with pytest.raises(TypeError, match="valid"):
         of_rows(jnp.zeros((3, 2)), jnp.ones(2, bool))
+
+
+def test_standardized_rows_have_mean_0_and_deviation_1_where_they_are_valid() -> None:
+    """Of 1, 3 and a row that is not valid: mean 2, deviation 1."""
+    x, valid = jnp.array([1.0, 3.0, 1e6]), jnp.array([True, True, False])
+    np.testing.assert_allclose(standardize(x, valid)[:2], [-1.0, 1.0], rtol=1e-6)
+    assert np.isfinite(standardize(jnp.ones(3), valid)).all()

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from backflip.algorithms.ppo import PPOConfig
 from backflip.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.defaults import TeachConfig
 from backflip.preferences.teachers import SimulatedTeacher
+from backflip.training.offers import ALGORITHMS
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs" / "cli.md").read_text()
-PPO = (ROOT / "docs" / "algorithms" / "ppo.md").read_text()
 COMMANDS = _parser()[1]
 ACTIONS = next(a for a in COMMANDS["labels"]._actions if isinstance(a.choices, dict)).choices
 
@@ -57,10 +56,13 @@ def test_every_option_is_described_and_exists() -> None:
     about = described("What a run is about")
     assert options_of("resume") == everywhere | page
     assert options_of("train") == everywhere | about | train
-    assert options_of("teach") == everywhere | about | train | page | described(
+    alike = train - {"--updates-per-step"}
+    assert options_of("teach") == everywhere | about | alike | page | described(
         "`backflip teach ENV`"
     )
     assert options_of("serve") == everywhere | page | described("`backflip serve RUN`")
+    for command, heading in {"look": "look ENV", "play": "play ENV", "watch": "watch RUN"}.items():
+        assert options_of(command) == everywhere | described(f"`backflip {heading}`")
     run = described("`backflip run -- CMD ...`")
     assert options_of("run") == everywhere | run
     assert options_of("rerun") == everywhere | run | described("`backflip rerun RUN`")
@@ -81,15 +83,19 @@ def test_defaults_are_those_described(option: str) -> None:
     assert row.split("|")[2].strip(" `") == str(default)
 
 
-def test_every_setting_of_ppo_is_described_with_its_default() -> None:
-    rows = [line.split("|") for line in section(PPO, "Settings").splitlines() if "| `" in line[:3]]
-    written = {row[1].strip(" `"): row[2].strip() for row in rows}
-    actual = {field.name: field.default for field in dataclasses.fields(PPOConfig)}
-    shown = {
-        name: ",".join(map(str, value)) if isinstance(value, tuple) else str(value).lower()
-        for name, value in actual.items()
-    }
-    assert written == shown
+def as_typed(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_setting_of_an_algorithm_is_described_with_its_default(name: str) -> None:
+    page = (ROOT / "docs" / "algorithms" / f"{name}.md").read_text()
+    rows = [line.split("|") for line in section(page, "Settings").splitlines() if "| `" in line[:3]]
+    written = {row[1].strip(" `"): row[2].strip(" `") for row in rows}
+    fields = dataclasses.fields(ALGORITHMS[name].config)
+    assert written == {field.name: as_typed(field.default) for field in fields}
 
 
 def test_every_setting_of_teaching_and_property_of_teachers_is_described() -> None:
@@ -99,16 +105,23 @@ def test_every_setting_of_teaching_and_property_of_teachers_is_described() -> No
     assert written == [field.name for field in fields]
 
 
-ITEMS = re.findall(r"^\d+\. .*$", section(PPO, "Implementation details"), flags=re.MULTILINE)
+def details() -> list[tuple[str, str]]:
+    """Every numbered detail of every algorithm's page."""
+    found: list[tuple[str, str]] = []
+    for name in ALGORITHMS:
+        page = (ROOT / "docs" / "algorithms" / f"{name}.md").read_text()
+        numbered = section(page, "Implementation details")
+        found += [(name, item) for item in re.findall(r"^\d+\. .*$", numbered, re.MULTILINE)]
+    return found
 
 
-@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.split(".")[0])
-def test_every_function_named_for_ppo_exists(item: str) -> None:
+@pytest.mark.parametrize(("name", "item"), details(), ids=lambda text: text.split(".")[0])
+def test_every_function_named_for_an_algorithm_exists(name: str, item: str) -> None:
     source = ROOT / "src" / "backflip"
     spans = re.findall(r"`([^`]+)`", item)
     paths = [span.partition(": ")[0] for span in spans if "/" in span or ".py" in span]
     assert [path for path in paths if not (source / path).exists()] == []
-    files = [source / path for path in [*paths, "algorithms/ppo.py"] if path.endswith(".py")]
+    files = [source / path for path in [*paths, f"algorithms/{name}.py"] if path.endswith(".py")]
     code = "\n".join(path.read_text() for path in files)
     known = re.findall(r"^(?:def|class|    )\s*(\w+)", code, flags=re.MULTILINE)
     names = [span.rpartition(": ")[2] for span in spans if span not in paths]

@@ -1,5 +1,6 @@
 """docs/metrics.md names every metric that is returned, and no other."""
 
+import dataclasses
 import importlib
 import re
 from pathlib import Path
@@ -9,13 +10,14 @@ import jax
 import numpy as np
 import pytest
 
-from backflip.algorithms import rollout
+from backflip.algorithms.drivers import rollout
 from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.archive.metrics import read_metrics
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
 from backflip.preferences.loop import teach
+from backflip.training.offers import ALGORITHMS
 from backflip.training.train import train
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -47,6 +49,46 @@ def returned(env: Any) -> set[str]:
         assert x.shape == (1, 1), name
         assert x.dtype == np.float32, name
     return set(done.metrics)
+
+
+# Sizes at which an update is small; settings that an algorithm lacks are left out.
+SMALL = {
+    "num_envs": 2,
+    "rollout_length": 4,
+    "env_steps": 400,
+    "epochs": 1,
+    "batch_size": 4,
+    "buffer_size": 64,
+    "warm_up": 16,
+    "updates_per_step": 1.0,
+    "hidden": (4,),
+}
+
+
+def of_algorithm(name: str, env: Any) -> set[str]:
+    """Names of what an update of an algorithm returns; nothing is computed."""
+    offer = ALGORITHMS[name]
+    fields = {field.name for field in dataclasses.fields(offer.config)}
+    settings = {key: value for key, value in SMALL.items() if key in fields}
+    algorithm = offer.build(offer.config(**settings), env.spec)
+    learners = rollout.start(env, algorithm, [0])
+    _, done = jax.eval_shape(rollout.phase(env, algorithm, updates=1), learners, np.zeros(1))
+    return set(done.metrics)
+
+
+def test_every_metric_of_the_other_algorithms_is_in_their_table() -> None:
+    """And every row names the algorithms that return it, no more and no fewer."""
+    found: dict[str, set[str]] = {}
+    for name, offer in ALGORITHMS.items():
+        for env in (CartPole(), Pendulum()):
+            if name != "ppo" and offer.can(env.spec):
+                found[name] = found.get(name, set()) | of_algorithm(name, env)
+    others = table(["other algorithms"])
+    known = set(table()) | set(others)
+    assert set().union(*found.values()) <= known
+    for metric, (_, _, of) in others.items():
+        said = set(re.findall("`([a-z0-9]+)`", of))
+        assert said == {name for name, metrics in found.items() if metric in metrics}, metric
 
 
 @pytest.mark.parametrize("env", ENVS, ids=lambda env: env.spec.id)
@@ -84,4 +126,6 @@ def test_every_row_is_complete_and_names_a_function() -> None:
         assert unit, name
         assert len(meaning) > 5, name
         module, function = where.strip("`").split(".")
-        assert callable(getattr(importlib.import_module(f"backflip.algorithms.{module}"), function))
+        place = "algorithms.drivers" if module == "rollout" else "algorithms"
+        found = importlib.import_module(f"backflip.{place}.{module}")
+        assert callable(getattr(found, function))

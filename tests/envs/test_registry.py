@@ -213,11 +213,13 @@ def test_arguments_that_do_not_fit(own: str, env_id: str, args: Any, message: st
 
 
 def test_a_missing_simulator_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("gymnasium.envs.mujoco")]:
+    needy = ("gymnasium.envs.mujoco", "backflip.envs.mujoco")
+    for name in [name for name in sys.modules if name.startswith(needy)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(UsageError, match=r"needs mujoco.*pip install 'backflip\[mujoco\]'"):
-        make_host("Hopper-v5")
+    for env_id in ("Hopper-v5", "gymnasium:Hopper-v5", "fixed:Hopper-v5"):
+        with pytest.raises(UsageError, match=r"needs mujoco.*pip install 'backflip\[mujoco\]'"):
+            make_host(env_id)
 
 
 def test_finding_out_imports_neither_jax_nor_gymnasium() -> None:

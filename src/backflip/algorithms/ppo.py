@@ -19,18 +19,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.parts import actor as acting
+from backflip.algorithms.parts.actor import Actor, policy_and_value
+from backflip.algorithms.parts.masking import blank_invalid
+from backflip.algorithms.parts.measures import rollout_metrics
+from backflip.algorithms.parts.rows import Rows, prepare
+from backflip.algorithms.parts.scaling import observe, scale_rewards
 from backflip.core import statistics
-from backflip.core.distributions import Categorical, DiagonalNormal
+from backflip.core.gradients import shorten, update_ratio
 from backflip.core.losses import approximate_kl, clipped_surrogate, squared_error
-from backflip.core.returns import gae, reward_to_go
+from backflip.core.returns import gae
+from backflip.core.schedules import linear
 from backflip.core.shuffle import shuffle
-from backflip.core.spec import Discrete, EnvSpec
-from backflip.core.statistics import RunningStatistics, masked_mean, masked_std
+from backflip.core.spec import EnvSpec
+from backflip.core.statistics import RunningStatistics, masked_mean, standardize
 from backflip.core.types import Transition
-from backflip.networks import ActorCritic, Params, actor_critic
+from backflip.networks.actor_critic import actor_critic
+from backflip.networks.layers import Params
+from backflip.networks.torsos import PixelNetwork
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,7 @@ class PPOConfig:
         value_weight: weight of the value loss.
         max_grad_norm: gradients longer than this are shortened to it.
         hidden: widths of the hidden layers, for vector observations.
+        network: for images: `patches`, `nature` or `grid`; `auto` goes by their size.
         initial_log_std: log σ of a continuous policy at the start.
         normalize_obs: scale vector observations by running mean and standard deviation.
         scale_rewards: divide rewards by the running standard deviation of the discounted return.
@@ -75,6 +85,7 @@ class PPOConfig:
     value_weight: float = 0.5
     max_grad_norm: float = 0.5
     hidden: tuple[int, ...] = (64, 64)
+    network: PixelNetwork = "auto"
     initial_log_std: float = 0.0
     normalize_obs: bool = False
     scale_rewards: bool = False
@@ -105,141 +116,96 @@ class PPOState(NamedTuple):
     updates: Int[Array, ""]
 
 
-class ActingPart(NamedTuple):
-    """What acting needs of a `PPOState`; its fields are that one's."""
-
-    params: Params
-    obs_statistics: RunningStatistics
-
-
-class Rows(NamedTuple):
-    """The batch as the loss sees it: B = T N rows."""
-
-    seen: Any
-    action: Any
-    log_prob: Float[Array, " B"]
-    advantage: Float[Array, " B"]
-    target: Float[Array, " B"]
-    valid: Bool[Array, " B"]
-
-
-class Remembered(NamedTuple):
-    """What acting leaves for the update: log π_old(a|s) and V(s)."""
-
-    log_prob: Float[Array, " N"]
-    value: Float[Array, " N"]
-
-
 def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
     """Return PPO for the spaces of `spec`."""
-    net = actor_critic(spec, config.hidden)
+    actor = Actor(spec, actor_critic(spec, config.hidden, config.network), config.normalize_obs)
     return Algorithm(
         name="ppo",
         num_envs=config.num_envs,
         rollout_length=config.rollout_length,
-        init=partial(init, config, spec, net),
-        act=partial(act, config, spec, net),
-        act_greedily=partial(act_greedily, config, spec, net),
-        exploit=partial(exploit, config, spec, net),
-        update=partial(update, config, spec, net),
-        policy=acting_part,
-        with_policy=with_acting_part,
+        init=partial(init, config, actor),
+        act=partial(acting.act, actor),
+        act_greedily=partial(acting.act_greedily, actor),
+        exploit=partial(acting.exploit, actor),
+        update=partial(update, config, actor),
+        policy=acting.acting_part,
+        with_policy=acting.with_acting_part,
+        assess=partial(acting.assess, actor),
     )
 
 
-def init(config: PPOConfig, spec: EnvSpec, net: ActorCritic, seed: int) -> PPOState:
+def init(config: PPOConfig, actor: Actor, seed: int) -> PPOState:
     """Return the state before the first update, as NumPy arrays."""
-    params = net.init(np.random.default_rng(seed))
-    if not isinstance(spec.action, Discrete):
-        params["log_std"] = np.full(spec.action.shape, config.initial_log_std, np.float32)
+    params = acting.first_params(actor, seed, config.initial_log_std)
     zeros = jax.tree.map(np.zeros_like, params)
-    obs_shape = () if spec.is_pixels else spec.observation.shape
     running_return: Any = np.zeros(config.num_envs, np.float32)
     updates: Any = np.zeros((), np.int32)
     return PPOState(
         params,
         optax.ScaleByAdamState(np.zeros((), np.int32), zeros, zeros),
-        statistics.empty(obs_shape),
+        statistics.empty(acting.observed_shape(actor.spec)),
         statistics.empty(()),
         running_return,
         updates,
     )
 
 
-def acting_part(state: PPOState) -> ActingPart:
-    """Return what acting needs: the network's parameters and the normaliser of observations."""
-    return ActingPart(state.params, state.obs_statistics)
-
-
-def with_acting_part(state: PPOState, part: ActingPart) -> PPOState:
-    """Return the state with another policy in it."""
-    return state._replace(params=part.params, obs_statistics=part.obs_statistics)
-
-
-def act(
-    config: PPOConfig, spec: EnvSpec, net: ActorCritic, state: PPOState, obs: Any, key: PRNGKeyArray
-) -> tuple[Any, Remembered]:
-    """Draw an action for each of N observations."""
-    seen = see(config, spec, net, state.obs_statistics, obs)
-    policy, value = _policy_and_value(spec, net, state.params, seen)
-    action = policy.sample(key)
-    return action, Remembered(policy.log_prob(action), value)
-
-
-def act_greedily(
-    config: PPOConfig, spec: EnvSpec, net: ActorCritic, state: PPOState, obs: Any
-) -> Any:
-    """Return the policy's mode for each of N observations."""
-    seen = see(config, spec, net, state.obs_statistics, obs)
-    policy, _ = _policy_and_value(spec, net, state.params, seen)
-    return policy.mode()
-
-
-def exploit(
-    config: PPOConfig, spec: EnvSpec, net: ActorCritic, state: PPOState, obs: Any, key: PRNGKeyArray
-) -> Any:
-    """Return what a policy that has done learning does: its mode; from pixels, a sample.
-
-    Where the picture alone does not settle the action, a deterministic policy can go to and fro
-    for ever; so Atari's players sample, as they did when they learnt.
-    """
-    if spec.is_pixels:
-        return act(config, spec, net, state, obs, key)[0]
-    return act_greedily(config, spec, net, state, obs)
-
-
-def see(
-    config: PPOConfig, spec: EnvSpec, net: ActorCritic, obs_statistics: RunningStatistics, obs: Any
-) -> Any:
-    """Return what the network takes. Every path that consumes an observation comes through here.
-
-    Vectors: clip((o - μ) / σ, -10, 10) with the running μ and σ, if the configuration says so.
-    """
-    if config.normalize_obs and not spec.is_pixels:
-        scale = jnp.maximum(obs_statistics.std, 1e-4)
-        obs = (obs - obs_statistics.mean[None]) / scale[None]
-        obs = jnp.clip(obs, -10.0, 10.0)
-    return net.see(obs)
-
-
 def update(
-    config: PPOConfig,
-    spec: EnvSpec,
-    net: ActorCritic,
-    state: PPOState,
-    batch: Transition,
-    key: PRNGKeyArray,
+    config: PPOConfig, actor: Actor, state: PPOState, batch: Transition, key: PRNGKeyArray
 ) -> tuple[PPOState, Metrics]:
     """Return the state after `epochs` passes over the batch (axes T, N), and what was measured.
 
     Rows that are not valid change nothing, whatever they hold.
     """
-    batch, state = _scale_rewards(config, state, _blank_invalid(batch))
-    rows, metrics = _prepare(config, spec, net, state, batch)
+    batch = blank_invalid(batch)
+    if config.scale_rewards:
+        batch, state = scale_rewards(config.discount, state, batch)
+    rows = prepare(actor, state, batch, partial(estimate, config))
+    now = schedules(config, state)
+    params, optimizer, measured = _descend(config, actor, state, rows, now, key)
+    metrics = rollout_metrics(actor.spec, batch, rows, config.discount)
+    metrics |= jax.tree.map(jnp.mean, measured) | now._asdict()
+    metrics["first_ratio_error"] = measured["ratio_error"][0, 0]
+    metrics["update_ratio"] = update_ratio(state.params, params)
+    del metrics["ratio_error"]
+    if config.normalize_obs and not actor.spec.is_pixels:
+        state = state._replace(obs_statistics=observe(state.obs_statistics, batch))
+    return state._replace(params=params, optimizer=optimizer, updates=state.updates + 1), metrics
+
+
+def estimate(config: PPOConfig, *stream: Array) -> tuple[Float[Array, " T"], Float[Array, " T"]]:
+    """Return generalised advantages A and the value's targets A + V of one environment's stream."""
+    advantages = gae(*stream, discount=config.discount, decay=config.decay)
+    return advantages, advantages + stream[1]
+
+
+class Schedules(NamedTuple):
+    """What changes as training goes on: step size, ε of the surrogate, weight of the entropy."""
+
+    learning_rate: Float[Array, ""]
+    clip_range: Float[Array, ""]
+    entropy_bonus: Float[Array, ""]
+
+
+def schedules(config: PPOConfig, state: PPOState) -> Schedules:
+    """Return the numbers of this update, each on its line from first to last."""
     progress = state.updates / config.updates
-    learning_rate = _linear(config.learning_rate, config.learning_rate_end, progress)
-    clip = _linear(config.clip, config.clip_end, progress)
-    entropy_bonus = _linear(config.entropy_bonus, config.entropy_bonus_end, progress)
+    return Schedules(
+        linear(config.learning_rate, config.learning_rate_end, progress),
+        linear(config.clip, config.clip_end, progress),
+        linear(config.entropy_bonus, config.entropy_bonus_end, progress),
+    )
+
+
+def _descend(
+    config: PPOConfig,
+    actor: Actor,
+    state: PPOState,
+    rows: Rows,
+    now: Schedules,
+    key: PRNGKeyArray,
+) -> tuple[Params, Any, dict[str, Float[Array, "E M"]]]:
+    """Return parameters and moments after E epochs of M minibatches, and what each measured."""
 
     def epoch(carry: Any, key: PRNGKeyArray) -> tuple[Any, dict[str, Float[Array, " M"]]]:
         order = shuffle(key, rows.valid.shape[0]).reshape(config.minibatches, -1)
@@ -250,12 +216,12 @@ def update(
             return x[indices]
 
         def descend(param: Array, direction: Array) -> Array:
-            return param - learning_rate * direction
+            return param - now.learning_rate * direction
 
         params, optimizer = carry
         chosen = rows if config.minibatches == 1 else jax.tree.map(choose, rows)
-        gradient, measured = jax.grad(loss, argnums=3, has_aux=True)(
-            config, spec, net, params, chosen, clip, entropy_bonus
+        gradient, measured = jax.grad(loss, argnums=2, has_aux=True)(
+            config, actor, params, chosen, now.clip_range, now.entropy_bonus
         )
         step, optimizer, norm = _adam(gradient, optimizer, config.max_grad_norm)
         params = jax.tree.map(descend, params, step)
@@ -263,38 +229,21 @@ def update(
 
     keys = jax.random.split(key, config.epochs)
     (params, optimizer), measured = jax.lax.scan(epoch, (state.params, state.optimizer), keys)
-    metrics |= jax.tree.map(jnp.mean, measured)
-    metrics |= {
-        "first_ratio_error": measured["ratio_error"][0, 0],
-        "learning_rate": learning_rate,
-        "clip_range": clip,
-        "entropy_bonus": entropy_bonus,
-        "update_ratio": _update_ratio(state.params, params),
-    }
-    del metrics["ratio_error"]
-    state = state._replace(
-        params=params,
-        optimizer=optimizer,
-        obs_statistics=_observe(config, spec, state.obs_statistics, batch),
-        updates=state.updates + 1,
-    )
-    return state, metrics
+    return params, optimizer, measured
 
 
 def loss(
     config: PPOConfig,
-    spec: EnvSpec,
-    net: ActorCritic,
+    actor: Actor,
     params: Params,
     rows: Rows,
     clip: Float[Array, ""],
     entropy_bonus: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Metrics]:
     """Return L_clip + c₁ L_value - c₂ H over the valid rows (arXiv:1707.06347, eq. 9, negated)."""
-    policy, value = _policy_and_value(spec, net, params, rows.seen)
+    policy, value = policy_and_value(actor, params, rows.seen)
     log_prob = policy.log_prob(rows.action)
-    advantage = rows.advantage - masked_mean(rows.advantage, rows.valid)
-    advantage = advantage / (masked_std(rows.advantage, rows.valid) + 1e-8)
+    advantage = standardize(rows.advantage, rows.valid)
     surrogate = clipped_surrogate(log_prob, rows.log_prob, advantage, clip)
     entropy = masked_mean(policy.entropy(), rows.valid)
     value_loss = masked_mean(squared_error(value, rows.target), rows.valid)
@@ -311,187 +260,12 @@ def loss(
     }
 
 
-def _policy_and_value(
-    spec: EnvSpec, net: ActorCritic, params: Params, seen: Any
-) -> tuple[Categorical | DiagonalNormal, Float[Array, " B"]]:
-    """Return π(·|s) and V(s)."""
-    head, value = net.apply(params, seen)
-    if isinstance(spec.action, Discrete):
-        return Categorical(head), value
-    return DiagonalNormal(head, jnp.broadcast_to(params["log_std"], head.shape)), value
-
-
-def _scale_rewards(
-    config: PPOConfig, state: PPOState, batch: Transition
-) -> tuple[Transition, PPOState]:
-    """Divide rewards by the standard deviation of the discounted return, never shifting them.
-
-    R ← γ R + r, then the statistics take R in, then R is forgotten where the episode ended.
-    """
-    if not config.scale_rewards:
-        return batch, state
-    ended = batch.terminated | batch.truncated
-
-    def forward(running: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
-        reward, ended = step
-        running = config.discount * running + reward
-        return jnp.where(ended, 0.0, running), running
-
-    running, returns = jax.lax.scan(forward, state.running_return, (batch.reward, ended))
-    seen = statistics.of_rows(returns.reshape(-1), batch.valid.reshape(-1))
-    merged = statistics.merge(state.return_statistics, seen)
-    scaled = jnp.clip(batch.reward / jnp.maximum(merged.std, 1e-4), -10.0, 10.0)
-    state = state._replace(return_statistics=merged, running_return=running)
-    return batch._replace(reward=scaled), state
-
-
-def _prepare(
-    config: PPOConfig, spec: EnvSpec, net: ActorCritic, state: PPOState, batch: Transition
-) -> tuple[Rows, Metrics]:
-    """Return the rows to learn from, and what can be measured before learning."""
-
-    def look(step: tuple[Any, Bool[Array, " N"]]) -> Any:
-        obs, valid = step
-        seen = see(config, spec, net, state.obs_statistics, obs)
-        return seen if spec.is_pixels else _blank(seen, valid)  # bytes are never NaN
-
-    def flatten(x: Array) -> Array:
-        return x.reshape(-1, *x.shape[2:])
-
-    seen = jax.lax.map(look, (batch.obs, batch.valid))
-    values = batch.extra.value
-    next_values = _next_values(config, spec, net, state, batch)
-    estimate = partial(gae, discount=config.discount, decay=config.decay)
-    advantages = jax.vmap(estimate, in_axes=1, out_axes=1)(
-        batch.reward, values, next_values, batch.terminated, batch.truncated
-    )
-    flat = jax.tree.map(
-        flatten,
-        Rows(
-            seen,
-            batch.action,
-            batch.extra.log_prob,
-            advantages,
-            advantages + values,
-            batch.valid,
-        ),
-    )
-    return flat, _batch_metrics(config, spec, batch, values, advantages)
-
-
-def _next_values(
-    config: PPOConfig, spec: EnvSpec, net: ActorCritic, state: PPOState, batch: Transition
-) -> Float[Array, "T N"]:
-    """Return V of the true successors.
-
-    Where no episode ended, the successor is the next row's observation, whose value is known;
-    the network runs only for steps at which some episode ended, and for the last.
-    """
-    following = jnp.concatenate([batch.extra.value[1:], batch.extra.value[-1:]])
-    ended = batch.terminated | batch.truncated
-    last = jnp.arange(ended.shape[0]) == ended.shape[0] - 1
-    unknown = last | ended.any(1)
-
-    def look(row: tuple[Array, Array, Any]) -> Float[Array, " N"]:
-        unknown, following, next_obs = row
-
-        def evaluate() -> Float[Array, " N"]:
-            seen = see(config, spec, net, state.obs_statistics, next_obs)
-            return _policy_and_value(spec, net, state.params, seen)[1]
-
-        return jax.lax.cond(unknown, evaluate, lambda: following)
-
-    return _blank(jax.lax.map(look, (unknown, following, batch.next_obs)), batch.valid)
-
-
-def _blank(x: Array, valid: Bool[Array, "*rows"]) -> Array:
-    """Return x with zeros in the rows that are not valid."""
-    rows = valid.reshape(*valid.shape, *(1,) * (x.ndim - valid.ndim))
-    return jnp.where(rows, x, jnp.zeros((), x.dtype))
-
-
-def _blank_invalid(batch: Transition) -> Transition:
-    """Return the batch with zeros in invalid rows, observations excepted.
-
-    A loss that leaves a row out with weight 0 is not enough: 0 · NaN is NaN in its gradient.
-    Observations are blanked where they are looked at, which is cheaper.
-    """
-    blank = partial(_blank, valid=batch.valid)
-    blanked = jax.tree.map(blank, batch._replace(obs=(), next_obs=()))
-    return blanked._replace(obs=batch.obs, next_obs=batch.next_obs)
-
-
-def _batch_metrics(
-    config: PPOConfig,
-    spec: EnvSpec,
-    batch: Transition,
-    values: Float[Array, "T N"],
-    advantages: Float[Array, "T N"],
-) -> Metrics:
-    valid = batch.valid
-    ended = batch.terminated | batch.truncated
-    to_go = partial(reward_to_go, discount=config.discount)
-    monte_carlo = jax.vmap(to_go, in_axes=1, out_axes=1)(batch.reward, ended)
-    # A Monte-Carlo return is known only where the episode terminates inside the rollout.
-    known = jax.vmap(partial(reward_to_go, discount=1.0), in_axes=1, out_axes=1)(
-        batch.terminated.astype(jnp.float32), ended
-    )
-    measured = {
-        "explained_variance": statistics.explained_variance(values, advantages + values, valid),
-        "explained_variance_mc": statistics.explained_variance(
-            values, monte_carlo, valid & (known > 0)
-        ),
-        "advantage_mean": masked_mean(advantages, valid),
-        "advantage_std": masked_std(advantages, valid),
-        "reward_mean": masked_mean(batch.reward, valid),
-        "reward_std": masked_std(batch.reward, valid),
-        "reward_min": jnp.where(valid, batch.reward, jnp.inf).min(),
-        "reward_max": jnp.where(valid, batch.reward, -jnp.inf).max(),
-        "value_mean": masked_mean(values, valid),
-        "value_std": masked_std(values, valid),
-    }
-    if isinstance(spec.action, Discrete):
-        measured["entropy_max"] = jnp.log(float(spec.action.n))
-    if not spec.is_pixels:
-        rows = batch.obs.reshape(-1, batch.obs.shape[-1])
-        seen = statistics.of_rows(rows, valid.reshape(-1))
-        measured["obs_abs_mean"] = jnp.abs(seen.mean).mean()
-        measured["obs_std_min"] = seen.std.min()
-        measured["obs_std_max"] = seen.std.max()
-    return measured
-
-
-def _observe(
-    config: PPOConfig, spec: EnvSpec, seen: RunningStatistics, batch: Transition
-) -> RunningStatistics:
-    """Return the observation statistics with this batch's taken in."""
-    if not config.normalize_obs or spec.is_pixels:
-        return seen
-    rows = batch.obs.reshape(-1, *batch.obs.shape[2:])
-    return statistics.merge(seen, statistics.of_rows(rows, batch.valid.reshape(-1)))
-
-
 def _adam(
     gradient: Params, optimizer: optax.ScaleByAdamState, max_norm: float
 ) -> tuple[Params, optax.ScaleByAdamState, Float[Array, ""]]:
     """Return Adam's step for the gradient shortened to `max_norm`, and the norm before that."""
-    norm = optax.tree.norm(gradient)
-    shorter = jnp.minimum(1.0, max_norm / (norm + 1e-6))
-
-    def shorten(g: Array) -> Array:
-        return g * shorter
-
+    gradient, norm = shorten(gradient, max_norm)
     adam: Any = optax.scale_by_adam(eps=1e-5)
     with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
-        step, optimizer = adam.update(jax.tree.map(shorten, gradient), optimizer)
+        step, optimizer = adam.update(gradient, optimizer)
     return step, optimizer, norm
-
-
-def _update_ratio(before: Params, after: Params) -> Float[Array, ""]:
-    """Return ‖θ' - θ‖ / ‖θ‖ over all parameters and the whole update."""
-    moved = jax.tree.map(jnp.subtract, after, before)
-    return optax.tree.norm(moved) / optax.tree.norm(before)
-
-
-def _linear(start: float, end: float, progress: Float[Array, ""]) -> Float[Array, ""]:
-    return start + (end - start) * jnp.minimum(progress, 1.0)

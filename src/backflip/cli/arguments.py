@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -102,6 +103,14 @@ def share(text: str) -> float:
         if 0.0 <= float(text) <= 1.0:
             return float(text)
     raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, got `{text}`; try 0.1")
+
+
+def ratio(text: str) -> float:
+    """Read a number above 0."""
+    with contextlib.suppress(ValueError):
+        if 0.0 < float(text) < math.inf:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"must be a number above 0, got `{text}`; try 0.5")
 
 
 def integer(text: str) -> int | None:

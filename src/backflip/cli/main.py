@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import IO, TYPE_CHECKING, Any, final
 
-from backflip.cli import finding, foreign, pages, recording, teaching
+from backflip.cli import finding, foreign, looking, pages, recording, teaching
 from backflip.cli.arguments import Parser, integer, listed
 from backflip.core.errors import BackflipError, Interrupted, UsageError, did_you_mean
 
@@ -170,6 +170,7 @@ def _parser() -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
         title="commands", dest="command", metavar="COMMAND", parser_class=Parser
     )
     teaching.add(commands)
+    looking.add(commands)
     recording.add(commands)
     finding.add(commands)
     foreign.add(commands)

@@ -17,6 +17,7 @@ from backflip.cli.arguments import (
     add_output,
     asked,
     home,
+    ratio,
     sentence,
     share,
     whole,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from backflip.training.result import Result
 
 LARGEST_SEED = 2_000_000_000  # JAX's integers have 32 bits, and `--seeds` are counted on from it
+
+# A help text may not import JAX; a test compares with `backflip.training.offers`.
+ALGORITHMS = ("ppo", "a2c", "vpg", "dqn", "ddpg", "td3", "sac", "cem")
 
 # The modules that tell `training.session` how runs of each command go on.
 GOES_ON = {"train": "backflip.training.train", "teach": "backflip.preferences.loop"}
@@ -140,9 +144,16 @@ def _add_labels(commands: Any) -> None:
 def _add_train(commands: Any) -> None:
     about = "learn ENV from its own reward"
     parser = commands.add_parser("train", help=about, description=sentence(about), epilog=EPILOG)
-    parser.add_argument("algorithm", metavar="ALGORITHM", help="how: ppo")
+    parser.add_argument("algorithm", metavar="ALGORITHM", help=f"how: {', '.join(ALGORITHMS)}")
     parser.add_argument("env", metavar="ENV", help="what to learn")
     _add_common(parser)
+    parser.add_argument(
+        "--updates-per-step",
+        type=ratio,
+        metavar="RATIO",
+        help="gradient steps for each env step of an off-policy algorithm, as in 0.5; "
+        "the same as --set updates_per_step=RATIO",
+    )
     parser.set_defaults(act=_train)
 
 
@@ -257,6 +268,10 @@ def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
 
 def _train(options: argparse.Namespace) -> "Result":
     settings = _common(options)
+    if options.updates_per_step is not None:
+        if "updates_per_step" in settings["settings"]:
+            raise UsageError("--updates-per-step and --set updates_per_step: give one of them")
+        settings["settings"]["updates_per_step"] = options.updates_per_step
     from backflip.cli.progress import Display
     from backflip.training.train import train
 

@@ -82,9 +82,15 @@ class TanhNormal(NamedTuple):
         self, key: PRNGKeyArray
     ) -> tuple[Float[Array, "*batch n"], Float[Array, "*batch"]]:
         """Draw y and return log p(y), exact however near y is to a bound."""
-        normal = DiagonalNormal(self.mean, self.log_std)
-        x = normal.sample(key)
-        return jnp.tanh(x), normal.log_prob(x) - _log_tanh_derivative(x).sum(-1)
+        return self.transform(jax.random.normal(key, self.mean.shape))
+
+    def transform(
+        self, noise: Float[Array, "*batch n"]
+    ) -> tuple[Float[Array, "*batch n"], Float[Array, "*batch"]]:
+        """Return y = tanh(μ + σ ε) of the noise ε and log p(y); gradients reach μ and σ."""
+        x = self.mean + jnp.exp(self.log_std) * noise
+        density = -0.5 * jnp.square(noise) - self.log_std - 0.5 * LOG_2PI
+        return jnp.tanh(x), (density - _log_tanh_derivative(x)).sum(-1)
 
     def mode(self) -> Float[Array, "*batch n"]:
         """Return tanh(μ), the median (what deterministic evaluation acts with)."""

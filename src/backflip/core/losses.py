@@ -30,6 +30,16 @@ def clipped_surrogate(
     return -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)
 
 
+def policy_gradient(
+    log_prob: Float[Array, "*batch"], advantage: Float[Array, "*batch"]
+) -> Float[Array, "*batch"]:
+    """Return -log π(a|s) A, whose gradient is the policy gradient's, negated.
+
+    Source: Sutton et al. 2000, theorem 1, with A for Q. Gradients reach `log_prob` alone.
+    """
+    return -log_prob * jax.lax.stop_gradient(advantage)
+
+
 def squared_error(
     value: Float[Array, "*batch"], target: Float[Array, "*batch"]
 ) -> Float[Array, "*batch"]:

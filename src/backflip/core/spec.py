@@ -36,6 +36,10 @@ class EnvSpec:
         action: `Discrete`, or a bounded `Box`.
         max_episode_steps: the time limit in env steps, or None where there is none.
         frame_stack: how many frames an image observation holds in its channels, oldest first.
+        terminates: some state ends the task by its own rule; where none does, only a time limit
+            ends episodes, and undiscounted values would be infinite.
+        repeats_first_frame: a stack at an episode's start has its first frame several times, not
+            black ones before it.
     """
 
     id: str
@@ -43,6 +47,8 @@ class EnvSpec:
     action: Box | Discrete
     max_episode_steps: int | None
     frame_stack: int = 1
+    terminates: bool = True
+    repeats_first_frame: bool = True
 
     @property
     def is_pixels(self) -> bool:

@@ -68,6 +68,11 @@ def masked_std(x: Float[Array, "*shape"], valid: Bool[Array, "*shape"]) -> Float
     return jnp.sqrt(masked_mean(jnp.square(x - masked_mean(x, valid)), valid))
 
 
+def standardize(x: Float[Array, "*shape"], valid: Bool[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Return (x - mean) / (std + 1e-8), both over valid entries."""
+    return (x - masked_mean(x, valid)) / (masked_std(x, valid) + 1e-8)
+
+
 def explained_variance(
     predicted: Float[Array, "*shape"],
     target: Float[Array, "*shape"],

@@ -25,6 +25,19 @@ MODES = {"next_step": AutoresetMode.NEXT_STEP, "same_step": AutoresetMode.SAME_S
 gymnasium.logger.min_level = gymnasium.logger.ERROR + 1
 
 
+def mode_of(num_envs: int, autoreset: str) -> AutoresetMode:
+    """Return Gymnasium's name of an autoreset mode.
+
+    Raises:
+        UsageError: there is no such mode, or no environment to be reset.
+    """
+    if num_envs < 1:
+        raise UsageError(f"`num_envs` must be at least 1, got {num_envs}")
+    if autoreset not in MODES:
+        raise UsageError(f"`autoreset` must be next_step or same_step, got `{autoreset}`")
+    return MODES[autoreset]
+
+
 @final
 class GymnasiumEnv:
     """A batch of Gymnasium environments.
@@ -36,25 +49,47 @@ class GymnasiumEnv:
     Args:
         env_id: the name a person typed.
         vector: the batch, in either autoreset mode; from here on this object's to step and close.
+        max_episode_steps: the time limit in env steps; None asks the batch.
+        frame_stack: how many frames an image observation holds in its channels, oldest first.
+        terminates: some state ends the task by its own rule.
+        repeats_first_frame: what stands in a stack before the episode's first frame: that one
+            again, or black.
 
     Raises:
         UsageError: a space or the autoreset mode is not supported.
     """
 
-    def __init__(self, env_id: str, vector: "VectorEnv[Any, Any, Any]") -> None:
+    def __init__(
+        self,
+        env_id: str,
+        vector: "VectorEnv[Any, Any, Any]",
+        *,
+        max_episode_steps: int | None = None,
+        frame_stack: int = 1,
+        terminates: bool = True,
+        repeats_first_frame: bool = True,
+    ) -> None:
         self._vector = vector
         self._autoreset = _autoreset_mode(env_id, vector)
         self._seen: Any = vector.single_observation_space
         self._taken: Any = vector.single_action_space
         observation, action = _facts(env_id, self._seen, self._taken)
-        self._spec = EnvSpec(env_id, observation, action, _time_limit(vector))
+        limit = max_episode_steps or _time_limit(vector)
+        self._spec = EnvSpec(
+            env_id, observation, action, limit, frame_stack, terminates, repeats_first_frame
+        )
         self._ended = np.zeros(vector.num_envs, bool)
         self._episodes = np.zeros(vector.num_envs, np.int64)
         self._env_steps = np.zeros(vector.num_envs, np.int64)  # in the present episode
 
     @classmethod
     def of(
-        cls, env_id: str, make: Callable[[], Any], num_envs: int, autoreset: str = "next_step"
+        cls,
+        env_id: str,
+        make: Callable[[], Any],
+        num_envs: int,
+        autoreset: str = "next_step",
+        terminates: bool = True,
     ) -> "GymnasiumEnv":
         """Return `num_envs` environments, each of its own call of `make`, stepped one by one.
 
@@ -63,17 +98,15 @@ class GymnasiumEnv:
             make: returns a new `gymnasium.Env`.
             num_envs: how many, at least 1.
             autoreset: `next_step` or `same_step`, as Gymnasium means them.
+            terminates: some state ends the task by its own rule.
         """
-        if num_envs < 1:
-            raise UsageError(f"`num_envs` must be at least 1, got {num_envs}")
-        if autoreset not in MODES:
-            raise UsageError(f"`autoreset` must be next_step or same_step, got `{autoreset}`")
+        mode = mode_of(num_envs, autoreset)
         rows = [_Row(make(), row) for row in range(num_envs)]
         _facts(env_id, rows[0].observation_space, rows[0].action_space)  # before they are batched
         # The batch is to own the rows: it takes them out of one iterator, in order.
         take = iter(rows).__next__
-        vector = SyncVectorEnv([take] * num_envs, copy=False, autoreset_mode=MODES[autoreset])
-        return cls(env_id, vector)
+        vector = SyncVectorEnv([take] * num_envs, copy=False, autoreset_mode=mode)
+        return cls(env_id, vector, terminates=terminates)
 
     @property
     def spec(self) -> EnvSpec:
@@ -121,6 +154,7 @@ class GymnasiumEnv:
         """
         rows: Any = getattr(self._vector, "envs", [])
         data: list[Any] = [getattr(env.unwrapped, "data", None) for env in rows]
+        data = data or getattr(self._vector, "data", [])
         if not data or not all(hasattr(row, "qpos") and hasattr(row, "qvel") for row in data):
             return None
         return np.stack([np.concatenate([row.qpos, row.qvel]) for row in data]).astype(np.float32)
@@ -215,6 +249,8 @@ class GymnasiumEnv:
         return array
 
     def _check_finite(self, name: str, array: np.ndarray) -> None:
+        if array.dtype.kind != "f":
+            return
         finite = np.isfinite(array)
         if not finite.all():
             row, *place = np.argwhere(~finite)[0].tolist()

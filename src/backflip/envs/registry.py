@@ -3,9 +3,11 @@
 Neither JAX nor Gymnasium is imported before an environment is made.
 """
 
+import contextlib
 import importlib
 import inspect
 import math
+import re
 import sys
 import typing
 import warnings
@@ -21,10 +23,28 @@ if TYPE_CHECKING:
 EnvArg = int | float | bool | str | tuple[int | float | bool | str, ...]
 
 HOST_PREFIX = "gymnasium:"
+FIXED_PREFIX = "fixed:"
+ATARI_PREFIX = "ALE/"
+CONTROL_PREFIX = "dm_control:"
+OLD_ATARI = re.compile(r"(\w+?)(?:NoFrameskip|Deterministic)?-(v0|v4)")
+STICKY = {"v0": "0.25", "v4": "0"}  # the chance that an action is repeated
+PREFIXES = (HOST_PREFIX, FIXED_PREFIX, CONTROL_PREFIX)
 NATIVE = {
     "dot": "backflip.envs.native.dot:Dot",
     "Acrobot-v1": "backflip.envs.native.acrobot:Acrobot",
     "CartPole-v1": "backflip.envs.native.cartpole:CartPole",
+    "FrozenLake-v1": "backflip.envs.native.frozen_lake:FrozenLake",
+    "FrozenLake8x8-v1": "backflip.envs.native.frozen_lake:FrozenLake8x8",
+    "MinAtar/Asterix-v0": "backflip.envs.native.minatar.asterix:AsterixV0",
+    "MinAtar/Asterix-v1": "backflip.envs.native.minatar.asterix:Asterix",
+    "MinAtar/Breakout-v0": "backflip.envs.native.minatar.breakout:BreakoutV0",
+    "MinAtar/Breakout-v1": "backflip.envs.native.minatar.breakout:Breakout",
+    "MinAtar/Freeway-v0": "backflip.envs.native.minatar.freeway:FreewayV0",
+    "MinAtar/Freeway-v1": "backflip.envs.native.minatar.freeway:Freeway",
+    "MinAtar/Seaquest-v0": "backflip.envs.native.minatar.seaquest:SeaquestV0",
+    "MinAtar/Seaquest-v1": "backflip.envs.native.minatar.seaquest:Seaquest",
+    "MinAtar/SpaceInvaders-v0": "backflip.envs.native.minatar.space_invaders:SpaceInvadersV0",
+    "MinAtar/SpaceInvaders-v1": "backflip.envs.native.minatar.space_invaders:SpaceInvaders",
     "MountainCar-v0": "backflip.envs.native.mountain_car:MountainCar",
     "MountainCarContinuous-v0": (
         "backflip.envs.native.mountain_car_continuous:MountainCarContinuous"
@@ -37,10 +57,36 @@ NATIVE = {
     "probe:5": "backflip.envs.native.probes:MatchedReward",
     "probe:truncation": "backflip.envs.native.probes:EndlessReward",
     "probe:continuous": "backflip.envs.native.probes:QuadraticReward",
+    "probe:row": "backflip.envs.native.extra_probes:OneRowReward",
+    "probe:scale": "backflip.envs.native.extra_probes:FarFromZero",
+    "probe:bound": "backflip.envs.native.extra_probes:BestAtBound",
+    "probe:zero": "backflip.envs.native.extra_probes:BestAtZero",
+    "probe:memory": "backflip.envs.native.extra_probes:RememberedReward",
+    "probe:distractor": "backflip.envs.native.extra_probes:Distracted",
+    "probe:action": "backflip.envs.native.extra_probes:ActionReward",
 }
-EXTRAS = {"gymnasium.envs.mujoco": "mujoco"}  # the extra that brings what an entry point needs
+EXTRAS = {  # the extra that brings what an entry point needs
+    "ale_py": "atari",
+    "gymnasium.envs.mujoco": "mujoco",
+}
+PACKAGES = {"atari": "ale-py"}  # what an extra brings, where it has another name
+# The tasks of `backflip.envs.mujoco.tasks`, and of them those that a state can end.
+STEPPED = (
+    "Ant-v5",
+    "HalfCheetah-v5",
+    "Hopper-v5",
+    "Humanoid-v5",
+    "InvertedDoublePendulum-v5",
+    "InvertedPendulum-v5",
+    "Reacher-v5",
+    "Swimmer-v5",
+    "Walker2d-v5",
+)
+# Families of Gymnasium's ids of which no state ends the task.
+ENDLESS = ("HalfCheetah", "HumanoidStandup", "Pendulum", "Pusher", "Reacher", "Swimmer")
 NATIVE_PARTS = ("spec", "reset", "step", "observe")
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+LIMIT = inspect.Parameter("max_episode_steps", inspect.Parameter.KEYWORD_ONLY, annotation=int)
 UNHELPFUL = ("self", "render_mode")  # parameters that no `--env-arg` is for
 WANTED = {
     bool: "true or false",
@@ -103,10 +149,12 @@ def make_host(
     num_envs: int = 1,
     autoreset: str = "next_step",
 ) -> "HostEnv":
-    """Return `num_envs` copies of a Gymnasium environment, stepped outside JAX.
+    """Return `num_envs` copies of an environment, stepped outside JAX.
 
     Args:
-        env_id: a Gymnasium id, with or without `gymnasium:` before it, or `module:Class`.
+        env_id: a Gymnasium id, `ALE/Pong-v5` and `Hopper-v5` among them; `fixed:Hopper-v5`, which
+            only the time limit ends; `dm_control:cheetah-run`; or `module:Class`. With
+            `gymnasium:` before it, an id is Gymnasium's own and not what we made of it.
         args: what `parse_env_args` returned.
         num_envs: how many, at least 1.
         autoreset: `next_step` or `same_step`, as Gymnasium means them.
@@ -117,12 +165,110 @@ def make_host(
     """
     from backflip.envs.gymnasium import GymnasiumEnv  # noqa: PLC0415  (takes a second to import)
 
-    args, own = args or {}, _own_class(env_id)
+    args = args or {}
+    if env_id.startswith(ATARI_PREFIX):
+        return _atari(env_id, args, num_envs, autoreset)
+    if env_id.startswith(CONTROL_PREFIX):
+        return _dm_control(env_id, args, num_envs, autoreset)
+    if env_id.startswith(FIXED_PREFIX) or (env_id in STEPPED and args.keys() <= {LIMIT.name}):
+        return _mujoco(env_id, args, num_envs, autoreset)
+    own = _own_class(env_id)
     if own is not None and not _is_gymnasium(own):
         raise UsageError(f"environment `{env_id}` is written in JAX and has no host path")
+    if own is None:
+        _refuse_old_atari(env_id)
     extra = "" if own else _extra(env_id)
     make = _own_make(env_id, own, args) if own else _gymnasium_make(env_id, extra, args)
-    return _construct(env_id, extra, lambda: GymnasiumEnv.of(env_id, make, num_envs, autoreset))
+    ends = bool(own) or env_id.removeprefix(HOST_PREFIX).rpartition("-v")[0] not in ENDLESS
+    return _construct(
+        env_id, extra, lambda: GymnasiumEnv.of(env_id, make, num_envs, autoreset, ends)
+    )
+
+
+def atari_facts(env_id: str, args: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
+    """Return what an Atari id and its arguments come down to, as a table of names and meanings.
+
+    Raises:
+        UsageError: there is no such game, ale-py is not installed, or the arguments do not fit.
+    """
+    game, settings = _atari_settings(env_id, args or {})
+    return _load("backflip.envs.atari:facts")(env_id, game, settings)
+
+
+def _atari(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
+    from backflip.envs.gymnasium import GymnasiumEnv, mode_of  # noqa: PLC0415
+
+    mode, (game, settings) = mode_of(num_envs, autoreset), _atari_settings(env_id, args)
+
+    def build() -> GymnasiumEnv:
+        from backflip.envs.atari import STACK, AtariBatch  # noqa: PLC0415
+
+        batch = AtariBatch(game, num_envs, mode, settings)
+        limit = settings.limit()
+        return GymnasiumEnv(
+            env_id,
+            batch,
+            max_episode_steps=limit,
+            frame_stack=STACK,
+            repeats_first_frame=False,  # ale-py's stacks begin black
+        )
+
+    return _construct(env_id, "atari", build)
+
+
+def _atari_settings(env_id: str, args: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the game of an id of ale-py's and what its arguments set."""
+    kind = _construct(env_id, "atari", lambda: _load("backflip.envs.atari:AtariSettings"))
+    game = _gymnasium_spec(env_id).kwargs["game"]
+    return game, kind(**_fitting(env_id, _parameters(kind), args))
+
+
+def _mujoco(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
+    """Return one of `STEPPED`, with a fixed horizon where the id says so."""
+    from backflip.envs.gymnasium import GymnasiumEnv, mode_of  # noqa: PLC0415
+
+    name, fixed = env_id.removeprefix(FIXED_PREFIX), env_id.startswith(FIXED_PREFIX)
+    endless = name.rpartition("-v")[0] in ENDLESS
+    if fixed and (name not in STEPPED or endless):
+        known = [f"{FIXED_PREFIX}{x}" for x in STEPPED if x.rpartition("-v")[0] not in ENDLESS]
+        why = f"only the time limit ends `{name}` as it is" if endless else "it is not known"
+        raise UsageError(f"unknown environment `{env_id}`: {why} (there are: {', '.join(known)})")
+    mode, args = mode_of(num_envs, autoreset), _limited(env_id, args)
+
+    def build() -> GymnasiumEnv:
+        from backflip.envs.mujoco.batch import MujocoBatch  # noqa: PLC0415
+
+        batch = MujocoBatch(name, num_envs, mode, **args, fixed_horizon=fixed)
+        limit, ends = batch.max_episode_steps, not (fixed or endless)
+        return GymnasiumEnv(env_id, batch, max_episode_steps=limit, terminates=ends)
+
+    return _construct(env_id, "mujoco", build)
+
+
+def _dm_control(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
+    from backflip.envs.gymnasium import GymnasiumEnv, mode_of  # noqa: PLC0415
+
+    mode_of(num_envs, autoreset)
+    if autoreset != "next_step":
+        raise UsageError(f"environment `{env_id}` has no autoreset `{autoreset}`, only next_step")
+    name, args = env_id.removeprefix(CONTROL_PREFIX), _limited(env_id, args)
+
+    def build() -> GymnasiumEnv:
+        from backflip.envs.dm_control import EPISODE_STEPS, ControlBatch, terminates  # noqa: PLC0415
+
+        limit = args.get(LIMIT.name, EPISODE_STEPS)
+        batch, ends = ControlBatch(name, num_envs, limit), terminates(name)
+        return GymnasiumEnv(env_id, batch, max_episode_steps=limit, terminates=ends)
+
+    return _construct(env_id, "envpool", build)
+
+
+def _limited(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of which there can be only a time limit."""
+    args = _fitting(env_id, {LIMIT.name: LIMIT}, args)
+    if args.get(LIMIT.name, 1) < 1:
+        raise UsageError(f"--env-arg `{LIMIT.name}` must be at least 1, got {args[LIMIT.name]}")
+    return args
 
 
 def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callable[[], Any]:
@@ -133,9 +279,8 @@ def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callabl
     entry_point = _gymnasium_spec(env_id).entry_point
     if isinstance(entry_point, str):
         entry_point = _construct(env_id, extra, lambda: load_env_creator(entry_point))
-    limit = inspect.Parameter("max_episode_steps", inspect.Parameter.KEYWORD_ONLY, annotation=int)
     parameters = _parameters(entry_point)
-    args = _fitting(env_id, parameters and {**parameters, limit.name: limit}, args)
+    args = _fitting(env_id, parameters and {**parameters, LIMIT.name: LIMIT}, args)
     name = env_id.removeprefix(HOST_PREFIX)
     # The adapter checks what the environment returns; Gymnasium's checker only warns about it.
     return lambda: gymnasium.make(name, disable_env_checker=True, **args)
@@ -146,12 +291,38 @@ def _gymnasium_spec(env_id: str) -> Any:
 
     name = env_id.removeprefix(HOST_PREFIX).rpartition(":")[2]
     if name not in gymnasium.registry:
+        _register_atari()
+    if name not in gymnasium.registry:
         known = [*NATIVE, *gymnasium.registry]
         raise UsageError(
             f"unknown environment `{env_id}`{did_you_mean(env_id, known)} "
             f"(ours: {', '.join(NATIVE)}; or a Gymnasium id; or `module:Class` for your own)"
         )
     return gymnasium.registry[name]
+
+
+def _refuse_old_atari(env_id: str) -> None:
+    """Refuse Atari's ids before -v5, which show raw frames and differ in what they repeat."""
+    import gymnasium  # noqa: PLC0415
+
+    found = OLD_ATARI.fullmatch(env_id)
+    known = gymnasium.registry.get(env_id)
+    if found is None or (known and not str(known.entry_point).startswith("ale_py")):
+        return
+    _register_atari()
+    name = f"{ATARI_PREFIX}{found[1]}-v5"
+    if name in gymnasium.registry:
+        raise UsageError(
+            f"environment `{env_id}` shows raw frames; for the papers' pictures try {name} "
+            f"--env-arg repeat_action_probability={STICKY[found[2]]}, for Gymnasium's own "
+            f"{HOST_PREFIX}{env_id}"
+        )
+
+
+def _register_atari() -> None:
+    """Have ale-py, where it is installed, tell Gymnasium its ids."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("ale_py")
 
 
 def _extra(env_id: str) -> str:
@@ -171,7 +342,7 @@ def _own_class(env_id: str) -> type | None:
     `module:Id-v0` is Gymnasium's way to have a module imported that registers ids.
     """
     module, colon, name = env_id.partition(":")
-    if not colon or env_id in NATIVE or env_id.startswith(HOST_PREFIX):
+    if not colon or env_id in NATIVE or env_id.startswith(PREFIXES):
         return None
     found = _import(env_id, module)
     if not name.isidentifier():
@@ -232,8 +403,9 @@ def _construct(env_id: str, extra: str, build: Callable[[], Any]) -> Any:
     except Exception as error:
         missing = isinstance(error, ImportError) or type(error).__name__ == "DependencyNotInstalled"
         if missing and extra:
+            package = PACKAGES.get(extra, extra)
             raise UsageError(
-                f"environment `{env_id}` needs {extra}, which is not installed; "
+                f"environment `{env_id}` needs {package}, which is not installed; "
                 f"try: pip install 'backflip[{extra}]'"
             ) from error
         raise UsageError(f"environment `{env_id}` cannot be made: {one_line(error)}") from error

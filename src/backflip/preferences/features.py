@@ -58,7 +58,7 @@ def glimpse(spec: EnvSpec, frames: Any) -> Float[Array, "B D"]:
     if not spec.is_pixels:
         return jnp.asarray(frames, jnp.float32)
     rows, columns = (jnp.asarray(_shrinking(side)) for side in frames.shape[1:3])
-    grey = frames.astype(jnp.float32) / 255.0
+    grey = frames.astype(jnp.float32) / float(spec.observation.high.max())
     shrunk = jnp.einsum("bhwc,rh,sw->brsc", grey, rows, columns)
     return shrunk.reshape(frames.shape[0], -1)
 

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from backflip.algorithms.driver import Learner
-from backflip.algorithms.ppo import PPOConfig
-from backflip.algorithms.rollout import NativeDriver
+from backflip.algorithms.drivers.driver import Learner
+from backflip.algorithms.drivers.rollout import NativeDriver
 from backflip.archive.checkpoint import write_whole
 from backflip.archive.pictures import clip_strip_png
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
@@ -55,6 +54,7 @@ from backflip.preferences.starting import (
 from backflip.preferences.teachers import People, SimulatedTeacher, parse_teacher
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
+from backflip.training.offers import offer_of
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
 from backflip.training.session import Session, begin, go_on, register, seeds_from
@@ -196,8 +196,10 @@ def _resolve(
     labels: int,
 ) -> tuple[TeachConfig, Built]:
     """Return both configurations, the defaults for the environment filled in."""
+    if algorithm != "ppo":
+        raise UsageError(f"`teach` learns with ppo, got the algorithm `{algorithm}`")
     own = {field.name for field in dataclasses.fields(TeachConfig)}
-    learners = {field.name for field in dataclasses.fields(PPOConfig)}
+    learners = {field.name for field in dataclasses.fields(offer_of(algorithm).config)}
     unknown = [name for name in settings if name not in own | learners]
     if unknown:
         named = "; ".join(f"`{name}`{did_you_mean(name, own | learners)}" for name in unknown)
@@ -341,6 +343,7 @@ class _Teaching:
             measured,
             learners,
             done=sum(self.phases[:number]),
+            updates=self.phases[number],
             learns_own_reward=False,
             extra=self._mean_fit_metrics(),
         )

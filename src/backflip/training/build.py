@@ -1,41 +1,20 @@
 """From the names a person gives to an environment, an algorithm, and the driver of both."""
 
-import dataclasses
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from backflip.algorithms.driver import Driver
-from backflip.algorithms.host import HostDriver
-from backflip.algorithms.interface import Algorithm
-from backflip.algorithms.ppo import PPOConfig, ppo
-from backflip.algorithms.rollout import NativeDriver
+from backflip.algorithms.drivers.driver import Driver
+from backflip.algorithms.drivers.host import HostDriver
+from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.interface import Algorithm, Settings
 from backflip.archive.run import Run
-from backflip.core.errors import UsageError, did_you_mean
+from backflip.core.errors import UsageError
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
-from backflip.training import defaults
-
-
-@dataclass(frozen=True)
-class Offer:
-    """One algorithm by name.
-
-    Attributes:
-        config: the frozen dataclass of its settings.
-        build: (config, spec) -> the algorithm.
-        defaults: (spec) -> settings that suit the environment.
-    """
-
-    config: type[PPOConfig]
-    build: Callable[[Any, EnvSpec], Algorithm]
-    defaults: Callable[[EnvSpec], dict[str, Any]]
-
-
-ALGORITHMS = {"ppo": Offer(PPOConfig, ppo, defaults.ppo_settings)}
+from backflip.training.defaults import defaults_of
+from backflip.training.offers import offer_of
+from backflip.training.settings import check_against, resolve
 
 
 class Built(NamedTuple):
@@ -47,7 +26,7 @@ class Built(NamedTuple):
     """
 
     driver: Driver
-    config: PPOConfig
+    config: Settings
 
 
 def build(
@@ -70,11 +49,13 @@ def build(
     Raises:
         UsageError: something of it does not exist or does not fit.
     """
-    offer = _offer(algorithm)
+    offer = offer_of(algorithm)
     native = make_native(env, env_args)
     spec = native.spec if native else _host_spec(env, env_args)
-    given = {} if complete else offer.defaults(spec)
+    offer.check_spaces(spec)
+    given = {} if complete else defaults_of(algorithm, spec)
     config = resolve(offer.config, {**given, **settings})
+    check_against(config, spec)
     learner = offer.build(config, spec)
     return Built(_driver(native, env, env_args, learner), config)
 
@@ -91,29 +72,6 @@ def rebuild(run: Run) -> Built:
     )
 
 
-def resolve(kind: type[PPOConfig], settings: Mapping[str, Any]) -> PPOConfig:
-    """Return settings as their dataclass, with numbers of the types its fields have.
-
-    Raises:
-        UsageError: unknown settings, or values that cannot be; all of them at once.
-    """
-    fields = {field.name: field.default for field in dataclasses.fields(kind)}
-    unknown = [f"`{name}`{did_you_mean(name, fields)}" for name in settings if name not in fields]
-    if unknown:
-        raise UsageError(f"unknown settings {'; '.join(unknown)} (known: {', '.join(fields)})")
-    wrong = [
-        f"`{name}` must be {_wanted(fields[name])}, got {value!r}"
-        for name, value in settings.items()
-        if not _fits(value, fields[name])
-    ]
-    if wrong:
-        raise UsageError(f"settings: {'; '.join(wrong)}")
-    typed = {name: _like(fields[name], value) for name, value in settings.items()}
-    config = kind(**typed)
-    _check_sizes(config)
-    return config
-
-
 def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
     """Return what acting needs to know of an environment, as JSON values."""
     action = spec.action
@@ -121,7 +79,10 @@ def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
         bounds = {"n": action.n}
     else:
         bounds = {"low": action.low, "high": action.high}
-    seen = {"shape": spec.observation.shape, "dtype": spec.observation.dtype.name}
+    box = spec.observation
+    seen: dict[str, Any] = {"shape": box.shape, "dtype": box.dtype.name}
+    if spec.is_pixels:  # networks divide by the largest value there can be
+        seen["high"] = int(box.high.max())
     return {
         "id": spec.id,
         "observation": seen,
@@ -129,15 +90,6 @@ def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
         "max_episode_steps": spec.max_episode_steps,
         "frame_stack": spec.frame_stack,
     }
-
-
-def _offer(algorithm: str) -> Offer:
-    if algorithm not in ALGORITHMS:
-        raise UsageError(
-            f"unknown algorithm `{algorithm}`{did_you_mean(algorithm, ALGORITHMS)} "
-            f"(there are: {', '.join(ALGORITHMS)})"
-        )
-    return ALGORITHMS[algorithm]
 
 
 def _host_spec(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
@@ -154,54 +106,13 @@ def _driver(
     if native is not None:
         return NativeDriver(native, algorithm)
 
+    if algorithm.replay is not None and algorithm.replay.priority is not None:
+        raise UsageError(
+            f"priorities are kept in JAX only, and `{env}` is stepped outside it; "
+            "leave --set prioritized=true out"
+        )
+
     def make(rows: int) -> HostEnv:
         return make_host(env, env_args, rows)
 
     return HostDriver(make, algorithm)
-
-
-def _wanted(default: Any) -> str:
-    if isinstance(default, bool):
-        return "true or false"
-    if isinstance(default, tuple):
-        return "whole numbers, at least 1"
-    return "a whole number" if isinstance(default, int) else "a finite number"
-
-
-def _fits(value: Any, default: Any) -> bool:
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(value, bool) and isinstance(default, bool)
-    if isinstance(default, tuple):
-        return isinstance(value, list | tuple) and all(_is_size(part) for part in value)
-    if isinstance(default, int):
-        return isinstance(value, int | np.integer)
-    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
-
-
-def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _like(default: Any, value: Any) -> Any:
-    return tuple(value) if isinstance(default, tuple) else type(default)(value)
-
-
-def _check_sizes(config: PPOConfig) -> None:
-    wrong = [
-        f"`{name}` must be at least 1, got {getattr(config, name)}"
-        for name in ("num_envs", "rollout_length", "epochs", "minibatches")
-        if getattr(config, name) < 1
-    ]
-    if wrong:
-        raise UsageError(f"settings: {'; '.join(wrong)}")
-    rows = config.num_envs * config.rollout_length
-    if rows % config.minibatches:
-        raise UsageError(
-            f"`minibatches` must divide num_envs x rollout_length = {rows}, "
-            f"got {config.minibatches}"
-        )
-    if config.env_steps < rows:
-        raise UsageError(
-            f"`env_steps` must be at least one rollout, {config.num_envs} environments x "
-            f"{config.rollout_length} = {rows}, got {config.env_steps}"
-        )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import jax
 import numpy as np
@@ -16,7 +16,8 @@ from backflip.archive.metrics import from_json
 from backflip.core.errors import DamagedFile, UsageError
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.trees import unflatten
-from backflip.training.build import ALGORITHMS, resolve
+from backflip.training.offers import ALGORITHMS
+from backflip.training.settings import resolve
 
 POLICY = "policy.safetensors"
 
@@ -121,6 +122,27 @@ class Result:
         return {name: value for name, value in fields.items() if value is not None}
 
 
+class Acting(NamedTuple):
+    """A policy as saved, with all that acting takes.
+
+    Attributes:
+        spec: the environment's public facts, without the bounds of observations.
+        algorithm: how it acts.
+        state: one seed's, with the policy in it.
+        env_steps: how long it had learnt; None where that was not written down.
+    """
+
+    spec: EnvSpec
+    algorithm: Algorithm
+    state: Any
+    env_steps: int | None
+
+
+def kept_policy(phases: int) -> str:
+    """Return the name of the file that keeps the policy after so many phases."""
+    return f"policy-{phases:04}.safetensors"
+
+
 def load_policy(folder: Path, seed: int | None = None) -> Policy:
     """Return the policy of a run as last saved, of one seed, by default the first.
 
@@ -128,31 +150,44 @@ def load_policy(folder: Path, seed: int | None = None) -> Policy:
         UsageError: the run has no such seed.
         DamagedFile: there is no policy, or it cannot be read.
     """
-    loaded = load_arrays(folder / POLICY)
+    acting = load_acting(folder / POLICY, seed)
+    return Policy(acting.spec, acting.algorithm, acting.state)
+
+
+def load_acting(path: Path, seed: int | None = None) -> Acting:
+    """Return what acts by a policy's file, of one seed, by default the first.
+
+    Raises:
+        UsageError: the run has no such seed.
+        DamagedFile: there is no policy, or it cannot be read.
+    """
+    loaded = load_arrays(path)
     try:
         about: dict[str, Any] = from_json(json.loads(loaded.metadata["about"]))
-        spec, seeds = _spec(about["spec"]), about["seeds"]
+        spec, seeds = spec_from_json(about["spec"]), about["seeds"]
         offer = ALGORITHMS[about["algorithm"]]
         algorithm = offer.build(resolve(offer.config, about["settings"]), spec)
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFile(f"`{folder / POLICY}` was not written by this backflip") from error
+        raise DamagedFile(f"`{path}` was not written by this backflip") from error
     if seed is not None and seed not in seeds:
-        raise UsageError(f"run `{folder.name}` has no seed {seed}; it has {_listed(seeds)}")
+        raise UsageError(f"run `{path.parent.name}` has no seed {seed}; it has {_listed(seeds)}")
     row = seeds.index(seed) if seed is not None else 0
     arrays = {name: np.asarray(array[row]) for name, array in loaded.arrays.items()}
     state = algorithm.init(0)
-    part = unflatten(algorithm.policy(state), arrays)
-    return Policy(spec, algorithm, algorithm.with_policy(state, part))
+    state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
+    return Acting(spec, algorithm, state, about.get("env_steps"))
 
 
 def _listed(seeds: Sequence[int]) -> str:
     return ", ".join(map(str, seeds))
 
 
-def _spec(facts: Mapping[str, Any]) -> EnvSpec:
+def spec_from_json(facts: Mapping[str, Any]) -> EnvSpec:
     """Return the spec that `spec_to_json` wrote; the bounds of observations are not in it."""
     dtype, shape = np.dtype(facts["observation"]["dtype"]), tuple(facts["observation"]["shape"])
-    low, high = (0, 255) if dtype == np.uint8 else (-np.inf, np.inf)
+    low, high = -np.inf, np.inf
+    if dtype == np.uint8:
+        low, high = 0, facts["observation"].get("high", 255)
     seen = Box(np.full(shape, low, dtype), np.full(shape, high, dtype), dtype)
     action = facts["action"]
     return EnvSpec(

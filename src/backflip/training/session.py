@@ -1,7 +1,8 @@
 """One sitting at a run: its folder, metrics, checkpoints, progress, clock, and how it may end.
 
 `run.json` is there before the first step. After each phase its metrics are appended, then
-`checkpoint.safetensors` (everything) and `policy.safetensors` (what acting needs) are replaced. A
+`checkpoint.safetensors` (everything) and `policy.safetensors` (what acting needs) are replaced;
+about ten of the latter are kept, as `policy-<phases>.safetensors`. A
 run killed at any moment goes on from its last checkpoint and ends as if it had never been killed.
 """
 
@@ -19,8 +20,9 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
-from backflip.algorithms.driver import Evaluation, Learner, Phase
-from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays
+from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase
+from backflip.algorithms.drivers.learning import env_steps_after
+from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays, write_whole
 from backflip.archive.metrics import MetricsWriter, from_json, to_json
 from backflip.archive.pictures import write_curve
 from backflip.archive.run import Asked, Run, RunWriter, create_run, resume_run
@@ -37,9 +39,12 @@ from backflip.training import runtime
 from backflip.training.build import Built, spec_to_json
 from backflip.training.keeping import Keeper, captured
 from backflip.training.progress import Progress, Report
-from backflip.training.result import POLICY, Result
+from backflip.training.replay_rows import trimmed, whole
+from backflip.training.result import POLICY, Result, kept_policy
 
 CHECKPOINT = "checkpoint.safetensors"
+KEPT_POLICIES = 10  # about, of a run, beside the last one
+LARGEST_KEPT_POLICY = 10_000_000  # bytes
 HEALTH = (
     "episode_return_mean",
     "entropy",
@@ -89,6 +94,7 @@ class Session:
         self._sitting = dict.fromkeys(parts, 0.0)
         self._before = dict(self._sitting)  # in earlier sittings, up to their last checkpoint
         self._phases_here, self._rate = 0, 0.0
+        self._env_steps = 0  # of each seed, with the phase last logged
         self._note: str | None = None
         self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
         self._interrupted = False
@@ -139,7 +145,8 @@ class Session:
                 f"run `{self.run.ulid}` cannot be resumed with a changed configuration: "
                 f"{'; '.join(_differences(config, resolved(self.run)))}; start a new run instead"
             )
-        return Restored(unflatten(state, loaded.arrays), phases, about["extra"])
+        arrays = whole(loaded.arrays, flatten(state))
+        return Restored(unflatten(state, arrays), phases, about["extra"])
 
     def log_phase(
         self,
@@ -148,16 +155,18 @@ class Session:
         learners: Learner,
         *,
         done: int,
+        updates: int,
         learns_own_reward: bool,
         extra: Mapping[str, Any] | None = None,
     ) -> Mapping[str, float]:
-        """Append a record per seed and update; return the newest values for a health line.
+        """Append the records of each seed; return the newest values for a health line.
 
         Args:
             built: what ran.
             phase: what it measured.
             learners: after it.
             done: updates done before it, of each seed.
+            updates: updates it did.
             learns_own_reward: the reward learnt from was the environment's own.
             extra: values for every record of the phase.
 
@@ -167,25 +176,22 @@ class Session:
         """
         metrics = {name: np.asarray(values) for name, values in phase.metrics.items()}
         seconds = self.spent("train")
-        seeds, updates = next(iter(metrics.values())).shape
-        rollout = built.config.num_envs * built.config.rollout_length
+        algorithm, records = built.driver.algorithm, next(iter(metrics.values())).shape[1]
+        lived = env_steps_after(algorithm, done + updates) - env_steps_after(algorithm, done)
         beside = {
-            "env_steps_per_second": seeds * updates * rollout / max(seconds, 1e-9),
+            "env_steps_per_second": len(self.run.seeds) * lived / max(seconds, 1e-9),
             "memory_mib": runtime.peak_memory_mib(),
             **(extra or {}),
         }
         total = self.seconds["total"]
         self._rate = beside["env_steps_per_second"]
-        for update in range(updates):
+        self._env_steps = env_steps_after(algorithm, done + updates)
+        for place in range(records):
+            number = done + min((place + 1) * phase.every, updates)
+            where = {"updates": number, "env_steps": env_steps_after(algorithm, number)}
             for row, seed in enumerate(self.run.seeds):
-                number = done + update + 1
-                record = {
-                    "seed": seed,
-                    "updates": number,
-                    "env_steps": number * rollout,
-                    "seconds": total,
-                }
-                record |= {name: values[row, update].item() for name, values in metrics.items()}
+                record = {"seed": seed, **where, "seconds": total}
+                record |= {name: values[row, place].item() for name, values in metrics.items()}
                 self._metrics.write(record | beside)
         _refuse_nonfinite(self.run, metrics, learners, done, learns_own_reward)
         return _health(metrics)
@@ -209,15 +215,24 @@ class Session:
             "extra": extra or {},
         }
         metadata = {"fingerprint": fingerprint(self.run), "about": json.dumps(to_json(about))}
-        save_arrays(self.folder / CHECKPOINT, flatten(state), metadata)
+        save_arrays(self.folder / CHECKPOINT, trimmed(flatten(state)), metadata)
         acting = {
             "spec": spec_to_json(built.driver.spec),
             "algorithm": built.driver.algorithm.name,
             "settings": self.run.config["settings"],
             "seeds": self.run.seeds,
+            "env_steps": self._env_steps,
         }
         part = built.driver.algorithm.policy(learners.algorithm)
         save_arrays(self.folder / POLICY, flatten(part), {"about": json.dumps(to_json(acting))})
+        self._keep_policy(phases)
+
+    def _keep_policy(self, phases: int) -> None:
+        """Keep the policy just saved for good, after every tenth of the run, if it is small."""
+        every = max(round(self.run.config.get("phases", 1) / KEPT_POLICIES), 1)
+        path = self.folder / POLICY
+        if phases % every == 0 and path.stat().st_size <= LARGEST_KEPT_POLICY:
+            write_whole(self.folder / kept_policy(phases), path.read_bytes())
 
     def progress(
         self,

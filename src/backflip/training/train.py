@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from backflip.algorithms.driver import Driver
-from backflip.algorithms.ppo import PPOConfig
-from backflip.algorithms.rollout import NativeDriver
+from backflip.algorithms.drivers.driver import Driver
+from backflip.algorithms.drivers.learning import env_steps_after
+from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.interface import Settings
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
+from backflip.training.memory import check_memory, remember
 from backflip.training.progress import Report
 from backflip.training.result import Result
 from backflip.training.session import Session, begin, go_on, register, seeds_from
@@ -60,6 +62,7 @@ def train(
     runtime.prepare()
     chosen = {**(settings or {}), **({} if env_steps is None else {"env_steps": env_steps})}
     built = build(algorithm, env, env_args=env_args or {}, settings=chosen)
+    check_memory(built.driver, seeds)
     session = begin(
         Path(home) if home is not None else runtime.default_home(),
         command="train",
@@ -104,7 +107,7 @@ def plan(updates: int, phases: int) -> list[int]:
     return [each] * whole + [rest] * (rest > 0)
 
 
-def phase_count(config: PPOConfig, driver: Driver) -> int:
+def phase_count(config: Settings, driver: Driver) -> int:
     """Return about how many phases to divide the work into: 20, or fewer for long episodes.
 
     Where environments are outside JAX, a phase lasts at least three episodes of every one of
@@ -127,22 +130,27 @@ def _perform(session: Session, built: Built) -> Result:
     """Do what is left of a run of `train`."""
     driver, config, run = built.driver, built.config, session.run
     try:
+        remember(driver, len(run.seeds), session.say)
         restored = session.restore({"learners": driver.start(run.seeds)})
         learners = restored.state["learners"]
+        if not restored.phases:
+            learners = driver.warm_up(learners)
         phases = plan(config.updates, run.config["phases"])
         functions = {updates: driver.phase(updates) for updates in set(phases)}
         session.spent("setup")
         done = sum(phases[: restored.phases])
         for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
             learners, measured = functions[updates](learners, None)
-            health = session.log_phase(built, measured, learners, done=done, learns_own_reward=True)
+            health = session.log_phase(
+                built, measured, learners, done=done, updates=updates, learns_own_reward=True
+            )
             done += updates
             session.save(built, {"learners": learners}, learners, phases=number)
-            rollout = config.num_envs * config.rollout_length
-            session.progress(number, len(phases), done * rollout, health)
+            env_steps = env_steps_after(driver.algorithm, done)
+            session.progress(number, len(phases), env_steps, health)
         episodes = run.config["evaluation_episodes"]
         evaluation = driver.evaluate(learners, run.seeds, episodes=episodes)
-        return session.finish(evaluation, env_steps=done * config.num_envs * config.rollout_length)
+        return session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
     finally:
         driver.close()
 

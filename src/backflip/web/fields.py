@@ -42,6 +42,19 @@ class Fields:
         """Return a field that must be a whole number an id can be."""
         return _checked_whole(name, self._get(name, int, "a whole number"))
 
+    def has(self, name: str) -> bool:
+        """Return whether a field is there."""
+        return name in self._fields
+
+    def numbers(self, name: str) -> list[float]:
+        """Return a field that must be a list of numbers."""
+        values = self._get(name, list, "a list of numbers")
+        if len(values) > _MANY or any(
+            isinstance(value, bool) or not isinstance(value, int | float) for value in values
+        ):
+            raise Refused("invalid", f"`{name}` must be a list of at most {_MANY} numbers")
+        return [Fields({name: value}).number(name) for value in values]
+
     def truth(self, name: str) -> bool:
         """Return a field that must be true or false."""
         return self._get(name, bool, "true or false")

@@ -1,9 +1,8 @@
 """Every native environment of ours keeps the interface, and the suite notices who does not."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import pytest
 
@@ -13,6 +12,8 @@ from backflip.envs.registry import NATIVE, make_native
 from tests.conformance.native_env import check_native_env
 
 LIMITED = {"max_episode_steps": 12}
+ENDS_EITHER_WAY = {"ends_by": {"terminated", "truncated"}, "env_steps": 80, "random_starts": True}
+CUT = {"ends_by": {"truncated"}, "env_steps": 30, "random_starts": True}
 CASES: dict[str, dict[str, Any]] = {
     "dot": {  # its limit counts raw steps, no-ops included
         "ends_by": {"truncated"},
@@ -22,6 +23,18 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "Acrobot-v1": {"ends_by": {"truncated"}, "env_steps": 30, "random_starts": True},
     "CartPole-v1": {"ends_by": {"terminated", "truncated"}, "env_steps": 80, "random_starts": True},
+    "FrozenLake-v1": ENDS_EITHER_WAY | {"random_starts": False},
+    "FrozenLake8x8-v1": ENDS_EITHER_WAY | {"random_starts": False},
+    "MinAtar/Asterix-v0": CUT | {"random_starts": False},
+    "MinAtar/Asterix-v1": CUT | {"random_starts": False},
+    "MinAtar/Breakout-v0": ENDS_EITHER_WAY,
+    "MinAtar/Breakout-v1": ENDS_EITHER_WAY,
+    "MinAtar/Freeway-v0": CUT,
+    "MinAtar/Freeway-v1": CUT,
+    "MinAtar/Seaquest-v0": ENDS_EITHER_WAY | {"random_starts": False},
+    "MinAtar/Seaquest-v1": ENDS_EITHER_WAY | {"random_starts": False},
+    "MinAtar/SpaceInvaders-v0": CUT | {"random_starts": False},
+    "MinAtar/SpaceInvaders-v1": CUT | {"random_starts": False},
     "MountainCar-v0": {"ends_by": {"truncated"}, "env_steps": 30, "random_starts": True},
     "MountainCarContinuous-v0": {"ends_by": {"truncated"}, "env_steps": 30, "random_starts": True},
     "Pendulum-v1": {"ends_by": {"truncated"}, "env_steps": 30, "random_starts": True},
@@ -32,10 +45,22 @@ CASES: dict[str, dict[str, Any]] = {
     "probe:5": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": True},
     "probe:truncation": {"ends_by": {"truncated"}, "env_steps": 25, "random_starts": False},
     "probe:continuous": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": False},
+    "probe:row": {"ends_by": {"terminated"}, "env_steps": 12, "random_starts": True},
+    "probe:scale": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": True},
+    "probe:bound": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": False},
+    "probe:zero": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": False},
+    "probe:memory": {"ends_by": {"terminated"}, "env_steps": 12, "random_starts": True},
+    "probe:distractor": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": True},
+    "probe:action": {"ends_by": {"truncated"}, "env_steps": 45, "random_starts": False},
 }
 
 
-@pytest.mark.parametrize("env_id", NATIVE)
+# Games take seconds to compile.
+LONG = [env_id for env_id in NATIVE if env_id.startswith("MinAtar/")]
+EACH = [pytest.param(i, marks=pytest.mark.medium if i in LONG else ()) for i in NATIVE]
+
+
+@pytest.mark.parametrize("env_id", EACH)
 def test_keeps_the_interface(env_id: str) -> None:
     args = {} if env_id == "dot" or env_id.startswith("probe:") else LIMITED
     env = make_native(env_id, args)
@@ -89,12 +114,15 @@ class _Unhashable(EndlessReward):
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
 
-class _MixesRows(EndlessReward):
-    """Averages over the batch: what vmap makes easy to do and single rows show."""
+class _Impure(EndlessReward):
+    """Pays more each time that it is traced: what happens to a row depends on who else asked."""
+
+    traced: ClassVar[list[bool]] = []
 
     def step(self, state: Any, action: Any, key: Any) -> Any:
         step = super().step(state, action, key)
-        return step._replace(reward=step.reward * jax.random.uniform(key))
+        self.traced.append(True)
+        return step._replace(reward=step.reward * len(self.traced))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +136,7 @@ class _MixesRows(EndlessReward):
         _OutOfBounds,
         _WiderObs,
         _Unhashable,
-        _MixesRows,
+        _Impure,
     ],
 )
 def test_the_suite_notices(broken: type) -> None:

@@ -9,6 +9,8 @@ from backflip.envs.views.acrobot import AcrobotView
 from backflip.envs.views.cartpole import CartPoleView
 from backflip.envs.views.choose import view_of
 from backflip.envs.views.dot import DotView
+from backflip.envs.views.frozen_lake import FrozenLakeView
+from backflip.envs.views.minatar import MinAtarView
 from backflip.envs.views.mountain_car import MountainCarView
 from backflip.envs.views.mujoco import MujocoView
 from backflip.envs.views.numbers import NumbersView
@@ -34,7 +36,8 @@ PIXELS = EnvSpec("x", Box(WHITE * 0, WHITE, WHITE.dtype), Discrete(2), None)
         ("gymnasium:Pendulum-v1", PendulumView),
         ("Hopper-v5", MujocoView),
         ("gymnasium:InvertedPendulum-v5", MujocoView),
-        ("FrozenLake-v1", NumbersView),
+        ("FrozenLake-v1", FrozenLakeView),
+        ("gymnasium:FrozenLake8x8-v1", FrozenLakeView),
         ("probe:1", NumbersView),
         ("module:CartPole", NumbersView),
         ("module:Hopper-v5", NumbersView),
@@ -43,6 +46,18 @@ PIXELS = EnvSpec("x", Box(WHITE * 0, WHITE, WHITE.dtype), Discrete(2), None)
 def test_by_name(env_id: str, kind: type) -> None:
     view = view_of(env_id, VECTOR, {})
     assert isinstance(view, kind)
+
+
+def test_a_lake_of_ones_own_is_shown_as_numbers() -> None:
+    view = view_of("gymnasium:FrozenLake-v1", VECTOR, {"desc": ("SFF", "FHF", "FFG")})
+    assert isinstance(view, NumbersView)
+
+
+@pytest.mark.parametrize("env_id", ["MinAtar/Seaquest-v1", "module:Game"])
+def test_planes_of_0_and_1_have_colours(env_id: str) -> None:
+    ones = np.ones((10, 10, 4), np.uint8)
+    spec = EnvSpec("x", Box(ones * 0, ones, ones.dtype), Discrete(2), None)
+    assert isinstance(view_of(env_id, spec, {}), MinAtarView)
 
 
 def test_unknown_images_are_shown_as_they_are() -> None:

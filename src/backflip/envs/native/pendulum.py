@@ -47,7 +47,8 @@ class Pendulum:
         torque = np.array([MAX_TORQUE], np.float32)
         observation = Box(-high, high, high.dtype)
         action = Box(-torque, torque, torque.dtype)
-        return EnvSpec("Pendulum-v1", observation, action, self.max_episode_steps)
+        limit = self.max_episode_steps
+        return EnvSpec("Pendulum-v1", observation, action, limit, terminates=False)
 
     def reset(self, key: PRNGKeyArray) -> PendulumState:
         """Return any angle, and a speed uniform in [-1, 1]."""

@@ -7,6 +7,8 @@ from backflip.core.spec import EnvSpec
 from backflip.envs.views.acrobot import AcrobotView
 from backflip.envs.views.cartpole import CartPoleView
 from backflip.envs.views.dot import DotView
+from backflip.envs.views.frozen_lake import FrozenLakeView
+from backflip.envs.views.minatar import MinAtarView, is_planes
 from backflip.envs.views.mountain_car import MountainCarView
 from backflip.envs.views.mujoco import MujocoView, is_mujoco
 from backflip.envs.views.numbers import NumbersView
@@ -14,12 +16,14 @@ from backflip.envs.views.pendulum import PendulumView
 from backflip.envs.views.pixels import PixelsView
 from backflip.envs.views.view import View
 
-HOST_PREFIX = "gymnasium:"
+PREFIXES = ("gymnasium:", "fixed:")  # what else an id of Gymnasium's may begin with
 # Ours have the observations of Gymnasium's, of every version.
 DRAWN: dict[str, View] = {
     "dot": DotView(),
     "Acrobot": AcrobotView(),
     "CartPole": CartPoleView(),
+    "FrozenLake": FrozenLakeView(),
+    "FrozenLake8x8": FrozenLakeView(),
     "MountainCar": MountainCarView(),
     "MountainCarContinuous": MountainCarView(goal=0.45),
     "Pendulum": PendulumView(),
@@ -34,11 +38,15 @@ def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
         spec: the environment's public facts.
         env_args: what it is made with.
     """
-    name = env_id.removeprefix(HOST_PREFIX)
+    name = env_id
+    for prefix in PREFIXES:
+        name = name.removeprefix(prefix)
     family, _, version = name.rpartition("-v")
     drawn = DRAWN.get(family if version.isdigit() else name)
-    if drawn is not None:
+    if drawn is not None and "desc" not in env_args:  # a map of one's own for FrozenLake
         return drawn
+    if is_planes(spec):
+        return MinAtarView()
     if spec.is_pixels:
         return PixelsView()
     return MujocoView(spec, name, env_args) if is_mujoco(name) else NumbersView(spec)

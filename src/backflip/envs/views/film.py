@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int, Shaped, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from backflip.core.spec import EnvSpec
+from backflip.envs.views.minatar import MinAtarView, is_planes
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView
 from backflip.envs.views.view import NeedsScene, View
@@ -83,6 +84,7 @@ def agent_film(
     Frame j shows what the action was chosen from that was under way then; nothing lies between.
     """
     view = PixelsView() if spec.is_pixels else NumbersView(spec)
+    view = MinAtarView() if is_planes(spec) else view
     length, alive, count = len(lived), int(lived.sum()), len(fps_of.frames)
     per_step = (count - 1) // length
     poses = view.poses(obs[:alive], obs[:alive], np.zeros(0, np.float32))[:alive]

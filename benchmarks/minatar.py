@@ -1,0 +1,139 @@
+"""DQN and PPO on MinAtar's Breakout, ten seeds in one program, against rejax with gymnax.
+
+    python benchmarks/minatar.py [--pairs 1] [--only ppo,dqn] [--quick]
+
+The same settings, the same network (16 3x3 convolutions, 128 units; rejax has one for the policy
+and one for the value, ours are two heads), and the same game: gymnax's has no sticky actions and a
+time limit of 1,000. Env steps per second of training, compilation left out on both sides.
+"""
+
+import argparse
+import json
+from typing import Any
+
+import arithmetic
+from side_by_side import Row, in_turn, matmul_flops, peer, rate, returns_in_words, table, train
+
+ENV, THEIRS, SEEDS, CHANNELS, ACTIONS = "MinAtar/Breakout-v1", "Breakout-MinAtar", 10, 4, 3
+GAME = {"sticky": 0.0, "max_episode_steps": 1_000}
+WARM_UP, BATCH, RATIO = 5_120, 32, 0.25
+OURS: dict[str, dict[str, Any]] = {
+    "ppo": {
+        "num_envs": 64,
+        "rollout_length": 32,
+        "epochs": 4,
+        "minibatches": 8,
+        "learning_rate": 1e-3,
+        "learning_rate_end": 1e-3,
+        "discount": 0.99,
+        "decay": 0.95,
+        "clip": 0.2,
+        "clip_end": 0.2,
+        "entropy_bonus": 0.01,
+        "entropy_bonus_end": 0.01,
+    },
+    "dqn": {
+        "num_envs": 8,
+        "rollout_length": 8,
+        "updates_per_step": RATIO,
+        "batch_size": BATCH,
+        "buffer_size": 100_000,
+        "warm_up": WARM_UP,
+        "learning_rate": 2.5e-4,
+        "target_update": 1_024,
+        "exploration_steps": 20_000,
+        "exploration_end": 0.1,
+        "double": False,
+    },
+}
+REJAX: dict[str, dict[str, Any]] = {
+    "ppo": {
+        "num_envs": 64,
+        "num_steps": 32,
+        "num_epochs": 4,
+        "num_minibatches": 8,
+        "learning_rate": 1e-3,
+        "gamma": 0.99,
+        "gae_lambda": 0.95,
+        "clip_eps": 0.2,
+        "ent_coef": 0.01,
+        "max_grad_norm": 0.5,
+    },
+    # 64 environments, each stepped once between rounds of 16 updates.
+    "dqn": {
+        "num_envs": 64,
+        "num_epochs": 16,
+        "batch_size": BATCH,
+        "buffer_size": 100_000,
+        "fill_buffer": WARM_UP,
+        "learning_rate": 2.5e-4,
+        "target_update_freq": 1_024,
+        "polyak": 0.0,
+        "exploration_fraction": 0.4,
+        "eps_end": 0.1,
+        "ddqn": False,
+    },
+}
+ENV_STEPS = {"ppo": 102_400, "dqn": 25_600}
+QUICK = {"ppo": 4_096, "dqn": 6_400}
+
+
+def flops_per_env_step(algorithm: str) -> float:
+    """Return the arithmetic of one env step; the first layer needs no gradient of its input."""
+    heads = ACTIONS + 1 if algorithm == "ppo" else ACTIONS
+    forward, first = arithmetic.minatar(CHANNELS, heads)
+    if algorithm == "ppo":
+        epochs = OURS["ppo"]["epochs"]
+        return arithmetic.ppo(forward, epochs) - 2 * epochs * first
+    return arithmetic.dqn(forward, BATCH, RATIO) - 2 * RATIO * BATCH * first
+
+
+def compared(algorithm: str, options: argparse.Namespace, flops: float) -> tuple[Row, list[str]]:
+    """Measure one algorithm."""
+    env_steps = (QUICK if options.quick else ENV_STEPS)[algorithm]
+    warm_up = OURS[algorithm].get("warm_up", 0)
+    settings = OURS[algorithm] | {"env_steps": env_steps}
+    arguments = ["--env-steps", env_steps, "--seeds", SEEDS, "--conv", "--evaluate"]
+    arguments += ["--settings", json.dumps(REJAX[algorithm])]
+    arguments += ["--steady-from", warm_up] if warm_up else []
+    first = options.seed
+    measured = in_turn(
+        options.pairs,
+        lambda: (
+            train(algorithm, ENV, seeds=SEEDS, first=first, settings=settings, env_args=GAME).output
+        ),
+        lambda: peer("rejax", "rejax_train.py", algorithm, THEIRS, *arguments).output,
+    )
+    row = Row(
+        f"{algorithm}: env steps/s in training, {env_steps:,} env steps a seed",
+        [rate(a, warm_up) for a, _ in measured],
+        [b["env_steps_per_second"] for _, b in measured],
+        max(flops, matmul_flops()) / flops_per_env_step(algorithm),
+        bar=1.5,
+    )
+    last = measured[-1]
+    return row, [
+        f"{algorithm}: {returns_in_words('ours', last[0]['returns'])}",
+        f"{algorithm}: {returns_in_words('rejax', last[1]['returns'])}",
+    ]
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
+    parser.add_argument("--pairs", type=int, default=1)
+    parser.add_argument("--only", default="ppo,dqn", help="algorithms, with commas")
+    parser.add_argument("--seed", type=int, default=100, help="our first seed")
+    parser.add_argument("--quick", action="store_true", help="few env steps: only that it runs")
+    options = parser.parse_args()
+    flops, rows, notes = matmul_flops(), list[Row](), list[str]()
+    for algorithm in options.only.split(","):
+        row, said = compared(algorithm, options, flops)
+        rows.append(row)
+        notes += said
+    table(f"{ENV}: {SEEDS} seeds, rejax 0.1.3 with gymnax 0.0.9; {options.pairs} in turn", rows)
+    print(*notes, sep="\n")
+
+
+if __name__ == "__main__":
+    main()

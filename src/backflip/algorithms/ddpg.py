@@ -1,0 +1,224 @@
+"""Deep deterministic policy gradient: a policy that climbs the action value it is judged by.
+
+Source: Lillicrap et al. 2016, arXiv:1509.02971, algorithm 1.
+
+    G = r + γ (1 - terminated) Q_φ⁻(s', μ_θ⁻(s'))
+    L_Q(φ) = mean ½ (Q_φ(s, a) - G)²
+    L_μ(θ) = -mean Q_φ(s, μ_θ(s))
+    φ⁻ ← φ⁻ + τ (φ - φ⁻),   θ⁻ ← θ⁻ + τ (θ - θ⁻)
+
+Actions are in units of their range, [-1, 1], everywhere but in the environment.
+
+Departures from the paper, most of them those of Fujimoto et al. 2018 (arXiv:1802.09477, "our
+DDPG"):
+  * normal noise, independent from step to step, in place of an Ornstein-Uhlenbeck process;
+  * the first env steps are uniformly random;
+  * two layers of 256 in both networks; the action goes into the critic's first layer;
+  * one learning rate of 1e-3, τ = 0.005, minibatches of 256, no weight decay, no normalisation;
+  * the last layers are initialised like the others;
+  * U gradient steps after T env steps, in place of one after each;
+  * a truncated step bootstraps.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
+from backflip.algorithms.parts import deterministic
+from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units
+from backflip.algorithms.parts.critics import (
+    Critics,
+    action_values,
+    critic_loss,
+    critic_metrics,
+    first_critics,
+)
+from backflip.algorithms.parts.descent import descend, first_moments
+from backflip.algorithms.parts.deterministic import first_actor, unit_action
+from backflip.algorithms.parts.replay_settings import (
+    gradient_steps,
+    refuse_unworkable,
+    rollouts_learnt_from,
+)
+from backflip.algorithms.parts.rewards import reward_metrics
+from backflip.core.gradients import update_ratio
+from backflip.core.spec import EnvSpec
+from backflip.core.statistics import masked_mean
+from backflip.core.targets import bellman_target, polyak
+from backflip.core.types import Transition
+from backflip.networks.layers import Params
+
+
+@dataclass(frozen=True)
+class DDPGConfig:
+    """Settings of DDPG.
+
+    Attributes:
+        env_steps: env steps of one seed in all, those of the warm-up included.
+        num_envs: N, environments side by side.
+        rollout_length: T, env steps of each between two updates.
+        updates_per_step: gradient steps for each env step; times T N a whole number U.
+        batch_size: B, rows of a minibatch.
+        buffer_size: env steps remembered.
+        warm_up: env steps of uniformly random actions before the first update.
+        actor_learning_rate: Adam's step size for the policy.
+        critic_learning_rate: Adam's step size for the action value.
+        discount: γ per env step.
+        target_rate: τ, how fast the target networks follow.
+        exploration_noise: σ of the noise, in half-widths of the action space.
+        hidden: widths of the hidden layers.
+    """
+
+    env_steps: int = 1_000_000
+    num_envs: int = 1
+    rollout_length: int = 64
+    updates_per_step: float = 1.0
+    batch_size: int = 256
+    buffer_size: int = 1_000_000
+    warm_up: int = 10_000
+    actor_learning_rate: float = 1e-3
+    critic_learning_rate: float = 1e-3
+    discount: float = 0.99
+    target_rate: float = 0.005
+    exploration_noise: float = 0.1
+    hidden: tuple[int, ...] = (256, 256)
+
+    @property
+    def updates(self) -> int:
+        """Rollouts of one seed that are learnt from; those of the warm-up are not."""
+        return rollouts_learnt_from(self)
+
+
+class DDPGState(NamedTuple):
+    """Everything DDPG carries from one update to the next.
+
+    Attributes:
+        actor: θ.
+        critics: φ, in a list of one.
+        target_actor: θ⁻.
+        target_critics: φ⁻, likewise.
+        actor_moments: Adam's.
+        critic_moments: Adam's.
+    """
+
+    actor: list[Params]
+    critics: Critics
+    target_actor: list[Params]
+    target_critics: Critics
+    actor_moments: Any
+    critic_moments: Any
+
+
+def ddpg(config: DDPGConfig, spec: EnvSpec) -> Algorithm:
+    """Return DDPG for the spaces of `spec`.
+
+    Raises:
+        UsageError: the spaces are not for DDPG, or settings cannot be.
+    """
+    scale = action_scale("ddpg", spec)
+    refuse_unworkable(config, spec)
+    return Algorithm(
+        name="ddpg",
+        num_envs=config.num_envs,
+        rollout_length=config.rollout_length,
+        init=partial(init, config, spec, scale),
+        act=partial(deterministic.act, scale, config.exploration_noise),
+        act_greedily=partial(deterministic.act_greedily, scale),
+        exploit=partial(deterministic.exploit, scale),
+        update=partial(update, config, scale),
+        policy=deterministic.acting_part,
+        with_policy=deterministic.with_acting_part,
+        replay=ReplayPlan(
+            capacity=config.buffer_size,
+            batch_size=config.batch_size,
+            updates=gradient_steps(config),
+            warm_up=config.warm_up,
+            discount=config.discount,
+        ),
+    )
+
+
+def init(config: DDPGConfig, spec: EnvSpec, scale: ActionScale, seed: int) -> DDPGState:
+    """Return the state before the first update, as NumPy arrays."""
+    rng = np.random.default_rng(seed)
+    actor = first_actor(rng, spec, scale, config.hidden)
+    critics = first_critics(rng, spec, scale.dimensions, config.hidden, 1)
+    following: Any = jax.tree.map(np.copy, (actor, critics))
+    return DDPGState(actor, critics, *following, *map(first_moments, (actor, critics)))
+
+
+def update(
+    config: DDPGConfig, scale: ActionScale, state: DDPGState, batch: Transition, key: PRNGKeyArray
+) -> tuple[DDPGState, Metrics]:
+    """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
+
+    Rows that are not valid change nothing, whatever they hold.
+    """
+    del key
+    batch = rows_in_units(scale, batch)
+    after, (measured, values, goals) = jax.lax.scan(partial(step, config), state, batch)
+    metrics = jax.tree.map(jnp.mean, measured) | critic_metrics(values, goals, batch.valid)
+    metrics |= reward_metrics(batch.reward, batch.valid)
+    moved = (state.actor, state.critics), (after.actor, after.critics)
+    return after, metrics | {"update_ratio": update_ratio(*moved)}
+
+
+def step(
+    config: DDPGConfig, state: DDPGState, rows: Transition
+) -> tuple[DDPGState, tuple[Metrics, Float[Array, "1 B"], Float[Array, " B"]]]:
+    """Return the state after one gradient step of each network, metrics, Q(s, a) and G."""
+    goal = targets(state.target_actor, state.target_critics, rows)
+    grade = jax.value_and_grad(critic_loss, has_aux=True)
+    (q_loss, values), gradient = grade(state.critics, rows, goal)
+    critics, critic_moments, critic_norm = descend(
+        state.critics, gradient, state.critic_moments, config.critic_learning_rate
+    )
+    grade = jax.value_and_grad(actor_loss, has_aux=True)
+    (policy_loss, saturation), gradient = grade(state.actor, critics, rows.obs, rows.valid)
+    actor, actor_moments, actor_norm = descend(
+        state.actor, gradient, state.actor_moments, config.actor_learning_rate
+    )
+    after = DDPGState(
+        actor,
+        critics,
+        polyak(state.target_actor, actor, config.target_rate),
+        polyak(state.target_critics, critics, config.target_rate),
+        actor_moments,
+        critic_moments,
+    )
+    measured = {
+        "q_loss": q_loss,
+        "policy_loss": policy_loss,
+        "action_saturation": saturation,
+        "critic_grad_norm": critic_norm,
+        "actor_grad_norm": actor_norm,
+    }
+    return after, (measured, values, goal)
+
+
+def targets(
+    target_actor: list[Params], target_critics: Critics, rows: Transition
+) -> Float[Array, " B"]:
+    """Return G = r + γ (1 - terminated) Q_φ⁻(s', μ_θ⁻(s'))."""
+    following = unit_action(target_actor, rows.next_obs)
+    (value,) = action_values(target_critics, rows.next_obs, following)
+    return bellman_target(rows.reward, rows.extra.discount, rows.terminated, value)
+
+
+def actor_loss(
+    actor: list[Params], critics: Critics, obs: Float[Array, "B inputs"], valid: Bool[Array, " B"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Return -mean Q_1(s, μ(s)) over the valid rows, and the share of actions at a bound.
+
+    Only the first critic is asked. The gradient is to be taken by the policy's parameters.
+    """
+    unit = unit_action(actor, obs)
+    (value,) = action_values(critics[:1], obs, unit)
+    at_bound = (jnp.abs(unit) > 0.99).astype(jnp.float32).mean(-1)
+    return -masked_mean(value, valid), masked_mean(at_bound, valid)

@@ -1,0 +1,398 @@
+"""Deep Q-networks: action values learnt from a replay, by one-step targets of an older network.
+
+Sources:
+  * Mnih et al. 2015, "Human-level control through deep reinforcement learning", algorithm 1.
+  * `double`: van Hasselt et al. 2016, arXiv:1509.06461, eq. 4.
+  * `dueling`: Wang et al. 2016, arXiv:1511.06581, eq. 9 (in `backflip.networks.q_network`).
+  * `prioritized`: Schaul et al. 2016, arXiv:1511.05952, eq. 1 and section 3.4.
+  * `n_step`: Sutton 1988; with a replay as in Hessel et al. 2018, arXiv:1710.02298.
+
+    y = r + γ (1 - terminated) Q_θ⁻(s', argmax_b Q_θ(s', b))      (argmax of Q_θ⁻ if not double)
+    L = mean w ℓ(y - Q_θ(s, a)),   ℓ(x) = ½ x², or |x| - ½ where |x| > 1 (Huber)
+
+Departures from the papers:
+  * Adam instead of RMSProp; the gradient is shortened by its norm;
+  * the learning rate can go along a line to its end;
+  * N environments side by side, and U gradient steps after T env steps of each, all towards the
+    same θ⁻, which follows θ between two such rounds;
+  * the Huber loss clips the error's gradient, as the first paper says; `squared` does not;
+  * a truncated step bootstraps: only a terminated one is the end;
+  * uncorrected n-step returns, as in arXiv:1710.02298;
+  * evaluation is greedy on vectors; from pixels 1 % of the actions are random, not 5 %.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from backflip.algorithms.interface import Algorithm, Metrics, Priorities, ReplayPlan
+from backflip.algorithms.parts.critics import critic_metrics
+from backflip.algorithms.parts.descent import descend, first_moments
+from backflip.algorithms.parts.masking import blank, blank_invalid
+from backflip.algorithms.parts.replay_settings import (
+    gradient_steps,
+    refuse_unworkable,
+    rollouts_learnt_from,
+    warm_up_rollouts,
+)
+from backflip.core.errors import UsageError
+from backflip.core.gradients import shorten, update_ratio
+from backflip.core.schedules import linear
+from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.statistics import masked_mean, masked_std
+from backflip.core.targets import bellman_target, polyak
+from backflip.core.types import Transition
+from backflip.networks.layers import Params
+from backflip.networks.q_network import QNetwork, q_network
+from backflip.networks.torsos import PixelNetwork
+
+PIXEL_EPSILON = 0.01  # of evaluation from pixels, where a greedy policy can stand still for ever
+
+
+@dataclass(frozen=True)
+class DQNConfig:
+    """Settings of DQN.
+
+    Attributes:
+        env_steps: env steps of one seed in all, those of the warm-up included.
+        num_envs: N, environments side by side.
+        rollout_length: T, env steps of each between two updates.
+        updates_per_step: gradient steps for each env step; times T N a whole number U.
+        batch_size: B, rows of a minibatch.
+        buffer_size: env steps remembered.
+        warm_up: env steps of uniformly random actions before the first update.
+        learning_rate: Adam's step size at the start.
+        learning_rate_end: the same at the end, reached linearly.
+        discount: γ per env step.
+        target_update: env steps between two updates of θ⁻; below T N it happens every T N.
+        target_rate: τ of θ⁻ ← τ θ + (1 - τ) θ⁻; 1 copies.
+        exploration_start: ε, the share of random actions, at the first env step.
+        exploration_end: the same after `exploration_steps`, reached linearly.
+        exploration_steps: env steps until then, those of the warm-up included.
+        double: choose the action of the target by θ, rate it by θ⁻.
+        dueling: a network with a head for the state's value and one for the advantages.
+        n_step: n, rewards summed before bootstrapping.
+        loss: of an error: `huber`, or `squared`.
+        clip_rewards: learn from rewards clipped to [-1, 1].
+        prioritized: draw rows in proportion to their error.
+        priority_exponent: α, how much so.
+        priority_correction: β of the importance weights at the start; it goes to 1 on a line.
+        max_grad_norm: gradients longer than this are shortened to it.
+        hidden: widths of the hidden layers, for vector observations.
+        network: for images: `patches`, `nature` or `grid`; `auto` goes by their size.
+    """
+
+    env_steps: int = 50_000
+    num_envs: int = 8
+    rollout_length: int = 32
+    updates_per_step: float = 0.5
+    batch_size: int = 64
+    buffer_size: int = 100_000
+    warm_up: int = 1_024
+    learning_rate: float = 5e-4
+    learning_rate_end: float = 0.0
+    discount: float = 0.99
+    target_update: int = 256
+    target_rate: float = 1.0
+    exploration_start: float = 1.0
+    exploration_end: float = 0.04
+    exploration_steps: int = 8_000
+    double: bool = True
+    dueling: bool = False
+    n_step: int = 3
+    loss: Literal["huber", "squared"] = "huber"
+    clip_rewards: bool = False
+    prioritized: bool = False
+    priority_exponent: float = 0.6
+    priority_correction: float = 0.4
+    max_grad_norm: float = 10.0
+    hidden: tuple[int, ...] = (256, 256)
+    network: PixelNetwork = "auto"
+
+    @property
+    def updates(self) -> int:
+        """Rollouts of one seed that are learnt from; those of the warm-up are not."""
+        return rollouts_learnt_from(self)
+
+
+class DQNState(NamedTuple):
+    """Everything DQN carries from one update to the next.
+
+    Attributes:
+        params: θ, of the network that acts.
+        target: θ⁻, of the network that rates successors.
+        optimizer: Adam's moments.
+        errors: y - Q of the last U minibatches, if rows have priorities; else `()`.
+        updates: number of updates done, each of U gradient steps.
+    """
+
+    params: Params
+    target: Params
+    optimizer: Any
+    errors: Float[Array, "U B"] | tuple[()]
+    updates: Int[Array, ""]
+
+
+class ActingPart(NamedTuple):
+    """What acting needs when learning is over.
+
+    Attributes:
+        params: θ.
+    """
+
+    params: Params
+
+
+def dqn(config: DQNConfig, spec: EnvSpec) -> Algorithm:
+    """Return DQN for the spaces of `spec`.
+
+    Raises:
+        UsageError: actions are not discrete, or settings cannot be.
+    """
+    actions = _check(config, spec)
+    net = q_network(spec, actions, config.hidden, dueling=config.dueling, pixels=config.network)
+    return Algorithm(
+        name="dqn",
+        num_envs=config.num_envs,
+        rollout_length=config.rollout_length,
+        init=partial(init, config, net),
+        act=partial(act, config, net),
+        act_greedily=partial(act_greedily, net),
+        exploit=partial(exploit, net, PIXEL_EPSILON if spec.is_pixels else 0.0),
+        update=partial(update, config, net),
+        policy=acting_part,
+        with_policy=with_acting_part,
+        replay=replay_plan(config),
+    )
+
+
+def replay_plan(config: DQNConfig) -> ReplayPlan:
+    """Return what is kept of the past and drawn from it."""
+
+    def errors(state: DQNState) -> Any:
+        return state.errors
+
+    priorities = Priorities(
+        config.priority_exponent, config.priority_correction, config.updates, errors
+    )
+    return ReplayPlan(
+        capacity=config.buffer_size,
+        batch_size=config.batch_size,
+        updates=gradient_steps(config),
+        warm_up=config.warm_up,
+        n_step=config.n_step,
+        discount=config.discount,
+        priority=priorities if config.prioritized else None,
+    )
+
+
+def init(config: DQNConfig, net: QNetwork, seed: int) -> DQNState:
+    """Return the state before the first update, as NumPy arrays."""
+    params = net.init(np.random.default_rng(seed))
+    errors: Any = np.zeros((gradient_steps(config), config.batch_size), np.float32)
+    updates: Any = np.zeros((), np.int32)
+    return DQNState(
+        params,
+        jax.tree.map(np.copy, params),
+        first_moments(params),
+        errors if config.prioritized else (),
+        updates,
+    )
+
+
+def acting_part(state: DQNState) -> ActingPart:
+    """Return what acting needs when learning is over."""
+    return ActingPart(state.params)
+
+
+def with_acting_part(state: DQNState, part: ActingPart) -> DQNState:
+    """Return the state with another policy in it."""
+    return state._replace(params=part.params)
+
+
+def act(
+    config: DQNConfig, net: QNetwork, state: DQNState, obs: Any, key: PRNGKeyArray
+) -> tuple[Int[Array, " N"], tuple[()]]:
+    """Return an action for each of N observations: random ones with probability ε."""
+    return epsilon_greedily(net, state, obs, key, epsilon(config, state)), ()
+
+
+def act_greedily(net: QNetwork, state: DQNState, obs: Any) -> Int[Array, " N"]:
+    """Return argmax_a Q_θ(s, a) for each of N observations."""
+    return jnp.argmax(net.apply(state.params, net.see(obs)), -1).astype(jnp.int32)
+
+
+def exploit(
+    net: QNetwork, share: float, state: DQNState, obs: Any, key: PRNGKeyArray
+) -> Int[Array, " N"]:
+    """Return what a policy that has done learning does: the best action, but for a small share."""
+    return epsilon_greedily(net, state, obs, key, share) if share else act_greedily(net, state, obs)
+
+
+def epsilon_greedily(
+    net: QNetwork, state: DQNState, obs: Any, key: PRNGKeyArray, share: Any
+) -> Int[Array, " N"]:
+    """Return the best action for each of N observations, or with probability ε any one."""
+    value = net.apply(state.params, net.see(obs))
+    rows, actions = value.shape
+    explore, choice = jax.random.uniform(key, (2, rows))
+    random = (choice * actions).astype(jnp.int32)
+    return jnp.where(explore < share, random, jnp.argmax(value, -1).astype(jnp.int32))
+
+
+def epsilon(config: DQNConfig, state: DQNState) -> Float[Array, ""]:
+    """Return ε, on its line from first to last; the same all through a rollout."""
+    rollouts = (state.updates + warm_up_rollouts(config)).astype(jnp.float32)
+    env_steps = rollouts * (config.num_envs * config.rollout_length)
+    return linear(
+        config.exploration_start, config.exploration_end, env_steps / config.exploration_steps
+    )
+
+
+def learning_rate(config: DQNConfig, state: DQNState) -> Float[Array, ""]:
+    """Return Adam's step size, on its line from first to last; the same in all U steps."""
+    progress = state.updates / config.updates
+    return linear(config.learning_rate, config.learning_rate_end, progress)
+
+
+def update(
+    config: DQNConfig, net: QNetwork, state: DQNState, batch: Transition, key: PRNGKeyArray
+) -> tuple[DQNState, Metrics]:
+    """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
+
+    Rows that are not valid change nothing, whatever they hold.
+    """
+    del key
+    batch = blank_invalid(batch)
+    if config.clip_rewards:
+        batch = batch._replace(reward=jnp.clip(batch.reward, -1.0, 1.0))
+    target = follow(config, state)
+    rate = learning_rate(config, state)
+
+    def step(carry: Any, drawn: tuple[Transition, Array]) -> tuple[Any, Any]:
+        (params, optimizer), (rows, rated) = carry, drawn
+        goal = targets(config, net, params, rated, rows)
+        gradient, value = jax.grad(loss, argnums=2, has_aux=True)(config, net, params, rows, goal)
+        gradient, norm = shorten(gradient, config.max_grad_norm)
+        params, optimizer, _ = descend(params, gradient, optimizer, rate)
+        return (params, optimizer), (value, goal, norm)
+
+    (params, optimizer), (value, goal, norms) = jax.lax.scan(
+        step, (state.params, state.optimizer), (batch, rate_successors(net, target, batch))
+    )
+    metrics = _metrics(config, batch, value, goal) | {
+        "epsilon": epsilon(config, state),
+        "learning_rate": rate,
+        "grad_norm": norms.mean(),
+        "update_ratio": update_ratio(state.params, params),
+    }
+    errors = goal - value if config.prioritized else ()
+    return DQNState(params, target, optimizer, errors, state.updates + 1), metrics
+
+
+def follow(config: DQNConfig, state: DQNState) -> Params:
+    """Return θ⁻ ← τ θ + (1 - τ) θ⁻ if a multiple of `target_update` env steps has come, else θ⁻."""
+    rows = config.num_envs * config.rollout_length
+    passed = (state.updates + 1) * rows // config.target_update
+    due = passed > state.updates * rows // config.target_update
+    moved = state.params
+    if config.target_rate < 1.0:
+        moved = polyak(state.target, state.params, config.target_rate)
+    return jax.tree.map(partial(jnp.where, due), moved, state.target)
+
+
+def rate_successors(net: QNetwork, target: Params, batch: Transition) -> Float[Array, "U B A"]:
+    """Return Q_θ⁻(s', ·) of all rows at once: θ⁻ stands still for all U gradient steps."""
+    seen = net.see(
+        _blank_vectors(batch.next_obs, batch.valid).reshape(-1, *batch.next_obs.shape[2:])
+    )
+    return net.apply(target, seen).reshape(*batch.valid.shape, -1)
+
+
+def targets(
+    config: DQNConfig, net: QNetwork, params: Params, rated: Float[Array, "B A"], rows: Transition
+) -> Float[Array, " B"]:
+    """Return y of every row of a minibatch whose successors are rated; 0 where it is not valid."""
+    chooser = rated
+    if config.double:
+        chooser = net.apply(params, net.see(_blank_vectors(rows.next_obs, rows.valid)))
+    best = value_of_choice(rated, chooser)
+    return bellman_target(rows.reward, rows.extra.discount, rows.terminated, best)
+
+
+def value_of_choice(rated: Float[Array, "B A"], chooser: Float[Array, "B A"]) -> Float[Array, " B"]:
+    """Return Q_rated(s, argmax_b Q_chooser(s, b)).
+
+    Source: van Hasselt et al. 2016, arXiv:1509.06461, eq. 4; eq. 3 where both are the same.
+    """
+    choice = jax.nn.one_hot(jnp.argmax(chooser, -1), chooser.shape[-1])
+    return (rated * choice).sum(-1)
+
+
+def loss(
+    config: DQNConfig, net: QNetwork, params: Params, rows: Transition, goal: Float[Array, " B"]
+) -> tuple[Float[Array, ""], Float[Array, " B"]]:
+    """Return the mean of w ℓ(y - Q_θ(s, a)) over the valid rows, and Q_θ(s, a).
+
+    The gradient does not reach y.
+    """
+    every = net.apply(params, net.see(_blank_vectors(rows.obs, rows.valid)))
+    value = (every * jax.nn.one_hot(rows.action, every.shape[-1])).sum(-1)
+    each = rows.extra.weight * error_loss(config, jax.lax.stop_gradient(goal) - value)
+    return masked_mean(each, rows.valid), value
+
+
+def error_loss(config: DQNConfig, error: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """Return ½ x², or, with the Huber loss, |x| - ½ where |x| > 1.
+
+    The Huber loss's gradient is x clipped to [-1, 1]: the "error clipping" of Mnih et al. 2015.
+    """
+    size = jnp.abs(error)
+    inside = jnp.minimum(size, 1.0) if config.loss == "huber" else size
+    return inside * (size - 0.5 * inside)
+
+
+def _blank_vectors(obs: Array, valid: Bool[Array, "*batch"]) -> Array:
+    """Return observations with zeros in invalid rows; the bytes of images are never NaN."""
+    return obs if obs.dtype == jnp.uint8 else blank(obs, valid)
+
+
+def _metrics(
+    config: DQNConfig, batch: Transition, value: Float[Array, "U B"], goal: Float[Array, "U B"]
+) -> Metrics:
+    valid, reward = batch.valid, batch.reward
+    each = batch.extra.weight * error_loss(config, goal - value)
+    return critic_metrics(value[:, None], goal, valid) | {
+        "q_loss": masked_mean(each, valid),
+        "reward_mean": masked_mean(reward, valid),
+        "reward_std": masked_std(reward, valid),
+        "reward_min": jnp.where(valid, reward, jnp.inf).min(),
+        "reward_max": jnp.where(valid, reward, -jnp.inf).max(),
+    }
+
+
+def _check(config: DQNConfig, spec: EnvSpec) -> int:
+    """Return the number of actions, or refuse what cannot be."""
+    if not isinstance(spec.action, Discrete):
+        raise UsageError(
+            f"`dqn` chooses discrete actions, and those of `{spec.id}` are continuous; "
+            "for these there are: ppo, a2c, vpg, cem, ddpg, td3, sac"
+        )
+    refuse_unworkable(config, spec, config.n_step)
+    if config.exploration_steps <= config.warm_up:
+        raise UsageError(
+            "settings: `exploration_steps` counts the warm-up and must be more than warm_up = "
+            f"{config.warm_up}, or epsilon ends before learning starts, got "
+            f"{config.exploration_steps}; try exploration_steps={2 * config.warm_up}"
+        )
+    if config.clip_rewards and config.n_step > 1:
+        raise UsageError(
+            "settings: `clip_rewards` clips single rewards, so `n_step` must be 1, "
+            f"got {config.n_step}"
+        )
+    return spec.action.n

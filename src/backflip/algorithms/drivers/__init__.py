@@ -1,0 +1,1 @@
+"""The loops around an algorithm: environments in JAX, environments outside it, one interface."""

@@ -1,0 +1,138 @@
+"""What a driver is: the loop around an algorithm, the same for both kinds of environment.
+
+`rollout.NativeDriver` runs environments in JAX, whole training in one compiled program;
+`host.HostDriver` steps Gymnasium's. Both call the same `act` and `update`, carry a leading axis of
+seeds, and measure the same things under the same names.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.core.spec import EnvSpec
+from backflip.core.types import Transition
+
+RewardFunction = Callable[[Any, Transition], Float[Array, "T N"]]
+
+# Env steps after which an evaluation stops an episode of an environment without a time limit.
+LONGEST_EPISODE = 10_000
+
+# Folded into the key of a seed. `split` uses the small numbers: these are out of its reach.
+EVALUATION = 0x0E7A1000
+RANDOM_POLICY = 0x0C11B000
+
+
+class Learner(NamedTuple):
+    """Everything one seed carries from one phase to the next; all of it is checkpointed.
+
+    Attributes:
+        algorithm: the algorithm's own state.
+        env: (N, ...) states of native environments; nothing for host environments.
+        episode_return: (N,) what each unfinished episode has paid so far, in true reward.
+        episode_length: (N,) its env steps so far.
+        key: raw key data, from which all later randomness comes.
+        replay: the memory of an off-policy algorithm; `()` for others. Outside JAX it is one for
+            all seeds, in NumPy arrays, which are written in place.
+    """
+
+    algorithm: Any
+    env: Any
+    episode_return: Float[Array, " N"]
+    episode_length: Float[Array, " N"]
+    key: Array
+    replay: Any = ()
+
+
+class Phase(NamedTuple):
+    """What a phase leaves beside the learners.
+
+    Attributes:
+        metrics: each of shape (seeds, records), a record for every `every` updates.
+        record: transitions with *true* rewards of the last rollouts, (seeds, T', M, ...), or None.
+        every: updates that a record of the metrics stands for; the last may stand for fewer.
+    """
+
+    metrics: Metrics
+    record: Transition | None
+    every: int = 1
+
+
+class Evaluation(NamedTuple):
+    """Episodes of one policy: true returns and lengths (seeds, episodes), optimum or NaN."""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+    optimum: np.ndarray
+
+
+RunPhase = Callable[[Learner, Any], tuple[Learner, Phase]]
+
+
+def own_reward(parameters: Any, batch: Transition) -> Float[Array, "T N"]:
+    """Return the environment's own reward: what plain training learns from."""
+    del parameters
+    return batch.reward
+
+
+@runtime_checkable
+class Driver(Protocol):
+    """One environment and one algorithm, and the loop that joins them."""
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The environment's public facts."""
+        ...
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """What acts and learns."""
+        ...
+
+    def start(self, seeds: Sequence[int]) -> Learner:
+        """Return the learners of the given seeds before their first update, stacked."""
+        ...
+
+    def warm_up(self, learners: Learner) -> Learner:
+        """Return the learners with the random env steps in their replay that learning starts from.
+
+        An algorithm without a replay needs none. The learners handed in may be used up.
+        """
+        ...
+
+    def phase(
+        self,
+        updates: int,
+        *,
+        reward: RewardFunction = own_reward,
+        record_rollouts: int = 0,
+        record_envs: int = 0,
+    ) -> RunPhase:
+        """Return a function of (learners, reward parameters) that does `updates` updates.
+
+        Reward parameters have a leading axis of seeds; they are data: new ones compile nothing.
+        The last `record_rollouts` rollouts of the first `record_envs` environments come back. The
+        learners handed in may be used up.
+        """
+        ...
+
+    def random_record(
+        self, seeds: Sequence[int], *, envs: int, env_steps: int, repeat: float
+    ) -> Transition:
+        """Return what a random policy lives through, as NumPy arrays (seeds, env_steps, envs, ...).
+
+        Actions are uniform over the action space (standard normal where it has no bound); each
+        repeats the one before with probability `repeat`. Rewards are true, observations their
+        newest frame. The same seed gives the same record.
+        """
+        ...
+
+    def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
+        """Play fresh episodes with each learner's policy; the same seed, the same starts."""
+        ...
+
+    def close(self) -> None:
+        """Free what the environments hold."""
+        ...

@@ -1,0 +1,95 @@
+"""What an algorithm learns after a rollout: from it alone, or from what a replay remembers."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from backflip.algorithms.drivers.driver import Learner, RewardFunction
+from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
+from backflip.core import replay
+from backflip.core.spec import EnvSpec
+from backflip.core.types import Transition
+
+
+def plan_of(algorithm: Algorithm) -> ReplayPlan:
+    """Return the plan of an algorithm that has one."""
+    if algorithm.replay is None:
+        raise ValueError(f"`{algorithm.name}` has no replay")
+    return algorithm.replay
+
+
+def layout_of(spec: EnvSpec, algorithm: Algorithm, seeds: int = 1) -> replay.Layout:
+    """Return the layout of the replay that an algorithm wants."""
+    plan = plan_of(algorithm)
+    return replay.layout(
+        spec,
+        capacity=plan.capacity,
+        num_envs=algorithm.num_envs,
+        rollout_length=algorithm.rollout_length,
+        n_step=plan.n_step,
+        discount=plan.discount,
+        prioritized=plan.priority is not None,
+        seeds=seeds,
+    )
+
+
+def learn_once(
+    algorithm: Algorithm,
+    reward: RewardFunction,
+    learner: Learner,
+    batch: Transition,
+    key: PRNGKeyArray,
+    parameters: Any,
+) -> tuple[Learner, Metrics]:
+    """Learn from a rollout once."""
+    batch = batch._replace(reward=reward(parameters, batch))
+    state, metrics = algorithm.update(learner.algorithm, batch, key)
+    return learner._replace(algorithm=state), metrics
+
+
+def learn_from_replay(
+    of: replay.Layout,
+    algorithm: Algorithm,
+    reward: RewardFunction,
+    learner: Learner,
+    batch: Transition,
+    key: PRNGKeyArray,
+    parameters: Any,
+) -> tuple[Learner, Metrics]:
+    """Remember a rollout, draw U minibatches and learn from them.
+
+    Rewards are looked up when rows are drawn, so that all of the past has the newest reward.
+    """
+    plan = plan_of(algorithm)
+    draw_key, update_key = jax.random.split(key)
+    memory = replay.add(of, learner.replay, batch)
+    shape = (plan.updates, plan.batch_size)
+    memory, drawn = replay.sample(of, memory, draw_key, shape, correction(plan, memory.draws))
+    drawn = drawn._replace(reward=reward(parameters, drawn))
+    state, metrics = algorithm.update(learner.algorithm, drawn, update_key)
+    if plan.priority is not None:
+        errors = plan.priority.errors(state)
+        memory = replay.reprioritize(of, memory, drawn, errors, plan.priority.exponent)
+    return learner._replace(algorithm=state, replay=memory), metrics
+
+
+def correction(plan: ReplayPlan, draws: Array) -> Any:
+    """Return β of the importance weights: on a line from its start to 1."""
+    if plan.priority is None:
+        return 0.0
+    share = jnp.minimum(draws / plan.priority.corrected_after, 1.0)
+    return plan.priority.correction + (1.0 - plan.priority.correction) * share
+
+
+def rollouts_of_warm_up(algorithm: Algorithm) -> int:
+    """Return how many whole rollouts the warm-up takes."""
+    warm_up = algorithm.replay.warm_up if algorithm.replay else 0
+    return -(-warm_up // (algorithm.num_envs * algorithm.rollout_length))
+
+
+def env_steps_after(algorithm: Algorithm, updates: int) -> int:
+    """Return the env steps of one seed after so many updates, the warm-up's included."""
+    rollouts = rollouts_of_warm_up(algorithm) + updates
+    return rollouts * algorithm.num_envs * algorithm.rollout_length

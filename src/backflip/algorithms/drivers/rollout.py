@@ -1,0 +1,519 @@
+"""The driver for environments in JAX: many updates of many seeds in one compiled program.
+
+One seed's life is a `Learner`. A phase carries it through a number of updates: a rollout of T
+env steps in N environments, the reward looked up, one `update`. An off-policy algorithm learns from
+rows drawn from its replay, which is part of the learner. The seeds are shared out over the
+devices, ten seeds in one program: on a CPU one after the other, which is as fast as `vmap` there
+and makes a seed's bits independent of the seeds beside it; elsewhere `vmap`ped. Rewards may come
+from a reward model, whose parameters are data: a new reward model never recompiles anything.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from backflip.algorithms.drivers.driver import (
+    EVALUATION,
+    LONGEST_EPISODE,
+    RANDOM_POLICY,
+    Evaluation,
+    Learner,
+    Phase,
+    RewardFunction,
+    RunPhase,
+    own_reward,
+)
+from backflip.algorithms.drivers.learning import (
+    layout_of,
+    learn_from_replay,
+    learn_once,
+    rollouts_of_warm_up,
+)
+from backflip.algorithms.drivers.thinning import thin, updates_per_record
+from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.core import replay
+from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.trees import stack_rows
+from backflip.core.types import Transition
+from backflip.envs.spec import HasScene, KnowsOptimum, NativeEnv
+
+SEEDS = jax.sharding.PartitionSpec("seeds")
+
+
+def newest_frame(spec: EnvSpec, obs: Any) -> Any:
+    """Return the newest frame of stacked pixels; other observations as they are."""
+    if spec.frame_stack == 1:
+        return obs
+    return obs[..., -(obs.shape[-1] // spec.frame_stack) :]
+
+
+def start(env: NativeEnv, algorithm: Algorithm, seeds: list[int]) -> Learner:
+    """Return the learners of the given seeds before their first update, stacked."""
+
+    def begin(seed: Array) -> tuple[Any, Array]:
+        reset, rest = jax.random.split(jax.random.key(seed))
+        keys = jax.random.split(reset, algorithm.num_envs)
+        return jax.vmap(env.reset)(keys), jax.random.key_data(rest)
+
+    states, keys = jax.tree.map(np.asarray, jax.jit(jax.vmap(begin))(np.array(seeds)))
+    learned = [algorithm.init(seed) for seed in seeds]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *learned)
+    zeros: Any = np.zeros((len(seeds), algorithm.num_envs), np.float32)
+    return Learner(
+        stacked, states, zeros, zeros.copy(), keys, _empty_replays(env, algorithm, seeds)
+    )
+
+
+def _empty_replays(env: NativeEnv, algorithm: Algorithm, seeds: list[int]) -> Any:
+    if algorithm.replay is None:
+        return ()
+    return stack_rows([replay.empty(layout_of(env.spec, algorithm))] * len(seeds))
+
+
+def phase(
+    env: NativeEnv,
+    algorithm: Algorithm,
+    *,
+    updates: int,
+    reward: RewardFunction = own_reward,
+    record_rollouts: int = 0,
+    record_envs: int = 0,
+) -> Callable[[Learner, Any], tuple[Learner, Phase]]:
+    """Compile `updates` updates into one function of (learners, reward parameters), per seed.
+
+    The last `record_rollouts` rollouts of the first `record_envs` environments are returned whole.
+    """
+
+    def cycle(
+        parameters: Any, recorded: bool, learner: Learner, _: None
+    ) -> tuple[Learner, tuple[Metrics, Transition | None]]:
+        key, act_key, update_key = jax.random.split(jax.random.wrap_key_data(learner.key), 3)
+        learner, batch = _collect(env, algorithm, learner, act_key, recorded=recorded)
+        learner, episodes = _finish_episodes(learner, batch)
+        kept = _clip_material(env.spec, batch, record_envs) if recorded else None
+        learner, metrics = learn(learner, batch._replace(scene=()), update_key, parameters)
+        return learner._replace(key=jax.random.key_data(key)), (metrics | episodes, kept)
+
+    learn = partial(learn_once, algorithm, reward)
+    if algorithm.replay is not None:
+        learn = partial(learn_from_replay, layout_of(env.spec, algorithm), algorithm, reward)
+
+    def run(learner: Learner, parameters: Any) -> tuple[Learner, tuple[Any, Any]]:
+        plain, last = updates - record_rollouts, record_rollouts
+        learner, (metrics, _) = jax.lax.scan(
+            partial(cycle, parameters, False), learner, None, length=plain
+        )
+        if not last:
+            return learner, (metrics, None)
+        learner, (more, record) = jax.lax.scan(
+            partial(cycle, parameters, True), learner, None, length=last
+        )
+        metrics = jax.tree.map(_append, metrics, more)
+        return learner, (metrics, jax.tree.map(_join_rollouts, record))
+
+    return thinned(over_seeds(run, donate=(0,)), updates)
+
+
+def thinned(run: Callable[..., Any], updates: int) -> RunPhase:
+    """Return a phase whose metrics have a bounded number of records."""
+    every = updates_per_record(updates)
+
+    def run_thinned(learners: Learner, parameters: Any) -> tuple[Learner, Phase]:
+        learners, (metrics, record) = run(learners, parameters)
+        return learners, Phase(thin(metrics, every), record, every)
+
+    return run_thinned
+
+
+def warm_up(env: NativeEnv, algorithm: Algorithm) -> Callable[[Learner], Any]:
+    """Compile the random env steps before learning into a function of learners."""
+    of = layout_of(env.spec, algorithm)
+    rollouts = rollouts_of_warm_up(algorithm)
+
+    def act(state: Any, obs: Any, key: PRNGKeyArray) -> tuple[Any, tuple[()]]:
+        del state, obs
+        return random_actions(env.spec, key, algorithm.num_envs), ()
+
+    random_policy = algorithm._replace(act=act)
+
+    def rollout(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, None]:
+        learner, batch = _collect(env, random_policy, learner, key, recorded=False)
+        learner, _ = _finish_episodes(learner, batch)
+        return learner._replace(replay=replay.add(of, learner.replay, batch)), None
+
+    def run(learner: Learner) -> tuple[Learner]:
+        key, rest = jax.random.split(jax.random.wrap_key_data(learner.key))
+        learner, _ = jax.lax.scan(rollout, learner, jax.random.split(rest, rollouts))
+        return (learner._replace(key=jax.random.key_data(key)),)
+
+    return over_seeds(run, donate=(0,))
+
+
+def _collect(
+    env: NativeEnv, algorithm: Algorithm, learner: Learner, key: PRNGKeyArray, *, recorded: bool
+) -> tuple[Learner, Transition]:
+    """Return the learner after T env steps in N environments, and the transitions (T, N).
+
+    They have scenes only if they are to be `recorded`.
+    """
+    count = algorithm.num_envs
+    observe = jax.vmap(env.observe)
+
+    def step(carry: tuple[Any, Any], key: PRNGKeyArray) -> tuple[tuple[Any, Any], Transition]:
+        state, obs = carry
+        scene = scenes_of(env, state) if recorded else ()
+        act_key, step_key, reset_key = jax.random.split(key, 3)
+        action, extra = algorithm.act(learner.algorithm, obs, act_key)
+        moved = jax.vmap(env.step)(state, action, jax.random.split(step_key, count))
+        ended = moved.terminated | moved.truncated
+
+        def begin_anew() -> Any:
+            fresh = jax.vmap(env.reset)(jax.random.split(reset_key, count))
+            return where_rows(ended, fresh, moved.state)
+
+        # Left to a plain `where`, XLA computes resets for every element of what is observed.
+        state = jax.lax.cond(ended.any(), begin_anew, lambda: moved.state)
+        following = observe(state)
+        # Drawing pixels is dear: the true successors are drawn only where they differ.
+        next_obs = jax.lax.cond(ended.any(), lambda: observe(moved.state), lambda: following)
+        valid = jnp.ones(count, bool)
+        row = Transition(
+            obs,
+            action,
+            moved.reward,
+            moved.terminated,
+            moved.truncated,
+            next_obs,
+            valid,
+            extra,
+            scene,
+        )
+        return (state, following), row
+
+    if algorithm.restarts:
+        key, start_key = jax.random.split(key)
+        starts = jax.vmap(env.reset)(jax.random.split(start_key, count))
+        zeros = jnp.zeros(count)
+        learner = learner._replace(env=starts, episode_return=zeros, episode_length=zeros)
+    first = (learner.env, observe(learner.env))
+    keys = jax.random.split(key, algorithm.rollout_length)
+    (state, _), batch = jax.lax.scan(step, first, keys)
+    return learner._replace(env=state), batch
+
+
+def scenes_of(env: NativeEnv, states: Any) -> Any:
+    """Return what pictures of N states can be drawn from, (N, S); `()` where obs suffice."""
+    return jax.vmap(env.scene)(states) if isinstance(env, HasScene) else ()
+
+
+def _finish_episodes(learner: Learner, batch: Transition) -> tuple[Learner, Metrics]:
+    """Carry the true return and length of each episode on, and measure those that ended."""
+    total, length, returns, lengths = episode_totals(
+        learner.episode_return, learner.episode_length, batch
+    )
+    ended = (batch.terminated | batch.truncated) & batch.valid
+    learner = learner._replace(episode_return=total, episode_length=length)
+    return learner, episode_metrics(returns, lengths, ended)
+
+
+def episode_totals(
+    total: Float[Array, " N"], length: Float[Array, " N"], batch: Transition
+) -> tuple[Array, Array, Float[Array, "T N"], Float[Array, "T N"]]:
+    """Return running totals after the batch, and totals just after each of its steps."""
+
+    def forward(carry: tuple[Array, Array], step: tuple[Array, ...]) -> tuple[Any, Any]:
+        reward, ended, valid = step
+        total = carry[0] + jnp.where(valid, reward, 0.0)
+        length = carry[1] + valid.astype(jnp.float32)
+        over = ended & valid
+        return (jnp.where(over, 0.0, total), jnp.where(over, 0.0, length)), (total, length)
+
+    ended = batch.terminated | batch.truncated
+    rows = (batch.reward, ended, batch.valid)
+    (total, length), (returns, lengths) = jax.lax.scan(forward, (total, length), rows)
+    return total, length, returns, lengths
+
+
+def episode_metrics(
+    returns: Float[Array, "T N"], lengths: Float[Array, "T N"], ended: Bool[Array, "T N"]
+) -> Metrics:
+    """Return mean, std, min and max over the episodes that ended; NaN where none did."""
+    count = ended.sum().astype(jnp.float32)
+    metrics: Metrics = {"episodes": count}
+    for name, x in (("episode_return", returns), ("episode_length", lengths)):
+        mean = jnp.where(ended, x, 0.0).sum() / jnp.maximum(count, 1)
+        variance = jnp.where(ended, jnp.square(x - mean), 0.0).sum() / jnp.maximum(count, 1)
+        low = jnp.where(ended, x, jnp.inf).min()
+        high = jnp.where(ended, x, -jnp.inf).max()
+        for suffix, value in zip(
+            ("mean", "std", "min", "max"), (mean, jnp.sqrt(variance), low, high), strict=True
+        ):
+            metrics[f"{name}_{suffix}"] = jnp.where(count > 0, value, jnp.nan)
+    return metrics
+
+
+def _clip_material(spec: EnvSpec, batch: Transition, envs: int) -> Transition:
+    """Return what clips are cut from: the first environments, only the newest frames."""
+
+    def first(x: Array) -> Array:
+        return x[:, :envs]
+
+    few = jax.tree.map(first, batch._replace(extra=()))
+    return few._replace(obs=newest_frame(spec, few.obs), next_obs=newest_frame(spec, few.next_obs))
+
+
+def _append(before: Array, after: Array) -> Array:
+    return jnp.concatenate([before, after])
+
+
+def _join_rollouts(x: Array) -> Array:
+    """Return (R, T, ...) as one stretch of time, (R T, ...)."""
+    return x.reshape(-1, *x.shape[2:])
+
+
+def where_rows(condition: Bool[Array, " N"], yes: Any, no: Any) -> Any:
+    """Return, row by row of two pytrees, `yes` where the condition holds and `no` elsewhere."""
+
+    def choose(one: Array, other: Array) -> Array:
+        return jnp.where(condition.reshape(-1, *(1,) * (one.ndim - 1)), one, other)
+
+    return jax.tree.map(choose, yes, no)
+
+
+def over_seeds(function: Callable[..., Any], *, donate: tuple[int, ...] = ()) -> Callable[..., Any]:
+    """Compile a function of one seed for a leading axis of seeds, shared out over the devices.
+
+    The number of seeds is filled up to a multiple of the devices by repeating the last one; what
+    is computed for the copies is dropped.
+    """
+    mapped = _mapped(function)
+
+    def run(*arguments: Any) -> Any:
+        count = jax.tree.leaves(arguments)[0].shape[0]
+        devices = min(count, len(jax.devices()))
+        filled = -count % devices
+        arguments = jax.tree.map(partial(_fill, count=filled), arguments)
+        # Committed to their places, or a second call would compile a second program.
+        places = jax.sharding.NamedSharding(_mesh(devices), SEEDS)
+        results = compiled(devices)(*jax.device_put(arguments, places))
+        return jax.tree.map(partial(_first, count=count), results) if filled else results
+
+    compiled_for: dict[int, Callable[..., Any]] = {}
+
+    def compiled(count: int) -> Callable[..., Any]:
+        if count not in compiled_for:
+            sharded = jax.shard_map(
+                mapped, mesh=_mesh(count), in_specs=SEEDS, out_specs=SEEDS, check_vma=False
+            )
+            compiled_for[count] = jax.jit(sharded, donate_argnums=donate)
+        return compiled_for[count]
+
+    return run
+
+
+def _mesh(devices: int) -> jax.sharding.Mesh:
+    return jax.sharding.Mesh(np.array(jax.devices()[:devices]), ("seeds",))
+
+
+def _mapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    def one_by_one(*arguments: Any) -> Any:
+        return jax.lax.map(partial(_apply, function), arguments)
+
+    return one_by_one if jax.default_backend() == "cpu" else jax.vmap(function)
+
+
+def _apply(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return function(*arguments)
+
+
+def _fill(x: Any, count: int) -> Any:
+    if not count:
+        return x
+    return np.concatenate([np.asarray(x)] + [np.asarray(x)[-1:]] * count)
+
+
+def _first(x: Array, count: int) -> Array:
+    return x[:count]
+
+
+def evaluate(
+    env: NativeEnv, algorithm: Algorithm, learners: Learner, keys: Array, *, episodes: int
+) -> Evaluation:
+    """Play fresh episodes with each learner's policy; return their true returns.
+
+    Args:
+        env: the environment.
+        algorithm: how the learners act.
+        learners: with a leading axis of seeds; only their policies are used.
+        keys: raw key data (seeds, ...); the same key gives the same starts.
+        episodes: number of episodes of each seed, played side by side.
+    """
+    played = _evaluation(env, algorithm, episodes)(learners.algorithm, keys)
+    return Evaluation(*map(np.asarray, played))
+
+
+def _evaluation(
+    env: NativeEnv, algorithm: Algorithm, episodes: int
+) -> Callable[[Any, Array], tuple[Array, Array, Array]]:
+    """Compile `evaluate` into a function of (algorithm states, keys), per seed."""
+    limit = env.spec.max_episode_steps or LONGEST_EPISODE
+
+    def play(state: Any, key_data: Array) -> tuple[Array, Array, Array]:
+        key, reset = jax.random.split(jax.random.wrap_key_data(key_data))
+        env_state = jax.vmap(env.reset)(jax.random.split(reset, episodes))
+        best = jnp.full(episodes, jnp.nan)
+        if isinstance(env, KnowsOptimum):
+            best = jax.vmap(env.optimum)(env_state)
+
+        def step(carry: Any, key: PRNGKeyArray) -> tuple[Any, None]:
+            env_state, alive, total, length = carry
+            act_key, step_key = jax.random.split(key)
+            action = algorithm.exploit(state, jax.vmap(env.observe)(env_state), act_key)
+            moved = jax.vmap(env.step)(env_state, action, jax.random.split(step_key, episodes))
+            total = total + jnp.where(alive, moved.reward, 0.0)
+            length = length + alive.astype(jnp.float32)
+            alive = alive & ~(moved.terminated | moved.truncated)
+            return (moved.state, alive, total, length), None
+
+        zeros = jnp.zeros(episodes)
+        carry = (env_state, jnp.ones(episodes, bool), zeros, zeros)
+        (_, _, total, length), _ = jax.lax.scan(step, carry, jax.random.split(key, limit))
+        return total, length, best
+
+    return over_seeds(play)
+
+
+def _random_policy(
+    env: NativeEnv, envs: int, env_steps: int
+) -> Callable[[Any, Any], tuple[Transition]]:
+    """Compile `NativeDriver.random_record` into a function of (keys, repeat), per seed."""
+    observe = jax.vmap(env.observe)
+
+    def play(key_data: Array, repeat: Array) -> tuple[Transition]:
+        first, reset, rest = jax.random.split(jax.random.wrap_key_data(key_data), 3)
+        states = jax.vmap(env.reset)(jax.random.split(reset, envs))
+        carry = (states, random_actions(env.spec, first, envs))
+
+        def step(carry: tuple[Any, Array], key: PRNGKeyArray) -> tuple[Any, Transition]:
+            state, action = carry
+            keys = jax.random.split(key, 4)
+            moved = jax.vmap(env.step)(state, action, jax.random.split(keys[0], envs))
+            ended = moved.terminated | moved.truncated
+            row = Transition(
+                newest_frame(env.spec, observe(state)),
+                action,
+                moved.reward,
+                moved.terminated,
+                moved.truncated,
+                newest_frame(env.spec, observe(moved.state)),
+                jnp.ones(envs, bool),
+                extra=(),
+                scene=scenes_of(env, state),
+            )
+            fresh = jax.vmap(env.reset)(jax.random.split(keys[1], envs))
+            again = jax.random.uniform(keys[2], (envs,)) < repeat
+            action = where_rows(again, action, random_actions(env.spec, keys[3], envs))
+            return (where_rows(ended, fresh, moved.state), action), row
+
+        return (jax.lax.scan(step, carry, jax.random.split(rest, env_steps))[1],)
+
+    return over_seeds(play)
+
+
+def random_actions(spec: EnvSpec, key: PRNGKeyArray, count: int) -> Array:
+    """Return actions uniform over the space, or standard normal where it has no bound."""
+    if isinstance(spec.action, Discrete):
+        return jax.random.randint(key, (count,), 0, spec.action.n)
+    low, high = spec.action.low, spec.action.high
+    bounded = np.isfinite(low) & np.isfinite(high)
+    shape = (count, *spec.action.shape)
+    share, normal = jax.random.uniform(key, shape), jax.random.normal(key, shape)
+    low = np.where(bounded, low, 0.0).astype(np.float32)[None]
+    high = np.where(bounded, high, 0.0).astype(np.float32)[None]
+    return jnp.where(bounded[None], low + (high - low) * share, normal)
+
+
+def seed_keys(seeds: Sequence[int], purpose: int) -> Any:
+    """Return raw key data, one row per seed, for one purpose other than training."""
+
+    def derive(seed: Array) -> Array:
+        return jax.random.key_data(jax.random.fold_in(jax.random.key(seed), purpose))
+
+    return np.asarray(jax.jit(jax.vmap(derive))(np.asarray(seeds)))
+
+
+@final
+class NativeDriver:
+    """The driver of an environment in JAX; the interface is `Driver`'s."""
+
+    def __init__(self, env: NativeEnv, algorithm: Algorithm) -> None:
+        self._env = env
+        self._algorithm = algorithm
+        self._evaluations: dict[int, Callable[..., Any]] = {}
+        self._random: dict[tuple[int, int], Callable[..., Any]] = {}
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The environment's public facts."""
+        return self._env.spec
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """What acts and learns."""
+        return self._algorithm
+
+    def start(self, seeds: Sequence[int]) -> Learner:
+        """Return the learners of the given seeds before their first update, stacked."""
+        return start(self._env, self._algorithm, list(seeds))
+
+    def warm_up(self, learners: Learner) -> Learner:
+        """Return the learners with a replay of random env steps to start learning from."""
+        if not rollouts_of_warm_up(self._algorithm):
+            return learners
+        (warm,) = warm_up(self._env, self._algorithm)(learners)
+        return warm
+
+    def phase(
+        self,
+        updates: int,
+        *,
+        reward: RewardFunction = own_reward,
+        record_rollouts: int = 0,
+        record_envs: int = 0,
+    ) -> RunPhase:
+        """Compile `updates` updates into one function of (learners, reward parameters)."""
+        return phase(
+            self._env,
+            self._algorithm,
+            updates=updates,
+            reward=reward,
+            record_rollouts=record_rollouts,
+            record_envs=record_envs,
+        )
+
+    def random_record(
+        self, seeds: Sequence[int], *, envs: int, env_steps: int, repeat: float
+    ) -> Transition:
+        """Return what a random policy lives through, (seeds, env_steps, envs, ...) in NumPy."""
+        shape = (envs, env_steps)
+        if shape not in self._random:
+            self._random[shape] = _random_policy(self._env, *shape)
+        chances = np.full(len(seeds), repeat, np.float32)
+        (record,) = self._random[shape](seed_keys(seeds, RANDOM_POLICY), chances)
+        return jax.tree.map(np.asarray, record)
+
+    def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
+        """Play fresh episodes with each learner's policy; the same seed, the same starts."""
+        if episodes not in self._evaluations:
+            self._evaluations[episodes] = _evaluation(self._env, self._algorithm, episodes)
+        keys = seed_keys(seeds, EVALUATION)
+        played = self._evaluations[episodes](learners.algorithm, keys)
+        return Evaluation(*map(np.asarray, played))
+
+    def close(self) -> None:
+        """Nothing to free."""

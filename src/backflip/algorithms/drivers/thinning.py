@@ -1,0 +1,45 @@
+"""Fewer records than updates, where there are very many updates, without losing what stands out."""
+
+from typing import Any
+
+import numpy as np
+
+MOST_RECORDS = 200  # of a seed in a phase
+
+
+def updates_per_record(updates: int) -> int:
+    """Return how many updates a record of the metrics stands for."""
+    return -(-updates // MOST_RECORDS)
+
+
+def thin(metrics: dict[str, Any], every: int) -> dict[str, Any]:
+    """Return metrics of shape (seeds, updates) as (seeds, records), each of `every` updates.
+
+    Counts are summed, `_min` and `_max` kept, means over episodes weighted by their number, and
+    everything else averaged over the updates that have it. NaN, where none has. A number that is
+    not finite without being NaN stays in sight: it makes its whole record infinite.
+    """
+    if every == 1:
+        return metrics
+    arrays = {name: np.asarray(values) for name, values in metrics.items()}
+    episodes = arrays.get("episodes")
+    return {name: _thin(name, values, episodes, every) for name, values in arrays.items()}
+
+
+def _thin(name: str, values: np.ndarray, episodes: np.ndarray | None, every: int) -> Any:
+    parts = np.add.reduceat
+    starts = np.arange(0, values.shape[1], every)
+    known = ~np.isnan(values)
+    some = parts(known, starts, 1, dtype=np.int64) > 0
+    if name == "episodes":
+        return parts(values, starts, 1)
+    if name.endswith("_min"):
+        return np.fmin.reduceat(values, starts, 1)
+    if name.endswith("_max"):
+        return np.fmax.reduceat(values, starts, 1)
+    weight = known.astype(np.float64)
+    if episodes is not None and name.startswith("episode_"):
+        weight = weight * episodes
+    total = parts(np.where(known, values, 0.0) * weight, starts, 1)
+    mean = total / np.maximum(parts(weight, starts, 1), 1e-300)
+    return np.where(some, mean, np.nan).astype(values.dtype)

@@ -1,0 +1,36 @@
+"""One step of Adam on some parameters.
+
+Source: Kingma & Ba 2015, arXiv:1412.6980, algorithm 1.
+"""
+
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+Params = TypeVar("Params")
+
+
+def first_moments(params: Any) -> optax.ScaleByAdamState:
+    """Return Adam's moments before the first step, as NumPy arrays."""
+    mean, square = (jax.tree.map(np.zeros_like, params) for _ in range(2))
+    return optax.ScaleByAdamState(np.zeros((), np.int32), mean, square)
+
+
+def descend(
+    params: Params,
+    gradient: Params,
+    moments: optax.ScaleByAdamState,
+    learning_rate: Float[Array, ""] | float,
+) -> tuple[Params, optax.ScaleByAdamState, Float[Array, ""]]:
+    """Return parameters and moments after a step against the gradient, and the gradient's norm."""
+
+    def move(param: Array, direction: Array) -> Array:
+        return param - learning_rate * direction
+
+    stepping: Any = optax.scale_by_adam()
+    with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
+        direction, moments = stepping.update(gradient, moments)
+    return jax.tree.map(move, params, direction), moments, optax.tree.norm(gradient)

@@ -1,0 +1,79 @@
+"""A deterministic policy of continuous actions, and the noise it explores with."""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from backflip.algorithms.parts.action_scale import ActionScale, to_env
+from backflip.core.spec import EnvSpec
+from backflip.networks.layers import Params
+from backflip.networks.mlp import apply_mlp, mlp
+
+
+@runtime_checkable
+class Acts(Protocol):
+    """The state of an algorithm, as far as acting needs it."""
+
+    @property
+    def actor(self) -> list[Params]:
+        """Parameters of μ."""
+        ...
+
+
+class ActingPart(NamedTuple):
+    """What acting needs of a state, for a checkpoint of that alone."""
+
+    actor: list[Params]
+
+
+def first_actor(
+    rng: np.random.Generator, spec: EnvSpec, scale: ActionScale, hidden: tuple[int, ...]
+) -> list[Params]:
+    """Return parameters of μ before the first update."""
+    return mlp(rng, (spec.observation.shape[0], *hidden, scale.dimensions))
+
+
+def unit_action(actor: list[Params], obs: Float[Array, "B inputs"]) -> Float[Array, "B A"]:
+    """Return μ(s) = tanh of a network, in units of the action space's half-width."""
+    return jnp.tanh(apply_mlp(actor, obs))
+
+
+def act(
+    scale: ActionScale, noise: float, state: Acts, obs: Any, key: PRNGKeyArray
+) -> tuple[Any, tuple[()]]:
+    """Return an action for each of N observations: c + h clip(μ(s) + ε, -1, 1), ε ~ N(0, σ²).
+
+    Args:
+        scale: c and h.
+        noise: σ.
+        state: whose policy acts.
+        obs: (N, ...).
+        key: of the noise.
+    """
+    unit = unit_action(state.actor, obs)
+    unit = unit + noise * jax.random.normal(key, unit.shape)
+    return to_env(scale, jnp.clip(unit, -1.0, 1.0)), ()
+
+
+def act_greedily(scale: ActionScale, state: Acts, obs: Any) -> Any:
+    """Return c + h μ(s) for each of N observations."""
+    return to_env(scale, unit_action(state.actor, obs))
+
+
+def exploit(scale: ActionScale, state: Acts, obs: Any, key: PRNGKeyArray) -> Any:
+    """Return what a policy that has done learning does: μ(s), without noise."""
+    del key
+    return act_greedily(scale, state, obs)
+
+
+def acting_part(state: Acts) -> ActingPart:
+    """Return what acting needs when learning is over."""
+    return ActingPart(state.actor)
+
+
+def with_acting_part(state: Any, part: ActingPart) -> Any:
+    """Return the state with another policy in it."""
+    return state._replace(actor=part.actor)

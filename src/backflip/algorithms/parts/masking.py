@@ -1,0 +1,25 @@
+"""Rows that did not happen: what they hold must not reach a loss, whatever it is."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from backflip.core.types import Transition
+
+
+def blank(x: Array, valid: Bool[Array, "*rows"]) -> Array:
+    """Return x with zeros in the rows that are not valid."""
+    rows = valid.reshape(*valid.shape, *(1,) * (x.ndim - valid.ndim))
+    return jnp.where(rows, x, jnp.zeros((), x.dtype))
+
+
+def blank_invalid(batch: Transition) -> Transition:
+    """Return the batch with zeros in invalid rows, observations excepted.
+
+    A loss that leaves a row out with weight 0 is not enough: 0 · NaN is NaN in its gradient.
+    Observations are blanked where they are looked at, which is cheaper.
+    """
+    blanked = jax.tree.map(partial(blank, valid=batch.valid), batch._replace(obs=(), next_obs=()))
+    return blanked._replace(obs=batch.obs, next_obs=batch.next_obs)

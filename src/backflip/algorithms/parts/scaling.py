@@ -1,0 +1,59 @@
+"""Observations and rewards in the unit of their own running standard deviation.
+
+Source: the details of Huang et al. 2022, "The 37 implementation details of PPO": observations are
+shifted and scaled and clipped to ±10, rewards are scaled and clipped, never shifted.
+"""
+
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from backflip.core import statistics
+from backflip.core.statistics import RunningStatistics
+from backflip.core.types import Transition
+
+State = TypeVar("State")
+
+
+def scale_obs(seen: RunningStatistics, obs: Float[Array, " B *shape"]) -> Float[Array, " B *shape"]:
+    """Return clip((o - μ) / σ, -10, 10) with the running μ and σ."""
+    scale = jnp.maximum(seen.std, 1e-4)
+    return jnp.clip((obs - seen.mean[None]) / scale[None], -10.0, 10.0)
+
+
+def observe(seen: RunningStatistics, batch: Transition) -> RunningStatistics:
+    """Return the statistics of observations with this batch's valid rows taken in."""
+    rows = batch.obs.reshape(-1, *batch.obs.shape[2:])
+    return statistics.merge(seen, statistics.of_rows(rows, batch.valid.reshape(-1)))
+
+
+def scale_rewards(discount: float, state: State, batch: Transition) -> tuple[Transition, State]:
+    """Divide rewards by the standard deviation of the discounted return so far.
+
+    R ← γ R + r, then the statistics take R in, then R is forgotten where the episode ended.
+
+    Args:
+        discount: γ per env step.
+        state: of an algorithm, with the fields `return_statistics` (of R since the start) and
+            `running_return` (N,) (R of each environment's episode so far).
+        batch: axes (T, N), zeros in its invalid rows.
+
+    Returns:
+        The batch with scaled rewards, and the state after it.
+    """
+    known: Any = state
+    ended = batch.terminated | batch.truncated
+
+    def forward(running: Array, step: tuple[Array, Array]) -> tuple[Array, Array]:
+        reward, ended = step
+        running = discount * running + reward
+        return jnp.where(ended, 0.0, running), running
+
+    running, returns = jax.lax.scan(forward, known.running_return, (batch.reward, ended))
+    rows = statistics.of_rows(returns.reshape(-1), batch.valid.reshape(-1))
+    seen = statistics.merge(known.return_statistics, rows)
+    scaled = jnp.clip(batch.reward / jnp.maximum(seen.std, 1e-4), -10.0, 10.0)
+    known = known._replace(return_statistics=seen, running_return=running)
+    return batch._replace(reward=scaled), known

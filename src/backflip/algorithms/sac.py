@@ -1,0 +1,238 @@
+"""Soft actor-critic: a policy that is paid for what it earns and for staying unpredictable.
+
+Sources: Haarnoja et al. 2018, arXiv:1801.01290, eqs. 5-13 and appendix C; the learnt temperature
+and the missing value network: arXiv:1812.05905, algorithm 1 and eq. 18.
+
+    ã' ~ π_θ(·|s'),   G = r + γ (1 - terminated) (min_k Q_φk⁻(s', ã') - α log π_θ(ã'|s'))
+    L_Q(φ) = Σ_k mean ½ (Q_φk(s, a) - G)²
+    ã ~ π_θ(·|s),     L_π(θ) = mean (α log π_θ(ã|s) - min_k Q_φk(s, ã))
+    L_α = log α (H - H̄),   H = -mean log π_θ(ã|s)
+    φ⁻ ← φ⁻ + τ (φ - φ⁻)
+
+Actions are in units of their range, [-1, 1], everywhere but in the environment; so log π is a
+density over such actions, and the entropy H̄ = -|A| wanted does not depend on the range's width.
+
+Departures from the papers:
+  * log σ is clipped to [-20, 2] (as in the authors' code);
+  * the first env steps are uniformly random (as there);
+  * U gradient steps after T env steps, in place of one after each;
+  * a truncated step bootstraps;
+  * discrete actions: `backflip.algorithms.discrete_sac`.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from backflip.algorithms.discrete_sac import discrete_sac
+from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units, to_env
+from backflip.algorithms.parts.critics import (
+    Critics,
+    action_values,
+    critic_loss,
+    critic_metrics,
+    first_critics,
+)
+from backflip.algorithms.parts.descent import descend, first_moments
+from backflip.algorithms.parts.deterministic import acting_part, with_acting_part
+from backflip.algorithms.parts.replay_settings import refuse_unworkable
+from backflip.algorithms.parts.rewards import reward_metrics
+from backflip.algorithms.parts.sac_config import SACConfig, replay_plan
+from backflip.algorithms.parts.temperature import temperature_loss
+from backflip.core.distributions import TanhNormal
+from backflip.core.gradients import update_ratio
+from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.statistics import masked_mean
+from backflip.core.targets import bellman_target, polyak
+from backflip.core.types import Transition
+from backflip.networks.layers import Params
+from backflip.networks.mlp import apply_mlp, mlp
+
+LOG_STD_BOUNDS = (-20.0, 2.0)
+
+
+class SACState(NamedTuple):
+    """Everything SAC carries from one update to the next.
+
+    Attributes:
+        actor: θ.
+        critics: φ, of both critics.
+        target_critics: φ⁻, of both.
+        log_temperature: log α.
+        actor_moments: Adam's.
+        critic_moments: Adam's.
+        temperature_moments: Adam's.
+    """
+
+    actor: list[Params]
+    critics: Critics
+    target_critics: Critics
+    log_temperature: Float[Array, ""]
+    actor_moments: Any
+    critic_moments: Any
+    temperature_moments: Any
+
+
+def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
+    """Return SAC for the spaces of `spec`, discrete actions included.
+
+    Raises:
+        UsageError: the spaces are not for SAC, or settings cannot be.
+    """
+    if isinstance(spec.action, Discrete):
+        return discrete_sac(config, spec)
+    scale = action_scale("sac", spec)
+    refuse_unworkable(config, spec)
+    return Algorithm(
+        name="sac",
+        num_envs=config.num_envs,
+        rollout_length=config.rollout_length,
+        init=partial(init, config, spec, scale),
+        act=partial(act, scale),
+        act_greedily=partial(act_greedily, scale),
+        exploit=partial(exploit, scale),
+        update=partial(update, config, scale),
+        policy=acting_part,
+        with_policy=with_acting_part,
+        replay=replay_plan(config),
+    )
+
+
+def init(config: SACConfig, spec: EnvSpec, scale: ActionScale, seed: int) -> SACState:
+    """Return the state before the first update, as NumPy arrays."""
+    rng = np.random.default_rng(seed)
+    actor = mlp(rng, (spec.observation.shape[0], *config.hidden, 2 * scale.dimensions))
+    critics = first_critics(rng, spec, scale.dimensions, config.hidden, 2)
+    log_temperature: Any = np.asarray(np.log(config.initial_temperature), np.float32)
+    return SACState(
+        actor,
+        critics,
+        jax.tree.map(np.copy, critics),
+        log_temperature,
+        *map(first_moments, (actor, critics, log_temperature)),
+    )
+
+
+def policy(actor: list[Params], obs: Float[Array, "B inputs"]) -> TanhNormal:
+    """Return π_θ(·|s) over actions in [-1, 1]."""
+    mean, log_std = jnp.split(apply_mlp(actor, obs), 2, -1)
+    return TanhNormal(mean, jnp.clip(log_std, *LOG_STD_BOUNDS))
+
+
+def act(
+    scale: ActionScale, state: SACState, obs: Any, key: PRNGKeyArray
+) -> tuple[Float[Array, "N A"], tuple[()]]:
+    """Draw an action for each of N observations."""
+    return to_env(scale, policy(state.actor, obs).sample(key)), ()
+
+
+def act_greedily(scale: ActionScale, state: SACState, obs: Any) -> Float[Array, "N A"]:
+    """Return tanh of the policy's mean for each of N observations."""
+    return to_env(scale, policy(state.actor, obs).mode())
+
+
+def exploit(
+    scale: ActionScale, state: SACState, obs: Any, key: PRNGKeyArray
+) -> Float[Array, "N A"]:
+    """Return what a policy that has done learning does: no noise."""
+    del key
+    return act_greedily(scale, state, obs)
+
+
+def update(
+    config: SACConfig, scale: ActionScale, state: SACState, batch: Transition, key: PRNGKeyArray
+) -> tuple[SACState, Metrics]:
+    """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
+
+    Rows that are not valid change nothing, whatever they hold.
+    """
+    batch = rows_in_units(scale, batch)
+    updates, *rest = batch.action.shape
+    noise = jax.random.normal(key, (updates, 2, *rest))  # at once: many small draws are dear
+    after, (measured, values, goals) = jax.lax.scan(partial(step, config), state, (batch, noise))
+    metrics = jax.tree.map(jnp.mean, measured) | critic_metrics(values, goals, batch.valid)
+    metrics |= reward_metrics(batch.reward, batch.valid)
+    moved = (state.actor, state.critics), (after.actor, after.critics)
+    return after, metrics | {"update_ratio": update_ratio(*moved)}
+
+
+def step(
+    config: SACConfig, state: SACState, minibatch: tuple[Transition, Float[Array, "2 B A"]]
+) -> tuple[SACState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
+    """Return the state after one gradient step of everything, metrics, Q_k(s, a) and G."""
+    rows, noise = minibatch
+    temperature = jnp.exp(state.log_temperature)
+    goal = targets(state.actor, state.target_critics, temperature, rows, noise[0])
+    grade = jax.value_and_grad(critic_loss, has_aux=True)
+    (q_loss, values), gradient = grade(state.critics, rows, goal)
+    critics, critic_moments, critic_norm = descend(
+        state.critics, gradient, state.critic_moments, config.critic_learning_rate
+    )
+    grade = jax.value_and_grad(actor_loss, has_aux=True)
+    (policy_loss, entropy), gradient = grade(state.actor, critics, temperature, rows, noise[1])
+    actor, actor_moments, actor_norm = descend(
+        state.actor, gradient, state.actor_moments, config.actor_learning_rate
+    )
+    wanted = config.entropy_per_dimension * noise.shape[-1]
+    price, gradient = jax.value_and_grad(temperature_loss)(state.log_temperature, entropy, wanted)
+    log_temperature, temperature_moments, _ = descend(
+        state.log_temperature, gradient, state.temperature_moments, config.temperature_learning_rate
+    )
+    after = SACState(
+        actor,
+        critics,
+        polyak(state.target_critics, critics, config.target_rate),
+        log_temperature,
+        actor_moments,
+        critic_moments,
+        temperature_moments,
+    )
+    measured = {
+        "q_loss": q_loss,
+        "policy_loss": policy_loss,
+        "temperature_loss": price,
+        "temperature": temperature,
+        "entropy": entropy,
+        "critic_grad_norm": critic_norm,
+        "actor_grad_norm": actor_norm,
+    }
+    return after, (measured, values, goal)
+
+
+def targets(
+    actor: list[Params],
+    target_critics: Critics,
+    temperature: Float[Array, ""],
+    rows: Transition,
+    noise: Float[Array, "B A"],
+) -> Float[Array, " B"]:
+    """Return G = r + γ (1 - terminated) (min_k Q_φk⁻(s', ã') - α log π_θ(ã'|s'))."""
+    following, log_prob = policy(actor, rows.next_obs).transform(noise)
+    value = action_values(target_critics, rows.next_obs, following).min(0)
+    soft = value - temperature * log_prob
+    return bellman_target(rows.reward, rows.extra.discount, rows.terminated, soft)
+
+
+def actor_loss(
+    actor: list[Params],
+    critics: Critics,
+    temperature: Float[Array, ""],
+    rows: Transition,
+    noise: Float[Array, "B A"],
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Return mean (α log π(ã|s) - min_k Q_k(s, ã)) over the valid rows, and the entropy H.
+
+    ã is drawn by reparametrisation: the gradient, to be taken by the policy's parameters, flows
+    through the action as well.
+    """
+    unit, log_prob = policy(actor, rows.obs).transform(noise)
+    value = action_values(critics, rows.obs, unit).min(0)
+    return (
+        masked_mean(temperature * log_prob - value, rows.valid),
+        -masked_mean(log_prob, rows.valid),
+    )

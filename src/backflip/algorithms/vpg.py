@@ -1,0 +1,267 @@
+"""Vanilla policy gradient with a fitted value function.
+
+Source: Sutton et al. 2000, "Policy gradient methods for reinforcement learning with function
+approximation", theorem 1; advantages of Schulman et al. 2016, arXiv:1506.02438, eq. 16; the form
+and the defaults are those of OpenAI's Spinning Up.
+
+    ∇J = E[∇ log π(a_t|s_t) Ψ_t]    Ψ: generalised advantage, or reward to go
+    V  = argmin E[½ (V(s_t) - G_t)²]    by gradient steps after the policy's one
+
+    G_t = Σ_k γ^k r_{t+k+1}, to the end of the episode; where a time limit or the rollout's end cuts
+    it, V of the state reached stands for the rest.
+
+Departures from the paper:
+  * Ψ is shifted and scaled to mean 0 and deviation 1 in each batch; steps are Adam's;
+  * states later in an episode do not weigh γ^t: every env step counts alike;
+  * observations and rewards can be scaled by running statistics;
+  * episodes go on over updates, where Spinning Up cuts them.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.parts import actor as acting
+from backflip.algorithms.parts.actor import Actor, policy_and_value
+from backflip.algorithms.parts.masking import blank_invalid
+from backflip.algorithms.parts.measures import rollout_metrics
+from backflip.algorithms.parts.rows import Rows, prepare
+from backflip.algorithms.parts.scaling import observe, scale_rewards
+from backflip.algorithms.parts.single_head import action_outputs, single_head
+from backflip.core import statistics
+from backflip.core.gradients import update_ratio
+from backflip.core.losses import approximate_kl, policy_gradient, squared_error
+from backflip.core.returns import gae
+from backflip.core.spec import EnvSpec
+from backflip.core.statistics import RunningStatistics, masked_mean, standardize
+from backflip.core.types import Transition
+from backflip.networks.actor_critic import POLICY_HEAD_GAIN, ActorCritic
+from backflip.networks.layers import Params
+
+
+@dataclass(frozen=True)
+class VPGConfig:
+    """Settings of VPG.
+
+    Attributes:
+        env_steps: env steps of one seed in all.
+        num_envs: N, environments side by side.
+        rollout_length: T, env steps of each between two updates.
+        advantage: Ψ: `gae`, the generalised advantage, or `reward_to_go`, G without a baseline.
+        learning_rate: Adam's step size, of the policy.
+        value_learning_rate: Adam's step size, of the value function.
+        value_steps: gradient steps of the value function in each update.
+        discount: γ per env step.
+        decay: λ of the generalised advantage.
+        hidden: widths of the hidden layers of both networks, for vector observations.
+        initial_log_std: log σ of a continuous policy at the start.
+        normalize_obs: scale vector observations by running mean and standard deviation.
+        scale_rewards: divide rewards by the running standard deviation of the discounted return.
+    """
+
+    env_steps: int = 1_000_000
+    num_envs: int = 8
+    rollout_length: int = 500
+    advantage: Literal["gae", "reward_to_go"] = "gae"
+    learning_rate: float = 3e-4
+    value_learning_rate: float = 1e-3
+    value_steps: int = 80
+    discount: float = 0.99
+    decay: float = 0.97
+    hidden: tuple[int, ...] = (64, 64)
+    initial_log_std: float = -0.5
+    normalize_obs: bool = False
+    scale_rewards: bool = False
+
+    @property
+    def updates(self) -> int:
+        """Updates of one seed in all; the last batch may go a little beyond `env_steps`."""
+        return -(-self.env_steps // (self.num_envs * self.rollout_length))
+
+
+class VPGState(NamedTuple):
+    """Everything VPG carries from one update to the next.
+
+    Attributes:
+        params: `policy` and `value`, two networks, and `log_std` (A,) for continuous actions.
+        optimizer: Adam's moments of the policy's parameters.
+        value_optimizer: Adam's moments of the value function's.
+        obs_statistics: of the observations, over all data since the start.
+        return_statistics: of the discounted return, over all data since the start.
+        running_return: (N,) the discounted return of each environment's episode so far.
+    """
+
+    params: Params
+    optimizer: Any
+    value_optimizer: Any
+    obs_statistics: RunningStatistics
+    return_statistics: RunningStatistics
+    running_return: Float[Array, " N"]
+
+
+def vpg(config: VPGConfig, spec: EnvSpec) -> Algorithm:
+    """Return VPG for the spaces of `spec`."""
+    actor = Actor(spec, separate_networks(spec, config.hidden), config.normalize_obs)
+    return Algorithm(
+        name="vpg",
+        num_envs=config.num_envs,
+        rollout_length=config.rollout_length,
+        init=partial(init, config, actor),
+        act=partial(acting.act, actor),
+        act_greedily=partial(acting.act_greedily, actor),
+        exploit=partial(acting.exploit, actor),
+        update=partial(update, config, actor),
+        policy=acting.acting_part,
+        with_policy=acting.with_acting_part,
+        assess=partial(acting.assess, actor),
+    )
+
+
+def separate_networks(spec: EnvSpec, hidden: tuple[int, ...]) -> ActorCritic:
+    """Return policy and value function without a shared parameter, images included.
+
+    So that many steps of the one leave the other as it is.
+    """
+    policy = single_head(spec, action_outputs(spec), hidden, POLICY_HEAD_GAIN)
+    value = single_head(spec, 1, hidden, 1.0)
+
+    def first(rng: np.random.Generator) -> Params:
+        return {"policy": policy.init(rng), "value": value.init(rng)}
+
+    def apply(params: Params, seen: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
+        return policy.apply(params["policy"], seen), value.apply(params["value"], seen)[:, 0]
+
+    return ActorCritic(first, policy.see, apply)
+
+
+def init(config: VPGConfig, actor: Actor, seed: int) -> VPGState:
+    """Return the state before the first update, as NumPy arrays."""
+    params = acting.first_params(actor, seed, config.initial_log_std)
+    of_policy, of_value = split(params)
+    running_return: Any = np.zeros(config.num_envs, np.float32)
+    return VPGState(
+        params,
+        _no_moments(of_policy),
+        _no_moments(of_value),
+        statistics.empty(acting.observed_shape(actor.spec)),
+        statistics.empty(()),
+        running_return,
+    )
+
+
+def split(params: Params) -> tuple[Params, Params]:
+    """Return the policy's parameters and the value function's."""
+    return {name: x for name, x in params.items() if name != "value"}, {"value": params["value"]}
+
+
+def update(
+    config: VPGConfig, actor: Actor, state: VPGState, batch: Transition, key: PRNGKeyArray
+) -> tuple[VPGState, Metrics]:
+    """Return the state after a step of the policy and `value_steps` of the value function.
+
+    The batch has axes (T, N). Rows that are not valid change nothing, whatever they hold.
+    """
+    del key
+    batch = blank_invalid(batch)
+    if config.scale_rewards:
+        batch, state = scale_rewards(config.discount, state, batch)
+    rows = prepare(actor, state, batch, partial(estimate, config))
+    of_policy, optimizer, measured = _improve_policy(config, actor, state, rows)
+    of_value, value_optimizer, fitted = _fit_value(config, actor, state, rows)
+    params = of_policy | of_value
+    metrics = rollout_metrics(actor.spec, batch, rows, config.discount) | measured | fitted
+    metrics["update_ratio"] = update_ratio(state.params, params)
+    if config.normalize_obs and not actor.spec.is_pixels:
+        state = state._replace(obs_statistics=observe(state.obs_statistics, batch))
+    state = state._replace(params=params, optimizer=optimizer, value_optimizer=value_optimizer)
+    return state, metrics
+
+
+def estimate(config: VPGConfig, *stream: Array) -> tuple[Float[Array, " T"], Float[Array, " T"]]:
+    """Return Ψ and the value's targets G of one environment's stream.
+
+    With λ = 1 the generalised advantage is G - V: that is where G comes from.
+    """
+    to_go = gae(*stream, discount=config.discount, decay=1.0) + stream[1]
+    if config.advantage == "reward_to_go":
+        return to_go, to_go
+    return gae(*stream, discount=config.discount, decay=config.decay), to_go
+
+
+def policy_loss(
+    actor: Actor, of_policy: Params, of_value: Params, rows: Rows
+) -> tuple[Float[Array, ""], Metrics]:
+    """Return the mean of -log π(a|s) Ψ over the valid rows, Ψ standardised."""
+    policy, _ = policy_and_value(actor, of_policy | of_value, rows.seen)
+    log_prob = policy.log_prob(rows.action)
+    advantage = standardize(rows.advantage, rows.valid)
+    mean = masked_mean(policy_gradient(log_prob, advantage), rows.valid)
+    distance = jnp.abs(jnp.exp(log_prob - rows.log_prob) - 1.0)
+    return mean, {
+        "policy_loss": mean,
+        "entropy": masked_mean(policy.entropy(), rows.valid),
+        "first_ratio_error": jnp.where(rows.valid, distance, 0.0).max(),
+    }
+
+
+def value_loss(actor: Actor, of_value: Params, of_policy: Params, rows: Rows) -> Float[Array, ""]:
+    """Return the mean of ½ (V(s) - G)² over the valid rows."""
+    _, value = policy_and_value(actor, of_policy | of_value, rows.seen)
+    return masked_mean(squared_error(value, rows.target), rows.valid)
+
+
+def _improve_policy(
+    config: VPGConfig, actor: Actor, state: VPGState, rows: Rows
+) -> tuple[Params, Any, Metrics]:
+    """Return the policy's parameters and moments after its one step, and what was measured."""
+    before, of_value = split(state.params)
+    gradient, measured = jax.grad(policy_loss, argnums=1, has_aux=True)(
+        actor, before, of_value, rows
+    )
+    after, optimizer = _adam(gradient, state.optimizer, before, config.learning_rate)
+    policy, _ = policy_and_value(actor, after | of_value, rows.seen)
+    moved = approximate_kl(policy.log_prob(rows.action), rows.log_prob)
+    measured["approx_kl"] = masked_mean(moved, rows.valid)
+    return after, optimizer, measured | {"grad_norm": optax.tree.norm(gradient)}
+
+
+def _fit_value(
+    config: VPGConfig, actor: Actor, state: VPGState, rows: Rows
+) -> tuple[Params, Any, Metrics]:
+    """Return the value function's parameters and moments after its steps, and the mean loss."""
+    of_policy, of_value = split(state.params)
+
+    def step(carry: tuple[Params, Any], _: None) -> tuple[tuple[Params, Any], Metrics]:
+        params, optimizer = carry
+        loss, gradient = jax.value_and_grad(value_loss, argnums=1)(actor, params, of_policy, rows)
+        carry = _adam(gradient, optimizer, params, config.value_learning_rate)
+        return carry, {"value_loss": loss, "value_grad_norm": optax.tree.norm(gradient)}
+
+    first = (of_value, state.value_optimizer)
+    (params, optimizer), measured = jax.lax.scan(step, first, length=config.value_steps)
+    return params, optimizer, jax.tree.map(jnp.mean, measured)
+
+
+def _adam(
+    gradient: Params, optimizer: Any, params: Params, learning_rate: float
+) -> tuple[Params, Any]:
+    """Return parameters and moments after one step of Adam."""
+    with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
+        step, optimizer = optax.scale_by_adam().update(gradient, optimizer)
+
+    def descend(param: Array, direction: Array) -> Array:
+        return param - learning_rate * direction
+
+    return jax.tree.map(descend, params, step), optimizer
+
+
+def _no_moments(params: Params) -> optax.ScaleByAdamState:
+    zeros = jax.tree.map(np.zeros_like, params)
+    return optax.ScaleByAdamState(np.zeros((), np.int32), zeros, zeros)

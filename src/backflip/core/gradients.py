@@ -1,0 +1,30 @@
+"""How long a gradient is, and how far an update went."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+
+def shorten(gradient: Any, max_norm: float) -> tuple[Any, Float[Array, ""]]:
+    """Return the gradient, at most `max_norm` long over all parameters, and its length before.
+
+    g ← g min(1, max_norm / (‖g‖ + 1e-6)): the direction stays as it was.
+
+    Source: Pascanu et al. 2013, arXiv:1211.5063, algorithm 1.
+    """
+    norm = optax.tree.norm(gradient)
+    shorter = jnp.minimum(1.0, max_norm / (norm + 1e-6))
+
+    def scale(g: Array) -> Array:
+        return g * shorter
+
+    return jax.tree.map(scale, gradient), norm
+
+
+def update_ratio(before: Any, after: Any) -> Float[Array, ""]:
+    """Return ‖θ' - θ‖ / ‖θ‖ over all parameters."""
+    moved = jax.tree.map(jnp.subtract, after, before)
+    return optax.tree.norm(moved) / optax.tree.norm(before)

@@ -1,0 +1,9 @@
+"""Numbers that change as training goes on."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def linear(start: float, end: float, progress: Float[Array, ""]) -> Float[Array, ""]:
+    """Return start + (end - start) min(progress, 1), with progress 0 at the beginning."""
+    return start + (end - start) * jnp.minimum(progress, 1.0)

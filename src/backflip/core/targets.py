@@ -1,0 +1,42 @@
+"""What a learned value moves towards: one-step targets, by networks that follow slowly."""
+
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+Params = TypeVar("Params")
+
+
+def bellman_target(
+    reward: Float[Array, "*batch"],
+    discount: Float[Array, "*batch"],
+    terminated: Bool[Array, "*batch"],
+    next_value: Float[Array, "*batch"],
+) -> Float[Array, "*batch"]:
+    """Return r + γ (1 - terminated) V(s'), through which no gradient flows.
+
+    A truncated step bootstraps like any other.
+
+    Source: Sutton & Barto 2018, eq. 6.2. With rewards of n steps summed, γ is γ^n.
+    """
+    following = jnp.where(terminated, 0.0, next_value)
+    return jax.lax.stop_gradient(reward + discount * following)
+
+
+def polyak(target: Params, online: Params, rate: float) -> Params:
+    """Return θ⁻ + τ (θ - θ⁻) of every array: parameters that follow others slowly.
+
+    Source: Lillicrap et al. 2016, arXiv:1509.02971, algorithm 1.
+
+    Args:
+        target: θ⁻.
+        online: θ.
+        rate: τ in (0, 1]; 1 copies.
+    """
+
+    def follow(target: Array, online: Array) -> Array:
+        return target + rate * (online - target)
+
+    return jax.tree.map(follow, target, online)

@@ -1,0 +1,1 @@
+"""Gymnasium's MuJoCo tasks, stepped many at a time, and with horizons that nothing shortens."""

@@ -1,0 +1,124 @@
+"""A batch of one of Gymnasium's MuJoCo tasks, as a vector environment that is Gymnasium's equal.
+
+With a fixed horizon, no state ends an episode: what would have ended it costs a penalty instead, as
+in Christiano et al. 2017, arXiv:1706.03741, appendix A.1 ("no early termination"). An episode's end
+says that something went wrong, and a learner from preferences is to be told so by nobody but the
+teacher. The paper does not give its penalties; ours is the bonus of a healthy state with its sign
+turned, for every env step that ends in a state which is not healthy.
+"""
+
+from typing import Any, final
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box
+from gymnasium.utils.seeding import np_random
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from backflip.envs.mujoco.simulators import Simulators
+from backflip.envs.mujoco.tasks import TASKS
+
+
+@final
+class MujocoBatch(VectorEnv[Any, Any, Any]):
+    """N environments of one task, each the same as Gymnasium's with the same seed and actions.
+
+    Args:
+        name: which of `TASKS`.
+        num_envs: N.
+        autoreset_mode: when episodes begin.
+        max_episode_steps: the time limit in env steps; None takes Gymnasium's.
+        fixed_horizon: whether only the time limit ends episodes; the penalty in place of the other
+            ends is 1 for Hopper, Walker2d, Ant and InvertedPendulum, 5 for Humanoid, and 10 for
+            InvertedDoublePendulum, each paid in place of a bonus as large.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        num_envs: int,
+        autoreset_mode: AutoresetMode,
+        max_episode_steps: int | None = None,
+        *,
+        fixed_horizon: bool = False,
+    ) -> None:
+        self._task, self._fixed_horizon = TASKS[name], fixed_horizon
+        self._simulators = Simulators(
+            self._task.file, num_envs, self._task.frame_skip, self._task.contacts
+        )
+        limit: Any = gymnasium.spec(name).max_episode_steps
+        self.max_episode_steps: int = max_episode_steps or limit
+        self.num_envs = num_envs
+        self.metadata = {"autoreset_mode": autoreset_mode}
+        low, high = self._simulators.model.actuator_ctrlrange.astype(np.float32).T
+        self.single_action_space = Box(low, high, dtype=np.float32)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._generators = [np_random()[0] for _ in range(num_envs)]
+        self._age, self._ended = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
+        shape = self._task.observe(self._simulators).shape[1:]
+        self.single_observation_space = Box(-np.inf, np.inf, shape, np.float64)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+
+    @property
+    def data(self) -> list[Any]:
+        """The simulators' data, of which pictures can be drawn."""
+        return self._simulators.data
+
+    def reset(
+        self, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Start an episode in every row, from a seed of its own where there are any."""
+        del options
+        for row, one in enumerate(seed or ()):
+            self._generators[row] = np_random(one)[0]
+        self._ended[:] = False
+        self._begin(np.ones(self.num_envs, bool))
+        return self._task.observe(self._simulators), {}
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Step every row, or begin its next episode where the autoreset mode says so."""
+        resets, task, simulators = self._ended, self._task, self._simulators
+        if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
+            resets = np.zeros_like(resets)
+        before = task.place(simulators)
+        simulators.step(np.flatnonzero(~resets).tolist(), actions)
+        self._age += 1
+        healthy = task.healthy(simulators) if task.healthy else np.ones(self.num_envs, bool)
+        bonus = np.where(healthy, task.bonus, 0.0)
+        reward = task.reward(simulators, before, actions, bonus)
+        if self._fixed_horizon:
+            reward -= np.where(healthy, 0.0, task.bonus)
+            healthy[:] = True
+        if resets.any():
+            self._begin(resets)
+        reward[resets] = 0.0
+        terminated, truncated = ~healthy & ~resets, self._age >= self.max_episode_steps
+        return self._finish(reward, terminated, truncated)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """End the threads."""
+        del kwargs
+        self._simulators.close()
+
+    def _finish(
+        self, reward: np.ndarray, terminated: np.ndarray, truncated: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Return the step, with the episodes that follow begun where the autoreset mode says so."""
+        obs, infos = self._task.observe(self._simulators), {}
+        self._ended = terminated | truncated
+        same_step = self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+        if same_step and self._ended.any():
+            infos = {"final_obs": obs}
+            self._begin(self._ended)
+            obs = self._task.observe(self._simulators)
+        return obs, reward, terminated, truncated, infos
+
+    def _begin(self, rows: np.ndarray) -> None:
+        """Begin an episode in some rows."""
+        for row in np.flatnonzero(rows).tolist():
+            start = self._task.start(self._simulators, self._generators[row])
+            self._simulators.place(row, *start)
+        self._age[rows] = 0

@@ -1,0 +1,308 @@
+"""Gymnasium's MuJoCo tasks, version 5, as what they show, pay and end by: whole batches at once.
+
+Each formula is written so that it rounds as Gymnasium's does for one environment; only the reward
+of InvertedDoublePendulum may differ in its last bit, for NumPy squares arrays otherwise than single
+numbers. Positions q and velocities v are the simulator's; a is the action; x is a position along
+the track; Δt is an env step's duration; `bonus` is what a healthy state pays, and else 0.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from backflip.envs.mujoco.simulators import Simulators
+
+Numbers = Float[np.ndarray, " N"]
+Start = tuple[Float[np.ndarray, " Q"], Float[np.ndarray, " V"]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One of Gymnasium's tasks.
+
+    Attributes:
+        file: the model, by its name among Gymnasium's assets.
+        frame_skip: simulator steps in an env step.
+        start: (simulators, generator) -> positions and velocities at an episode's start, drawn as
+            Gymnasium draws them.
+        observe: (simulators) -> (N, D) observations, float64.
+        reward: (simulators, x before the step, actions float32, bonus of each row) -> rewards.
+        place: (simulators) -> x.
+        healthy: (simulators) -> whether the state lets the episode go on; None: every state does.
+        bonus: what a healthy state pays for being one.
+        contacts: whether forces of contacts are wanted.
+    """
+
+    file: str
+    frame_skip: int
+    start: Callable[[Simulators, np.random.Generator], Start]
+    observe: Callable[[Simulators], Float[np.ndarray, "N D"]]
+    reward: Callable[[Simulators, Numbers, Float[np.ndarray, "N A"], Numbers], Numbers]
+    place: Callable[[Simulators], Numbers]
+    healthy: Callable[[Simulators], Bool[np.ndarray, " N"]] | None = None
+    bonus: float = 0.0
+    contacts: bool = False
+
+
+# Starts
+
+
+def _uniform(noise: float) -> Callable[[Simulators, np.random.Generator], Start]:
+    """Return the start with q and v uniform within ±noise of the model's own."""
+
+    def start(simulators: Simulators, rng: np.random.Generator) -> Start:
+        model = simulators.model
+        positions = model.qpos0 + rng.uniform(-noise, noise, model.nq)
+        return positions, rng.uniform(-noise, noise, model.nv)
+
+    return start
+
+
+def _normal(noise: float) -> Callable[[Simulators, np.random.Generator], Start]:
+    """Return the start with q uniform within ±noise of the model's own, and v normal."""
+
+    def start(simulators: Simulators, rng: np.random.Generator) -> Start:
+        model = simulators.model
+        positions = model.qpos0 + rng.uniform(-noise, noise, model.nq)
+        return positions, noise * rng.standard_normal(model.nv)
+
+    return start
+
+
+def _with_target(simulators: Simulators, rng: np.random.Generator) -> Start:
+    """Return Reacher's start: the last two positions are the target's, within a disc of 0.2 m."""
+    model = simulators.model
+    positions = rng.uniform(-0.1, 0.1, model.nq) + model.qpos0
+    target = rng.uniform(-0.2, 0.2, 2)
+    while np.linalg.norm(target) >= 0.2:
+        target = rng.uniform(-0.2, 0.2, 2)
+    positions[-2:] = target
+    velocities = rng.uniform(-0.005, 0.005, model.nv)
+    velocities[-2:] = 0
+    return positions, velocities
+
+
+# What several tasks share
+
+
+def _joined(*parts: np.ndarray) -> Float[np.ndarray, "N D"]:
+    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+
+def _squares(values: np.ndarray) -> np.ndarray:
+    """Return the sum of squares of each row, in the rows' own precision."""
+    return np.square(values.reshape(len(values), -1)).sum(axis=1)
+
+
+def _x(simulators: Simulators) -> Numbers:
+    return simulators.read("qpos")[:, 0]
+
+
+def _speed(simulators: Simulators, before: Numbers, place: Callable[..., Numbers]) -> Numbers:
+    return (place(simulators) - before) / simulators.seconds
+
+
+def _run(control_cost: float) -> Callable[..., Numbers]:
+    """Return the reward (x' - x) / Δt + bonus - control_cost Σ a²."""
+
+    def reward(simulators: Simulators, before: Numbers, action: Any, bonus: Numbers) -> Numbers:
+        return _speed(simulators, before, _x) + bonus - control_cost * _squares(action)
+
+    return reward
+
+
+def _clipped(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+    """Return q but for x, and v within ±10."""
+    velocities = np.clip(simulators.read("qvel"), -10, 10)
+    return _joined(simulators.read("qpos")[:, 1:], velocities)
+
+
+# HalfCheetah, Swimmer
+
+
+def _half_cheetah_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+    return _joined(simulators.read("qpos")[:, 1:], simulators.read("qvel"))
+
+
+def _swimmer_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+    return _joined(simulators.read("qpos")[:, 2:], simulators.read("qvel"))
+
+
+# Hopper, Walker2d
+
+
+def _hopper_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
+    """Upright within 0.2 rad, higher than 0.7 m, and nothing beyond ±100."""
+    positions = simulators.read("qpos")
+    rest = np.abs(_joined(positions[:, 2:], simulators.read("qvel"))) < 100
+    return rest.all(axis=1) & (positions[:, 1] > 0.7) & (np.abs(positions[:, 2]) < 0.2)
+
+
+def _walker_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
+    """Upright within 1 rad, and between 0.8 m and 2 m high."""
+    _, height, angle = simulators.read("qpos")[:, :3].T
+    return (height > 0.8) & (height < 2.0) & (np.abs(angle) < 1.0)
+
+
+# Pendulums
+
+
+def _pendulum_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+    return _joined(simulators.read("qpos"), simulators.read("qvel"))
+
+
+def _pendulum_pays(_: Simulators, __: Numbers, ___: Any, bonus: Numbers) -> Numbers:
+    return bonus
+
+
+def _pendulum_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
+    """The pole within 0.2 rad of upright, and everything finite."""
+    state = _pendulum_sees(simulators)
+    return np.isfinite(state).all(axis=1) & (np.abs(state[:, 1]) <= 0.2)
+
+
+def _double_pendulum_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+    positions, velocities = simulators.read("qpos"), np.clip(simulators.read("qvel"), -10, 10)
+    force = np.clip(simulators.read("qfrc_constraint"), -10, 10)[:, :1]
+    angles = positions[:, 1:]
+    return _joined(positions[:, :1], np.sin(angles), np.cos(angles), velocities, force)
+
+
+def _double_pendulum_pays(simulators: Simulators, _: Numbers, __: Any, bonus: Numbers) -> Numbers:
+    """Return bonus - 0.01 x² - (y - 2)² - 0.001 v₁² - 0.005 v₂², of the tip at x and y."""
+    x, _y, y = simulators.read("site_xpos")[:, 0].T
+    _, first, second = simulators.read("qvel").T
+    distance = 0.01 * x**2 + (y - 2) ** 2
+    return bonus - distance - (1e-3 * first**2 + 5e-3 * second**2)
+
+
+def _double_pendulum_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
+    """The tip higher than 1 m."""
+    return simulators.read("site_xpos")[:, 0, 2] > 1
+
+
+# Reacher
+
+
+def _to_target(simulators: Simulators) -> Float[np.ndarray, "N 3"]:
+    model, places = simulators.model, simulators.read("xpos")
+    return places[:, model.body("fingertip").id] - places[:, model.body("target").id]
+
+
+def _reacher_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+    positions = simulators.read("qpos")
+    angles, vector = positions[:, :2], _to_target(simulators)[:, :2]
+    velocities = simulators.read("qvel")[:, :2]
+    return _joined(np.cos(angles), np.sin(angles), positions[:, 2:], velocities, vector)
+
+
+def _reacher_pays(simulators: Simulators, _: Numbers, action: Any, __: Numbers) -> Numbers:
+    """Return -|fingertip - target| - Σ a²."""
+    vector = _to_target(simulators)
+    return -np.sqrt(np.vecdot(vector, vector)) - _squares(action)
+
+
+# Ant
+
+
+def _ant_x(simulators: Simulators) -> Numbers:
+    return simulators.read("xpos")[:, 1, 0]
+
+
+def _ant_forces(simulators: Simulators) -> Float[np.ndarray, "N B 6"]:
+    return np.clip(simulators.read("cfrc_ext"), -1.0, 1.0)
+
+
+def _ant_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+    places = simulators.read("qpos")[:, 2:]
+    return _joined(places, simulators.read("qvel"), _ant_forces(simulators)[:, 1:])
+
+
+def _ant_pays(simulators: Simulators, before: Numbers, action: Any, bonus: Numbers) -> Numbers:
+    """Return (x' - x) / Δt + bonus - 0.5 Σ a² - 0.0005 Σ f², of the contacts' forces within ±1."""
+    costs = 0.5 * _squares(action) + 5e-4 * _squares(_ant_forces(simulators))
+    return _speed(simulators, before, _ant_x) + bonus - costs
+
+
+def _ant_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
+    """The torso between 0.2 m and 1 m high, and everything finite."""
+    state = _pendulum_sees(simulators)
+    return np.isfinite(state).all(axis=1) & (state[:, 2] >= 0.2) & (state[:, 2] <= 1.0)
+
+
+# Humanoid
+
+
+def _humanoid_x(simulators: Simulators) -> Numbers:
+    """Return the centre of mass along x."""
+    masses = simulators.model.body_mass
+    return np.einsum("b,nb->n", masses, simulators.read("xipos")[:, :, 0]) / masses.sum()
+
+
+def _humanoid_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+    read = simulators.read
+    motion = (read("qpos")[:, 2:], read("qvel"), read("cinert")[:, 1:], read("cvel")[:, 1:])
+    return _joined(*motion, read("qfrc_actuator")[:, 6:], read("cfrc_ext")[:, 1:])
+
+
+def _humanoid_pays(simulators: Simulators, before: Numbers, _: Any, bonus: Numbers) -> Numbers:
+    """Return 1.25 (x' - x) / Δt + bonus - 0.1 Σ a² - min(5e-7 Σ f², 10)."""
+    contact = np.minimum(5e-7 * _squares(simulators.read("cfrc_ext")), 10.0)
+    costs = 0.1 * _squares(simulators.read("ctrl")) + contact
+    return 1.25 * _speed(simulators, before, _humanoid_x) + bonus - costs
+
+
+def _humanoid_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
+    """The torso between 1 m and 2 m high."""
+    height = simulators.read("qpos")[:, 2]
+    return (height > 1.0) & (height < 2.0)
+
+
+TASKS = {
+    "HalfCheetah-v5": Task("half_cheetah.xml", 5, _normal(0.1), _half_cheetah_sees, _run(0.1), _x),
+    "Swimmer-v5": Task("swimmer.xml", 4, _uniform(0.1), _swimmer_sees, _run(1e-4), _x),
+    "Hopper-v5": Task(
+        "hopper.xml", 4, _uniform(5e-3), _clipped, _run(1e-3), _x, _hopper_healthy, 1.0
+    ),
+    "Walker2d-v5": Task(
+        "walker2d_v5.xml", 4, _uniform(5e-3), _clipped, _run(1e-3), _x, _walker_healthy, 1.0
+    ),
+    "InvertedPendulum-v5": Task(
+        "inverted_pendulum.xml",
+        2,
+        _uniform(0.01),
+        _pendulum_sees,
+        _pendulum_pays,
+        _x,
+        _pendulum_healthy,
+        1.0,
+    ),
+    "InvertedDoublePendulum-v5": Task(
+        "inverted_double_pendulum.xml",
+        5,
+        _normal(0.1),
+        _double_pendulum_sees,
+        _double_pendulum_pays,
+        _x,
+        _double_pendulum_healthy,
+        10.0,
+    ),
+    "Reacher-v5": Task("reacher.xml", 2, _with_target, _reacher_sees, _reacher_pays, _x),
+    "Ant-v5": Task(
+        "ant.xml", 5, _normal(0.1), _ant_sees, _ant_pays, _ant_x, _ant_healthy, 1.0, contacts=True
+    ),
+    "Humanoid-v5": Task(
+        "humanoid.xml",
+        5,
+        _uniform(0.01),
+        _humanoid_sees,
+        _humanoid_pays,
+        _humanoid_x,
+        _humanoid_healthy,
+        5.0,
+        contacts=True,
+    ),
+}

@@ -1,0 +1,120 @@
+"""MinAtar Breakout: a paddle keeps a ball in play that breaks three rows of bricks.
+
+The ball moves one cell along a diagonal in every env step. Sides and ceiling reflect it. A brick
+it meets is broken, pays 1 and throws it back, unless the step before met one too: then it passes.
+The cell of the paddle sends it straight up again, the cell beside it, reached from outside, back
+to where it came from. Beneath the paddle the game is lost. With the last brick gone, three new
+rows come as the ball reaches the paddle's row.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from backflip.envs.native.minatar.game import (
+    LEFT,
+    NOOP,
+    RIGHT,
+    SIDE,
+    Game,
+    MinAtar,
+    Moment,
+    cell,
+    moved,
+)
+
+TOP, ROWS = 1, 3  # the first row of bricks, and how many there are
+FLOOR = SIDE - 1  # the paddle's row
+START_ROW = 3
+START_PADDLE = 4
+
+
+class BreakoutState(NamedTuple):
+    """Paddle, ball and bricks; `x` and `y` of the ball now and one env step before.
+
+    `striking` says that the ball's last step ended at a brick.
+    """
+
+    paddle: Int[Array, ""]
+    x: Int[Array, ""]
+    y: Int[Array, ""]
+    last_x: Int[Array, ""]
+    last_y: Int[Array, ""]
+    to_right: Int[Array, ""]
+    downwards: Int[Array, ""]
+    bricks: Bool[Array, "3 10"]
+    striking: Bool[Array, ""]
+
+
+def start(drawn: Float[Array, " 1"]) -> BreakoutState:
+    """Return the ball at the left wall or at the right one, equally likely, on its way down."""
+    from_right = drawn[0] >= 0.5
+    x = jnp.where(from_right, jnp.int8(SIDE - 1), jnp.int8(0))
+    y, one = jnp.int8(START_ROW), jnp.int8(1)
+    to_right = jnp.where(from_right, -one, one)
+    bricks = jnp.ones((ROWS, SIDE), bool)
+    paddle = jnp.int8(START_PADDLE)
+    return BreakoutState(paddle, x, y, x, y, to_right, one, bricks, jnp.zeros((), bool))
+
+
+def advance(
+    state: BreakoutState, action: Int[Array, ""], drawn: Float[Array, " 0"], ramping: bool
+) -> Moment:
+    """Return the game after the paddle and then the ball moved; it never becomes harder."""
+    del drawn, ramping
+    paddle = moved(state.paddle, action == LEFT, action == RIGHT)
+    x, y = state.x + state.to_right, state.y + state.downwards
+    wall = (x < 0) | (x >= SIDE)
+    x, to_right = jnp.clip(x, 0, SIDE - 1), jnp.where(wall, -state.to_right, state.to_right)
+    at_ball = cell(x, y)[TOP : TOP + ROWS]
+    met = (state.bricks & at_ball).any()
+    broken = met & ~state.striking
+    low = y == FLOOR
+    held, clipped = low & (state.x == paddle), low & (state.x != paddle) & (x == paddle)
+    back = broken | held | clipped  # thrown back into the row it came from
+    ceiling = y < 0
+    bricks = state.bricks & ~(at_ball & broken)
+    after = BreakoutState(
+        paddle,
+        x,
+        jnp.where(ceiling, 0, jnp.where(back, state.y, y)),
+        state.x,
+        state.y,
+        jnp.where(clipped, -to_right, to_right),
+        jnp.where(ceiling | back, -state.downwards, state.downwards),
+        bricks | (low & ~bricks.any()),
+        met,
+    )
+    return Moment(after, broken.astype(jnp.float32), low & ~back)
+
+
+def planes(state: BreakoutState) -> list[Bool[Array, "10 10"]]:
+    """Return the paddle, the ball, the ball one env step before, and the bricks."""
+    bricks = jnp.pad(state.bricks, ((TOP, SIDE - TOP - ROWS), (0, 0)))
+    paddle = cell(state.paddle, jnp.int8(FLOOR))
+    return [paddle, cell(state.x, state.y), cell(state.last_x, state.last_y), bricks]
+
+
+BREAKOUT = Game(
+    name="Breakout",
+    channels=("paddle", "ball", "trail", "brick"),
+    actions=(NOOP, LEFT, RIGHT),
+    start_draws=1,
+    draws=0,
+    start=start,
+    advance=advance,
+    planes=planes,
+)
+
+
+class Breakout(MinAtar):
+    """The game with three actions: nothing, left, right."""
+
+    game = BREAKOUT
+
+
+class BreakoutV0(Breakout):
+    """The game with all six actions, some of them without effect."""
+
+    version = 0

@@ -1,0 +1,424 @@
+"""MinAtar Seaquest: a submarine shoots fish and submarines, collects divers and has to breathe.
+
+Things come in at the sides of rows 1 to 8 and cross the board. A hit fish or submarine pays 1; one
+that touches the player loses the game, as do their bullets, no oxygen, and surfacing without a
+diver. Surfacing gives oxygen, costs a diver and makes the game harder; with six divers it costs
+them all and pays a tenth of what oxygen is left in percent. (As in the original the count of divers
+is then -1, and surfacing with a debt is not punished.)
+
+Things of a kind are a queue of slots, the newest first, in which the dead keep their places until
+they are pushed out: at most one of a kind comes in an env step. The queues are as long as ever
+needed: an enemy lives for 30 env steps once they come every env step, and longer only while they
+come so rarely that fewer are alive; a diver for 60, one coming every 30; a bullet for 9, one
+being fired every 5. Enemy bullets are bits of a row, for those in one cell never part.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt16
+
+from backflip.envs.native.minatar.game import (
+    DOWN,
+    FIRE,
+    LEFT,
+    NOOP,
+    RIGHT,
+    SIDE,
+    UP,
+    Game,
+    MinAtar,
+    Moment,
+    cell,
+    choice,
+    cooled,
+    moved,
+)
+
+START = 5  # the player's first column, at the surface
+LOWEST = 8  # the lowest row that anything moves in
+ENEMIES, DIVERS, SHOTS = 32, 2, 2  # slots
+MAX_OXYGEN = 200  # env steps
+MAX_DIVERS = 6
+ENEMY_EVERY = 20  # env steps between two enemies, at first
+DIVER_EVERY = 30
+MOVE_EVERY = 5  # env steps that an enemy waits before it moves, at first
+FASTEST = 2  # the same, at last
+DIVER_MOVE_EVERY = 5
+SHOT_EVERY = 10  # env steps that an enemy submarine waits before it shoots
+RELOAD = 5  # env steps between two of the player's shots
+BOARD = np.uint16((1 << SIDE) - 1)  # the bits of a row's cells
+
+
+class Queue(NamedTuple):
+    """Things of a kind in S slots, the newest first; a diver or a shot leaves some fields unused.
+
+    Attributes:
+        alive: the slot holds something.
+        x: column.
+        y: row.
+        to_right: which way it moves.
+        wait: env steps until it moves.
+        armed: it is a submarine, not a fish.
+        reload: env steps until it shoots.
+    """
+
+    alive: Bool[Array, " S"]
+    x: Int[Array, " S"]
+    y: Int[Array, " S"]
+    to_right: Bool[Array, " S"]
+    wait: Int[Array, " S"]
+    armed: Bool[Array, " S"]
+    reload: Int[Array, " S"]
+
+
+class Bombs(NamedTuple):
+    """Enemy bullets: bit x of row y - 1, of those that fly to the left and to the right."""
+
+    to_left: UInt16[Array, " 8"]
+    to_right: UInt16[Array, " 8"]
+
+
+class SeaquestState(NamedTuple):
+    """The player, what is under water, and timers in env steps."""
+
+    x: Int[Array, ""]
+    y: Int[Array, ""]
+    to_right: Bool[Array, ""]
+    surfaced: Bool[Array, ""]
+    oxygen: Int[Array, ""]
+    rescued: Int[Array, ""]
+    enemies: Queue
+    divers: Queue
+    shots: Queue
+    bombs: Bombs
+    enemy_every: Int[Array, ""]
+    enemy_timer: Int[Array, ""]
+    diver_timer: Int[Array, ""]
+    move_every: Int[Array, ""]
+    ramps: Int[Array, ""]
+    reload: Int[Array, ""]
+
+
+def start(drawn: Float[Array, " 0"]) -> SeaquestState:
+    """Return the player alone, at the surface, with all its oxygen."""
+    del drawn
+    no, none = jnp.zeros((), bool), jnp.zeros(LOWEST, jnp.uint16)
+    return SeaquestState(
+        x=jnp.int8(START),
+        y=jnp.int8(0),
+        to_right=no,
+        surfaced=~no,
+        oxygen=jnp.int32(MAX_OXYGEN),
+        rescued=jnp.int32(0),
+        enemies=_empty(ENEMIES),
+        divers=_empty(DIVERS),
+        shots=_empty(SHOTS),
+        bombs=Bombs(none, none),
+        enemy_every=jnp.int8(ENEMY_EVERY),
+        enemy_timer=jnp.int8(ENEMY_EVERY),
+        diver_timer=jnp.int8(DIVER_EVERY),
+        move_every=jnp.int8(MOVE_EVERY),
+        ramps=jnp.int8(0),
+        reload=jnp.int8(0),
+    )
+
+
+def advance(
+    state: SeaquestState, action: Int[Array, ""], drawn: Float[Array, " 5"], ramping: bool
+) -> Moment:
+    """Return the game after things came in, the player acted, and all else moved, in this order.
+
+    Args:
+        state: the game before.
+        action: what the player does.
+        drawn: numbers for side, kind and row of an enemy, side and row of a diver.
+        ramping: the game becomes harder with every surfacing.
+    """
+    state = _acted(_joined(state, drawn), action)
+    state, shot_down = _shots_moved(state)
+    state = _divers_moved(state)
+    state, rammed, touched, fired = _enemies_moved(state)
+    bombs, bombed = _bombs_moved(state, fired)
+    state = state._replace(bombs=bombs, reload=cooled(state.reload))
+    state, prize, lost = _breathed(state, ramping)
+    reward = (shot_down + rammed + prize).astype(jnp.float32)
+    return Moment(state, reward, lost | touched | bombed)
+
+
+def _joined(state: SeaquestState, drawn: Float[Array, " 5"]) -> SeaquestState:
+    """Return the game after an enemy and a diver came in, where it was time.
+
+    An enemy stays away from a row in which others go the other way.
+    """
+    right, armed, row = drawn[0] < 1 / 2, drawn[1] < 1 / 3, 1 + choice(drawn[2], LOWEST)
+    due = state.enemy_timer == 0
+    others = state.enemies
+    against = (others.alive & (others.y == row) & (others.to_right != right)).any()
+    enemies = _pushed(others, due & ~against, right, row, state.move_every, armed)
+    called = state.diver_timer == 0
+    right, row = drawn[3] < 1 / 2, 1 + choice(drawn[4], LOWEST)
+    wait = jnp.int8(DIVER_MOVE_EVERY)
+    divers = _pushed(state.divers, called, right, row, wait, jnp.zeros((), bool))
+    return state._replace(
+        enemies=enemies,
+        divers=divers,
+        enemy_timer=cooled(jnp.where(due, state.enemy_every, state.enemy_timer)),
+        diver_timer=cooled(jnp.where(called, DIVER_EVERY, state.diver_timer)),
+    )
+
+
+def _acted(state: SeaquestState, action: Int[Array, ""]) -> SeaquestState:
+    """Return the game after the player fired or moved."""
+    fires = (action == FIRE) & (state.reload == 0)
+    left, right = action == LEFT, action == RIGHT
+    zero, no = jnp.int8(0), jnp.zeros((), bool)
+    shot = Queue(~no, state.x, state.y, state.to_right, zero, no, zero)
+    return state._replace(
+        x=moved(state.x, left, right),
+        y=moved(state.y, action == UP, action == DOWN, 0, LOWEST),
+        to_right=(state.to_right | right) & ~left,
+        shots=_push(state.shots, fires, shot),
+        reload=jnp.where(fires, RELOAD, state.reload),
+    )
+
+
+def _shots_moved(state: SeaquestState) -> tuple[SeaquestState, Int[Array, ""]]:
+    """Return the game after the player's bullets moved, and how many hit something.
+
+    Of several enemies in a cell a fish is hit before a submarine, and the oldest first.
+    """
+    enemies = state.enemies
+    shots = _on(state.shots, state.shots.alive)
+    age = jnp.arange(ENEMIES, dtype=jnp.int8)
+    hit = _first_met(shots, enemies, enemies.alive, age + jnp.where(enemies.armed, 0, ENEMIES))
+    enemies = enemies._replace(alive=enemies.alive & ~hit.any(0))
+    shots = shots._replace(alive=shots.alive & ~hit.any(1))
+    return state._replace(shots=shots, enemies=enemies), hit.sum(dtype=jnp.int32)
+
+
+def _divers_moved(state: SeaquestState) -> SeaquestState:
+    """Return the game after divers moved; who meets the player is taken on board if there is room.
+
+    The newest comes first, which matters for the last free place.
+    """
+    divers, rescued = state.divers, state.rescued
+    moves = divers.alive & (divers.wait == 0)
+    after = _on(divers, moves)
+    after = after._replace(wait=jnp.where(moves, DIVER_MOVE_EVERY, divers.wait - 1))
+    here, there = (queue.alive & _at_player(queue, state) for queue in (divers, after))
+    waiting: list[Array] = []
+    aboard: list[Array] = []
+    for slot in range(DIVERS):
+        room = rescued < MAX_DIVERS
+        aboard.append(room & (here[slot] | there[slot]))
+        waiting.append(after.alive[slot] & ~aboard[slot])
+        rescued = rescued + aboard[slot].astype(jnp.int32)
+    return state._replace(divers=after._replace(alive=jnp.stack(waiting)), rescued=rescued)
+
+
+def _enemies_moved(
+    state: SeaquestState,
+) -> tuple[SeaquestState, Int[Array, ""], Bool[Array, ""], Bombs]:
+    """Return the game after enemies moved, how many ran into bullets, if one met the player, shots.
+
+    Of several that run into one bullet, a submarine is hit before a fish, and the newest first.
+    """
+    before, shots = state.enemies, state.shots
+    moves = before.alive & (before.wait == 0)
+    enemies = _on(before, moves)
+    wait = jnp.where(moves, state.move_every, before.wait - 1)
+    shoots = before.alive & before.armed & (before.reload == 0)
+    reload = jnp.where(shoots, SHOT_EVERY, before.reload - 1)
+    at_player = enemies.alive & moves & _at_player(enemies, state)
+    touched = (before.alive & _at_player(before, state)).any() | at_player.any()
+    youth = ENEMIES - jnp.arange(ENEMIES, dtype=jnp.int8)
+    rank = youth + jnp.where(enemies.armed, ENEMIES, 0)
+    met = _first_met(shots, enemies, enemies.alive & moves & ~at_player, rank)
+    fired = enemies._replace(alive=shoots & _on_board(enemies.x))
+    enemies = enemies._replace(alive=enemies.alive & ~met.any(0), wait=wait, reload=reload)
+    shots = shots._replace(alive=shots.alive & ~met.any(1))
+    bombs = Bombs(_rows(fired, ~fired.to_right), _rows(fired, fired.to_right))
+    return state._replace(enemies=enemies, shots=shots), met.sum(dtype=jnp.int32), touched, bombs
+
+
+def _bombs_moved(state: SeaquestState, fired: Bombs) -> tuple[Bombs, Bool[Array, ""]]:
+    """Return the enemies' bullets, the new ones with them, one cell on, and if one met the player.
+
+    One that the player moves onto counts too.
+    """
+    bombs = jax.tree.map(jnp.bitwise_or, state.bombs, fired)
+    after = Bombs(bombs.to_left >> 1, (bombs.to_right << 1) & BOARD)
+    rows = jnp.arange(1, LOWEST + 1, dtype=jnp.int8)
+    player = jnp.where(rows == state.y, _bit(state.x), jnp.uint16(0))
+    seen = bombs.to_left | bombs.to_right | after.to_left | after.to_right
+    return after, ((seen & player) != 0).any()
+
+
+def _breathed(
+    state: SeaquestState, ramping: bool
+) -> tuple[SeaquestState, Int[Array, ""], Bool[Array, ""]]:
+    """Return the game after a breath or a step without, the prize of it, and if it is lost."""
+    at_surface, stifled = state.y == 0, state.oxygen <= 0
+    arrived = at_surface & ~state.surfaced
+    breathes, full = arrived & (state.rescued != 0), state.rescued == MAX_DIVERS
+    prize = jnp.where(breathes & full, state.oxygen * 10 // MAX_OXYGEN, 0)
+    left = jnp.where(full, 0, state.rescued) - 1
+    under = jnp.where(at_surface, state.oxygen, state.oxygen - 1)
+    after = state._replace(
+        surfaced=at_surface & (state.surfaced | breathes),
+        oxygen=jnp.where(breathes, MAX_OXYGEN, under),
+        rescued=jnp.where(breathes, left, state.rescued),
+    )
+    after = _harder(after, breathes) if ramping else after
+    return after, prize, stifled | (arrived & ~breathes)
+
+
+def _harder(state: SeaquestState, breathes: Bool[Array, ""]) -> SeaquestState:
+    """Return the game with enemies coming sooner, and every second time moving sooner too."""
+    rises = breathes & ((state.enemy_every > 1) | (state.move_every > FASTEST))
+    second = rises & (state.ramps % 2 == 1)
+    every = jnp.where(rises, jnp.maximum(state.enemy_every - 1, 1), state.enemy_every)
+    move = jnp.where(second, jnp.maximum(state.move_every - 1, FASTEST), state.move_every)
+    ramps = state.ramps + rises.astype(jnp.int8)
+    return state._replace(enemy_every=every, move_every=move, ramps=ramps)
+
+
+def _empty(slots: int) -> Queue:
+    no, zero = jnp.zeros(slots, bool), jnp.zeros(slots, jnp.int8)
+    return Queue(no, zero, zero, no, zero, no, zero)
+
+
+def _pushed(
+    queue: Queue,
+    comes: Bool[Array, ""],
+    to_right: Bool[Array, ""],
+    row: Int[Array, ""],
+    wait: Int[Array, ""],
+    armed: Bool[Array, ""],
+) -> Queue:
+    """Return a queue with one more thing at the side that it comes from, if it does."""
+    x = jnp.where(to_right, jnp.int8(0), jnp.int8(SIDE - 1))
+    return _push(queue, comes, Queue(comes, x, row, to_right, wait, armed, jnp.int8(SHOT_EVERY)))
+
+
+def _push(queue: Queue, comes: Bool[Array, ""], new: Queue) -> Queue:
+    """Return a queue with a new thing in its first slot, if it comes."""
+
+    def push(slots: Array, one: Array) -> Array:
+        return jnp.where(comes, jnp.concatenate([one[None], slots[:-1]]), slots)
+
+    return jax.tree.map(push, queue, new)
+
+
+def _on(queue: Queue, moves: Bool[Array, " S"]) -> Queue:
+    """Return a queue in which some have moved one cell, and who left the board is gone."""
+    x = queue.x + jnp.where(moves, jnp.where(queue.to_right, 1, -1), 0)
+    return queue._replace(x=x, alive=queue.alive & _on_board(x))
+
+
+def _on_board(x: Int[Array, " S"]) -> Bool[Array, " S"]:
+    return (x >= 0) & (x < SIDE)
+
+
+def _at_player(queue: Queue, state: SeaquestState) -> Bool[Array, " S"]:
+    return (queue.x == state.x) & (queue.y == state.y)
+
+
+def _first_met(
+    shots: Queue, enemies: Queue, exposed: Bool[Array, " S"], rank: Int[Array, " S"]
+) -> Bool[Array, "2 S"]:
+    """Return which enemy each bullet hits: of the exposed in its cell, the one of highest rank.
+
+    No two bullets are ever in one cell: they fly apart, or one after the other.
+    """
+    same = (shots.x[:, None] == enemies.x[None]) & (shots.y[:, None] == enemies.y[None])
+    score = jnp.where(same & shots.alive[:, None] & exposed[None], 1 + rank[None], 0)
+    return (score > 0) & (score == score.max(1, keepdims=True))
+
+
+def _bit(x: Int[Array, "..."]) -> UInt16[Array, "..."]:
+    return jnp.uint16(1) << x.astype(jnp.uint16)
+
+
+def _rows(queue: Queue, which: Bool[Array, " S"]) -> UInt16[Array, " 8"]:
+    """Return bit x of row y - 1 for each living thing of those asked for."""
+    return _mark(queue, which & queue.alive, queue.x)
+
+
+def _mark(queue: Queue, which: Bool[Array, " S"], x: Int[Array, " S"]) -> UInt16[Array, " 8"]:
+    """Return bit x of row y - 1 for each of those asked for; columns off the board do not count."""
+    rows = jnp.arange(1, LOWEST + 1, dtype=jnp.int8)[:, None] == queue.y[None]
+    bits = jnp.where(which & _on_board(x), _bit(jnp.clip(x, 0, SIDE - 1)), jnp.uint16(0))
+    marked = jnp.where(rows, bits[None], jnp.uint16(0))
+    return jax.lax.reduce(marked, np.uint16(0), jax.lax.bitwise_or, (1,))
+
+
+def planes(state: SeaquestState) -> list[Bool[Array, "10 10"]]:
+    """Return front, back, shots, trails, bombs, fish, submarines, oxygen, rescued and divers."""
+    enemies, divers = state.enemies, state.divers
+    back = state.x - jnp.where(state.to_right, 1, -1)
+    trails = [_mark(q, q.alive, q.x - jnp.where(q.to_right, 1, -1)) for q in (enemies, divers)]
+    columns = jnp.arange(SIDE, dtype=jnp.int32)
+    air = jnp.maximum(state.oxygen, 0) * 10 // MAX_OXYGEN
+    people = (columns >= SIDE - 1 - state.rescued) & (columns < SIDE - 1)
+    shots = cell(state.shots.x[0], state.shots.y[0]) & state.shots.alive[0]
+    return [
+        cell(state.x, state.y),
+        cell(back, state.y),
+        shots | (cell(state.shots.x[1], state.shots.y[1]) & state.shots.alive[1]),
+        _plane(trails[0] | trails[1]),
+        _plane(state.bombs.to_left | state.bombs.to_right),
+        _plane(_rows(enemies, ~enemies.armed)),
+        _plane(_rows(enemies, enemies.armed)),
+        _at_bottom(columns < air),
+        _at_bottom(people),
+        _plane(_rows(divers, divers.alive)),
+    ]
+
+
+def _plane(rows: UInt16[Array, " 8"]) -> Bool[Array, "10 10"]:
+    """Return the plane of which rows 1 .. 8 are given as bits."""
+    bits = rows[:, None] >> jnp.arange(SIDE, dtype=jnp.uint16)[None, :]
+    return jnp.pad((bits & jnp.uint16(1)).astype(bool), ((1, 1), (0, 0)))
+
+
+def _at_bottom(row: Bool[Array, " 10"]) -> Bool[Array, "10 10"]:
+    return jnp.pad(row[None], ((SIDE - 1, 0), (0, 0)))
+
+
+SEAQUEST = Game(
+    name="Seaquest",
+    channels=(
+        "sub_front",
+        "sub_back",
+        "friendly_bullet",
+        "trail",
+        "enemy_bullet",
+        "enemy_fish",
+        "enemy_sub",
+        "oxygen_gauge",
+        "diver_gauge",
+        "diver",
+    ),
+    actions=(NOOP, LEFT, UP, RIGHT, DOWN, FIRE),
+    start_draws=0,
+    draws=5,
+    start=start,
+    advance=advance,
+    planes=planes,
+)
+
+
+class Seaquest(MinAtar):
+    """The game, in which all six actions have an effect."""
+
+    game = SEAQUEST
+
+
+class SeaquestV0(Seaquest):
+    """The same under its older name."""
+
+    version = 0

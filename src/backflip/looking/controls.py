@@ -1,0 +1,133 @@
+"""What a person's keys do in an environment."""
+
+from typing import NamedTuple
+
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.envs.registry import HOST_PREFIX
+
+# Names of actions, in order, of environments that do not tell them.
+NAMES = {
+    "dot": ("stay", "down", "right", "up", "left"),
+    "Acrobot": ("left", "none", "right"),
+    "CartPole": ("left", "right"),
+    "CliffWalking": ("up", "right", "down", "left"),
+    "FrozenLake": ("left", "down", "right", "up"),
+    "FrozenLake8x8": ("left", "down", "right", "up"),
+    "LunarLander": ("none", "left", "up", "right"),
+    "MinAtar/Asterix": ("none", "left", "up", "right", "down"),
+    "MinAtar/Breakout": ("none", "left", "right"),
+    "MinAtar/Freeway": ("none", "up", "down"),
+    "MinAtar/SpaceInvaders": ("none", "left", "right", "fire"),
+    "MountainCar": ("left", "none", "right"),
+    "Taxi": ("down", "up", "right", "left", "pick up", "put down"),
+}
+ALL_SIX = ("none", "left", "up", "right", "down", "fire")  # of MinAtar's games
+KEYS = {
+    "left": "ArrowLeft",
+    "right": "ArrowRight",
+    "up": "ArrowUp",
+    "down": "ArrowDown",
+    "fire": " ",
+}
+IDLE = ("stay", "none", "noop")
+# Keys that bring one number of an action to its low and to its high end, number by number.
+ENDS = (
+    ("ArrowLeft", "ArrowRight"),
+    ("ArrowDown", "ArrowUp"),
+    ("a", "d"),
+    ("s", "w"),
+    ("j", "l"),
+    ("k", "i"),
+    ("z", "c"),
+    ("f", "h"),
+)
+DIGITS = 10
+TURNS = ("CliffWalking", "FrozenLake", "FrozenLake8x8", "Taxi")  # nothing moves but the agent
+
+
+class Action(NamedTuple):
+    """One action of a discrete space.
+
+    Attributes:
+        name: what it is called.
+        keys: those that have to be held together for it; none is what nothing held does.
+        digit: the key of a digit for it alone, or nothing.
+    """
+
+    name: str
+    keys: list[str] | None
+    digit: str
+
+
+class Dial(NamedTuple):
+    """One number of a continuous action: its bounds, and the keys to its ends, if any."""
+
+    name: str
+    low: float
+    high: float
+    keys: list[str]
+
+
+def actions(spec: EnvSpec, meanings: list[str] | None) -> list[Action]:
+    """Return the actions of a discrete space, with the keys for each.
+
+    Args:
+        spec: the environment's.
+        meanings: what the environment itself calls them, if it does.
+    """
+    assert isinstance(spec.action, Discrete)
+    count = spec.action.n
+    names = meanings or _names(spec.id, count)
+    known = [_action(name, index) for index, name in enumerate(names)]
+    if any(action.keys for action in known) or count > 3:
+        return known
+    by_place = {2: (["ArrowLeft"], ["ArrowRight"]), 3: (["ArrowLeft"], [], ["ArrowRight"])}
+    keys = by_place.get(count, ([],) * count)
+    return [action._replace(keys=list(own)) for action, own in zip(known, keys, strict=True)]
+
+
+def dials(box: Box) -> list[Dial]:
+    """Return the numbers of a continuous action; one without bounds goes from -1 to 1."""
+    bounds = zip(box.low.reshape(-1).tolist(), box.high.reshape(-1).tolist(), strict=True)
+    return [
+        Dial(
+            f"number {index}",
+            low if abs(low) < float("inf") else -1.0,
+            high if abs(high) < float("inf") else 1.0,
+            list(ENDS[index]) if index < len(ENDS) else [],
+        )
+        for index, (low, high) in enumerate(bounds)
+    ]
+
+
+def goes_by_turns(env_id: str) -> bool:
+    """Return whether an environment is known to stand still between two actions."""
+    return _family(env_id) in TURNS
+
+
+def _family(env_id: str) -> str:
+    """Return an id without its version."""
+    return env_id.removeprefix(HOST_PREFIX).rpartition("-v")[0] or env_id
+
+
+def _names(env_id: str, count: int) -> list[str]:
+    family = _family(env_id)
+    names = NAMES.get(family, ())
+    if family.startswith("MinAtar/") and len(names) != count:
+        names = ALL_SIX
+    return list(names) if len(names) == count else [f"action {n}" for n in range(count)]
+
+
+def _action(name: str, index: int) -> Action:
+    """Return an action by a name like `left`, or Atari's `UPRIGHTFIRE`."""
+    digit = str(index) if index < DIGITS else ""
+    folded = name.casefold()
+    if folded in IDLE:
+        return Action(folded, [], digit)
+    keys: list[str] = []
+    rest = folded
+    for word, key in KEYS.items():
+        if word in rest:
+            rest = rest.replace(word, "", 1)
+            keys.append(key)
+    return Action(folded, keys if keys and not rest.strip() else None, digit)

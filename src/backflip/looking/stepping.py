@@ -1,0 +1,154 @@
+"""Any environment, in JAX or not, as a `HostEnv`: a batch that is stepped by hand.
+
+What is looked at is what training gets: the same `reset`, `step` and `observe` of environments in
+JAX, the same adapter of all others.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from backflip.core.errors import EnvironmentFailed
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.envs.registry import make_host, make_native
+from backflip.envs.spec import HasScene, HasScenes, HostEnv, HostStep, NativeEnv
+
+
+def open_env(env_id: str, env_args: Mapping[str, Any], rows: int) -> HostEnv:
+    """Return a batch of so many environments.
+
+    Raises:
+        UsageError: there is no such environment, or it cannot be made.
+    """
+    native = make_native(env_id, env_args)
+    return make_host(env_id, env_args, rows) if native is None else SteppedEnv(native, rows)
+
+
+def scenes_of(env: HostEnv) -> np.ndarray | None:
+    """Return what the present state of every row can be drawn from, if more than observations."""
+    return env.scenes() if isinstance(env, HasScenes) else None
+
+
+def random_actions(action: Box | Discrete, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Return actions uniform over the space, or standard normal where it has no bound."""
+    if isinstance(action, Discrete):
+        return rng.integers(action.n, size=count, dtype=np.int32)
+    bounded = np.isfinite(action.low) & np.isfinite(action.high)
+    low, high = np.where(bounded, action.low, 0.0), np.where(bounded, action.high, 0.0)
+    uniform = low + (high - low) * rng.random((count, *low.shape))
+    return np.where(bounded, uniform, rng.standard_normal(uniform.shape)).astype(np.float32)
+
+
+class _Row(NamedTuple):
+    """One environment: its state, its randomness to come, whether its episode has ended."""
+
+    state: Any
+    key: PRNGKeyArray
+    ended: Bool[Array, ""]
+
+
+class _Seen(NamedTuple):
+    """What one env step of one environment lets see."""
+
+    obs: Any
+    scene: Any
+    reward: Float[Array, ""]
+    terminated: Bool[Array, ""]
+    truncated: Bool[Array, ""]
+
+
+@final
+class SteppedEnv:
+    """A batch of one environment in JAX. The step after an episode's end only begins the next.
+
+    All randomness of a row follows from its seed: rows of one seed and the same actions are equal.
+
+    Args:
+        env: the environment.
+        num_envs: how many of it, at least 1.
+    """
+
+    def __init__(self, env: NativeEnv, num_envs: int) -> None:
+        self._env = env
+        self._num_envs = num_envs
+        self._reset = jax.jit(jax.vmap(self._reset_row))
+        self._step = jax.jit(jax.vmap(self._step_row))
+        self._rows: Any = None
+        self._scenes: Any = ()
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The facts of one environment."""
+        return self._env.spec
+
+    @property
+    def num_envs(self) -> int:
+        """How many environments are stepped at once."""
+        return self._num_envs
+
+    def reset(self, seeds: list[int]) -> np.ndarray:
+        """Start a new episode in every environment, row i from seed i; return (N, ...) obs."""
+        self._rows, obs, self._scenes = self._reset(np.asarray(seeds, np.uint32))
+        return np.array(obs)
+
+    def step(self, actions: np.ndarray) -> HostStep:
+        """Step every environment.
+
+        Raises:
+            EnvironmentFailed: a number that came back is not finite.
+        """
+        resets = np.array(self._rows.ended)
+        self._rows, seen = self._step(self._rows, np.asarray(actions, self._action_dtype))
+        self._scenes = seen.scene
+        obs, reward, terminated, truncated = map(
+            np.array, (seen.obs, seen.reward, seen.terminated, seen.truncated)
+        )
+        for name, values in (("an observation", obs), ("a reward", reward)):
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                raise EnvironmentFailed(
+                    f"environment `{self.spec.id}` failed: {name} is not finite"
+                )
+        return HostStep(obs, reward, terminated, truncated, obs.copy(), ~resets)
+
+    def scenes(self) -> np.ndarray | None:
+        """Return what every row's present state can be drawn from, if more than observations."""
+        return np.array(self._scenes) if isinstance(self._env, HasScene) else None
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    @property
+    def _action_dtype(self) -> np.dtype:
+        action = self.spec.action
+        return np.dtype(np.int32) if isinstance(action, Discrete) else action.dtype
+
+    def _reset_row(self, seed: Array) -> tuple[_Row, Any, Any]:
+        first, rest = jax.random.split(jax.random.key(seed))
+        state = self._env.reset(first)
+        row = _Row(state, rest, jnp.zeros((), bool))
+        return row, self._env.observe(state), self._scene(state)
+
+    def _step_row(self, row: _Row, action: Any) -> tuple[_Row, _Seen]:
+        rest, step_key, reset_key = jax.random.split(row.key, 3)
+        moved = self._env.step(row.state, action, step_key)
+
+        def choose(fresh: Array, after: Array) -> Array:
+            return jnp.where(row.ended, fresh, after)
+
+        state = jax.tree.map(choose, self._env.reset(reset_key), moved.state)
+        terminated, truncated = moved.terminated & ~row.ended, moved.truncated & ~row.ended
+        seen = _Seen(
+            self._env.observe(state),
+            self._scene(state),
+            jnp.where(row.ended, 0.0, moved.reward),
+            terminated,
+            truncated,
+        )
+        return _Row(state, rest, terminated | truncated), seen
+
+    def _scene(self, state: Any) -> Any:
+        return self._env.scene(state) if isinstance(self._env, HasScene) else ()

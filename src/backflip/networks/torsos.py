@@ -1,0 +1,215 @@
+"""What turns an observation into features: the part of a network before its heads."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, UInt8
+
+from backflip.core.spec import EnvSpec
+from backflip.networks.layers import Params, affine, dense, fan_in_dense
+
+LARGEST_SIDE = 64  # larger images are halved until they fit: 42x42 is enough for Pong
+PATCH = 6  # side of a patch, in pixels of the halved image
+PATCH_CHANNELS = 16
+PIXEL_HIDDEN = 128
+GRID_SIDE = 16  # images up to this size are grids of cells, as MinAtar's, not pictures
+GRID_CHANNELS = 16
+
+PixelNetwork = Literal["auto", "patches", "nature", "grid"]
+
+
+class Torso(NamedTuple):
+    """A network without a head.
+
+    Attributes:
+        init: parameters from a NumPy generator.
+        see: (obs of shape (B, ...)) -> what `apply` takes; without parameters, so that an
+            algorithm that uses an observation several times computes it once.
+        apply: (params, seen of shape (B, ...)) -> features (B, F).
+        features: F.
+    """
+
+    init: Callable[[np.random.Generator], Params]
+    see: Callable[[Array], Array]
+    apply: Callable[[Params, Array], Float[Array, "B F"]]
+    features: int
+
+
+def torso(spec: EnvSpec, hidden: tuple[int, ...], pixels: PixelNetwork = "auto") -> Torso:
+    """Return the torso for the observations of `spec`; `hidden` is for vectors only."""
+    if spec.is_pixels:
+        return pixel_torso(spec, pixels)
+    return vector_torso(spec.observation.shape[0], hidden)
+
+
+def vector_torso(inputs: int, hidden: tuple[int, ...]) -> Torso:
+    """Return layers of the given widths with ReLU between and after them."""
+
+    def init(rng: np.random.Generator) -> Params:
+        return {"body": [fan_in_dense(rng, i, o) for i, o in pairwise((inputs, *hidden))]}
+
+    def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
+        x = seen
+        for layer in params["body"]:
+            x = jax.nn.relu(affine(layer, x))
+        return x
+
+    return Torso(init, _as_it_is, apply, (inputs, *hidden)[-1])
+
+
+def pixel_torso(spec: EnvSpec, kind: PixelNetwork) -> Torso:
+    """Return the torso for images: by their size, unless one is named."""
+    shape = spec.observation.shape
+    if kind == "auto":
+        kind = "grid" if max(shape[:2]) <= GRID_SIDE else "patches"
+    if kind == "nature":
+        return nature_torso(shape)
+    return patches_torso(shape) if kind == "patches" else grid_torso(spec)
+
+
+def patches_torso(shape: tuple[int, ...]) -> Torso:
+    """Return patches of pixels, each through one layer, then a dense layer.
+
+    A first convolution whose stride is its width is one matrix product, which is several times
+    faster on a CPU than an overlapping one and loses nothing that the dense layer cannot mend.
+    """
+    factor = halving(shape)
+    count = int(np.prod([-(-side // (factor * PATCH)) for side in shape[:2]]))
+
+    def init(rng: np.random.Generator) -> Params:
+        return {
+            "patches": dense(rng, PATCH * PATCH * shape[2], PATCH_CHANNELS, np.sqrt(2)),
+            "hidden": dense(rng, count * PATCH_CHANNELS, PIXEL_HIDDEN, np.sqrt(2)),
+        }
+
+    def see(obs: Array) -> Array:
+        return averaged_patches(obs, factor, PATCH)
+
+    def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
+        x = jax.nn.relu(affine(params["patches"], seen.reshape(-1, seen.shape[-1])))
+        return jax.nn.relu(affine(params["hidden"], x.reshape(seen.shape[0], -1)))
+
+    return Torso(init, see, apply, PIXEL_HIDDEN)
+
+
+def grid_torso(spec: EnvSpec) -> Torso:
+    """Return one 3x3 convolution and a dense layer, for grids of cells.
+
+    The convolution is written as one matrix product over the nine shifted grids.
+    Source: Young & Tian 2019, arXiv:1903.03176, section 4.
+    """
+    height, width, channels = spec.observation.shape
+    cells = (height - 2) * (width - 2)
+    largest = float(spec.observation.high.max())
+
+    def init(rng: np.random.Generator) -> Params:
+        return {
+            "cells": dense(rng, 9 * channels, GRID_CHANNELS, np.sqrt(2)),
+            "hidden": dense(rng, cells * GRID_CHANNELS, PIXEL_HIDDEN, np.sqrt(2)),
+        }
+
+    def see(obs: Array) -> Array:
+        shifted = [
+            obs[:, i : height - 2 + i, j : width - 2 + j] for i in range(3) for j in range(3)
+        ]
+        return jnp.concatenate(shifted, -1).astype(jnp.float32) / largest
+
+    def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
+        x = jax.nn.relu(affine(params["cells"], seen.reshape(-1, seen.shape[-1])))
+        return jax.nn.relu(affine(params["hidden"], x.reshape(seen.shape[0], -1)))
+
+    return Torso(init, see, apply, PIXEL_HIDDEN)
+
+
+def nature_torso(shape: tuple[int, ...]) -> Torso:
+    """Return three convolutions and a dense layer of 512.
+
+    Convolutions 32 of 8x8 stride 4, 64 of 4x4 stride 2, 64 of 3x3 stride 1. The first, whose
+    weight gradient would take most of the time on a CPU, is a 2x2 convolution of 4x4 blocks.
+    Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning".
+    """
+    sides = [_after_convolutions(side) for side in shape[:2]]
+    flat = sides[0] * sides[1] * 64
+
+    def init(rng: np.random.Generator) -> Params:
+        gain = float(np.sqrt(2))
+        return {
+            "first": dense(rng, 64 * shape[2], 32, gain),
+            "second": dense(rng, 16 * 32, 64, gain),
+            "third": dense(rng, 9 * 64, 64, gain),
+            "hidden": dense(rng, flat, 512, gain),
+        }
+
+    def see(obs: Array) -> Array:
+        return blocks(obs[:, : shape[0] // 4 * 4, : shape[1] // 4 * 4], 4)
+
+    def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
+        x = seen.astype(jnp.float32) / 255.0
+        x = jax.nn.relu(_convolve(params["first"], x, 2, 1))
+        x = jax.nn.relu(_convolve(params["second"], x, 4, 2))
+        x = jax.nn.relu(_convolve(params["third"], x, 3, 1))
+        return jax.nn.relu(affine(params["hidden"], x.reshape(x.shape[0], -1)))
+
+    return Torso(init, see, apply, 512)
+
+
+def halving(shape: tuple[int, ...]) -> int:
+    """Return the power of two by which an image's sides are divided to fit `LARGEST_SIDE`."""
+    factor = 1
+    while max(shape[:2]) / factor > LARGEST_SIDE:
+        factor *= 2
+    return factor
+
+
+def averaged_patches(
+    images: UInt8[Array, "B height width channels"], factor: int, side: int
+) -> Float[Array, "B count pixels"]:
+    """Return the images averaged over factor x factor pixels, as side x side patches, in [0, 1].
+
+    Black is added at the far edges where the sides do not divide.
+    """
+    batch, height, width, channels = images.shape
+    whole = factor * side
+    images = jnp.pad(images, ((0, 0), (0, -height % whole), (0, -width % whole), (0, 0)))
+    rows, columns = images.shape[1] // whole, images.shape[2] // whole
+    cells = images.reshape(batch, rows, side, factor, columns, side, factor, channels)
+    total = sum(
+        cells[:, :, :, i, :, :, j].astype(jnp.float32) for i in range(factor) for j in range(factor)
+    )
+    averaged = jnp.asarray(total) / (255.0 * factor**2)
+    patches = averaged.transpose(0, 1, 3, 2, 4, 5)
+    return patches.reshape(batch, rows * columns, side * side * channels)
+
+
+def blocks(
+    images: UInt8[Array, "B height width channels"], side: int
+) -> UInt8[Array, "B rows columns pixels"]:
+    """Return images whose sides `side` divides as grids of blocks, their pixels in the channels."""
+    batch, height, width, channels = images.shape
+    cut = images.reshape(batch, height // side, side, width // side, side, channels)
+    cut = cut.transpose(0, 1, 3, 2, 4, 5)
+    return cut.reshape(batch, height // side, width // side, side * side * channels)
+
+
+def _as_it_is(obs: Array) -> Array:
+    return obs
+
+
+def _after_convolutions(side: int) -> int:
+    side = side // 4 - 1
+    return ((side - 4) // 2 + 1) - 2
+
+
+def _convolve(
+    layer: Params, x: Float[Array, "B height width channels"], side: int, stride: int
+) -> Float[Array, "B rows columns outputs"]:
+    """Return the convolution without padding; weights are (side side channels, outputs)."""
+    kernel = layer["w"].reshape(side, side, x.shape[-1], -1)
+    convolved = jax.lax.conv_general_dilated(
+        x, kernel, (stride, stride), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    return convolved + layer["b"][None, None, None]

@@ -1,0 +1,44 @@
+"""Targets: by hand, and where their gradients go."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from backflip.core.targets import bellman_target, polyak
+
+
+def test_a_terminated_step_is_the_end_and_no_other_is() -> None:
+    reward, following = jnp.array([1.0, 1.0, -2.0]), jnp.array([6.0, 6.0, 8.0])
+    discount, terminated = jnp.array([0.5, 0.5, 0.25]), jnp.array([False, True, False])
+    target = bellman_target(reward, discount, terminated, following)
+    assert target.tolist() == [1 + 3, 1, -2 + 2]
+
+
+def test_what_follows_an_end_may_be_anything() -> None:
+    nan = jnp.array([jnp.nan])
+    assert bellman_target(jnp.ones(1), jnp.ones(1), jnp.array([True]), nan).tolist() == [1]
+
+
+def test_no_gradient_flows_through_a_target() -> None:
+    def total(*numbers: jax.Array) -> jax.Array:
+        reward, discount, following = numbers
+        return bellman_target(reward, discount, jnp.array([False]), following).sum()
+
+    for gradient in jax.grad(total, argnums=(0, 1, 2))(*[jnp.ones(1)] * 3):
+        assert gradient.tolist() == [0]
+
+
+def test_following_by_hand() -> None:
+    """A quarter of the way each time; all the way with rate 1."""
+    target, online = {"w": jnp.array([0.0, 4.0])}, {"w": jnp.array([8.0, 4.0])}
+    once = polyak(target, online, 0.25)
+    assert once["w"].tolist() == [2, 4]
+    assert polyak(once, online, 0.25)["w"].tolist() == [3.5, 4]
+    assert polyak(target, online, 1.0)["w"].tolist() == [8, 4]
+
+
+def test_after_n_steps_a_share_of_1_minus_rate_to_the_n_is_left() -> None:
+    target, online = jnp.zeros(()), jnp.ones(())
+    for _ in range(100):
+        target = polyak(target, online, 0.05)
+    np.testing.assert_allclose(target, 1 - 0.95**100, rtol=1e-5)

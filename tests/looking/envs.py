@@ -1,0 +1,88 @@
+"""Environments with something wrong or special about them, for `look` to find."""
+
+# ruff: noqa: D102  (methods of one line, named by what they return)
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from backflip.envs.gymnasium import GymnasiumEnv
+from backflip.envs.spec import HostEnv
+
+
+class Line(gymnasium.Env[np.ndarray, int]):
+    """A place on a line, to be moved left (0) or right (1); 2 stands still. Over after 30 steps."""
+
+    observation_space: Any = spaces.Box(-100, 100, (2,), np.float32)
+    action_space: Any = spaces.Discrete(3)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.place, self.age = self.np_random.normal(), 0
+        return self.seen(), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
+        self.place += self.moved(int(action))
+        self.age += 1
+        return self.seen(), self.paid(int(action)), self.age >= 30, False, {}
+
+    def seen(self) -> np.ndarray:
+        return np.array([self.place, 1.0], np.float32)
+
+    def moved(self, action: int) -> float:
+        return (-1.0, 1.0, 0.0)[action]
+
+    def paid(self, action: int) -> float:
+        return -abs(self.place)
+
+
+class Unseeded(Line):
+    """Draws from where no seed reaches."""
+
+    def moved(self, action: int) -> float:
+        return float(np.random.default_rng().normal())
+
+
+class Idle(Line):
+    """Actions 0 and 2 do the same."""
+
+    def moved(self, action: int) -> float:
+        return float(action == 1)
+
+
+class Deaf(Line):
+    """Nothing that is done matters."""
+
+    def moved(self, action: int) -> float:
+        return 0.5
+
+
+class Delayed(Line):
+    """Pays at the second step of an episode, by the first action."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        self.first: int | None = None
+        return super().reset(seed=seed, options=options)
+
+    def paid(self, action: int) -> float:
+        self.first = action if self.first is None else self.first
+        return float(self.first) if self.age == 2 else 0.0
+
+
+class Ignored(Line):
+    """Of two numbers of an action the second does nothing."""
+
+    action_space: Any = spaces.Box(-1, 1, (2,), np.float32)
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        self.place += float(action[0])
+        self.age += 1
+        return self.seen(), -abs(self.place), self.age >= 30, False, {}
+
+
+def making(kind: type[Line]) -> Callable[[int], HostEnv]:
+    """Return what makes batches of an environment."""
+    return lambda rows: GymnasiumEnv.of(kind.__name__, kind, rows)

@@ -1,0 +1,82 @@
+"""An environment in JAX, stepped by hand, is a host environment like any other."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from backflip.core.errors import EnvironmentFailed
+from backflip.envs.native.cartpole import CartPole
+from backflip.envs.native.dot import Dot
+from backflip.envs.native.pendulum import Pendulum
+from backflip.looking.stepping import SteppedEnv, open_env, random_actions, scenes_of
+from tests.conformance.host_env import check_host_env
+
+
+@pytest.mark.parametrize(
+    ("env", "ends_by", "env_steps"),
+    [
+        (CartPole(max_episode_steps=20), {"terminated", "truncated"}, 120),
+        (Pendulum(max_episode_steps=12), {"truncated"}, 40),
+    ],
+    ids=["CartPole", "Pendulum"],
+)
+def test_keeps_the_interface_of_host_environments(
+    env: Any, ends_by: set[str], env_steps: int
+) -> None:
+    check_host_env(
+        lambda rows: SteppedEnv(env, rows), ends_by=ends_by, env_steps=env_steps, reset_rows=True
+    )
+
+
+def test_it_is_the_environment_stepped_alone() -> None:
+    env = CartPole()
+    first, _ = jax.random.split(jax.random.key(7))
+    state = env.reset(first)
+    stepped = SteppedEnv(env, 2)
+    np.testing.assert_array_equal(stepped.reset([7, 8])[0], env.observe(state))
+    for action in (0, 1, 1, 0):
+        moved = env.step(state, jnp.int32(action), jax.random.key(0))
+        step = stepped.step(np.array([action, 1 - action]))
+        state = moved.state
+        np.testing.assert_allclose(step.next_obs[0], env.observe(state), atol=1e-6)
+        assert step.reward[0] == moved.reward
+
+
+def test_rows_of_one_seed_are_equal_and_scenes_are_of_the_present() -> None:
+    env = open_env("dot", {}, 2)
+    obs = env.reset([3, 3])
+    np.testing.assert_array_equal(obs[0], obs[1])
+    before = scenes_of(env)
+    env.step(np.array([2, 2]))
+    after = scenes_of(env)
+    assert before is not None
+    assert after is not None
+    assert (after[:, 0] - before[:, 0]).tolist() in ([4.0, 4.0], [0.0, 0.0])  # 0 at the margin
+    assert scenes_of(SteppedEnv(CartPole(), 1)) is None
+
+
+@dataclass(frozen=True)
+class _Broken(CartPole):
+    def step(self, state: Any, action: Any, key: Any) -> Any:
+        return super().step(state, action, key)._replace(reward=jnp.float32(np.nan))
+
+
+def test_numbers_that_are_not_finite_are_refused() -> None:
+    env = SteppedEnv(_Broken(), 1)
+    env.reset([0])
+    with pytest.raises(EnvironmentFailed, match="`CartPole-v1` failed: a reward is not finite"):
+        env.step(np.array([0]))
+
+
+def test_random_actions_fill_the_space() -> None:
+    rng = np.random.default_rng(0)
+    drawn = random_actions(Dot().spec.action, rng, 1000)
+    assert set(drawn.tolist()) == set(range(5))
+    torques = random_actions(Pendulum().spec.action, rng, 1000)
+    assert torques.shape == (1000, 1)
+    assert -2 <= torques.min() < -1.9
+    assert 1.9 < torques.max() <= 2

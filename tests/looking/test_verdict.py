@@ -1,0 +1,126 @@
+"""What is said of an environment follows from its numbers: by hand, and each fault by its name."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.looking.audit import ActionAudit, Choice, Repeatability
+from backflip.looking.clips import Filmed
+from backflip.looking.random_play import RandomPlay
+from backflip.looking.report import Report
+from backflip.looking.scales import Scale
+from backflip.looking.verdict import findings, verdict
+
+NOTHING = np.zeros(0, np.float32)
+
+
+def report(**changed: Any) -> Report:
+    """A report of an environment with nothing wrong; what is given differs."""
+    seen = Box(*(np.full(2, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
+    two = [Choice("action 0", 1, None), Choice("action 1", 1, None)]
+    play = RandomPlay(
+        returns=np.array([1.0, 3.0]),
+        lengths=np.array([40, 60]),
+        terminated=np.array([True, True]),
+        truncated=np.array([False, False]),
+        rewards=np.array([0.0, 0.0, 0.0, 1.0], np.float32),
+        scale=Scale(*(np.full(2, x) for x in (-3.0, 0.0, 1.0, 3.0))),
+        filmed=Filmed(NOTHING, NOTHING, NOTHING, NOTHING),
+        env_steps_per_second=1e4,
+    )
+    whole = Report(
+        "x",
+        {},
+        0,
+        EnvSpec("x", seen, changed.pop("action", Discrete(2)), 100),
+        0.99,
+        0.02,
+        None,
+        play._replace(**{k: changed.pop(k) for k in list(changed) if k in play._fields}),
+        Repeatability(200, None, 4, 4, 4),
+        ActionAudit(two, 1, True, 4, 0),
+        [],
+    )
+    return replace(whole, **changed)
+
+
+def hindering(of: Report) -> str:
+    return " ".join(one.text for one in findings(of) if one.kind == "hinders")
+
+
+def test_of_a_good_environment_nothing_hinders() -> None:
+    good = report()
+    assert hindering(good) == ""
+    assert verdict(findings(good)) == "Nothing found that would hinder learning."
+
+
+def test_three_numbers_by_hand() -> None:
+    found = report()
+    assert found.horizon == pytest.approx(100)
+    assert found.commonest_reward == 0
+    assert found.informative == 0.25
+    told = found.to_json()
+    assert told["horizon"]["seconds"] == pytest.approx(2)
+    assert told["horizon"]["episode_seconds"] == pytest.approx(1)
+    assert told["rewards"]["mean"] == 0.25
+    assert told["lengths"] == {"min": 40, "mean": 50, "std": 10, "max": 60}
+
+
+BOX = Box(*(np.full(1, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "not repeatable": ({"repeatability": Repeatability(200, 7, 4, 4, 4)}, "from env step 7 on"),
+    "no action": (
+        {"actions": ActionAudit([Choice("action 0", None, None)] * 2, None, True, 4, 0)},
+        "No action changed anything",
+    ),
+    "idle": (
+        {
+            "actions": ActionAudit(
+                [Choice("number 0", 1, None), Choice("number 1", None, None)], 1, True, 4, 0
+            )
+        },
+        "Without any effect in 4 trials: number 1",
+    ),
+    "no reward": ({"rewards": np.zeros(4, np.float32)}, "No random episode met any reward"),
+    "sparse": (
+        {"rewards": np.array([0.0] * 999 + [1.0], np.float32)},
+        "Only 0.10% of env steps pay anything but 0",
+    ),
+    "large": ({"rewards": np.array([0, 500], np.float32)}, "Rewards reach 500 in size"),
+    "tiny": ({"rewards": np.array([0, 1e-5], np.float32)}, "Rewards reach 1e-05 in size"),
+    "all the same": ({"returns": np.array([-200.0, -200.0])}, "random episodes return -200"),
+    "endless": ({"terminated": np.array([True, False])}, "50% of episodes did not end within 60"),
+    "far": (
+        {"scale": Scale(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))},
+        "far from unit scale: 1.",
+    ),
+    "blind": (
+        {"scale": Scale(*(np.zeros(2) for _ in range(4)))},
+        "never change: 0, 1",
+    ),
+    "unbounded": ({"action": BOX}, "Actions have no bounds"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_named_and_hinders(fault: str) -> None:
+    changed, said = FAULTS[fault]
+    text = hindering(report(**changed))
+    assert said in text
+    assert text in verdict(findings(report(**changed)))
+
+
+def test_no_end_and_no_discount_have_no_value() -> None:
+    endless = report(discount=1.0)
+    spec = replace(endless.spec, terminates=False)
+    assert "values have no bound" in hindering(replace(endless, spec=spec))
+    assert "values have no bound" not in hindering(endless)
+
+
+def test_a_reward_that_is_always_the_same_may_still_tell() -> None:
+    cartpole = report(rewards=np.ones(4, np.float32), returns=np.array([9.0, 20.0]))
+    assert hindering(cartpole) == ""
+    assert "only an episode's length" in verdict(findings(cartpole))

@@ -1,0 +1,104 @@
+"""Tests of what is refused before anything begins, for every algorithm."""
+
+import dataclasses
+
+import numpy as np
+import psutil
+import pytest
+
+from backflip.cli import teaching
+from backflip.core.errors import UsageError
+from backflip.envs.registry import make_native
+from backflip.training import memory
+from backflip.training.build import build, spec_to_json
+from backflip.training.defaults import defaults_of
+from backflip.training.offers import ALGORITHMS
+from backflip.training.result import spec_from_json
+from backflip.training.settings import resolve
+from backflip.training.train import train
+
+DISCRETE, CONTINUOUS = "CartPole-v1", "Pendulum-v1"
+OFF_POLICY = [name for name in ALGORITHMS if hasattr(ALGORITHMS[name].config, "warm_up")]
+
+
+def env_of(name: str) -> str:
+    return DISCRETE if ALGORITHMS[name].discrete else CONTINUOUS
+
+
+def made(name: str, **settings: object):
+    return build(name, env_of(name), env_args={}, settings=settings)
+
+
+def test_the_command_line_names_the_algorithms_there_are() -> None:
+    assert list(teaching.ALGORITHMS) == list(ALGORITHMS)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("env", [DISCRETE, CONTINUOUS, "dot", "MinAtar/Breakout-v1"])
+def test_the_defaults_suit_every_kind_of_environment(name: str, env: str) -> None:
+    native = make_native(env)
+    assert native is not None
+    offer = ALGORITHMS[name]
+    if not offer.can(native.spec):
+        with pytest.raises(UsageError, match=f"`{name}` chooses .* there are: .*ppo"):
+            offer.check_spaces(native.spec)
+        return
+    settings = defaults_of(name, native.spec)
+    assert resolve(offer.config, settings).updates >= 1
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_setting_is_documented(name: str) -> None:
+    config = ALGORITHMS[name].config
+    missing = [
+        field.name
+        for field in dataclasses.fields(config)
+        if f"        {field.name}: " not in (config.__doc__ or "")
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("name", OFF_POLICY)
+def test_fewer_env_steps_than_the_warm_up_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="no update would ever happen"):
+        made(name, env_steps=500, warm_up=500)
+
+
+@pytest.mark.parametrize("name", OFF_POLICY)
+def test_a_ratio_that_gives_no_whole_number_of_updates_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="updates_per_step"):
+        made(name, num_envs=1, rollout_length=1, updates_per_step=0.3)
+
+
+@pytest.mark.parametrize("name", OFF_POLICY)
+def test_a_replay_that_does_not_fit_is_refused_with_the_numbers(name: str, tmp_path) -> None:
+    with pytest.raises(UsageError, match=r"10 seeds x .* MiB, and .* MiB are free; try --set"):
+        train(name, env_of(name), seeds=10, settings={"buffer_size": 10**9}, home=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["ppo", "a2c", "vpg"])
+def test_undiscounted_values_of_endless_episodes_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="`discount` must be below 1 for `Pendulum-v1`"):
+        build(name, CONTINUOUS, env_args={}, settings={"discount": 1.0})
+
+
+def test_a_saved_spec_has_what_networks_divide_by() -> None:
+    grid = make_native("MinAtar/Breakout-v1")
+    assert grid is not None
+    again = spec_from_json(spec_to_json(grid.spec))
+    np.testing.assert_array_equal(again.observation.high, grid.spec.observation.high)
+
+
+def test_what_fits_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    free = psutil.virtual_memory()._replace(available=2 * 2**30)
+    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: free)
+    driver = made("dqn", buffer_size=50_000_000).driver
+    with pytest.raises(
+        UsageError, match=r"2,048 MiB are free; try --set buffer_size=(\d+)"
+    ) as said:
+        memory.check_memory(driver, 1)
+    suggested = int(str(said.value).partition("buffer_size=")[2].partition(" ")[0])
+    memory.check_memory(made("dqn", buffer_size=suggested).driver, 1)
+    with pytest.raises(UsageError):
+        memory.check_memory(made("dqn", buffer_size=2 * suggested).driver, 1)
