@@ -169,7 +169,10 @@ def _kill_at_random(home: Path, kills: int, seed: int) -> tuple[World, dict[str,
             victims[victim]()
             counts[victim] += 1
             world.mend()
-        world.press(rng, 3.0)
+        for _ in range(20):  # on a busy machine it takes a while until all are back
+            world.press(rng, 3.0)
+            if world.acknowledged:
+                break
         world.page.wait_for_timeout(3000)  # what was kept in the browser is sent
         with LabelStore.open(world.folder / "labels.sqlite") as store:
             Desk(store).say_enough("me")
