@@ -55,6 +55,7 @@ bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (b
 	$(bin)/python benchmarks/mujoco_tasks.py
 	$(bin)/python benchmarks/minatar.py
 	$(bin)/python benchmarks/pong.py
+	$(bin)/python benchmarks/scores.py
 	$(bin)/python benchmarks/growth.py
 	$(bin)/python benchmarks/gpu.py
 	$(bin)/python benchmarks/pixel_network.py

@@ -290,6 +290,15 @@ def test_what_has_done_learning_is_greedy_but_for_a_little_from_pixels() -> None
         assert least <= same <= (1.0 if least == 1 else 0.9999)
 
 
+def test_a_state_is_worth_what_its_best_action_is() -> None:
+    algorithm, state = dqn(SMALL, DISCRETE), start(SMALL, DISCRETE)
+    obs = drawn(DISCRETE).obs[0]
+    assert algorithm.assess is not None
+    net = q_network(DISCRETE, DISCRETE.action.n, SMALL.hidden)
+    each = [max(net.apply(state.params, one[None])[0].tolist()) for one in obs]
+    np.testing.assert_allclose(algorithm.assess(state, obs)["value"], each, rtol=1e-5)
+
+
 # Rows, bits and states
 
 

@@ -168,6 +168,7 @@ def dqn(config: DQNConfig, spec: EnvSpec) -> Algorithm:
         policy=acting_part,
         with_policy=with_acting_part,
         replay=replay_plan(config),
+        assess=partial(assess, net),
     )
 
 
@@ -232,6 +233,11 @@ def exploit(
 ) -> Int[Array, " N"]:
     """Return what a policy that has done learning does: the best action, but for a small share."""
     return epsilon_greedily(net, state, obs, key, share) if share else act_greedily(net, state, obs)
+
+
+def assess(net: QNetwork, state: DQNState, obs: Any) -> dict[str, Float[Array, " N"]]:
+    """Return max_a Q_θ(s, a) for each of N observations: what a greedy policy expects."""
+    return {"value": net.apply(state.params, net.see(obs)).max(-1)}
 
 
 def epsilon_greedily(

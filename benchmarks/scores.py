@@ -1,0 +1,103 @@
+"""Measure the scores that the algorithms' pages claim, and keep each as a file.
+
+    python benchmarks/scores.py [--only dqn-CartPole-v1 ...] [--seed 1000]
+
+Each cell is one `backflip train` in a process of its own, with the defaults that a person gets;
+`docs/scores/ALGORITHM-ENV.json` holds its command, commit, machine, returns and 95 % interval.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+SCORES = ROOT / "docs" / "scores"
+BACKFLIP = Path(sys.executable).parent / "backflip"
+
+# What is asked for: the mean over the seeds, and over how many.
+CELLS = {
+    ("ppo", "CartPole-v1"): (475, 10),
+    ("a2c", "CartPole-v1"): (475, 10),
+    ("vpg", "CartPole-v1"): (475, 10),
+    ("dqn", "CartPole-v1"): (475, 10),
+    ("cem", "CartPole-v1"): (475, 10),
+    ("a2c", "Acrobot-v1"): (-95, 10),
+    ("dqn", "Acrobot-v1"): (-95, 10),
+    ("dqn", "MountainCar-v0"): (-125, 10),
+    ("ddpg", "Pendulum-v1"): (-175, 10),
+    ("td3", "Pendulum-v1"): (-175, 10),
+    ("sac", "Pendulum-v1"): (-175, 10),
+    ("ppo", "Pendulum-v1"): (-175, 10),
+}
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="*", default=[], metavar="ALGORITHM-ENV")
+    parser.add_argument("--seed", type=int, default=1000, help="the first seed")
+    options = parser.parse_args()
+    SCORES.mkdir(exist_ok=True)
+    print("| algorithm | environment | asked for | mean ± 95 % | worst seed | seconds |")
+    print("|---|---|---|---|---|---|")
+    for (algorithm, env), (bar, seeds) in CELLS.items():
+        name = f"{algorithm}-{env}"
+        if not options.only or name in options.only:
+            score = measure(algorithm, env, seeds, options.seed) | {"asked_for": bar}
+            (SCORES / f"{name}.json").write_text(json.dumps(score, indent=1) + "\n")
+            print(
+                f"| {algorithm} | {env} | {bar} | {score['mean']:.1f} ± {score['margin']:.1f} | "
+                f"{score['worst']:.1f} | {score['seconds']:.0f} |",
+                flush=True,
+            )
+
+
+def measure(algorithm: str, env: str, seeds: int, first: int) -> dict[str, Any]:
+    """Return what a run of an algorithm reaches, and what is needed to repeat it."""
+    words = ["train", algorithm, env, "--seeds", str(seeds), "--seed", str(first), "--json"]
+    with tempfile.TemporaryDirectory() as home:
+        done = subprocess.run(
+            [BACKFLIP, *words, "--home", home], check=True, stdout=subprocess.PIPE, text=True
+        )
+    result = json.loads(done.stdout)
+    returns = np.array(result["returns"])
+    margin = student(seeds - 1) * returns.std(ddof=1) / math.sqrt(seeds)
+    return {
+        "command": " ".join(["backflip", *words]),
+        "commit": text_of("git", "rev-parse", "HEAD"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "env_steps": result["env_steps"],
+        "seeds": result["seeds"],
+        "returns": [round(value, 3) for value in returns.tolist()],
+        "mean": round(float(returns.mean()), 3),
+        "margin": round(float(margin), 3),
+        "worst": round(float(returns.min()), 3),
+        "seconds": result["seconds"]["total"],
+    }
+
+
+def student(freedom: int) -> float:
+    """Return the 97.5 % quantile of Student's distribution."""
+    from backflip.archive.statistics import student_quantile  # noqa: PLC0415
+
+    return student_quantile(freedom)
+
+
+def text_of(*command: str) -> str:
+    """Return what a command prints in the project's folder."""
+    return subprocess.run(
+        command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
+
+
+if __name__ == "__main__":
+    main()
