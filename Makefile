@@ -13,7 +13,7 @@ compile := $(bin)/uv pip compile --quiet --universal --python-version 3.11 --gen
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo teach test check format test-slow coverage bench lock clean chromium graphics
+.PHONY: help demo teach test check lint format test-slow coverage bench lock clean chromium graphics
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,12 +27,14 @@ teach: .venv/base.stamp ## set everything up, then open the page on which you te
 test: .venv/dev.stamp chromium graphics ## set everything up, then run every test but the slow ones
 	$(pytest) -n $(WORKERS) -m "not slow"
 
-check: .venv/dev.stamp ## format, lint, types, import contracts, fast tests
+check: lint ## format, lint, types, import contracts, fast tests
+	$(pytest) -n $(WORKERS) -m "not slow and not medium"
+
+lint: .venv/dev.stamp ## format, lint, types, import contracts
 	$(bin)/ruff format --check .
 	$(bin)/ruff check .
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(NICE) $(bin)/pyright
 	$(bin)/lint-imports
-	$(pytest) -n $(WORKERS) -m "not slow and not medium"
 
 format: .venv/dev.stamp ## rewrite the code in the house's format, mend what the linter can mend
 	$(bin)/ruff format .
