@@ -340,6 +340,7 @@ def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path, monke
         ({"teacher": "noisy:mistake=2"}, "`mistake` of the teacher must lie in"),
         ({"seeds": 0}, "seeds"),
         ({"algorithm": "ppp"}, "did you mean `ppo`?"),
+        ({"algorithm": "dqn"}, "`teach` learns with ppo, got the algorithm `dqn`"),
         ({"env": "CartPole-v2"}, "CartPole-v1"),
     ],
 )

@@ -196,7 +196,7 @@ def _resolve(
     labels: int,
 ) -> tuple[TeachConfig, Built]:
     """Return both configurations, the defaults for the environment filled in."""
-    if algorithm != "ppo":
+    if offer_of(algorithm).name != "ppo":
         raise UsageError(f"`teach` learns with ppo, got the algorithm `{algorithm}`")
     own = {field.name for field in dataclasses.fields(TeachConfig)}
     learners = {field.name for field in dataclasses.fields(offer_of(algorithm).config)}
