@@ -130,7 +130,8 @@ def test_the_next_pair_is_drawn_before_the_key_returns(shared: Server, mine: Pag
     for key in ("ArrowLeft", "ArrowRight"):
         before, after = mine.evaluate(pressed, key)
         assert after > before
-        assert [side["frame"] for side in mine.evaluate(SEEN)] in ([0, 0], [1, 1], [2, 2])
+        left, right = (side["frame"] for side in mine.evaluate(SEEN))
+        assert left == right < 10  # from the beginning: some frames pass until this is asked
         check_colours(shared, mine)
 
 
