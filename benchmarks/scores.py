@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from backflip.archive.statistics import student_quantile
+
 ROOT = Path(__file__).parents[1]
 SCORES = ROOT / "docs" / "scores"
 BACKFLIP = Path(sys.executable).parent / "backflip"
@@ -70,7 +72,7 @@ def measure(algorithm: str, env: str, seeds: int, first: int) -> dict[str, Any]:
         )
     result = json.loads(done.stdout)
     returns = np.array(result["returns"])
-    margin = student(seeds - 1) * returns.std(ddof=1) / math.sqrt(seeds)
+    margin = student_quantile(seeds - 1) * returns.std(ddof=1) / math.sqrt(seeds)
     return {
         "command": " ".join(["backflip", *words]),
         "commit": text_of("git", "rev-parse", "HEAD"),
@@ -83,13 +85,6 @@ def measure(algorithm: str, env: str, seeds: int, first: int) -> dict[str, Any]:
         "worst": round(float(returns.min()), 3),
         "seconds": result["seconds"]["total"],
     }
-
-
-def student(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's distribution."""
-    from backflip.archive.statistics import student_quantile  # noqa: PLC0415
-
-    return student_quantile(freedom)
 
 
 def text_of(*command: str) -> str:

@@ -581,8 +581,20 @@ def test_pixels_are_learned_from() -> None:
 @pytest.mark.slow
 def test_both_drivers_give_returns_of_the_same_distribution_on_cartpole() -> None:
     """Means over seeds of the returns while learning, as far apart as chance allows."""
-    config = changed(PROBE, env_steps=16_384, hidden=(64, 64), learning_rate=1e-3, discount=0.99)
-    seeds, spec = list(range(6)), CartPole().spec
+    config = DQNConfig(
+        env_steps=16_384,
+        num_envs=16,
+        updates_per_step=0.5,
+        batch_size=64,
+        buffer_size=16_384,
+        warm_up=1_024,
+        learning_rate=1e-3,
+        target_update=16,
+        exploration_steps=4_096,
+        n_step=1,
+        hidden=(64, 64),
+    )
+    seeds, spec = list(range(10)), CartPole().spec
     native: Driver = NativeDriver(CartPole(), dqn(config, spec))
     host: Driver = HostDriver(
         lambda rows: make_host("gymnasium:CartPole-v1", {}, rows), dqn(config, spec)
@@ -599,4 +611,4 @@ def test_both_drivers_give_returns_of_the_same_distribution_on_cartpole() -> Non
     apart = abs(one.mean() - other.mean())
     spread = np.sqrt(one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other))
     assert apart < 4 * spread
-    assert min(one.mean(), other.mean()) > 30  # a random policy gets 22
+    assert min(one.mean(), other.mean()) > 70  # a random policy gets 22

@@ -11,14 +11,20 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from backflip.algorithms.dqn import DQNConfig, dqn
 from backflip.algorithms.drivers.driver import Learner
-from backflip.algorithms.drivers.host import LONGEST_EPISODE, HostDriver
+from backflip.algorithms.drivers.host import (
+    LONGEST_EPISODE,
+    HostDriver,
+    random_actions_on_host,
+)
 from backflip.algorithms.drivers.rollout import NativeDriver
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.types import Transition
 from backflip.envs.gymnasium import GymnasiumEnv
+from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_host, make_native
 
 CARTPOLE = "gymnasium:CartPole-v1"
@@ -261,6 +267,16 @@ def test_native_random_record_repeats_actions_and_belongs_to_its_seed() -> None:
     np.testing.assert_array_equal(following[going_on], successors[going_on])
 
 
+def test_random_actions_fill_the_space() -> None:
+    rng = np.random.default_rng(0)
+    drawn = random_actions_on_host(make_native("dot", {}).spec.action, rng, 1000)
+    assert set(drawn.tolist()) == set(range(5))
+    torques = random_actions_on_host(make_native("Pendulum-v1", {}).spec.action, rng, 1000)
+    assert torques.shape == (1000, 1)
+    assert -2 <= torques.min() < -1.9
+    assert 1.9 < torques.max() <= 2
+
+
 @pytest.mark.parametrize(
     ("env_id", "low", "high"),
     [("gymnasium:Pendulum-v1", -2.0, 2.0), ("MountainCarContinuous-v0", -1.0, 1.0)],
@@ -310,6 +326,43 @@ def test_evaluation_ends_where_episodes_do_not() -> None:
     there = HostDriver(make, ppo(PPOConfig(num_envs=1), make(1).spec))
     found = there.evaluate(there.start([0]), [0], episodes=1)
     assert found.returns.tolist() == [[LONGEST_EPISODE]]
+
+
+FROM_REPLAY = DQNConfig(
+    env_steps=2_000,
+    num_envs=2,
+    rollout_length=5,
+    updates_per_step=0.5,
+    batch_size=8,
+    buffer_size=200,
+    warm_up=20,
+    exploration_steps=100,
+    n_step=1,
+    hidden=(8,),
+)
+
+
+def replaying(**settings: Any) -> Algorithm:
+    config = DQNConfig(**(vars(FROM_REPLAY) | settings))
+    return dqn(config, make_host(CARTPOLE, {}, 1).spec)
+
+
+def test_an_episode_cut_at_the_end_of_a_phase_is_truncated_in_the_replay_but_no_episode() -> None:
+    """Six env steps of CartPole end no episode: the phase's end does, in what is remembered."""
+    there = driver(algorithm=replaying(rollout_length=3))
+    learners, phase = there.phase(2)(there.start([5]), None)
+    there.close()
+    assert phase.metrics["episodes"].sum() == 0
+    rows = learners.replay.truncated.reshape(-1, 2)[:6]
+    np.testing.assert_array_equal(rows, [[False] * 2] * 5 + [[True] * 2])
+
+
+def test_summed_rewards_cannot_be_exchanged_for_others() -> None:
+    """A row of n > 1 rewards has only its first observation: a reward would be looked up for it."""
+    algorithm: Any = replaying(n_step=3)
+    for there in (driver(algorithm=algorithm), NativeDriver(CartPole(), algorithm)):
+        with pytest.raises(ValueError, match="n_step > 1 cannot learn from another reward"):
+            there.phase(1, reward=lambda _, batch: batch.reward)
 
 
 @pytest.mark.medium

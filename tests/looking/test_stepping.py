@@ -10,9 +10,8 @@ import pytest
 
 from backflip.core.errors import EnvironmentFailed
 from backflip.envs.native.cartpole import CartPole
-from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
-from backflip.looking.stepping import SteppedEnv, open_env, random_actions, scenes_of
+from backflip.looking.stepping import SteppedEnv, open_env, scenes_of
 from tests.conformance.host_env import check_host_env
 
 
@@ -70,13 +69,3 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
     env.reset([0])
     with pytest.raises(EnvironmentFailed, match="`CartPole-v1` failed: a reward is not finite"):
         env.step(np.array([0]))
-
-
-def test_random_actions_fill_the_space() -> None:
-    rng = np.random.default_rng(0)
-    drawn = random_actions(Dot().spec.action, rng, 1000)
-    assert set(drawn.tolist()) == set(range(5))
-    torques = random_actions(Pendulum().spec.action, rng, 1000)
-    assert torques.shape == (1000, 1)
-    assert -2 <= torques.min() < -1.9
-    assert 1.9 < torques.max() <= 2

@@ -27,12 +27,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts.masking import blank_invalid
+from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.algorithms.parts.single_head import SingleHead, action_outputs, single_head
 from backflip.core.errors import UsageError
 from backflip.core.gradients import update_ratio
 from backflip.core.schedules import linear
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.core.statistics import masked_mean, masked_std
 from backflip.core.types import Transition
 
 
@@ -266,17 +266,13 @@ def _metrics(config: CEMConfig, batch: Transition, score: Float[Array, " N"]) ->
     valid = batch.valid
     ended = ((batch.terminated | batch.truncated) & valid).sum(0)
     used = _counts(batch, config.episodes).sum() / jnp.maximum(valid.sum(), 1)
-    return {
+    return reward_metrics(batch.reward, valid) | {
         "fitness_mean": score.mean(),
         "fitness_std": score.std(),
         "fitness_max": score.max(),
         "fitness_elite": jax.lax.top_k(score, config.elite)[0].mean(),
         "finished_share": (ended >= config.episodes).mean(dtype=jnp.float32),
         "used_share": used,
-        "reward_mean": masked_mean(batch.reward, valid),
-        "reward_std": masked_std(batch.reward, valid),
-        "reward_min": jnp.where(valid, batch.reward, jnp.inf).min(),
-        "reward_max": jnp.where(valid, batch.reward, -jnp.inf).max(),
     }
 
 

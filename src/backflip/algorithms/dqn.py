@@ -40,11 +40,12 @@ from backflip.algorithms.parts.replay_settings import (
     rollouts_learnt_from,
     warm_up_rollouts,
 )
+from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.core.errors import UsageError
 from backflip.core.gradients import shorten, update_ratio
 from backflip.core.schedules import linear
 from backflip.core.spec import Discrete, EnvSpec
-from backflip.core.statistics import masked_mean, masked_std
+from backflip.core.statistics import masked_mean
 from backflip.core.targets import bellman_target, polyak
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
@@ -371,15 +372,10 @@ def _blank_vectors(obs: Array, valid: Bool[Array, "*batch"]) -> Array:
 def _metrics(
     config: DQNConfig, batch: Transition, value: Float[Array, "U B"], goal: Float[Array, "U B"]
 ) -> Metrics:
-    valid, reward = batch.valid, batch.reward
+    valid = batch.valid
     each = batch.extra.weight * error_loss(config, goal - value)
-    return critic_metrics(value[:, None], goal, valid) | {
-        "q_loss": masked_mean(each, valid),
-        "reward_mean": masked_mean(reward, valid),
-        "reward_std": masked_std(reward, valid),
-        "reward_min": jnp.where(valid, reward, jnp.inf).min(),
-        "reward_max": jnp.where(valid, reward, -jnp.inf).max(),
-    }
+    of_critic = critic_metrics(value[:, None], goal, valid)
+    return of_critic | reward_metrics(batch.reward, valid) | {"q_loss": masked_mean(each, valid)}
 
 
 def _check(config: DQNConfig, spec: EnvSpec) -> int:

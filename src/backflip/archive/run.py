@@ -25,6 +25,7 @@ from typing import Any, Literal, cast, final
 from backflip.archive.checkpoint import disk_errors, disk_full, is_disk_full, write_whole
 from backflip.archive.liveness import Pulse
 from backflip.archive.metrics import LinesWriter, from_json, read_lines, to_json
+from backflip.core.cores import usable_cores
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
 SCHEMA = 1
@@ -468,10 +469,9 @@ def _versions() -> dict[str, str]:
 
 def hardware() -> dict[str, Any]:
     """Return this machine's processor, cores that may be used, and memory."""
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     return {
         "cpu": _cpu_model(),
-        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "cores": usable_cores(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     }
 

@@ -21,8 +21,8 @@ from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from backflip.core.cores import usable_cores
 from backflip.core.errors import UsageError
-from backflip.envs.cores import cores
 
 SIZE, STACK = 84, 4
 FRAMES = 108_000  # ALE's limit of one episode: half an hour of play at 60 frames a second
@@ -100,7 +100,7 @@ class AtariBatch(VectorEnv[Any, Any, Any]):
         self._games = AtariVectorEnv(
             game,
             num_envs,
-            num_threads=min(num_envs, cores()),
+            num_threads=min(num_envs, usable_cores()),
             max_num_frames_per_episode=settings.limit() * settings.frameskip,
             repeat_action_probability=settings.repeat_action_probability,
             full_action_space=settings.full_action_space,

@@ -15,8 +15,8 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from backflip.core.cores import usable_cores
 from backflip.core.errors import UsageError, did_you_mean
-from backflip.envs.cores import cores
 
 MODULE = "envpool.mujoco.dmc"  # where envpool keeps them, among its many others
 EPISODE_STEPS = 1_000
@@ -86,7 +86,7 @@ class ControlBatch(VectorEnv[Any, Any, Any]):
         return _envpool.make_gymnasium(
             self._task,
             num_envs=self.num_envs,
-            num_threads=min(self.num_envs, cores()),
+            num_threads=min(self.num_envs, usable_cores()),
             max_episode_steps=self._limit,
             seed=seeds,
         )

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backflip.algorithms.drivers.host import random_actions_on_host
 from backflip.core.spec import Box, Discrete
 from backflip.envs.spec import HostEnv, HostStep
-from backflip.looking.stepping import random_actions
 
 REPEATED = 200  # env steps that have to come out twice the same
 MOMENTS = (0, 5, 25, 100)  # env steps into an episode, from where every action is tried
@@ -41,7 +41,7 @@ def repeatability(env: HostEnv, seed: int) -> Repeatability:
     """Return what became of two goes of 200 env steps with the same seeds and actions."""
     rng = np.random.default_rng(seed)
     seeds = rng.integers(2**31, size=env.num_envs).tolist()
-    one_row = [random_actions(env.spec.action, rng, 1) for _ in range(REPEATED)]
+    one_row = [random_actions_on_host(env.spec.action, rng, 1) for _ in range(REPEATED)]
     actions = [np.repeat(action, env.num_envs, 0) for action in one_row]
     first, second = _trace(env, seeds, actions), _trace(env, seeds, actions)
     differs = [
@@ -176,7 +176,7 @@ def _try_all(env: HostEnv, tried: np.ndarray, seed: int, moment: int) -> _Trial:
     obs = env.reset([seed] * rows)
     comparable = len({_digest(row) for row in obs}) == 1
     for _ in range(moment):
-        step = env.step(np.repeat(random_actions(env.spec.action, rng, 1), rows, 0))
+        step = env.step(np.repeat(random_actions_on_host(env.spec.action, rng, 1), rows, 0))
         comparable &= len({_outcome(step, row) for row in range(rows)}) == 1
     numbers: list[list[int]] = []
     rewards: list[np.ndarray] = []

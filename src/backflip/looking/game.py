@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from backflip.algorithms.drivers.host import random_actions_on_host
 from backflip.algorithms.drivers.rollout import newest_frame
 from backflip.archive.metrics import MetricsWriter
 from backflip.archive.run import RunWriter
@@ -17,7 +18,7 @@ from backflip.looking.clips import drawable
 from backflip.looking.controls import actions, dials, goes_by_turns
 from backflip.looking.facts import action_meanings
 from backflip.looking.pictures import agent_frame, png, shows_the_same
-from backflip.looking.stepping import open_env, random_actions, scenes_of
+from backflip.looking.stepping import open_env, scenes_of
 
 METRICS = "play"  # the writer's name
 MOST_NUMBERS = 60  # of an observation, told as text
@@ -55,7 +56,7 @@ class Game:
         """Take an env step that nobody sees, so that what has to be compiled is."""
         self._env.reset([self._seed])
         rng = np.random.default_rng(self._seed)
-        self._env.step(random_actions(self._spec.action, rng, 1))
+        self._env.step(random_actions_on_host(self._spec.action, rng, 1))
 
     def keep_in(self, writer: RunWriter) -> None:
         """Keep the score of every episode from now on in a run."""

@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from backflip.algorithms.drivers.driver import LONGEST_EPISODE
+from backflip.algorithms.drivers.host import random_actions_on_host
 from backflip.envs.spec import HostEnv
 from backflip.looking.clips import Filmed
 from backflip.looking.scales import Scale, Scales
-from backflip.looking.stepping import random_actions, scenes_of
+from backflip.looking.stepping import scenes_of
 
 MOST_FILMED = 300  # env steps of the first episode that are kept for a clip
 
@@ -57,13 +58,18 @@ def play_randomly(env: HostEnv, episodes: int, seed: int, tell: Tell) -> RandomP
     rounds = -(-episodes // env.num_envs)
     scales = Scales()
     env.reset([seed] * env.num_envs)
-    env.step(random_actions(env.spec.action, np.random.default_rng(0), env.num_envs))  # compiles
+    anything = random_actions_on_host(env.spec.action, np.random.default_rng(0), env.num_envs)
+    env.step(anything)  # compiles
     began = time.perf_counter()
     played: list[_Round] = []
     for number in range(rounds):
         rows = min(env.num_envs, episodes - number * env.num_envs)
         played.append(_Round(env, scales, rows, films=number == 0))
-        played[-1].play([seed, number], lambda share: tell("random", (number + share) / rounds))  # noqa: B023
+
+        def told(share: float, number: int = number) -> None:
+            tell("random", (number + share) / rounds)
+
+        played[-1].play([seed, number], told)
     seconds = max(time.perf_counter() - began, 1e-9)
 
     def joined(name: str) -> np.ndarray:
@@ -100,7 +106,7 @@ class _Round:
         alive, env_steps = np.ones(self.rows, bool), 0
         while alive.any() and env_steps < limit:
             scene = scenes_of(env) if self._films else None
-            step = env.step(random_actions(env.spec.action, rng, env.num_envs))
+            step = env.step(random_actions_on_host(env.spec.action, rng, env.num_envs))
             self._scales.add(obs[: self.rows][alive])
             reward = step.reward[: self.rows]
             self.rewards.append(reward[alive])

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from backflip.core.errors import EnvironmentFailed
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HasScene, HasScenes, HostEnv, HostStep, NativeEnv
 
@@ -31,16 +31,6 @@ def open_env(env_id: str, env_args: Mapping[str, Any], rows: int) -> HostEnv:
 def scenes_of(env: HostEnv) -> np.ndarray | None:
     """Return what the present state of every row can be drawn from, if more than observations."""
     return env.scenes() if isinstance(env, HasScenes) else None
-
-
-def random_actions(action: Box | Discrete, rng: np.random.Generator, count: int) -> np.ndarray:
-    """Return actions uniform over the space, or standard normal where it has no bound."""
-    if isinstance(action, Discrete):
-        return rng.integers(action.n, size=count, dtype=np.int32)
-    bounded = np.isfinite(action.low) & np.isfinite(action.high)
-    low, high = np.where(bounded, action.low, 0.0), np.where(bounded, action.high, 0.0)
-    uniform = low + (high - low) * rng.random((count, *low.shape))
-    return np.where(bounded, uniform, rng.standard_normal(uniform.shape)).astype(np.float32)
 
 
 class _Row(NamedTuple):

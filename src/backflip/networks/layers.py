@@ -24,16 +24,14 @@ def dense(rng: np.random.Generator, inputs: int, outputs: int, gain: float) -> P
     return {"w": orthogonal(rng, inputs, outputs, gain), "b": np.zeros(outputs, np.float32)}
 
 
-def fan_in_dense(
-    rng: np.random.Generator, inputs: int, outputs: int, *, copies: tuple[int, ...] = ()
-) -> Params:
-    """Return an affine layer, all uniform in ±1/√inputs, with leading axes of `copies` of it.
+def fan_in_dense(rng: np.random.Generator, inputs: int, outputs: int) -> Params:
+    """Return the parameters of an affine layer, all uniform in ±1/√inputs.
 
     Source: Lillicrap et al. 2016, arXiv:1509.02971, section 7; also PyTorch's default.
     """
     bound = 1.0 / np.sqrt(inputs)
-    w = rng.uniform(-bound, bound, (*copies, inputs, outputs)).astype(np.float32)
-    return {"w": w, "b": rng.uniform(-bound, bound, (*copies, outputs)).astype(np.float32)}
+    w = rng.uniform(-bound, bound, (inputs, outputs)).astype(np.float32)
+    return {"w": w, "b": rng.uniform(-bound, bound, outputs).astype(np.float32)}
 
 
 def affine(layer: Params, x: Float[Array, "B inputs"]) -> Float[Array, "B outputs"]:

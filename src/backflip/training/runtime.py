@@ -12,6 +12,8 @@ from typing import Any, final
 
 import jax
 
+from backflip.core.cores import usable_cores
+
 SHORTEST_CACHED_SECONDS = 0.1
 COMPILING = "/jax/core/compile/"
 M_ARENA_MAX = -8  # of glibc's malloc.h
@@ -26,7 +28,7 @@ def prepare() -> None:
     config: Any = jax.config  # its options are no declared attributes
     if config.jax_num_cpu_devices < 1:
         with contextlib.suppress(RuntimeError):  # JAX has been used already: what it has stays
-            jax.config.update("jax_num_cpu_devices", _usable_cores())
+            jax.config.update("jax_num_cpu_devices", usable_cores())
     _prepare_cache()
     _share_free_memory()
 
@@ -83,11 +85,6 @@ def _compiling() -> list[tuple[float, float]]:
 
     jax.monitoring.register_event_duration_secs_listener(hear)
     return spans
-
-
-def _usable_cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _prepare_cache() -> None:

@@ -31,7 +31,12 @@ from backflip.algorithms.drivers.driver import (
     RunPhase,
     own_reward,
 )
-from backflip.algorithms.drivers.learning import layout_of, plan_of, rollouts_of_warm_up
+from backflip.algorithms.drivers.learning import (
+    layout_of,
+    plan_of,
+    refuse_summed_rewards,
+    rollouts_of_warm_up,
+)
 from backflip.algorithms.drivers.rollout import (
     episode_metrics,
     episode_totals,
@@ -41,7 +46,7 @@ from backflip.algorithms.drivers.rollout import (
 from backflip.algorithms.drivers.thinning import thin, updates_per_record
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.core import replay
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition
 from backflip.envs.spec import HasScenes, HostEnv
 
@@ -106,13 +111,13 @@ class HostDriver:
         for rollout in range(rollouts):
             rows: list[Transition] = []
             for _ in range(self._algorithm.rollout_length):
-                action = np.stack([_random_actions(self.spec, rng, count) for rng in draws])
+                action = np.stack(
+                    [random_actions_on_host(self.spec.action, rng, count) for rng in draws]
+                )
                 row, obs = _row(env, obs, action, len(keys), recorded=False)
                 rows.append(row)
-            batch = _stack_steps(rows)
-            if rollout == rollouts - 1:
-                _cut(batch)
-            replay.add(of, learners.replay, _columns(batch))
+            last = rollout == rollouts - 1
+            replay.add(of, learners.replay, _columns(_cut(_stack_steps(rows), last)))
         return learners
 
     def _layout(self, seeds: int) -> replay.Layout:
@@ -127,6 +132,7 @@ class HostDriver:
         record_envs: int = 0,
     ) -> RunPhase:
         """Return a function of (learners, reward parameters) that does `updates` updates."""
+        refuse_summed_rewards(self._algorithm, reward)
         learn = self._learner(reward)
         every = updates_per_record(updates)
         draw = jax.jit(jax.vmap(partial(_draw, self._algorithm.rollout_length), out_axes=(0, 1, 0)))
@@ -182,9 +188,7 @@ class HostDriver:
         ) -> tuple[Learner, Any]:
             seeds, memory = key.shape[0], learners.replay
             of = self._layout(seeds)
-            if cut:
-                _cut(batch)
-            replay.add(of, memory, _columns(batch))
+            replay.add(of, memory, _columns(_cut(batch, cut)))
             plan = plan_of(algorithm)
             rng = np.random.default_rng([REPLAY, *key.reshape(-1).tolist()])
             drawn = replay.sample_on_host(of, memory, rng, (seeds, plan.updates, plan.batch_size))
@@ -206,13 +210,13 @@ class HostDriver:
         env = self._batch(len(seeds) * envs)
         obs = env.reset(_env_seeds(np.array([[RANDOM_POLICY, seed] for seed in seeds]), envs))
         draws = [np.random.default_rng([RANDOM_POLICY, seed]) for seed in seeds]
-        action = np.stack([_random_actions(self.spec, rng, envs) for rng in draws])
+        action = np.stack([random_actions_on_host(self.spec.action, rng, envs) for rng in draws])
         rows: list[Transition] = []
         for _ in range(env_steps):
             row, obs = _row(env, obs, action, len(seeds), recorded=True)
             few = newest_frame(self.spec, row.obs), newest_frame(self.spec, row.next_obs)
             rows.append(row._replace(obs=few[0].copy(), next_obs=few[1].copy()))
-            fresh = np.stack([_random_actions(self.spec, rng, envs) for rng in draws])
+            fresh = np.stack([random_actions_on_host(self.spec.action, rng, envs) for rng in draws])
             again = np.stack([rng.random(envs) < repeat for rng in draws])
             action = np.where(again.reshape(*again.shape, *(1,) * (action.ndim - 2)), action, fresh)
         return jax.tree.map(lambda *steps: np.stack(steps, 1), *rows)
@@ -332,9 +336,11 @@ def _learn(
     return learner, metrics | episodes
 
 
-def _cut(batch: Transition) -> None:
-    """Mark the last rows (S, T, N) as truncated: the environments are reset after them."""
-    batch.truncated[:, -1] |= ~batch.terminated[:, -1]
+def _cut(batch: Transition, cut: bool) -> Transition:
+    """Return transitions (S, T, N), truncated at the end if the environments are reset then."""
+    truncated = batch.truncated.copy()
+    truncated[:, -1] |= cut & ~batch.terminated[:, -1]
+    return batch._replace(truncated=truncated)
 
 
 def _stack_steps(rows: Sequence[Transition]) -> Transition:
@@ -400,11 +406,13 @@ def _env_seeds(entropy: np.ndarray, count: int) -> list[int]:
     return (np.concatenate(drawn) >> 1).tolist()
 
 
-def _random_actions(spec: EnvSpec, rng: np.random.Generator, count: int) -> np.ndarray:
+def random_actions_on_host(
+    action: Box | Discrete, rng: np.random.Generator, count: int
+) -> np.ndarray:
     """Return actions uniform over the space, or standard normal where it has no bound."""
-    if isinstance(spec.action, Discrete):
-        return rng.integers(spec.action.n, size=count, dtype=np.int32)
-    low, high = spec.action.low, spec.action.high
+    if isinstance(action, Discrete):
+        return rng.integers(action.n, size=count, dtype=np.int32)
+    low, high = action.low, action.high
     bounded = np.isfinite(low) & np.isfinite(high)
     share, normal = rng.random((count, *low.shape)), rng.standard_normal((count, *low.shape))
     low, high = np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from backflip.algorithms.drivers.driver import Learner, RewardFunction
+from backflip.algorithms.drivers.driver import Learner, RewardFunction, own_reward
 from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
 from backflip.core import replay
 from backflip.core.spec import EnvSpec
@@ -33,6 +33,15 @@ def layout_of(spec: EnvSpec, algorithm: Algorithm, seeds: int = 1) -> replay.Lay
         prioritized=plan.priority is not None,
         seeds=seeds,
     )
+
+
+def refuse_summed_rewards(algorithm: Algorithm, reward: RewardFunction) -> None:
+    """Refuse a reward that is not the environment's own where rows hold sums of several.
+
+    It would be looked up for the first of the n env steps alone.
+    """
+    if algorithm.replay is not None and algorithm.replay.n_step > 1 and reward is not own_reward:
+        raise ValueError(f"`{algorithm.name}` with n_step > 1 cannot learn from another reward")
 
 
 def learn_once(

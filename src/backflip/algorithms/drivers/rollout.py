@@ -32,6 +32,7 @@ from backflip.algorithms.drivers.learning import (
     layout_of,
     learn_from_replay,
     learn_once,
+    refuse_summed_rewards,
     rollouts_of_warm_up,
 )
 from backflip.algorithms.drivers.thinning import thin, updates_per_record
@@ -99,6 +100,7 @@ def phase(
         learner, metrics = learn(learner, batch._replace(scene=()), update_key, parameters)
         return learner._replace(key=jax.random.key_data(key)), (metrics | episodes, kept)
 
+    refuse_summed_rewards(algorithm, reward)
     learn = partial(learn_once, algorithm, reward)
     if algorithm.replay is not None:
         learn = partial(learn_from_replay, layout_of(env.spec, algorithm), algorithm, reward)
@@ -370,19 +372,25 @@ def _evaluation(
         if isinstance(env, KnowsOptimum):
             best = jax.vmap(env.optimum)(env_state)
 
-        def step(carry: Any, key: PRNGKeyArray) -> tuple[Any, None]:
-            env_state, alive, total, length = carry
-            act_key, step_key = jax.random.split(key)
+        keys = jax.random.split(key, limit)
+
+        def goes_on(carry: Any) -> Bool[Array, ""]:
+            time, _, alive, _, _ = carry
+            return alive.any() & (time < limit)
+
+        def step(carry: Any) -> Any:
+            time, env_state, alive, total, length = carry
+            act_key, step_key = jax.random.split(keys[time])
             action = algorithm.exploit(state, jax.vmap(env.observe)(env_state), act_key)
             moved = jax.vmap(env.step)(env_state, action, jax.random.split(step_key, episodes))
             total = total + jnp.where(alive, moved.reward, 0.0)
             length = length + alive.astype(jnp.float32)
             alive = alive & ~(moved.terminated | moved.truncated)
-            return (moved.state, alive, total, length), None
+            return time + 1, moved.state, alive, total, length
 
-        zeros = jnp.zeros(episodes)
-        carry = (env_state, jnp.ones(episodes, bool), zeros, zeros)
-        (_, _, total, length), _ = jax.lax.scan(step, carry, jax.random.split(key, limit))
+        time, zeros = jnp.zeros((), jnp.int32), jnp.zeros(episodes)
+        carry = (time, env_state, jnp.ones(episodes, bool), zeros, zeros)
+        _, _, _, total, length = jax.lax.while_loop(goes_on, step, carry)
         return total, length, best
 
     return over_seeds(play)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from backflip.algorithms.interface import Metrics
+from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.algorithms.parts.rows import Rows
 from backflip.core import statistics
 from backflip.core.returns import reward_to_go
@@ -27,15 +28,11 @@ def rollout_metrics(spec: EnvSpec, batch: Transition, rows: Rows, discount: floa
     valid, values = batch.valid, batch.extra.value
     target, advantage = rows.target.reshape(valid.shape), rows.advantage.reshape(valid.shape)
     returns, known = monte_carlo(batch, discount)
-    measured = {
+    measured = reward_metrics(batch.reward, valid) | {
         "explained_variance": statistics.explained_variance(values, target, valid),
         "explained_variance_mc": statistics.explained_variance(values, returns, valid & known),
         "advantage_mean": masked_mean(advantage, valid),
         "advantage_std": masked_std(advantage, valid),
-        "reward_mean": masked_mean(batch.reward, valid),
-        "reward_std": masked_std(batch.reward, valid),
-        "reward_min": jnp.where(valid, batch.reward, jnp.inf).min(),
-        "reward_max": jnp.where(valid, batch.reward, -jnp.inf).max(),
         "value_mean": masked_mean(values, valid),
         "value_std": masked_std(values, valid),
     }

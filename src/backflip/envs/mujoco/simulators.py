@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from backflip.envs.cores import cores
+from backflip.core.cores import usable_cores
 
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 SHARE = 4  # fewer simulators than this are not worth waking a thread for
@@ -41,7 +41,7 @@ class Simulators:
         self._frame_skip, self._contacts = frame_skip, contacts
         self._controls = [data.ctrl for data in self.data]
         self._views: dict[str, list[Any]] = {}
-        self._threads = max(1, min(cores(), count // SHARE))
+        self._threads = max(1, min(usable_cores(), count // SHARE))
         self._pool: ThreadPoolExecutor | None = None
 
     @property
