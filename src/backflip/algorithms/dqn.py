@@ -92,7 +92,7 @@ class DQNConfig:
     num_envs: int = 8
     rollout_length: int = 32
     updates_per_step: float = 0.5
-    batch_size: int = 64
+    batch_size: int = 128
     buffer_size: int = 100_000
     warm_up: int = 1_024
     learning_rate: float = 5e-4
