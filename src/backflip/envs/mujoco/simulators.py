@@ -1,7 +1,7 @@
 """Many simulators of one MuJoCo model, stepped together on several threads."""
 
 import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, final
@@ -53,10 +53,12 @@ class Simulators:
         """Advance the simulators of some rows by an env step."""
         for row in rows:
             self._controls[row][:] = controls[row]
-        shares = [rows[start :: self._threads] for start in range(self._threads)]
-        others = [self._workers().submit(self._advance, share) for share in shares[1:]]
+        waiting = iter(rows)  # whichever thread is free takes the next: one that woke late, fewer
+        others = [
+            self._workers().submit(self._advance, waiting) for _ in range(self._threads - 1)
+        ]
         try:
-            self._advance(shares[0])
+            self._advance(waiting)
         finally:
             for other in others:
                 other.result()
@@ -83,7 +85,7 @@ class Simulators:
             self._pool.shutdown()
             self._pool = None
 
-    def _advance(self, rows: Sequence[int]) -> None:
+    def _advance(self, rows: Iterator[int]) -> None:
         for row in rows:
             _mujoco.mj_step(self.model, self.data[row], self._frame_skip)
             if self._contacts:
