@@ -99,7 +99,7 @@ def test_keeps_the_interface(
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     found, before = [], threading.active_count()
     for cores in (1, 3):
-        monkeypatch.setattr(simulators, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(simulators, "usable_cores", lambda cores=cores: cores)
         batch = MujocoBatch("Hopper-v5", 13, AutoresetMode.NEXT_STEP)
         batch.reset(seed=list(range(13)))
         found.append(steps_of(batch, actions_of(batch, 40)))
@@ -111,11 +111,17 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_fails_in_a_thread_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulators, "cores", lambda: 2)
+    monkeypatch.setattr(simulators, "usable_cores", lambda: 2)
     batch = MujocoBatch("InvertedPendulum-v5", 8, AutoresetMode.NEXT_STEP)
     batch.reset(seed=list(range(8)))
-    batch.data[1] = None  # the first that is not the calling thread's
-    with pytest.raises(TypeError):
+
+    def only_the_other_thread_fails(rows: Any) -> None:
+        del rows
+        if threading.current_thread() is not threading.main_thread():
+            raise TypeError("no simulator")
+
+    monkeypatch.setattr(batch._simulators, "_advance", only_the_other_thread_fails)
+    with pytest.raises(TypeError, match="no simulator"):
         batch.step(np.zeros((8, 1), np.float32))
     batch.close()
 

@@ -54,9 +54,7 @@ class Simulators:
         for row in rows:
             self._controls[row][:] = controls[row]
         waiting = iter(rows)  # whichever thread is free takes the next: one that woke late, fewer
-        others = [
-            self._workers().submit(self._advance, waiting) for _ in range(self._threads - 1)
-        ]
+        others = [self._workers().submit(self._advance, waiting) for _ in range(self._threads - 1)]
         try:
             self._advance(waiting)
         finally:
