@@ -74,6 +74,48 @@ def start(algorithm: Algorithm, seed: int = 0) -> Any:
     return jax.tree.map(jnp.asarray, algorithm.init(seed))
 
 
+# What a state is worth
+
+
+def judged(name: str) -> tuple[Algorithm, Any, Any]:
+    """An algorithm, one of its states and observations."""
+    algorithm = small(name)
+    obs = np.random.default_rng(0).normal(size=(5, LOPSIDED.observation.shape[0]))
+    return algorithm, start(algorithm), jnp.asarray(obs, jnp.float32)
+
+
+@pytest.mark.parametrize("name", ["ddpg", "td3"])
+def test_a_state_is_worth_what_the_lowest_critic_says_of_the_policys_action(name: str) -> None:
+    algorithm, state, obs = judged(name)
+    unit = jnp.tanh(critics.apply_mlp(state.actor, obs))
+    both = jnp.concatenate([obs, unit], -1)
+    by_hand = np.min([critics.apply_mlp(critic, both)[:, 0] for critic in state.critics], 0)
+    assert algorithm.assess is not None
+    np.testing.assert_allclose(algorithm.assess(state, obs)["value"], by_hand, rtol=1e-5)
+
+
+def test_sac_says_means_over_its_own_actions() -> None:
+    """Within five standard errors of 32 draws from means over many."""
+    algorithm, state, obs = judged("sac")
+    assert algorithm.assess is not None
+    said = algorithm.assess(state, obs)
+    many = jnp.repeat(obs, 2_000, 0)
+    unit, log_prob = sac.policy(state.actor, many).sample_with_log_prob(KEY)
+    value = critics.action_values(state.critics, many, unit).min(0)
+    for name, drawn_of in (("value", value), ("entropy", -log_prob)):
+        each_of = np.asarray(drawn_of).reshape(5, -1)
+        error = each_of.std(1) / np.sqrt(32)
+        np.testing.assert_array_less(np.abs(said[name] - each_of.mean(1)), 5 * error)
+
+
+@each
+def test_what_is_kept_of_a_policy_is_enough_to_judge_by(name: str) -> None:
+    algorithm, state, obs = judged(name)
+    other = algorithm.with_policy(start(algorithm, 7), algorithm.policy(state))
+    assert algorithm.assess is not None
+    assert_same_bits(algorithm.assess(state, obs), algorithm.assess(other, obs))
+
+
 # Actions
 
 

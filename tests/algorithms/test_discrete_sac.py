@@ -76,6 +76,14 @@ def test_targets_by_hand() -> None:
     np.testing.assert_allclose(goal, [going_on, 1, going_on], rtol=1e-6)
 
 
+def test_a_state_is_worth_its_expected_action() -> None:
+    """¼ 4 + ¾ 2 = 2.5 of every observation."""
+    state = start()._replace(actor=POLICY, critics=CRITICS)
+    said = module.assess(module.Networks(NET, 2, False), state, jnp.zeros((3, 1)))
+    np.testing.assert_allclose(said["value"], [2.5] * 3, rtol=1e-6)
+    np.testing.assert_allclose(said["entropy"], [ENTROPY] * 3, rtol=1e-6)
+
+
 def test_losses_by_hand() -> None:
     rows = three_rows()._replace(action=jnp.array([0, 1, 1]))
     loss, values = module.critic_loss(NET, CRITICS, rows, jnp.array([5.0, 5.0, 8.0]))

@@ -31,6 +31,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
 from backflip.algorithms.parts import deterministic
+from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units
 from backflip.algorithms.parts.critics import (
     Critics,
@@ -132,8 +133,8 @@ def ddpg(config: DDPGConfig, spec: EnvSpec) -> Algorithm:
         act_greedily=partial(deterministic.act_greedily, scale),
         exploit=partial(deterministic.exploit, scale),
         update=partial(update, config, scale),
-        policy=deterministic.acting_part,
-        with_policy=deterministic.with_acting_part,
+        policy=acting_part,
+        with_policy=with_acting_part,
         replay=ReplayPlan(
             capacity=config.buffer_size,
             batch_size=config.batch_size,
@@ -141,6 +142,7 @@ def ddpg(config: DDPGConfig, spec: EnvSpec) -> Algorithm:
             warm_up=config.warm_up,
             discount=config.discount,
         ),
+        assess=deterministic.assess,
     )
 
 

@@ -27,9 +27,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.critics import critic_metrics, sum_of_errors
 from backflip.algorithms.parts.descent import descend, first_moments
-from backflip.algorithms.parts.deterministic import acting_part, with_acting_part
 from backflip.algorithms.parts.masking import blank
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.parts.rewards import reward_metrics
@@ -107,6 +107,7 @@ def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         policy=acting_part,
         with_policy=with_acting_part,
         replay=replay_plan(config),
+        assess=partial(assess, networks),
     )
 
 
@@ -149,6 +150,14 @@ def exploit(
     if networks.pixels:
         return act(networks, state, obs, key)[0]
     return act_greedily(networks, state, obs)
+
+
+def assess(networks: Networks, state: DiscreteSACState, obs: Any) -> dict[str, Float[Array, " N"]]:
+    """Return Σ_a π(a|s) min_k Q_k(s, a) and the entropy of π(·|s) for each of N observations."""
+    chooses = policy(networks, state, obs)
+    values = all_values(networks.of, state.critics, networks.of.see(obs)).min(0)
+    value = (jax.nn.softmax(chooses.logits) * values).sum(-1)
+    return {"value": value, "entropy": chooses.entropy()}
 
 
 def update(

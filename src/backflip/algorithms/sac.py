@@ -30,6 +30,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.discrete_sac import discrete_sac
 from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units, to_env
 from backflip.algorithms.parts.critics import (
     Critics,
@@ -39,7 +40,6 @@ from backflip.algorithms.parts.critics import (
     first_critics,
 )
 from backflip.algorithms.parts.descent import descend, first_moments
-from backflip.algorithms.parts.deterministic import acting_part, with_acting_part
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.algorithms.parts.sac_config import SACConfig, replay_plan
@@ -54,6 +54,7 @@ from backflip.networks.layers import Params
 from backflip.networks.mlp import apply_mlp, mlp
 
 LOG_STD_BOUNDS = (-20.0, 2.0)
+DRAWS = 32  # actions by which a state is assessed
 
 
 class SACState(NamedTuple):
@@ -100,6 +101,7 @@ def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         policy=acting_part,
         with_policy=with_acting_part,
         replay=replay_plan(config),
+        assess=assess,
     )
 
 
@@ -142,6 +144,24 @@ def exploit(
     """Return what a policy that has done learning does: no noise."""
     del key
     return act_greedily(scale, state, obs)
+
+
+def assess(state: SACState, obs: Float[Array, "N inputs"]) -> dict[str, Float[Array, " N"]]:
+    """Return E[min_k Q_k(s, a)] and the entropy -E[log π(a|s)] of each of N observations.
+
+    Both are means over 32 actions of the policy, whose noise is the same for every observation
+    and every call. Entropy is that of actions in [-1, 1].
+    """
+    dimensions = state.actor[-1]["b"].shape[-1] // 2
+    noise = jax.random.normal(jax.random.key(0), (DRAWS, dimensions))
+
+    def of_one(noise: Float[Array, " A"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        same = jnp.broadcast_to(noise, (obs.shape[0], dimensions))
+        unit, log_prob = policy(state.actor, obs).transform(same)
+        return action_values(state.critics, obs, unit).min(0), -log_prob
+
+    value, surprise = jax.vmap(of_one)(noise)
+    return {"value": value.mean(0), "entropy": surprise.mean(0)}
 
 
 def update(

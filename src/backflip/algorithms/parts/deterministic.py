@@ -1,6 +1,6 @@
 """A deterministic policy of continuous actions, and the noise it explores with."""
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.parts.action_scale import ActionScale, to_env
+from backflip.algorithms.parts.critics import action_values
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params
 from backflip.networks.mlp import apply_mlp, mlp
@@ -21,12 +22,6 @@ class Acts(Protocol):
     def actor(self) -> list[Params]:
         """Parameters of μ."""
         ...
-
-
-class ActingPart(NamedTuple):
-    """What acting needs of a state, for a checkpoint of that alone."""
-
-    actor: list[Params]
 
 
 def first_actor(
@@ -69,11 +64,7 @@ def exploit(scale: ActionScale, state: Acts, obs: Any, key: PRNGKeyArray) -> Any
     return act_greedily(scale, state, obs)
 
 
-def acting_part(state: Acts) -> ActingPart:
-    """Return what acting needs when learning is over."""
-    return ActingPart(state.actor)
-
-
-def with_acting_part(state: Any, part: ActingPart) -> Any:
-    """Return the state with another policy in it."""
-    return state._replace(actor=part.actor)
+def assess(state: Any, obs: Float[Array, "N inputs"]) -> dict[str, Float[Array, " N"]]:
+    """Return min_k Q_k(s, μ(s)) for each of N observations."""
+    values = action_values(state.critics, obs, unit_action(state.actor, obs))
+    return {"value": values.min(0)}
