@@ -351,6 +351,25 @@ def test_the_same_seed_gives_the_same_bits_whatever_is_beside_it() -> None:
     assert not np.array_equal(one.replay.obs[1], again.replay.obs[1])
 
 
+def test_a_seed_outside_jax_learns_the_same_whatever_is_beside_it() -> None:
+    config = changed(prioritized=True)
+
+    def after(seeds: list[int]) -> Any:
+        host = HostDriver(
+            lambda rows: make_host("gymnasium:CartPole-v1", {}, rows), dqn(config, CartPole().spec)
+        )
+        learners = host.phase(4)(host.warm_up(host.start(seeds)), np.zeros(len(seeds)))[0]
+        host.close()
+        return learners
+
+    one, again = after([3, 4]), after([3, 5])
+    assert_same_bits(trees.row_of(one.algorithm, 0), trees.row_of(again.algorithm, 0))
+    np.testing.assert_array_equal(one.replay.tree[0], again.replay.tree[0])
+    assert not np.array_equal(one.replay.tree[1], again.replay.tree[1])
+    leaves = np.split(one.replay.tree, 2, 1)[1]
+    assert set(leaves.reshape(-1)) > {0.0, 1.0}  # rows that were drawn have errors by now
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("prioritized", [False, True])
 def test_stopped_written_and_read_again_it_goes_on_as_if_never_stopped(prioritized: bool) -> None:

@@ -98,17 +98,19 @@ class Case(NamedTuple):
     repeats: bool = True
     capacity: int = 13 * COLUMNS  # three rollouts of 4, and a rest that is not used
     prioritized: bool = False
+    seeds: int = 1  # whose columns these are
 
     def layout(self) -> Layout:
         """Return the layout of one seed's replay."""
         return replay.layout(
             spec_of(self.stack, self.repeats),
             capacity=self.capacity,
-            num_envs=COLUMNS,
+            num_envs=COLUMNS // self.seeds,
             rollout_length=ROLLOUT,
             n_step=self.n_step,
             discount=DISCOUNT,
             prioritized=self.prioritized,
+            seeds=self.seeds,
         )
 
 
@@ -339,7 +341,7 @@ def test_numpy_arrays_are_written_in_place() -> None:
     replay.add(of, memory, stacked(rollouts(case, 1)[0]))
     assert int(memory.position) == int(memory.filled) == ROLLOUT
     assert memory.valid[:ROLLOUT].all()
-    replay.sample_on_host(of, memory, np.random.default_rng(0), (1, 2, 3))
+    replay.sample_on_host(of, memory, [np.random.default_rng(0)], (2, 3))
     assert int(memory.draws) == 1
 
 
@@ -357,8 +359,8 @@ def chi_square(counts: np.ndarray, chances: np.ndarray) -> float:
 def drawn_places(case: Case, memory: Replay, draws: int = 60_000) -> np.ndarray:
     of = case.layout()
     if isinstance(memory.reward, np.ndarray):
-        rng = np.random.default_rng(1)
-        return replay.sample_on_host(of, memory, rng, (1, 1, draws)).extra.place.reshape(-1)
+        rngs = [np.random.default_rng(1)]
+        return replay.sample_on_host(of, memory, rngs, (1, draws)).extra.place.reshape(-1)
     sample = jax.jit(replay.sample, static_argnums=(0, 3))
     return np.asarray(sample(of, memory, jax.random.key(1), (1, draws))[1].extra.place).reshape(-1)
 
@@ -382,12 +384,18 @@ def test_rows_are_drawn_uniformly_and_only_such_as_can_be(
 
 
 def test_each_seed_draws_from_its_own_columns() -> None:
-    case = Case(0, 1, False)
+    """The same rows beside others as beside different ones: each has a generator of its own."""
+    case = Case(0, 1, False, capacity=13, seeds=3)
     memory, _ = fill(case, 3)
-    drawn = replay.sample_on_host(case.layout(), memory, np.random.default_rng(0), (3, 5, 50))
-    column = drawn.extra.place % COLUMNS
-    assert (column == np.arange(3)[:, None, None]).all()
-    assert len(np.unique(drawn.extra.place)) == 12 * COLUMNS
+
+    def drawn(seeds: list[int]) -> np.ndarray:
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        return replay.sample_on_host(case.layout(), memory, rngs, (5, 50)).extra.place
+
+    place = drawn([0, 1, 2])
+    assert (place % COLUMNS == np.arange(3)[:, None, None]).all()
+    assert len(np.unique(place)) == 12 * COLUMNS
+    np.testing.assert_array_equal(place[1], drawn([5, 1, 9])[1])
 
 
 def test_the_same_key_draws_the_same_rows_and_another_key_others() -> None:
@@ -417,12 +425,14 @@ def with_errors(
     of = case.layout()
     report = jnp.asarray(list(errors.values()), jnp.float32)[None]
 
-    @jax.jit
-    def told(memory: Replay) -> Replay:
+    def told(memory: Replay, place: Any, report: Any) -> Replay:
         rows = replay.read(of, memory, place // COLUMNS, place % COLUMNS)
         return replay.reprioritize(of, memory, rows, report, exponent)
 
-    return told(memory)
+    if isinstance(memory.reward, np.ndarray):
+        copied = memory._replace(tree=memory.tree.copy())
+        return told(copied, np.asarray(place), np.asarray(report))
+    return jax.jit(told)(memory, place, report)
 
 
 def ready(case: Case, memory: Replay, held: list[Any]) -> dict[int, bool]:
@@ -434,12 +444,24 @@ def ready(case: Case, memory: Replay, held: list[Any]) -> dict[int, bool]:
     return {int(p): bool(v) for p, v, kept in zip(place, valid, lived, strict=True) if kept}
 
 
+in_both = pytest.mark.parametrize("jax_arrays", [False, True])
+
+
+def leaves_of(memory: Replay) -> np.ndarray:
+    """The priorities of the rows of a replay of one seed."""
+    (tree,) = np.asarray(memory.tree)
+    return tree[len(tree) // 2 :]
+
+
+@in_both
 @pytest.mark.parametrize("count", [2, 8])
 @prioritized_cases
-def test_new_rows_are_drawn_as_soon_as_they_can_be_and_no_others(case: Case, count: int) -> None:
-    memory, held = fill(case, count, jax_arrays=True)
+def test_new_rows_are_drawn_as_soon_as_they_can_be_and_no_others(
+    case: Case, count: int, jax_arrays: bool
+) -> None:
+    memory, held = fill(case, count, jax_arrays=jax_arrays)
     may = ready(case, memory, held)
-    leaves = np.asarray(memory.tree)[len(memory.tree) // 2 :]
+    leaves = leaves_of(memory)
     assert set(np.flatnonzero(leaves)) == set(may)
     assert (leaves[list(may)] == 1).all()
     assert set(drawn_places(case, memory, 5_000)) == set(may)
@@ -459,14 +481,15 @@ def test_rows_too_new_to_be_drawn_keep_their_chance(case: Case) -> None:
     for number, rows in enumerate(lived):
         memory = cycle(memory, on_device(stacked(rows)), jax.random.key(number))
     held = [moment for rows in lived for moment in rows][-of.length :]
-    leaves = np.asarray(memory.tree)[len(memory.tree) // 2 :]
+    leaves = leaves_of(memory)
     wanted = {place for place, valid in ready(case, memory, held).items() if valid}
     assert set(np.flatnonzero(leaves)) == wanted
 
 
-def test_draws_are_proportional_to_the_error_to_the_power_of_alpha() -> None:
+@in_both
+def test_draws_are_proportional_to_the_error_to_the_power_of_alpha(jax_arrays: bool) -> None:
     case = PRIORITIZED[0]
-    memory, held = fill(case, 8, jax_arrays=True)
+    memory, held = fill(case, 8, jax_arrays=jax_arrays)
     may = places(case, memory, drawable(case, held))
     errors = {place: float(1 + rank) for rank, place in enumerate(may)}
     for exponent in (0.0, 0.6, 1.0):
@@ -487,3 +510,41 @@ def test_importance_weights_by_hand() -> None:
         np.testing.assert_allclose(drawn.extra.weight[drawn.extra.place == place], weight, 1e-4)
     _, uncorrected = draw(case.layout(), memory, jax.random.key(0), (1, 64), 0.0)
     assert (uncorrected.extra.weight == 1).all()
+
+
+def test_importance_weights_outside_jax_are_those_of_each_seed() -> None:
+    """Of three seeds each has two rows with errors: 1 and 3, 2 and 2, 1 and 4."""
+    case = Case(0, 1, False, prioritized=True, capacity=13, seeds=3)
+    memory, _ = fill(case, 3)
+    errors = dict.fromkeys(range(12 * COLUMNS), 0.0)
+    for seed, (one, other) in enumerate([(1.0, 3.0), (2.0, 2.0), (1.0, 4.0)]):
+        errors |= {3 + seed: one, 6 + seed: other}
+    memory = with_errors(case, memory, errors)
+    rngs = [np.random.default_rng(seed) for seed in range(3)]
+    drawn = replay.sample_on_host(case.layout(), memory, rngs, (1, 600), 0.5)
+    for seed, (light, share) in enumerate([(3**-0.5, 3 / 4), (1.0, 1 / 2), (4**-0.5, 4 / 5)]):
+        place, weight = drawn.extra.place[seed, 0], drawn.extra.weight[seed, 0]
+        assert set(place) == {3 + seed, 6 + seed}
+        np.testing.assert_allclose(weight[place == 3 + seed], 1.0, 1e-4)
+        np.testing.assert_allclose(weight[place == 6 + seed], light, 1e-4)
+        assert (place == 6 + seed).mean() == pytest.approx(share, abs=0.01)  # one draw a part
+
+
+def test_trees_outside_jax_are_those_that_each_seed_would_have_alone() -> None:
+    case = Case(4, 3, True, prioritized=True, capacity=13, seeds=3)
+    memory, _ = fill(case, 8)
+    alone = replay.layout(
+        spec_of(case.stack, case.repeats),
+        capacity=case.capacity,
+        num_envs=1,
+        rollout_length=ROLLOUT,
+        n_step=case.n_step,
+        discount=DISCOUNT,
+        prioritized=True,
+    )
+    for seed in range(3):
+        own, add = on_device(replay.empty(alone)), jax.jit(replay.add, static_argnums=0)
+        for rows in rollouts(case, 8):
+            column = jax.tree.map(lambda x: x[:, seed : seed + 1], stacked(rows))  # noqa: B023
+            own = add(alone, own, on_device(column))
+        np.testing.assert_array_equal(own.tree[0], memory.tree[seed])

@@ -6,9 +6,11 @@ of which no sum is made, holds the largest priority there ever was: what new row
 Source: Schaul et al. 2016, arXiv:1511.05952, appendix B.2.1.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Shaped
 
 SMALLEST = 1e-6  # ε, added to errors, so that every row can come again
 
@@ -26,33 +28,50 @@ def empty(count: int) -> np.ndarray:
 
 
 def put(
-    tree: Float[Array, " nodes"], index: Int[Array, " k"], priority: Float[Array, " k"]
-) -> Float[Array, " nodes"]:
-    """Return the tree with new priorities of some leaves; of a leaf named twice, any one holds."""
-    tree = jnp.asarray(tree)
+    tree: Shaped[Any, " nodes"], index: Shaped[Any, " k"], priority: Shaped[Any, " k"]
+) -> Shaped[Any, " nodes"]:
+    """Return the tree with new priorities of some leaves; of a leaf named twice, any one holds.
+
+    A tree of NumPy is written in place.
+    """
     node = index + tree.shape[0] // 2
-    tree = tree.at[node].set(priority)
-    for _ in range((tree.shape[0] // 2).bit_length() - 1):
+    tree = _set(tree, node, priority)
+    for _ in range(_levels(tree)):
         node = node // 2
-        tree = tree.at[node].set(tree[2 * node] + tree[2 * node + 1])
-    return tree.at[0].max(priority.max())
+        tree = _set(tree, node, tree[2 * node] + tree[2 * node + 1])
+    return _set(tree, 0, _of(tree).maximum(tree[0], priority.max(initial=0.0)))
 
 
 def find(
-    tree: Float[Array, " nodes"], uniform: Float[Array, "U B"]
-) -> tuple[Int[Array, "U B"], Float[Array, "U B"]]:
+    tree: Shaped[Any, " nodes"], uniform: Shaped[Any, "U B"]
+) -> tuple[Shaped[Any, "U B"], Shaped[Any, "U B"]]:
     """Return leaves drawn in proportion to their priority, and the chance of each.
 
     The unit interval is cut into as many equal parts as there are rows in a minibatch; `uniform`
     in [0, 1) says where in its part each draw falls.
     """
-    total = tree[1]
-    parts = jnp.arange(uniform.shape[-1], dtype=jnp.float32)[None]
-    left = (parts + uniform) / uniform.shape[-1] * total
-    node = jnp.ones(uniform.shape, jnp.int32)
-    for _ in range((tree.shape[0] // 2).bit_length() - 1):
+    xp, total = _of(tree), tree[1]
+    parts = xp.arange(uniform.shape[-1], dtype=np.float32)[None]
+    left = (parts + uniform) / np.float32(uniform.shape[-1]) * total
+    node = xp.ones(uniform.shape, np.int32)
+    for _ in range(_levels(tree)):
         below = tree[2 * node]
         right = (left >= below) & (tree[2 * node + 1] > 0)
-        left = jnp.where(right, left - below, left)
-        node = 2 * node + right.astype(jnp.int32)
-    return node - tree.shape[0] // 2, tree[node] / jnp.maximum(total, SMALLEST)
+        left = xp.where(right, left - below, left)
+        node = 2 * node + right.astype(np.int32)
+    return node - tree.shape[0] // 2, tree[node] / xp.maximum(total, np.float32(SMALLEST))
+
+
+def _levels(tree: Any) -> int:
+    return (tree.shape[0] // 2).bit_length() - 1
+
+
+def _set(tree: Any, at: Any, value: Any) -> Any:
+    if isinstance(tree, np.ndarray):
+        tree[at] = value
+        return tree
+    return tree.at[at].set(value)
+
+
+def _of(tree: Any) -> Any:
+    return np if isinstance(tree, np.ndarray) else jnp

@@ -10,7 +10,9 @@ begins another episode the successor is not there: it is not needed after a term
 truncated step is then not drawn (its row comes back as not valid).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -36,7 +38,7 @@ class Replay(NamedTuple):
         next_obs: true successors of vectors; `()` for images.
         position: the row that is written next.
         filled: rows that hold something.
-        tree: the sum tree of priorities, or `()`.
+        tree: the sum trees of priorities, one for each seed, or `()`.
         draws: batches drawn so far.
     """
 
@@ -84,6 +86,7 @@ class Layout:
         n_step: n, rewards summed before bootstrapping.
         discount: γ, for that sum.
         prioritized: rows have priorities.
+        seeds: whose environments are columns side by side; more than one in NumPy only.
     """
 
     length: int
@@ -98,6 +101,7 @@ class Layout:
     n_step: int
     discount: float
     prioritized: bool
+    seeds: int
 
     @property
     def first_age(self) -> int:
@@ -115,8 +119,14 @@ class Layout:
         one = np.prod(self.frame, dtype=np.int64) * self.obs_dtype.itemsize
         one *= 1 if self.images else 2
         one += np.prod(self.action, dtype=np.int64) * self.action_dtype.itemsize + 4 + 3
-        leaves = priorities.leaves_for(self.length * self.columns) if self.prioritized else 0
-        return int(one) * self.length * self.columns + 8 * leaves
+        leaves = priorities.leaves_for(self.length * self.columns_of_seed)
+        trees = 8 * leaves * self.seeds if self.prioritized else 0
+        return int(one) * self.length * self.columns + trees
+
+    @property
+    def columns_of_seed(self) -> int:
+        """C / S, environments of each seed."""
+        return self.columns // self.seeds
 
 
 def layout(
@@ -162,6 +172,7 @@ def layout(
         n_step=n_step,
         discount=discount,
         prioritized=prioritized,
+        seeds=seeds,
     )
 
 
@@ -169,6 +180,7 @@ def empty(of: Layout) -> Replay:
     """Return a replay without rows, in NumPy arrays whose memory is not touched yet."""
     rows = (of.length, of.columns)
     seen = np.zeros((*rows, *of.frame), of.obs_dtype)
+    tree = priorities.empty(of.length * of.columns_of_seed)
     return Replay(
         obs=seen,
         action=np.zeros((*rows, *of.action), of.action_dtype),
@@ -179,7 +191,7 @@ def empty(of: Layout) -> Replay:
         next_obs=() if of.images else np.zeros_like(seen),
         position=np.zeros((), np.int32),
         filled=np.zeros((), np.int32),
-        tree=priorities.empty(of.length * of.columns) if of.prioritized else (),
+        tree=np.stack([tree] * of.seeds) if of.prioritized else (),
         draws=np.zeros((), np.int32),
     )
 
@@ -271,52 +283,91 @@ def sample(
     drawn = replay._replace(draws=replay.draws + 1)
     if of.prioritized:
         uniform = jax.random.uniform(time_key, shape)
-        return drawn, _by_priority(of, replay, uniform, correction)
+        return drawn, read(of, replay, *_by_priority(of, replay, 0, uniform, correction))
     age = jax.random.randint(time_key, shape, first, last)
     column = jax.random.randint(column_key, shape, 0, of.columns)
     return drawn, read(of, replay, time_of(of, replay, age), column)
 
 
 def sample_on_host(
-    of: Layout, replay: Replay, rng: np.random.Generator, shape: tuple[int, int, int]
+    of: Layout,
+    replay: Replay,
+    rngs: Sequence[np.random.Generator],
+    shape: tuple[int, int],
+    correction: float = 0.0,
 ) -> Transition:
-    """Draw (S, U, B) rows of a replay in NumPy arrays whose columns are those of S seeds in turn.
+    """Draw (S, U, B) rows of a replay in NumPy arrays, those of each seed by its own generator.
 
-    Uniformly, with replacement; counts the draw.
+    As `sample` does; counts the draw.
     """
-    first, last = ages(of, replay)
-    each = of.columns // shape[0]
-    age = rng.integers(first, int(last), shape, dtype=np.int32)
-    column = rng.integers(0, each, shape, dtype=np.int32)
-    column += each * np.arange(shape[0], dtype=np.int32)[:, None, None]
+    draw = partial(_by_priority_on_host, correction=correction) if of.prioritized else _uniformly
+    drawn = [draw(of, replay, seed, rng, shape) for seed, rng in enumerate(rngs)]
+    time, column, weight = (np.stack(parts) for parts in zip(*drawn, strict=True))
     replay.draws[...] += 1
-    return read(of, replay, time_of(of, replay, age), column)
+    return read(of, replay, time, column, weight)
 
 
 def reprioritize(
     of: Layout,
     replay: Replay,
     drawn: Transition,
-    errors: Float[Array, "U B"],
+    errors: Float[Any, "*batch"],
     exponent: float,
 ) -> Replay:
     """Return the replay with the priorities (|error| + ε)^α of the rows that were drawn.
 
     Source: Schaul et al. 2016, arXiv:1511.05952, eq. 1. Rows that could not be used get none.
     """
-    del of
-    priority = jnp.where(drawn.valid, (jnp.abs(errors) + priorities.SMALLEST) ** exponent, 0.0)
-    tree = priorities.put(replay.tree, drawn.extra.place.reshape(-1), priority.reshape(-1))
-    return replay._replace(tree=tree)
+    xp = _of(replay.reward)
+    priority = (xp.abs(errors) + np.float32(priorities.SMALLEST)) ** np.float32(exponent)
+    priority = xp.where(drawn.valid, priority, np.float32(0.0))
+    return _put(of, replay, drawn.extra.place, priority)
+
+
+def _uniformly(
+    of: Layout, replay: Replay, seed: int, rng: np.random.Generator, shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return time, column and weight of rows of one seed."""
+    first, last = ages(of, replay)
+    age = rng.integers(first, int(last), shape, dtype=np.int32)
+    column = rng.integers(0, of.columns_of_seed, shape, dtype=np.int32)
+    weight = np.ones(shape, np.float32)
+    return time_of(of, replay, age), seed * of.columns_of_seed + column, weight
+
+
+def _by_priority_on_host(
+    of: Layout,
+    replay: Replay,
+    seed: int,
+    rng: np.random.Generator,
+    shape: tuple[int, int],
+    correction: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return _by_priority(of, replay, seed, rng.random(shape, np.float32), correction)
 
 
 def _by_priority(
-    of: Layout, replay: Replay, uniform: Float[Array, "U B"], correction: Any
-) -> Transition:
-    index, chance = priorities.find(replay.tree, uniform)
-    weight = (chance * of.columns * replay.filled.astype(jnp.float32)) ** -correction
-    time, column = index // of.columns, index % of.columns
-    return read(of, replay, time, column, weight / weight.max())
+    of: Layout, replay: Replay, seed: int, uniform: Float[Any, "U B"], correction: Any
+) -> tuple[Any, Any, Any]:
+    """Return time, column and weight of rows of one seed."""
+    index, chance = priorities.find(replay.tree[seed], uniform)
+    held = of.columns_of_seed * replay.filled.astype(np.float32)
+    weight = (chance * held) ** -correction
+    time, column = index // of.columns_of_seed, index % of.columns_of_seed
+    return time, seed * of.columns_of_seed + column, weight / weight.max()
+
+
+def _put(of: Layout, replay: Replay, place: Any, priority: Any) -> Replay:
+    """Return the replay with new priorities of rows, each in the tree of its seed."""
+    time, column = place // of.columns, place % of.columns
+    leaf = time * of.columns_of_seed + column % of.columns_of_seed
+    if of.seeds == 1:
+        tree = priorities.put(replay.tree[0], leaf.reshape(-1), priority.reshape(-1))
+        return replay._replace(tree=tree[None])
+    for seed, tree in enumerate(replay.tree):  # NumPy's, written in place
+        mine = column // of.columns_of_seed == seed
+        priorities.put(tree, leaf[mine], priority[mine])
+    return replay
 
 
 def _prefer_newest(of: Layout, replay: Replay, rows: int) -> Replay:
@@ -325,18 +376,17 @@ def _prefer_newest(of: Layout, replay: Replay, rows: int) -> Replay:
     And with none for what cannot: the newest rows until what follows them is there, the oldest
     whose frames are gone, and those that are not transitions.
     """
+    xp = _of(replay.reward)
     first, last = ages(of, replay)
     start = max(-of.lead, rows - of.length)
     end = min(rows + of.first_age, of.length + start)
-    age = replay.filled - rows + jnp.arange(start, end)
+    age = replay.filled - rows + xp.arange(start, end)
     time = time_of(of, replay, age)[:, None]
-    column = jnp.arange(of.columns)[None]
+    column = xp.arange(of.columns)[None]
     # Rows after the newest are the oldest of a full ring, whose ages go on from 0.
     ready = ((age >= first) & (age < last))[:, None] & replay.valid[time, column]
-    priority = jnp.where(ready, replay.tree[0], 0.0)
-    place = time * of.columns + column
-    tree = priorities.put(replay.tree, place.reshape(-1), priority.reshape(-1))
-    return replay._replace(tree=tree)
+    priority = xp.where(ready, replay.tree[column // of.columns_of_seed, 0], np.float32(0.0))
+    return _put(of, replay, time * of.columns + column, priority)
 
 
 def _sum_rewards(of: Layout, replay: Replay, time: Any, column: Any) -> tuple[Any, Any, Any]:

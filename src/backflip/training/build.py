@@ -8,7 +8,6 @@ from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.drivers.rollout import NativeDriver
 from backflip.algorithms.interface import Algorithm, Settings
 from backflip.archive.run import Run
-from backflip.core.errors import UsageError
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
@@ -105,12 +104,6 @@ def _driver(
 ) -> Driver:
     if native is not None:
         return NativeDriver(native, algorithm)
-
-    if algorithm.replay is not None and algorithm.replay.priority is not None:
-        raise UsageError(
-            f"priorities are kept in JAX only, and `{env}` is stepped outside it; "
-            "leave --set prioritized=true out"
-        )
 
     def make(rows: int) -> HostEnv:
         return make_host(env, env_args, rows)

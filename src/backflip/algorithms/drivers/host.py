@@ -32,6 +32,7 @@ from backflip.algorithms.drivers.driver import (
     own_reward,
 )
 from backflip.algorithms.drivers.learning import (
+    correction,
     layout_of,
     plan_of,
     refuse_summed_rewards,
@@ -161,7 +162,7 @@ class HostDriver:
                 cut = update == updates - 1
                 learners, measured = learn(learners, batch, update_key, cut, parameters)
                 learners = learners._replace(key=key)
-                metrics.append(jax.tree.map(np.asarray, measured))
+                metrics.append(measured)  # read later: reading waits for the update
                 if len(metrics) == every or cut:
                     stacked: Any = jax.tree.map(lambda *rows: np.stack(rows, 1), *metrics)
                     records.append(thin(stacked, every))
@@ -175,7 +176,7 @@ class HostDriver:
     def _learner(self, reward: RewardFunction) -> Callable[..., tuple[Learner, Metrics]]:
         """Return a function of (learners, rollout, key, whether it is the last, parameters)."""
         algorithm = self._algorithm
-        learn = over_seeds(partial(_learn, algorithm, reward))
+        learn = over_seeds(partial(_learn, algorithm, reward), donate=(0,))
 
         def at_once(
             learners: Learner, batch: Transition, key: np.ndarray, cut: bool, parameters: Any
@@ -190,12 +191,16 @@ class HostDriver:
             of = self._layout(seeds)
             replay.add(of, memory, _columns(_cut(batch, cut)))
             plan = plan_of(algorithm)
-            rng = np.random.default_rng([REPLAY, *key.reshape(-1).tolist()])
-            drawn = replay.sample_on_host(of, memory, rng, (seeds, plan.updates, plan.batch_size))
+            rngs = [np.random.default_rng([REPLAY, *one.tolist()]) for one in key]
+            shape, weighted = (plan.updates, plan.batch_size), correction(plan, memory.draws)
+            drawn = replay.sample_on_host(of, memory, rngs, shape, float(weighted))
             lived = batch._replace(obs=(), next_obs=(), action=(), extra=())
             cuts = np.zeros(seeds, bool)
             learners = learners._replace(replay=())
             learned, measured = learn(learners, lived, drawn, key, cuts, parameters)
+            if plan.priority is not None:
+                errors = np.asarray(plan.priority.errors(learned.algorithm))
+                memory = replay.reprioritize(of, memory, drawn, errors, plan.priority.exponent)
             return learned._replace(replay=memory), measured
 
         return from_replay if algorithm.replay is not None else at_once
@@ -229,7 +234,7 @@ class HostDriver:
         """
         count = self._algorithm.num_envs
         env = self._batch(len(seeds) * count)
-        states = jax.device_put(learners.algorithm, jax.devices()[0])
+        states = _on_first_device(learners.algorithm)
         rounds = [
             self._play(env, states, [[EVALUATION, seed, number] for seed in seeds])
             for number in range(-(-episodes // count))
@@ -263,7 +268,7 @@ class HostDriver:
     ) -> tuple[np.ndarray, Transition]:
         """Return the observations after T env steps, and the transitions (S, T, N)."""
         seeds = act_keys.shape[1]
-        states = jax.device_put(states, jax.devices()[0])
+        states = _on_first_device(states)
         rows: list[Transition] = []
         for keys in act_keys:
             action, extra = self._act(states, _by_seed(obs, seeds), keys)
@@ -289,6 +294,16 @@ class HostDriver:
             alive &= ~(step.terminated | step.truncated)
             obs = step.obs
         return _by_seed(total, len(entropy)), _by_seed(length, len(entropy))
+
+
+def _on_first_device(states: Any) -> Any:
+    """Return states that policies act with on one device; those that are there stay as they are."""
+    first = jax.devices()[0]
+
+    def is_there(x: Any) -> bool:
+        return isinstance(x, jax.Array) and x.devices() == {first}
+
+    return states if all(map(is_there, jax.tree.leaves(states))) else jax.device_put(states, first)
 
 
 def _draw(env_steps: int, key_data: Array) -> tuple[Array, Array, Array]:

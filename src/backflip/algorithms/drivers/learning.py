@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from backflip.algorithms.drivers.driver import Learner, RewardFunction, own_reward
 from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
@@ -84,8 +84,8 @@ def learn_from_replay(
     return learner._replace(algorithm=state, replay=memory), metrics
 
 
-def correction(plan: ReplayPlan, draws: Array) -> Any:
-    """Return β of the importance weights: on a line from its start to 1."""
+def correction(plan: ReplayPlan, draws: Any) -> Any:
+    """Return β of the importance weights after so many draws: on a line from its start to 1."""
     if plan.priority is None:
         return 0.0
     share = jnp.minimum(draws / plan.priority.corrected_after, 1.0)

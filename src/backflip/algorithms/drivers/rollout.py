@@ -298,6 +298,8 @@ def over_seeds(function: Callable[..., Any], *, donate: tuple[int, ...] = ()) ->
     def run(*arguments: Any) -> Any:
         count = jax.tree.leaves(arguments)[0].shape[0]
         devices = min(count, len(jax.devices()))
+        if devices == 1:
+            return alone(*arguments)  # sharing out costs milliseconds, once for every update
         filled = -count % devices
         arguments = jax.tree.map(partial(_fill, count=filled), arguments)
         # Committed to their places, or a second call would compile a second program.
@@ -305,6 +307,7 @@ def over_seeds(function: Callable[..., Any], *, donate: tuple[int, ...] = ()) ->
         results = compiled(devices)(*jax.device_put(arguments, places))
         return jax.tree.map(partial(_first, count=count), results) if filled else results
 
+    alone = jax.jit(mapped, donate_argnums=donate)
     compiled_for: dict[int, Callable[..., Any]] = {}
 
     def compiled(count: int) -> Callable[..., Any]:
