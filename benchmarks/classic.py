@@ -40,7 +40,7 @@ class Cell:
 
     Attributes:
         name: what both call it.
-        env_steps: of each seed; the zoo has five times as many for A2C.
+        env_steps: of each seed.
         quick: of each seed, to see that all of it runs.
         warm_up: env steps before learning starts.
         ours: our settings.
@@ -81,7 +81,7 @@ CELLS = (
     ),
     Cell(
         "a2c",
-        env_steps=100_000,
+        env_steps=500_000,
         quick=4_000,
         warm_up=0,
         ours={
