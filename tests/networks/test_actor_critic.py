@@ -220,3 +220,29 @@ def test_a_single_pixel_can_be_seen_anywhere() -> None:
 def test_rejects_images_that_are_not_bytes() -> None:
     with pytest.raises(TypeError, match="images"):
         averaged_patches(jnp.zeros((1, 12, 12, 1)), 1, 6)
+
+
+@pytest.mark.parametrize(("side", "stride"), [(2, 1), (4, 2), (3, 1), (3, 2)])
+def test_convolutions_are_xlas_and_so_are_their_gradients(side: int, stride: int) -> None:
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.normal(size=(3, 9, 12, 5)), jnp.float32)
+    w, b = rng.normal(size=(side * side * 5, 7)), rng.normal(size=7)
+    layer = {"w": jnp.asarray(w, jnp.float32), "b": jnp.asarray(b, jnp.float32)}
+
+    def by_xla(layer: Any, x: Any) -> Any:
+        kernel = layer["w"].reshape(side, side, 5, 7)
+        numbers = ("NHWC", "HWIO", "NHWC")
+        strides = (stride, stride)
+        out = jax.lax.conv_general_dilated(x, kernel, strides, "VALID", dimension_numbers=numbers)
+        return out + layer["b"][None, None, None]
+
+    def by_us(layer: Any, x: Any) -> Any:
+        return torsos.convolve(layer, x, side, stride)
+
+    def graded(function: Any) -> Any:
+        return jax.grad(lambda *a: jnp.square(function(*a)).sum(), (0, 1))(layer, x)
+
+    np.testing.assert_allclose(by_us(layer, x), by_xla(layer, x), rtol=1e-4, atol=1e-4)
+    pairs = zip(*map(jax.tree.leaves, map(graded, (by_us, by_xla))), strict=True)
+    for ours, theirs in pairs:
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-2)
