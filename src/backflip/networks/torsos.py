@@ -210,7 +210,7 @@ def convolve(
     """Return the convolution without padding; weights are (side side channels, outputs).
 
     One matrix product over the shifted images: inside a loop XLA's own convolution runs on one
-    core of a CPU by a method so slow that an update with `nature` took ten times as long.
+    core of a CPU by a method so slow that an update with `nature` took thirty times as long.
     """
     rows, columns = ((length - side) // stride + 1 for length in x.shape[1:3])
     shifted = [
