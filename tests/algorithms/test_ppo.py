@@ -476,14 +476,14 @@ BROKEN = [
 ]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("probe", PROBES)
 def test_probe_is_learned_on_every_seed(probe: str) -> None:
     env, error, tolerance = PROBES[probe]
     assert error(env) < tolerance
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("probe", "name", "broken"), BROKEN, ids=[f"{p}-{b.__name__}" for p, _, b in BROKEN]
 )

@@ -300,7 +300,11 @@ def test_rows_that_are_not_valid_count_for_no_episode() -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("env", "config"),
-    [(CartPole(), CONFIG), (Pendulum(), SCALED), (Dot(), PIXELS)],
+    [
+        (CartPole(), CONFIG),
+        pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow),
+        (Dot(), PIXELS),
+    ],
     ids=lambda x: type(x).__name__,
 )
 def test_same_seed_same_bits(env: Any, config: PPOConfig) -> None:
@@ -317,7 +321,9 @@ def test_another_seed_another_result() -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    ("env", "config"), [(CartPole(), CONFIG), (Pendulum(), SCALED)], ids=lambda x: type(x).__name__
+    ("env", "config"),
+    [(CartPole(), CONFIG), pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow)],
+    ids=lambda x: type(x).__name__,
 )
 def test_phases_cut_differently_give_the_same_bits(env: Any, config: PPOConfig) -> None:
     assert_same_bits(run(env, config, [0, 1], [2, 2, 2])[:2], run(env, config, [0, 1], [6])[:2])
@@ -326,7 +332,11 @@ def test_phases_cut_differently_give_the_same_bits(env: Any, config: PPOConfig) 
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("env", "config"),
-    [(CartPole(), CONFIG), (DrawnCounter(), SCALED), (Dot(), PIXELS)],
+    [
+        (CartPole(), CONFIG),
+        pytest.param(DrawnCounter(), SCALED, marks=pytest.mark.slow),
+        (Dot(), PIXELS),
+    ],
     ids=lambda x: type(x).__name__,
 )
 def test_recording_changes_no_bit(env: Any, config: PPOConfig) -> None:
@@ -347,7 +357,9 @@ def test_a_seed_learns_from_pixels_to_the_bit_the_same_beside_any_others(
 @pytest.mark.medium
 @pytest.mark.parametrize("beside", [[0, 1], [0, 1, 2], [3, 2, 1, 0]])
 @pytest.mark.parametrize(
-    ("env", "config"), [(CartPole(), CONFIG), (Pendulum(), SCALED)], ids=lambda x: type(x).__name__
+    ("env", "config"),
+    [(CartPole(), CONFIG), pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow)],
+    ids=lambda x: type(x).__name__,
 )
 def test_a_seed_learns_to_the_bit_the_same_beside_any_others(
     env: Any, config: PPOConfig, beside: list[int]

@@ -146,7 +146,7 @@ def test_a_recorder_that_is_killed_leaves_nobody_stopped(bench, flood):
     os.kill(program, signal.SIGKILL)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_if_the_guard_is_killed_as_well_salvage_continues_the_program(bench, flood):
     process, program = flood
     os.kill(guard_of(process, program), signal.SIGKILL)

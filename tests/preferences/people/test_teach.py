@@ -216,7 +216,7 @@ def test_an_answer_taken_back_is_learnt_from_no_longer(tmp_path, person):
         np.testing.assert_array_equal(array, changed[name], err_msg=name)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("phases", [1, 2])
 def test_however_few_phases_there_are_every_answer_is_waited_for(tmp_path, answering, phases):
     answering(tmp_path)

@@ -1,6 +1,7 @@
 """The archive's pages in Chromium: keys, crosshair, news, no script, no network; payloads."""
 
 import re
+import socket
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -399,10 +400,12 @@ def test_a_server_started_again_is_followed_and_pages_are_as_before(
 ) -> None:
     """Positions of the one before mean nothing to it: the page is fetched anew, once."""
     done(tmp_path, group="one", points=3)
-    with serving(tmp_path) as first:
+    with socket.socket() as free:  # not the usual one, which any other test's server may take
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    with serving(tmp_path, "--port", port) as first:
         page = visit(first.address)
         page.wait_for_function("() => document.getElementById('connection').textContent === ''")
-        port = str(first.port)
     done(tmp_path, group="two", points=3)
     with serving(tmp_path, "--port", port):
         until(lambda: set(rows(page)) == {"one", "two"} or page.wait_for_timeout(100))

@@ -923,6 +923,7 @@ def test_a_page_is_told_of_new_points(tmp_path: Path) -> None:
     assert [metric for metric, _ in charts["charts"]] == ["episode_return_mean"]
 
 
+@pytest.mark.slow
 def test_a_chart_that_has_not_moved_is_not_sent_again(tmp_path: Path) -> None:
     """Of a run that goes on and logs nothing: its chart once at most, then only heartbeats."""
     with begin(tmp_path) as writer:
@@ -943,6 +944,7 @@ def test_a_position_that_means_nothing_gets_the_page_anew(server: Server) -> Non
         assert next(events)[0] == "reset"
 
 
+@pytest.mark.slow
 def test_a_page_where_nothing_happens_is_told_nothing(server: Server) -> None:
     with listening(server, stream_of(page(server, "/group?name=slow"))) as events:
         begun = time.monotonic()
