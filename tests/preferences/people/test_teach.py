@@ -98,10 +98,13 @@ def test_a_run_is_taught_by_a_person_through_the_page(tmp_path, answering):
         assert (counts.queries, counts.labels, counts.pending) == (16, 16, 0)
         assert {pair.who for pair in store.labelled(0)} == {"me"}
         assert Desk(store).goal() == "stand still"
-        first, later = store.opinion(1), store.opinion(16)
-        assert first is None, "nothing had been learnt"
-        assert later["left"].shape == (2, 5)
-        assert (later["left"][1] >= 0).all()
+        assert store.opinion(1) is None, "nothing had been learnt"
+        # Which query is the first with an opinion depends on when the answers came.
+        opinions = [store.opinion(query) for query in range(2, 17)]
+        learnt = [opinion for opinion in opinions if opinion is not None]
+        assert learnt
+        assert all(opinion["left"].shape == (2, 5) for opinion in learnt)
+        assert all((opinion["left"][1] >= 0).all() for opinion in learnt)
     (me,) = people
     assert len(me.acknowledged) >= 16
     status = read_status(result.folder)
