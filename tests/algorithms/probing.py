@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.host import HostDriver
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Algorithm
 from backflip.envs.gymnasium import GymnasiumEnv
 from backflip.envs.native import probes

@@ -12,7 +12,7 @@ import pytest
 
 from backflip.algorithms import a2c as module
 from backflip.algorithms.a2c import A2CConfig, A2CState, a2c, estimate, loss
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.parts.actor import Actor
 from backflip.algorithms.parts.rows import Rows, prepare
 from backflip.core import losses, returns

@@ -10,7 +10,7 @@ import pytest
 
 from backflip.algorithms import cem as module
 from backflip.algorithms.cem import CEMConfig, actions, cem, fitness, make_policy, refit
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.parts.masking import blank_invalid
 from backflip.core.errors import UsageError
 from backflip.core.spec import Box, EnvSpec

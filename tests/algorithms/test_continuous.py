@@ -11,7 +11,7 @@ import pytest
 
 from backflip.algorithms import ddpg, sac, td3
 from backflip.algorithms.drivers.driver import Driver
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.parts import action_scale, critics
 from backflip.core import targets, trees

@@ -13,7 +13,7 @@ import pytest
 from backflip.algorithms import discrete_sac as module
 from backflip.algorithms.discrete_sac import DiscreteSACState, actor_loss, discrete_sac
 from backflip.algorithms.drivers.driver import Driver
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.parts.sac_config import SACConfig
 from backflip.core import targets, trees
 from backflip.core.errors import UsageError

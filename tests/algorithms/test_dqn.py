@@ -1,6 +1,5 @@
 """DQN: its formulas by hand, what reaches which network, and probes with known answers."""
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -10,15 +9,15 @@ import optax
 import pytest
 
 from backflip.algorithms import dqn as module
-from backflip.algorithms.dqn import DQNConfig, DQNState, dqn, error_loss, targets, value_of_choice
+from backflip.algorithms.dqn import DQNConfig, DQNState, dqn, targets
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.host import HostDriver
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.parts.exploration import epsilon
 from backflip.core import trees
 from backflip.core.errors import UsageError
 from backflip.core.replay import Sampled
 from backflip.core.spec import Discrete, EnvSpec
-from backflip.core.targets import bellman_target
 from backflip.core.types import Transition
 from backflip.envs.native import probes
 from backflip.envs.native.cartpole import CartPole
@@ -92,26 +91,6 @@ def updated(config: DQNConfig, spec: EnvSpec, state: DQNState, batch: Transition
 
 
 # Formulas by hand
-
-
-def test_targets_by_hand() -> None:
-    """The successor's action is chosen by one network, rated by the other; none after an end."""
-    rated, chooser = jnp.array([[5.0, 7.0, 6.0]] * 3), jnp.array([[2.0, 1.0, 3.0]] * 3)
-    reward, discount = jnp.array([1.0, 1.0, -2.0]), jnp.array([0.5, 0.5, 0.25])
-    terminated = jnp.array([False, True, False])
-    double = bellman_target(reward, discount, terminated, value_of_choice(rated, chooser))
-    assert double.tolist() == [1 + 6 / 2, 1, -2 + 6 / 4]
-    single = bellman_target(reward, discount, terminated, value_of_choice(rated, rated))
-    assert single.tolist() == [1 + 7 / 2, 1, -2 + 7 / 4]
-
-
-def test_errors_by_hand() -> None:
-    error = jnp.array([-3.0, -0.5, 0.0, 1.0, 2.0])
-    huber, squared = changed(loss="huber"), changed(loss="squared")
-    assert error_loss(huber, error).tolist() == [2.5, 0.125, 0, 0.5, 1.5]
-    assert error_loss(squared, error).tolist() == [4.5, 0.125, 0, 0.5, 2]
-    slopes = [jax.vmap(jax.grad(partial(error_loss, c)))(error).tolist() for c in (huber, squared)]
-    assert slopes == [[-1, -0.5, 0, 1, 1], [-3, -0.5, 0, 1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +243,7 @@ def test_schedules_count_the_warm_up_too() -> None:
     assert config.updates == 125 - 4
     for updates, share in ((0, 0.1), (18, 0.55), (36, 1.0), (100, 1.0)):
         state = state._replace(updates=jnp.asarray(updates, jnp.int32))
-        np.testing.assert_allclose(module.epsilon(config, state), 1 - 0.96 * share, rtol=1e-5)
+        np.testing.assert_allclose(epsilon(config, state.updates), 1 - 0.96 * share, rtol=1e-5)
         rate = 1e-2 * (1 - updates / 121)
         np.testing.assert_allclose(module.learning_rate(config, state), rate, rtol=1e-5)
 
@@ -319,7 +298,7 @@ def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec, number: float) -> 
 def test_a_loss_that_only_weighs_invalid_rows_with_0_lets_nan_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "blank", lambda x, valid: x)
+    monkeypatch.setattr(module, "blank_vectors", lambda obs, valid: obs)
     state, batch = start(SMALL, DISCRETE), spoil(drawn(DISCRETE), np.nan)
     after, _ = updated(SMALL, DISCRETE, state, batch)
     assert not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after.params))

@@ -18,7 +18,7 @@ from backflip.algorithms.drivers.host import (
     HostDriver,
     random_actions_on_host,
 )
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.core.errors import EnvironmentFailed
@@ -303,6 +303,19 @@ def test_evaluation_plays_whole_fresh_episodes_from_the_same_starts() -> None:
     same_bits(one, there.evaluate(learners, [0, 1], episodes=10))
     other = there.evaluate(learners, [0, 2], episodes=10)
     np.testing.assert_array_equal(other.returns[0], one.returns[0])
+
+
+def test_a_learner_with_few_environments_is_evaluated_in_more() -> None:
+    opened: list[int] = []
+
+    def make(rows: int) -> Any:
+        opened.append(rows)
+        return make_host(CARTPOLE, {"max_episode_steps": LIMIT}, rows)
+
+    there = HostDriver(make, ppo(PPOConfig(num_envs=1), make(1).spec))
+    found = there.evaluate(there.start([0, 1]), [0, 1], episodes=25)
+    assert opened[-1] == 2 * 10
+    assert found.returns.shape == (2, 25)
 
 
 class _Endless(gymnasium.Env[Any, Any]):

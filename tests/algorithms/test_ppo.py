@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from backflip.algorithms import ppo as module
-from backflip.algorithms.drivers import rollout
+from backflip.algorithms.drivers import native
 from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts import bootstrap, masking
 from backflip.algorithms.parts import rows as preparing
@@ -76,8 +76,8 @@ def test_the_first_minibatch_of_an_update_has_ratio_1_on_every_kind_of_environme
 
 def first_ratio_error(env: Any, config: PPOConfig) -> float:
     algorithm = ppo(config, env.spec)
-    learners = rollout.start(env, algorithm, [0])
-    _, phase = rollout.phase(env, algorithm, updates=3)(learners, np.zeros(1))
+    learners = native.start(env, algorithm, [0])
+    _, phase = native.phase(env, algorithm, updates=3)(learners, np.zeros(1))
     return float(np.max(phase.metrics["first_ratio_error"]))
 
 
@@ -371,8 +371,8 @@ SEEDS = [0, 1, 2]
 def learn(env: Any, shown: list[float], config: PPOConfig = PROBE) -> tuple[Any, Any]:
     """Values (seeds, shown) and greedy actions (seeds, shown) after learning."""
     algorithm = ppo(config, env.spec)
-    learners = rollout.start(env, algorithm, SEEDS)
-    run = rollout.phase(env, algorithm, updates=config.updates)
+    learners = native.start(env, algorithm, SEEDS)
+    run = native.phase(env, algorithm, updates=config.updates)
     learners, _ = run(learners, np.zeros(len(SEEDS)))
     obs = jnp.asarray(shown)[:, None]
 

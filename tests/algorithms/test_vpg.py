@@ -12,7 +12,7 @@ import optax
 import pytest
 
 from backflip.algorithms import vpg as module
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.parts.actor import Actor
 from backflip.algorithms.parts.rows import Rows, prepare
 from backflip.algorithms.vpg import (

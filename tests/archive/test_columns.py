@@ -179,7 +179,7 @@ while True:
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_kill_9_at_random_moments_of_compacting(tmp_path):
     chance = random.Random(0)
     written = []

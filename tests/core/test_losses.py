@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from backflip.core.losses import (
     approximate_kl,
     clipped_surrogate,
+    huber_error,
     policy_gradient,
     preference_loss,
     preference_probability,
@@ -94,6 +95,16 @@ def test_squared_error_by_hand_and_its_gradients() -> None:
     assert float(squared_error(value, target)) == 2.0
     assert float(jax.grad(squared_error)(value, target)) == 2.0
     assert float(jax.grad(squared_error, argnums=1)(value, target)) == 0.0
+
+
+def test_huber_error_by_hand_and_its_gradients() -> None:
+    error = jnp.array([-3.0, -0.5, 0.0, 1.0, 2.0])
+    zero = jnp.zeros(5)
+    assert huber_error(error, zero).tolist() == [2.5, 0.125, 0, 0.5, 1.5]
+    assert huber_error(zero, error).tolist() == [2.5, 0.125, 0, 0.5, 1.5]
+    slope, of_target = jax.vmap(jax.grad(huber_error, argnums=(0, 1)))(error, zero)
+    assert slope.tolist() == [-1, -0.5, 0, 1, 1]
+    assert of_target.tolist() == [0] * 5
 
 
 @given(log_prob=SMALL, old=SMALL)

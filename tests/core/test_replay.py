@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.algorithms.drivers.rollout import where_rows
 from backflip.core import replay
 from backflip.core.replay import Layout, Replay
 from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.trees import where_rows
 from backflip.core.types import Transition
 from backflip.envs.native.dot import Dot
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from backflip.core.targets import bellman_target, polyak
+from backflip.core.targets import bellman_target, polyak, value_of_choice
 
 
 def test_a_terminated_step_is_the_end_and_no_other_is() -> None:
@@ -12,6 +12,12 @@ def test_a_terminated_step_is_the_end_and_no_other_is() -> None:
     discount, terminated = jnp.array([0.5, 0.5, 0.25]), jnp.array([False, True, False])
     target = bellman_target(reward, discount, terminated, following)
     assert target.tolist() == [1 + 3, 1, -2 + 2]
+
+
+def test_one_network_chooses_the_successors_action_and_another_rates_it() -> None:
+    rated, chooser = jnp.array([[5.0, 7.0, 6.0]] * 2), jnp.array([[2.0, 1.0, 3.0], [9.0, 0, 0]])
+    assert value_of_choice(rated, chooser).tolist() == [6, 5]
+    assert value_of_choice(rated, rated).tolist() == [7, 7]
 
 
 def test_what_follows_an_end_may_be_anything() -> None:

@@ -201,6 +201,38 @@ def test_patches_by_hand() -> None:
     np.testing.assert_array_equal(averaged_patches(image, 2, 1), [[[0.5], [1.0]]])
 
 
+def test_a_standardised_picture_by_hand() -> None:
+    """Three cells at 0 and one at 1: mean ¼, deviation √3/4; a picture of one colour is 0."""
+    patches = jnp.array([[[0.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])
+    dark, bright = -0.25 / (3**0.5 / 4 + 1e-3), 0.75 / (3**0.5 / 4 + 1e-3)
+    expected = [[[dark, dark], [dark, bright]], [[0, 0], [0, 0]]]
+    found = torsos.standardized(patches, jnp.ones((1, 2, 2)))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_black_added_at_the_edge_is_no_part_of_a_standardised_picture() -> None:
+    """Cells ½ and 1 beside two that are not there: mean ¾, deviation ¼."""
+    patches, inside = jnp.array([[[0.5, 0.0], [1.0, 0.0]]]), jnp.array([[[1.0, 0.0], [1.0, 0.0]]])
+    side = 0.25 / (0.25 + 1e-3)
+    found = torsos.standardized(patches, inside)
+    np.testing.assert_allclose(found, [[[-side, 0], [side, 0]]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("side", [84, 64])  # 64 is filled up to 66
+def test_contrast_does_not_see_how_bright_a_picture_is(side: int) -> None:
+    """Twice as much light, or some more everywhere, is the same picture; one moved is not."""
+    rng = np.random.default_rng(0)
+    spec = EnvSpec("pixels", box((side, side, 4), np.uint8), Discrete(3), None)
+    obs = rng.integers(0, 100, (1, side, side, 4), np.uint8)
+    moved = np.roll(obs, 7, axis=2)
+    same = jnp.asarray(np.concatenate([obs, 2 * obs, obs + 50, moved]))
+    net = torsos.pixel_torso(spec, "contrast")
+    features = np.asarray(net.apply(net.init(rng), net.see(same)))
+    for other in features[1:3]:
+        np.testing.assert_allclose(other, features[0], atol=0.05)
+    assert np.abs(features[3] - features[0]).max() > 0.5
+
+
 @pytest.mark.parametrize(
     ("side", "factor"), [(42, 1), (64, 1), (65, 2), (84, 2), (128, 2), (210, 4)]
 )

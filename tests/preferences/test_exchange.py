@@ -661,7 +661,7 @@ with LabelStore.open(Path(sys.argv[2])) as store:
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_kill_9_while_importing_leaves_all_or_nothing(store, tmp_path):
     answered(store, ["left", "right", "tie"] * 50)
     export_labels(store, tmp_path / "x.jsonl")
@@ -698,7 +698,7 @@ def with_pictures(number):
     return NewQuery(0, left, right, number)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_thousand_labels_with_pictures_take_seconds(store, other, tmp_path):
     for start in range(0, 1000, 100):
         ids = store.add_queries([with_pictures(n) for n in range(start, start + 100)])

@@ -14,12 +14,16 @@ import pytest
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.metrics import read_metrics
 from backflip.archive.run import find_run, list_runs
-from backflip.core.errors import UsageError
+from backflip.core.errors import Interrupted, UsageError
 from backflip.envs.native.cartpole import CartPole
-from backflip.preferences.defaults import TeachConfig
+from backflip.envs.registry import make_native
+from backflip.preferences.asking import Asker
+from backflip.preferences.defaults import TeachConfig, teach_settings
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.loop import _last_doubling, teach
 from backflip.preferences.teachers import SimulatedTeacher
+from backflip.training.build import build
+from backflip.training.session import Session, resume
 
 TINY = {
     "num_envs": 4,
@@ -129,6 +133,14 @@ def test_each_seed_spends_its_budget_and_no_query_is_left_open(taught):
                 assert len(pair.left["reward"]) == len(pair.right["reward"]) == 5
 
 
+@pytest.mark.parametrize(("env", "network"), [("dot", "patches"), ("MinAtar/Breakout-v1", "auto")])
+def test_what_train_learns_with_does_not_change_what_teach_learns_with(env, network):
+    """Grids of cells have a rate of 5e-3 where nobody teaches."""
+    settings, _ = teach_settings(make_native(env).spec)
+    config = build("ppo", env, env_args={}, settings=settings).config
+    assert (config.learning_rate, config.rollout_length, config.network) == (1e-3, 32, network)
+
+
 @pytest.mark.medium
 def test_same_seed_same_bits(taught, tmp_path):
     again = tiny(tmp_path, first_seed=3)
@@ -212,6 +224,32 @@ def test_killed_and_resumed_is_as_never_killed_and_asks_nothing_twice(taught, tm
     assert asked_and_answered(folder, seeds) == asked_and_answered(taught.folder, seeds)
 
 
+@pytest.mark.medium
+@pytest.mark.parametrize(("where", "calls"), [("save", 3), ("save", 5), ("ask", 6), ("ask", 9)])
+def test_stopped_between_asking_and_saving_it_is_as_never_stopped(
+    taught, tmp_path, monkeypatch, where, calls
+):
+    """Questions of the next round are there, of all seeds or of one; the phase is done again."""
+    owner = {"save": Session, "ask": Asker}[where]
+    original, called = getattr(owner, where), 0
+
+    def stopped(*args, **options):
+        nonlocal called
+        called += 1
+        if called == calls:
+            raise KeyboardInterrupt
+        return original(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, where, stopped)
+        with pytest.raises(Interrupted):
+            tiny(tmp_path, first_seed=3)
+    resume(find_run(tmp_path, "latest"))
+    folder = find_run(tmp_path, "latest").folder
+    same_arrays(saved(taught.folder), saved(folder))
+    assert asked_and_answered(folder, (3, 4)) == asked_and_answered(taught.folder, (3, 4))
+
+
 class BlindTeacher(SimulatedTeacher):
     """Answers by the dice alone, whatever the rewards are."""
 
@@ -291,7 +329,7 @@ class Slider(gymnasium.Env):
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_colour_environment_of_the_users_own_is_taught_from_its_pixels(tmp_path, monkeypatch):
     (tmp_path / "own_slider.py").write_text(COLOUR)
     monkeypatch.chdir(tmp_path)

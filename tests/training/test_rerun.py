@@ -44,7 +44,7 @@ def backflip(tree: Path, *words: str) -> str:
     return done.stdout
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_train_is_repeated_with_the_code_it_had(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()

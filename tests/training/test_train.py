@@ -23,9 +23,9 @@ from backflip.core.trees import unflatten
 from backflip.envs.registry import make_native
 from backflip.training import session
 from backflip.training.build import build
-from backflip.training.progress import Progress
+from backflip.training.progress import Pace, Progress, plain_line
 from backflip.training.result import Result, load_policy
-from backflip.training.train import phase_count, plan, resume_train, train
+from backflip.training.train import evaluation_episodes, phase_count, plan, resume_train, train
 
 SMALL: dict[str, Any] = {"num_envs": 4, "rollout_length": 16, "epochs": 2, "hidden": (8,)}
 ENV_STEPS = 4 * 16 * 6  # six updates
@@ -384,6 +384,65 @@ def test_host_phases_last_several_episodes() -> None:
     count = phase_count(host.config, host.driver)
     assert count == 8
     assert host.config.updates / count * host.config.rollout_length >= 3 * 500
+
+
+@pytest.mark.medium
+def test_games_that_hardly_ever_last_as_long_as_they_may_have_phases_all_the_same() -> None:
+    pong = build("ppo", "ALE/Pong-v5", env_args={}, settings={"env_steps": 1_000_000})
+    assert pong.driver.spec.max_episode_steps == 27_000
+    count = phase_count(pong.config, pong.driver)
+    assert count == 5
+    assert pong.config.updates / count * pong.config.rollout_length >= 3 * 2_000
+    assert evaluation_episodes(pong.driver) == 20
+
+
+def test_episodes_that_are_only_rather_long_are_planned_for_whole() -> None:
+    """Three of 1,600 env steps, where there are 12,500 of each environment: two phases."""
+    args = {"max_episode_steps": 1_600}
+    host = build("ppo", "gymnasium:CartPole-v1", env_args=args, settings={"env_steps": 100_000})
+    assert phase_count(host.config, host.driver) == 2
+    assert evaluation_episodes(host.driver) == 100
+
+
+def test_the_pace_of_a_phase_under_way_by_hand() -> None:
+    """Two phases of 30 s are done, a quarter of the third took 5 s, answers will take 7 s more.
+
+    A phase takes 65 / 2.25 s; 5 of 8 and three quarters of one are to come.
+    """
+    before = Progress(2, 8, 1_000, 0.0, 0.0, {"entropy": 0.5})
+    pace = Pace(before, seeds=3, phases=2, seconds=60.0, answering_seconds=7.0)
+    now = pace.at(0.25, 1_500, 5.0)
+    assert (now.phase, now.share, now.phases, now.env_steps) == (2, 0.25, 8, 1_500)
+    assert now.env_steps_per_second == 3 * 500 / 5
+    assert now.eta_seconds == pytest.approx(65 / 2.25 * 5.75 + 7)
+    assert now.health == before.health
+
+
+@pytest.mark.parametrize(("share", "says"), [(0.0, "7/8"), (0.3, "7.3/8"), (0.99, "7.9/8")])
+def test_what_is_not_done_is_not_called_done(share: float, says: str) -> None:
+    line = plain_line(Progress(7, 8, 1_000, 100.0, 5.0, {}, share=share))
+    assert line.startswith(f"{says} · ")
+    assert "5 s to go" in line
+
+
+@pytest.mark.medium
+def test_a_phase_outside_jax_tells_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """24 updates in one phase, each told of, the last when all is saved; one line is kept."""
+    monkeypatch.setattr("backflip.training.session.SECONDS_BETWEEN_REPORTS", 0.0)
+    seen: list[Progress] = []
+    of = {"env": "gymnasium:Acrobot-v1", "env_steps": 32 * 24, "report": seen.append}
+    small(tmp_path, settings={**SMALL, "num_envs": 2}, **of)
+    steps = [progress.env_steps for progress in seen]
+    assert steps == [32 * done for done in range(1, 25)]
+    done = [progress.phase + progress.share for progress in seen]
+    assert done == pytest.approx([update / 24 for update in range(1, 25)])
+    assert all(progress.env_steps_per_second > 0 for progress in seen)
+    assert seen[-1].eta_seconds == 0 < seen[-2].eta_seconds
+    said = (the_run(tmp_path).folder / "output.log").read_text()
+    assert "1/1 · 768 env steps" in said
+    assert "0.5/1" not in said
 
 
 def test_the_defaults_fit_every_environment() -> None:

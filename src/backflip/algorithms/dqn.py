@@ -28,30 +28,32 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics, Priorities, ReplayPlan
 from backflip.algorithms.parts.critics import critic_metrics
 from backflip.algorithms.parts.descent import descend, first_moments
-from backflip.algorithms.parts.masking import blank, blank_invalid
+from backflip.algorithms.parts.exploration import epsilon, epsilon_greedily, refuse_early_end
+from backflip.algorithms.parts.masking import blank_invalid, blank_vectors
 from backflip.algorithms.parts.replay_settings import (
     gradient_steps,
     refuse_unworkable,
     rollouts_learnt_from,
-    warm_up_rollouts,
 )
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.core.errors import UsageError
 from backflip.core.gradients import shorten, update_ratio
+from backflip.core.losses import huber_error, squared_error
 from backflip.core.schedules import linear
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.statistics import masked_mean
-from backflip.core.targets import bellman_target, polyak
+from backflip.core.targets import bellman_target, polyak, value_of_choice
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
 from backflip.networks.q_network import QNetwork, q_network
 from backflip.networks.torsos import PixelNetwork
 
+LOSSES = {"huber": huber_error, "squared": squared_error}  # ℓ
 PIXEL_EPSILON = 0.01  # of evaluation from pixels, where a greedy policy can stand still for ever
 
 
@@ -85,7 +87,8 @@ class DQNConfig:
         priority_correction: β of the importance weights at the start; it goes to 1 on a line.
         max_grad_norm: gradients longer than this are shortened to it.
         hidden: widths of the hidden layers, for vector observations.
-        network: for images: `patches`, `nature` or `grid`; `auto` goes by their size.
+        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
+            `grid`; `auto` goes by their size.
     """
 
     env_steps: int = 50_000
@@ -221,44 +224,32 @@ def act(
     config: DQNConfig, net: QNetwork, state: DQNState, obs: Any, key: PRNGKeyArray
 ) -> tuple[Int[Array, " N"], tuple[()]]:
     """Return an action for each of N observations: random ones with probability ε."""
-    return epsilon_greedily(net, state, obs, key, epsilon(config, state)), ()
+    share = epsilon(config, state.updates)
+    return epsilon_greedily(action_values(net, state, obs), share, key), ()
 
 
 def act_greedily(net: QNetwork, state: DQNState, obs: Any) -> Int[Array, " N"]:
     """Return argmax_a Q_θ(s, a) for each of N observations."""
-    return jnp.argmax(net.apply(state.params, net.see(obs)), -1).astype(jnp.int32)
+    return jnp.argmax(action_values(net, state, obs), -1).astype(jnp.int32)
 
 
 def exploit(
     net: QNetwork, share: float, state: DQNState, obs: Any, key: PRNGKeyArray
 ) -> Int[Array, " N"]:
     """Return what a policy that has done learning does: the best action, but for a small share."""
-    return epsilon_greedily(net, state, obs, key, share) if share else act_greedily(net, state, obs)
+    if not share:
+        return act_greedily(net, state, obs)
+    return epsilon_greedily(action_values(net, state, obs), share, key)
 
 
 def assess(net: QNetwork, state: DQNState, obs: Any) -> dict[str, Float[Array, " N"]]:
     """Return max_a Q_θ(s, a) for each of N observations: what a greedy policy expects."""
-    return {"value": net.apply(state.params, net.see(obs)).max(-1)}
+    return {"value": action_values(net, state, obs).max(-1)}
 
 
-def epsilon_greedily(
-    net: QNetwork, state: DQNState, obs: Any, key: PRNGKeyArray, share: Any
-) -> Int[Array, " N"]:
-    """Return the best action for each of N observations, or with probability ε any one."""
-    value = net.apply(state.params, net.see(obs))
-    rows, actions = value.shape
-    explore, choice = jax.random.uniform(key, (2, rows))
-    random = (choice * actions).astype(jnp.int32)
-    return jnp.where(explore < share, random, jnp.argmax(value, -1).astype(jnp.int32))
-
-
-def epsilon(config: DQNConfig, state: DQNState) -> Float[Array, ""]:
-    """Return ε, on its line from first to last; the same all through a rollout."""
-    rollouts = (state.updates + warm_up_rollouts(config)).astype(jnp.float32)
-    env_steps = rollouts * (config.num_envs * config.rollout_length)
-    return linear(
-        config.exploration_start, config.exploration_end, env_steps / config.exploration_steps
-    )
+def action_values(net: QNetwork, state: DQNState, obs: Any) -> Float[Array, "N A"]:
+    """Return Q_θ(s, ·) for each of N observations."""
+    return net.apply(state.params, net.see(obs))
 
 
 def learning_rate(config: DQNConfig, state: DQNState) -> Float[Array, ""]:
@@ -293,7 +284,7 @@ def update(
         step, (state.params, state.optimizer), (batch, rate_successors(net, target, batch))
     )
     metrics = _metrics(config, batch, value, goal) | {
-        "epsilon": epsilon(config, state),
+        "epsilon": epsilon(config, state.updates),
         "learning_rate": rate,
         "grad_norm": norms.mean(),
         "update_ratio": update_ratio(state.params, params),
@@ -315,9 +306,8 @@ def follow(config: DQNConfig, state: DQNState) -> Params:
 
 def rate_successors(net: QNetwork, target: Params, batch: Transition) -> Float[Array, "U B A"]:
     """Return Q_θ⁻(s', ·) of all rows at once: θ⁻ stands still for all U gradient steps."""
-    seen = net.see(
-        _blank_vectors(batch.next_obs, batch.valid).reshape(-1, *batch.next_obs.shape[2:])
-    )
+    following = blank_vectors(batch.next_obs, batch.valid)
+    seen = net.see(following.reshape(-1, *following.shape[2:]))
     return net.apply(target, seen).reshape(*batch.valid.shape, -1)
 
 
@@ -327,18 +317,9 @@ def targets(
     """Return y of every row of a minibatch whose successors are rated; 0 where it is not valid."""
     chooser = rated
     if config.double:
-        chooser = net.apply(params, net.see(_blank_vectors(rows.next_obs, rows.valid)))
+        chooser = net.apply(params, net.see(blank_vectors(rows.next_obs, rows.valid)))
     best = value_of_choice(rated, chooser)
     return bellman_target(rows.reward, rows.extra.discount, rows.terminated, best)
-
-
-def value_of_choice(rated: Float[Array, "B A"], chooser: Float[Array, "B A"]) -> Float[Array, " B"]:
-    """Return Q_rated(s, argmax_b Q_chooser(s, b)).
-
-    Source: van Hasselt et al. 2016, arXiv:1509.06461, eq. 4; eq. 3 where both are the same.
-    """
-    choice = jax.nn.one_hot(jnp.argmax(chooser, -1), chooser.shape[-1])
-    return (rated * choice).sum(-1)
 
 
 def loss(
@@ -348,32 +329,17 @@ def loss(
 
     The gradient does not reach y.
     """
-    every = net.apply(params, net.see(_blank_vectors(rows.obs, rows.valid)))
+    every = net.apply(params, net.see(blank_vectors(rows.obs, rows.valid)))
     value = (every * jax.nn.one_hot(rows.action, every.shape[-1])).sum(-1)
-    each = rows.extra.weight * error_loss(config, jax.lax.stop_gradient(goal) - value)
+    each = rows.extra.weight * LOSSES[config.loss](value, goal)
     return masked_mean(each, rows.valid), value
-
-
-def error_loss(config: DQNConfig, error: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """Return ½ x², or, with the Huber loss, |x| - ½ where |x| > 1.
-
-    The Huber loss's gradient is x clipped to [-1, 1]: the "error clipping" of Mnih et al. 2015.
-    """
-    size = jnp.abs(error)
-    inside = jnp.minimum(size, 1.0) if config.loss == "huber" else size
-    return inside * (size - 0.5 * inside)
-
-
-def _blank_vectors(obs: Array, valid: Bool[Array, "*batch"]) -> Array:
-    """Return observations with zeros in invalid rows; the bytes of images are never NaN."""
-    return obs if obs.dtype == jnp.uint8 else blank(obs, valid)
 
 
 def _metrics(
     config: DQNConfig, batch: Transition, value: Float[Array, "U B"], goal: Float[Array, "U B"]
 ) -> Metrics:
     valid = batch.valid
-    each = batch.extra.weight * error_loss(config, goal - value)
+    each = batch.extra.weight * LOSSES[config.loss](value, goal)
     of_critic = critic_metrics(value[:, None], goal, valid)
     return of_critic | reward_metrics(batch.reward, valid) | {"q_loss": masked_mean(each, valid)}
 
@@ -386,12 +352,7 @@ def _check(config: DQNConfig, spec: EnvSpec) -> int:
             "for these there are: ppo, a2c, vpg, cem, ddpg, td3, sac"
         )
     refuse_unworkable(config, spec, config.n_step)
-    if config.exploration_steps <= config.warm_up:
-        raise UsageError(
-            "settings: `exploration_steps` counts the warm-up and must be more than warm_up = "
-            f"{config.warm_up}, or epsilon ends before learning starts, got "
-            f"{config.exploration_steps}; try exploration_steps={2 * config.warm_up}"
-        )
+    refuse_early_end(config)
     if config.clip_rewards and config.n_step > 1:
         raise UsageError(
             "settings: `clip_rewards` clips single rewards, so `n_step` must be 1, "

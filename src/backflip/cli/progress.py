@@ -20,7 +20,8 @@ from backflip.training.progress import Progress, ahead, health_line, plain_line
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
 
-SECONDS_BETWEEN_LINES = 3.0
+SECONDS_BETWEEN_LINES = 3.0  # at first; a run of an hour says a line every other minute
+SHARE_BETWEEN_LINES = 1 / 40  # of the time it has taken so far
 SECONDS_BETWEEN_WAITS = 30.0
 FILES = {
     "curve.svg": "learning curve, mean and spread over seeds",
@@ -66,7 +67,7 @@ class Display:
             disable=not self._console.is_terminal,
         )
         self._task = self._bar.add_task("setting up and compiling", total=None, ahead="")
-        self._next_line = 0.0
+        self._began, self._next_line = time.monotonic(), 0.0
         self._next_wait = 0.0
         self._waiting_for = ""
 
@@ -86,11 +87,13 @@ class Display:
                 self._task,
                 description="evaluating" if ended else "learning",
                 total=progress.phases,
-                completed=progress.phase,
+                completed=progress.phase + progress.share,
                 ahead=ahead(progress),
             )
         elif ended or time.monotonic() >= self._next_line:
-            self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+            now = time.monotonic()
+            pause = SHARE_BETWEEN_LINES * (now - self._began)
+            self._next_line = now + max(pause, SECONDS_BETWEEN_LINES)
             self._console.print(Text(plain_line(progress)), soft_wrap=True)
 
     def _show_waiting(self, progress: Progress) -> None:

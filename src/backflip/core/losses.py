@@ -47,6 +47,20 @@ def squared_error(
     return 0.5 * jnp.square(value - jax.lax.stop_gradient(target))
 
 
+def huber_error(
+    value: Float[Array, "*batch"], target: Float[Array, "*batch"]
+) -> Float[Array, "*batch"]:
+    """Return ½ x², or |x| - ½ where |x| > 1, of x = V - G; no gradient reaches the target.
+
+    The gradient is x clipped to [-1, 1].
+
+    Source: Huber 1964, eq. 2.12 with k = 1; the "error clipping" of Mnih et al. 2015.
+    """
+    size = jnp.abs(value - jax.lax.stop_gradient(target))
+    inside = jnp.minimum(size, 1.0)
+    return inside * (size - 0.5 * inside)
+
+
 def approximate_kl(
     log_prob: Float[Array, "*batch"], old_log_prob: Float[Array, "*batch"]
 ) -> Float[Array, "*batch"]:

@@ -8,9 +8,10 @@ Source: Schaul et al. 2016, arXiv:1511.05952, appendix B.2.1.
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Float, Int
+
+from backflip.core.namespace import namespace_of
 
 SMALLEST = 1e-6  # ε, added to errors, so that every row can come again
 
@@ -28,8 +29,8 @@ def empty(count: int) -> np.ndarray:
 
 
 def put(
-    tree: Shaped[Any, " nodes"], index: Shaped[Any, " k"], priority: Shaped[Any, " k"]
-) -> Shaped[Any, " nodes"]:
+    tree: Float[Any, " nodes"], index: Int[Any, " k"], priority: Float[Any, " k"]
+) -> Float[Any, " nodes"]:
     """Return the tree with new priorities of some leaves; of a leaf named twice, any one holds.
 
     A tree of NumPy is written in place.
@@ -39,18 +40,18 @@ def put(
     for _ in range(_levels(tree)):
         node = node // 2
         tree = _set(tree, node, tree[2 * node] + tree[2 * node + 1])
-    return _set(tree, 0, _of(tree).maximum(tree[0], priority.max(initial=0.0)))
+    return _set(tree, 0, namespace_of(tree).maximum(tree[0], priority.max(initial=0.0)))
 
 
 def find(
-    tree: Shaped[Any, " nodes"], uniform: Shaped[Any, "U B"]
-) -> tuple[Shaped[Any, "U B"], Shaped[Any, "U B"]]:
+    tree: Float[Any, " nodes"], uniform: Float[Any, "U B"]
+) -> tuple[Int[Any, "U B"], Float[Any, "U B"]]:
     """Return leaves drawn in proportion to their priority, and the chance of each.
 
     The unit interval is cut into as many equal parts as there are rows in a minibatch; `uniform`
     in [0, 1) says where in its part each draw falls.
     """
-    xp, total = _of(tree), tree[1]
+    xp, total = namespace_of(tree), tree[1]
     parts = xp.arange(uniform.shape[-1], dtype=np.float32)[None]
     left = (parts + uniform) / np.float32(uniform.shape[-1]) * total
     node = xp.ones(uniform.shape, np.int32)
@@ -71,7 +72,3 @@ def _set(tree: Any, at: Any, value: Any) -> Any:
         tree[at] = value
         return tree
     return tree.at[at].set(value)
-
-
-def _of(tree: Any) -> Any:
-    return np if isinstance(tree, np.ndarray) else jnp

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from backflip.core import priorities
+from backflip.core.namespace import namespace_of
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.types import Transition
 
@@ -213,14 +214,14 @@ def add(of: Layout, replay: Replay, batch: Transition) -> Replay:
         valid=_write(replay.valid, at, batch.valid),
         next_obs=() if of.images else _write(replay.next_obs, at, batch.next_obs),
         position=_count(at, (at + rows) % of.length),
-        filled=_count(replay.filled, _of(at).minimum(replay.filled + rows, of.length)),
+        filled=_count(replay.filled, namespace_of(at).minimum(replay.filled + rows, of.length)),
     )
     return _prefer_newest(of, added, rows) if of.prioritized else added
 
 
 def ages(of: Layout, replay: Replay) -> tuple[Any, Any]:
     """Return the first and, exclusive, the last age of rows to draw; age 0 is the oldest row."""
-    last = _of(replay.filled).maximum(replay.filled - of.lead, of.first_age + 1)
+    last = namespace_of(replay.filled).maximum(replay.filled - of.lead, of.first_age + 1)
     return of.first_age, last
 
 
@@ -237,7 +238,7 @@ def read(of: Layout, replay: Replay, time: Any, column: Any, weight: Any = None)
     `next_obs` and the flags are those of the last of the m rows; `extra` is `Sampled`. What cannot
     be used has `valid` false.
     """
-    xp = _of(replay.reward)
+    xp = namespace_of(replay.reward)
     reward, discount, last = _sum_rewards(of, replay, time, column)
     terminated, truncated = replay.terminated[last, column], replay.truncated[last, column]
     valid = replay.valid[time, column]
@@ -318,7 +319,7 @@ def reprioritize(
 
     Source: Schaul et al. 2016, arXiv:1511.05952, eq. 1. Rows that could not be used get none.
     """
-    xp = _of(replay.reward)
+    xp = namespace_of(replay.reward)
     priority = (xp.abs(errors) + np.float32(priorities.SMALLEST)) ** np.float32(exponent)
     priority = xp.where(drawn.valid, priority, np.float32(0.0))
     return _put(of, replay, drawn.extra.place, priority)
@@ -376,7 +377,7 @@ def _prefer_newest(of: Layout, replay: Replay, rows: int) -> Replay:
     And with none for what cannot: the newest rows until what follows them is there, the oldest
     whose frames are gone, and those that are not transitions.
     """
-    xp = _of(replay.reward)
+    xp = namespace_of(replay.reward)
     first, last = ages(of, replay)
     start = max(-of.lead, rows - of.length)
     end = min(rows + of.first_age, of.length + start)
@@ -391,7 +392,7 @@ def _prefer_newest(of: Layout, replay: Replay, rows: int) -> Replay:
 
 def _sum_rewards(of: Layout, replay: Replay, time: Any, column: Any) -> tuple[Any, Any, Any]:
     """Return the discounted sum of up to n rewards, γ^m, and the last row of the m."""
-    xp = _of(replay.reward)
+    xp = namespace_of(replay.reward)
     reward = replay.reward[time, column]
     discount, last = xp.full(time.shape, of.discount, np.float32), time
     going = xp.ones(time.shape, bool)
@@ -409,7 +410,7 @@ def _stack(of: Layout, replay: Replay, time: Any, column: Any) -> Any:
 
     In the place of frames before the episode's first stands that one again, or a black one.
     """
-    xp = _of(replay.reward)
+    xp = namespace_of(replay.reward)
     frames = [replay.obs[time, column]]
     gone = xp.zeros(time.shape, bool)
     for _ in range(of.stack - 1):
@@ -444,8 +445,3 @@ def _count(array: Any, value: Any) -> Any:
         array[...] = value
         return array
     return value.astype(jnp.int32)
-
-
-def _of(array: Any) -> Any:
-    """Return the namespace an array belongs to."""
-    return np if isinstance(array, np.ndarray | np.generic) else jnp

@@ -1,6 +1,7 @@
 """The public facts of an environment: what an algorithm may know of it before the first step."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,3 +55,10 @@ class EnvSpec:
     def is_pixels(self) -> bool:
         """Whether observations are images: uint8 with axes (height, width, channels)."""
         return self.observation.dtype == np.uint8 and len(self.observation.shape) == 3
+
+
+def newest_frame(spec: EnvSpec, obs: Any) -> Any:
+    """Return the newest frame of stacked pixels; other observations as they are."""
+    if spec.frame_stack == 1:
+        return obs
+    return obs[..., -(obs.shape[-1] // spec.frame_stack) :]

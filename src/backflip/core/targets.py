@@ -25,6 +25,15 @@ def bellman_target(
     return jax.lax.stop_gradient(reward + discount * following)
 
 
+def value_of_choice(rated: Float[Array, "B A"], chooser: Float[Array, "B A"]) -> Float[Array, " B"]:
+    """Return Q_rated(s, argmax_b Q_chooser(s, b)).
+
+    Source: van Hasselt et al. 2016, arXiv:1509.06461, eq. 4; eq. 3 where both are the same.
+    """
+    choice = jax.nn.one_hot(jnp.argmax(chooser, -1), chooser.shape[-1])
+    return (rated * choice).sum(-1)
+
+
 def polyak(target: Params, online: Params, rate: float) -> Params:
     """Return θ⁻ + τ (θ - θ⁻) of every array: parameters that follow others slowly.
 

@@ -1,10 +1,12 @@
-"""Nested records of arrays as flat names, and back: the form checkpoints have on disk."""
+"""Nested records of arrays: row by row, and as flat names, the form checkpoints have on disk."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool
 
 from backflip.core.errors import DamagedFile
 
@@ -67,3 +69,12 @@ def stack_rows(trees: Sequence[Any]) -> Any:
         return np.stack([np.asarray(array) for array in arrays])
 
     return jax.tree.map(stack, *trees)
+
+
+def where_rows(condition: Bool[Array, " N"], yes: Any, no: Any) -> Any:
+    """Return, row by row of two pytrees, `yes` where the condition holds and `no` elsewhere."""
+
+    def choose(one: Array, other: Array) -> Array:
+        return jnp.where(condition.reshape(-1, *(1,) * (one.ndim - 1)), one, other)
+
+    return jax.tree.map(choose, yes, no)

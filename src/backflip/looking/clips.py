@@ -9,10 +9,9 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 from PIL import Image
 
-from backflip.algorithms.drivers.rollout import newest_frame
 from backflip.archive.checkpoint import disk_errors, write_whole
 from backflip.core.errors import UsageError
-from backflip.core.spec import EnvSpec
+from backflip.core.spec import EnvSpec, newest_frame
 from backflip.envs.views.film import film
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.view import View

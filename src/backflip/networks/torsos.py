@@ -19,7 +19,7 @@ PIXEL_HIDDEN = 128
 GRID_SIDE = 16  # images up to this size are grids of cells, as MinAtar's, not pictures
 GRID_CHANNELS = 16
 
-PixelNetwork = Literal["auto", "patches", "nature", "grid"]
+PixelNetwork = Literal["auto", "patches", "contrast", "nature", "grid"]
 
 
 class Torso(NamedTuple):
@@ -68,14 +68,20 @@ def pixel_torso(spec: EnvSpec, kind: PixelNetwork) -> Torso:
         kind = "grid" if max(shape[:2]) <= GRID_SIDE else "patches"
     if kind == "nature":
         return nature_torso(shape)
-    return patches_torso(shape) if kind == "patches" else grid_torso(spec)
+    if kind == "grid":
+        return grid_torso(spec)
+    return patches_torso(shape, contrast=kind == "contrast")
 
 
-def patches_torso(shape: tuple[int, ...]) -> Torso:
+def patches_torso(shape: tuple[int, ...], *, contrast: bool) -> Torso:
     """Return patches of pixels, each through one layer, then a dense layer.
 
     A first convolution whose stride is its width is one matrix product, which is several times
     faster on a CPU than an overlapping one and loses nothing that the dense layer cannot mend.
+
+    Args:
+        shape: of an observation.
+        contrast: standardise each observation first.
     """
     factor = halving(shape)
     count = int(np.prod([-(-side // (factor * PATCH)) for side in shape[:2]]))
@@ -87,7 +93,11 @@ def patches_torso(shape: tuple[int, ...]) -> Torso:
         }
 
     def see(obs: Array) -> Array:
-        return averaged_patches(obs, factor, PATCH)
+        patches = averaged_patches(obs, factor, PATCH)
+        if not contrast:
+            return patches
+        white = jnp.full((1, *shape), 255, jnp.uint8)
+        return standardized(patches, averaged_patches(white, factor, PATCH))
 
     def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
         x = jax.nn.relu(affine(params["patches"], seen.reshape(-1, seen.shape[-1])))
@@ -183,6 +193,25 @@ def averaged_patches(
     averaged = jnp.asarray(total) / (255.0 * factor**2)
     patches = averaged.transpose(0, 1, 3, 2, 4, 5)
     return patches.reshape(batch, rows * columns, side * side * channels)
+
+
+def standardized(
+    patches: Float[Array, "B count pixels"], inside: Float[Array, "1 count pixels"]
+) -> Float[Array, "B count pixels"]:
+    """Return (x - m) / (s + 0.001), with mean m and standard deviation s of each observation.
+
+    Pong's ball is two pixels on a background of a third of white: as they are, nearly all that
+    features see is the background.
+
+    Args:
+        patches: x, in [0, 1].
+        inside: the share of each pixel that is not black added at an edge; there 0 stays 0.
+    """
+    area = inside.sum()
+    mean = patches.sum((-2, -1), keepdims=True) / area
+    centred = patches - mean * inside
+    deviation = jnp.sqrt(jnp.square(centred).sum((-2, -1), keepdims=True) / area)
+    return centred / (deviation + 1e-3)
 
 
 def blocks(

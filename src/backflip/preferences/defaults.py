@@ -98,6 +98,7 @@ PIXELS: dict[str, Any] = {
     "decay": 0.9,
     "entropy_bonus": 0.1,
     "entropy_bonus_end": 0.01,
+    "learning_rate": 1e-3,
     "learning_rate_end": 1e-4,
     "clip_end": 0.2,
 }

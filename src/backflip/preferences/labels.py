@@ -324,13 +324,19 @@ class LabelStore:
             for query, label, answer, left, right, at, who in rows
         ]
 
-    def in_force(self, seed: int) -> list[AnswerInForce]:
-        """Return what `labelled` returns, in the same order, without the clips."""
+    def in_force(self, seed: int, env_steps: int) -> list[AnswerInForce]:
+        """Return what `labelled` returns, in the same order, without the clips.
+
+        Args:
+            seed: whose labels.
+            env_steps: leave out what was asked about anything lived through later.
+        """
         rows = self.file.rows(
             "SELECT q.id, e.answer, CASE WHEN q.origin IS NULL THEN c.env_steps ELSE 0 END"
             " FROM effective e JOIN queries q ON q.id = e.query JOIN clips c ON c.id = q.left_clip"
-            " WHERE q.seed = ? AND e.answer <> 'skip' AND q.repeats IS NULL ORDER BY e.id",
-            (seed,),
+            " WHERE q.seed = ? AND e.answer <> 'skip' AND q.repeats IS NULL"
+            " AND (q.origin IS NOT NULL OR c.env_steps <= ?) ORDER BY e.id",
+            (seed, env_steps),
         )
         return [AnswerInForce(*row) for row in rows]
 
@@ -359,9 +365,18 @@ class LabelStore:
         rows = self.file.rows("SELECT EXISTS (SELECT 1 FROM queries WHERE origin IS NOT NULL)")
         return bool(rows[0][0])
 
-    def newest_record(self) -> int:
-        """Return the id of the newest answer or undoing of one, 0 if there is none."""
-        return int(self.file.rows("SELECT coalesce(max(id), 0) FROM labels")[0][0])
+    def newest_record(self, env_steps: int) -> int:
+        """Return the id of the newest answer or undoing of one, 0 if there is none.
+
+        Args:
+            env_steps: leave out what was asked about anything lived through later.
+        """
+        rows = self.file.rows(
+            "SELECT coalesce(max(a.id), 0) FROM labels a JOIN queries q ON q.id = a.query"
+            " JOIN clips c ON c.id = q.left_clip WHERE q.origin IS NOT NULL OR c.env_steps <= ?",
+            (env_steps,),
+        )
+        return int(rows[0][0])
 
     def _unpack(self, blob: bytes) -> dict[str, np.ndarray]:
         try:

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Shaped
 
-from backflip.algorithms.drivers.rollout import newest_frame
-from backflip.core.spec import EnvSpec
+from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.trees import row_of, stack_rows
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip

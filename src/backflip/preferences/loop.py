@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from backflip.algorithms.drivers.driver import Learner
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.checkpoint import write_whole
 from backflip.archive.pictures import clip_strip_png
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
@@ -113,7 +113,7 @@ def teach(
         desk: how people come to answer, where the teacher is `human` or `terminal`.
         argv: the command line to record; this process's by default.
         asked: what you say of the run: its name, group, question and tags.
-        report: told of progress after each phase.
+        report: told of progress after each phase, and outside JAX every few seconds of one.
 
     Raises:
         UsageError: something of it does not exist or does not fit; nothing was begun.
@@ -337,13 +337,15 @@ class _Teaching:
         """Do phase `number`, counted from 0, ask about it, save; return the learners after it."""
         env_steps = self._env_steps(number + 1)
         self.answering.tell("learning", phase=number, env_steps=self._env_steps(number))
-        learners, measured = functions[self.phases[number]](learners, reward)
+        done, updates = sum(self.phases[:number]), self.phases[number]
+        tell = self.session.teller(self.built, number, len(self.phases), done=done, updates=updates)
+        learners, measured = functions[updates](learners, reward, tell)
         health = self.session.log_phase(
             self.built,
             measured,
             learners,
-            done=sum(self.phases[:number]),
-            updates=self.phases[number],
+            done=done,
+            updates=updates,
             learns_own_reward=False,
             extra=self._mean_fit_metrics(),
         )
@@ -424,25 +426,29 @@ class _Teaching:
             self.answering.tell("drawing", episode=episode, episode_env_steps=env_steps)
 
     def _learn_from_answers(self, number: int, reward: RewardParameters) -> RewardParameters:
-        """Wait for answers; return the reward fitted to all labels, if there are new ones."""
+        """Wait for answers; return the reward fitted to all labels, if there are new ones.
+
+        A process killed after it asked the next round and before it saved leaves questions, and
+        perhaps answers, of a round that has not begun again: they are learnt from when it has.
+        """
         last = number + 1 == len(self.phases)  # what is not answered by then is never learnt from
         self.answering.attend(0 if last else self.due[number] * len(self.seeds))
         self.answering.tell("learning", phase=number)
-        newest = self.store.newest_record()
+        newest = self.store.newest_record(self._env_steps(number))
         if newest == self.newest_learnt:
             return reward
         self.newest_learnt = newest
         for row, seed in enumerate(self.seeds):
-            self._take_lessons(row, seed)
+            self._take_lessons(row, seed, self._env_steps(number))
         self._encode()
         keys = np.stack([_fit_key(seed, self._env_steps(number)) for seed in self.seeds])
         fitted = self.fitter.refit(self.lessons, self.encoders, keys)
         self.fit_metrics = fitted.metrics
         return fitted.parameters
 
-    def _take_lessons(self, row: int, seed: int) -> None:
+    def _take_lessons(self, row: int, seed: int, env_steps: int) -> None:
         """Take in the labels in force; one that was taken in before may have been undone."""
-        answers = self.store.in_force(seed)
+        answers = self.store.in_force(seed, env_steps)
         for query in (answer.query for answer in answers if answer.query not in self.glimpses):
             left, right = (self.fitter.look(Clip(**clip)) for clip in self.store.clips(query))
             self.glimpses[query] = left, right

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.host import HostDriver
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Algorithm, Settings
 from backflip.archive.run import Run
 from backflip.core.spec import Discrete, EnvSpec

@@ -27,20 +27,37 @@ PPO: dict[Kind, dict[str, Any]] = {
         "normalize_obs": True,
         "scale_rewards": True,
     },
-    "pixels": {
+    # purejaxrl's settings of MinAtar, but for fewer env steps.
+    "grid": {
         "env_steps": 1_000_000,
         "num_envs": 64,
-        "rollout_length": 32,
-        "epochs": 2,
-        "minibatches": 4,
-        "learning_rate": 1e-3,
-        "learning_rate_end": 1e-4,
+        "rollout_length": 128,
+        "epochs": 4,
+        "minibatches": 8,
+        "learning_rate": 5e-3,
+        "learning_rate_end": 0.0,
         "discount": 0.99,
-        "decay": 0.9,
+        "decay": 0.95,
         "clip": 0.2,
         "clip_end": 0.2,
         "entropy_bonus": 0.01,
         "entropy_bonus_end": 0.01,
+    },
+    "pixels": {
+        "env_steps": 3_000_000,
+        "num_envs": 32,
+        "rollout_length": 64,
+        "epochs": 4,
+        "minibatches": 8,
+        "learning_rate": 1e-3,
+        "learning_rate_end": 1e-4,
+        "discount": 0.99,
+        "decay": 0.95,
+        "clip": 0.2,
+        "clip_end": 0.2,
+        "entropy_bonus": 0.01,
+        "entropy_bonus_end": 0.01,
+        "network": "contrast",
     },
 }
 A2C: dict[Kind, dict[str, Any]] = {
@@ -183,7 +200,16 @@ OF_ONE: dict[tuple[str, str], dict[str, Any]] = {
         "scale_rewards": True,
         "learning_rate_end": 7e-4,
     },
-    ("ppo", "dot"): {"env_steps": 300_000, "discount": 0.9},  # 247 env steps, reward in each
+    ("ppo", "dot"): {  # 247 env steps, reward in each, and nothing else to be seen
+        "env_steps": 300_000,
+        "num_envs": 64,
+        "rollout_length": 32,
+        "epochs": 2,
+        "minibatches": 4,
+        "discount": 0.9,
+        "decay": 0.9,
+        "network": "patches",
+    },
 }
 
 

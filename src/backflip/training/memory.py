@@ -6,7 +6,7 @@ import psutil
 
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.learning import layout_of
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.core.errors import UsageError
 
 MIB = 2**20

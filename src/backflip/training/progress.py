@@ -1,7 +1,8 @@
 """How far a run is, and how that is said on one line."""
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # What health is called on one line, and how many decimals it needs.
 HEALTH = {
@@ -22,11 +23,12 @@ class Progress:
         phase: phases done.
         phases: phases in all.
         env_steps: env steps done, of each seed.
-        env_steps_per_second: in the last phase, all seeds together, compilation left out.
+        env_steps_per_second: in the newest phase, all seeds together, compilation left out.
         eta_seconds: until training ends, going on as in this sitting.
         health: newest metrics, averaged over the seeds that have them.
         note: something to tell the user once, or None.
         waiting_for: what work cannot go on without at the moment, or nothing.
+        share: done of the phase under way, below 1; 0 where nobody tells.
     """
 
     phase: int
@@ -37,6 +39,7 @@ class Progress:
     health: Mapping[str, float]
     note: str | None = None
     waiting_for: str = ""
+    share: float = 0.0
 
 
 Report = Callable[[Progress], None]
@@ -45,12 +48,55 @@ Report = Callable[[Progress], None]
 def plain_line(progress: Progress) -> str:
     """Return everything about the progress on one line."""
     parts = [
-        f"{progress.phase}/{progress.phases}",
+        f"{_tenths(progress.phase + progress.share)}/{progress.phases}",
         f"{progress.env_steps:,} env steps",
         ahead(progress),
         health_line(progress.health),
     ]
     return " · ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a phase under way is measured against.
+
+    Attributes:
+        before: how far the run was when the phase began.
+        seeds: how many learn at once.
+        phases: finished in this sitting.
+        seconds: of training that these took, compilation left out.
+        answering_seconds: that answers will take beside training.
+    """
+
+    before: Progress
+    seeds: int
+    phases: int
+    seconds: float
+    answering_seconds: float
+
+    def at(self, share: float, env_steps: int, seconds: float) -> Progress:
+        """Return the progress when a share of the phase is done, at `env_steps` of each seed.
+
+        Args:
+            share: in (0, 1).
+            env_steps: in all.
+            seconds: of training since the phase began, compilation left out.
+        """
+        seconds = max(seconds, 1e-9)
+        each = (self.seconds + seconds) / (self.phases + share)
+        to_go = self.before.phases - self.before.phase - share
+        return replace(
+            self.before,
+            share=share,
+            env_steps=env_steps,
+            env_steps_per_second=self.seeds * (env_steps - self.before.env_steps) / seconds,
+            eta_seconds=each * to_go + self.answering_seconds,
+        )
+
+
+def _tenths(phases: float) -> str:
+    """Return phases rounded down, so that only what is done is called done."""
+    return f"{math.floor(phases * 10 + 1e-6) / 10:g}"
 
 
 def health_line(health: Mapping[str, float]) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
-from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase
+from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase, Tell
 from backflip.algorithms.drivers.learning import env_steps_after
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays, write_whole
 from backflip.archive.metrics import MetricsWriter, from_json, to_json
@@ -38,11 +38,12 @@ from backflip.core.trees import flatten, unflatten
 from backflip.training import runtime
 from backflip.training.build import Built, spec_to_json
 from backflip.training.keeping import Keeper, captured
-from backflip.training.progress import Progress, Report
+from backflip.training.progress import Pace, Progress, Report
 from backflip.training.replay_rows import trimmed, whole
 from backflip.training.result import POLICY, Result, kept_policy
 
 CHECKPOINT = "checkpoint.safetensors"
+SECONDS_BETWEEN_REPORTS = 2.0  # of a phase under way
 KEPT_POLICIES = 10  # about, of a run, beside the last one
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
 HEALTH = (
@@ -78,7 +79,7 @@ class Session:
 
     Args:
         writer: the run, locked.
-        report: told of progress after every phase.
+        report: told of progress after every phase, and outside JAX every few seconds of one.
         began: `time.perf_counter()` when the work for this run began.
     """
 
@@ -93,7 +94,7 @@ class Session:
         parts = ("setup", "compile", "train", "answers", "evaluate")
         self._sitting = dict.fromkeys(parts, 0.0)
         self._before = dict(self._sitting)  # in earlier sittings, up to their last checkpoint
-        self._phases_here, self._rate = 0, 0.0
+        self._phases_here, self._rate, self._answering = 0, 0.0, 0.0
         self._env_steps = 0  # of each seed, with the phase last logged
         self._note: str | None = None
         self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
@@ -243,12 +244,41 @@ class Session:
         answering_seconds: float = 0.0,
     ) -> None:
         """Report that so many phases are done, and answers will take so much longer."""
-        self._phases_here += 1
-        here = self._sitting["train"]
-        eta = here / self._phases_here * (phases - phase) + answering_seconds
+        self._phases_here, self._answering = self._phases_here + 1, answering_seconds
+        eta = self._sitting["train"] / self._phases_here * (phases - phase) + answering_seconds
         self._newest = Progress(phase, phases, env_steps, self._rate, eta, health)
         self._report(dataclasses.replace(self._newest, note=self._note))
         self._note = None
+
+    def teller(self, built: Built, phase: int, phases: int, *, done: int, updates: int) -> Tell:
+        """Return a function that reports every few seconds how much of a phase is done.
+
+        Args:
+            built: what runs.
+            phase: phases done before it.
+            phases: phases in all.
+            done: updates done before it, of each seed.
+            updates: updates it will do.
+        """
+        algorithm, trained = built.driver.algorithm, self._sitting["train"]
+        before = dataclasses.replace(
+            self._newest, phase=phase, phases=phases, env_steps=env_steps_after(algorithm, done)
+        )
+        pace = Pace(before, len(self.run.seeds), self._phases_here, trained, self._answering)
+        due = time.perf_counter() + SECONDS_BETWEEN_REPORTS
+
+        def tell(updated: int) -> None:
+            nonlocal due
+            self._heed_interrupt()
+            now = time.perf_counter()
+            if now < due or updated == updates:
+                return
+            due = now + SECONDS_BETWEEN_REPORTS
+            compiling = self._clock.seconds - self._compiled
+            env_steps = env_steps_after(algorithm, done + updated)
+            self._tell(pace.at(updated / updates, env_steps, now - self._marked - compiling))
+
+        return tell
 
     def _report(self, progress: Progress) -> None:
         self._keeper.keep(progress)

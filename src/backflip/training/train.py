@@ -9,18 +9,22 @@ from typing import Any
 
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.learning import env_steps_after
-from backflip.algorithms.drivers.rollout import NativeDriver
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Settings
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
+from backflip.training.defaults import UNLIMITED
 from backflip.training.memory import check_memory, remember
 from backflip.training.progress import Report
 from backflip.training.result import Result
 from backflip.training.session import Session, begin, go_on, register, seeds_from
 
 PHASES = 20
-EPISODES_IN_JAX, EPISODES_ON_HOST = 500, 100  # of each seed's evaluation
+# Where episodes may last longer than the first, in env steps, they are taken to last the second.
+LONGEST_PLANNED, ASSUMED = 5_000, 2_000
+# Of each seed's evaluation; the last where one may last longer than `LONGEST_PLANNED`.
+EPISODES_IN_JAX, EPISODES_ON_HOST, LONG_EPISODES = 500, 100, 20
 
 
 def train(
@@ -50,7 +54,8 @@ def train(
         home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
         argv: the command line to record; this process's by default.
         asked: what you say of the run: its name, group, question and tags.
-        report: told of progress after each of about 20 phases.
+        report: told of progress after each of about 20 phases, and outside JAX every few seconds
+            of one.
 
     Raises:
         UsageError: something of it does not exist or does not fit; nothing was begun.
@@ -110,20 +115,26 @@ def plan(updates: int, phases: int) -> list[int]:
 def phase_count(config: Settings, driver: Driver) -> int:
     """Return about how many phases to divide the work into: 20, or fewer for long episodes.
 
-    Where environments are outside JAX, a phase lasts at least three episodes of every one of
-    them, because the episodes that are unfinished at its end are cut.
+    Where environments are outside JAX, a phase lasts three of the longest episodes of every one of
+    them, because the episodes that are unfinished at its end are cut. Atari's games may last 27,000
+    env steps and hardly ever do: by that limit a run would be one phase, saved at its end alone.
+    Where the limit is above 5,000, a phase lasts 6,000 at least, and a longer game is always cut.
     """
     phases = min(PHASES, config.updates)
     if isinstance(driver, NativeDriver):
         return phases
     env_steps = config.updates * config.rollout_length  # of one environment
-    episodes = env_steps // (driver.spec.max_episode_steps or 1_000)
+    limit = driver.spec.max_episode_steps or UNLIMITED
+    episodes = env_steps // (limit if limit <= LONGEST_PLANNED else ASSUMED)
     return min(phases, max(1, episodes // 3))
 
 
 def evaluation_episodes(driver: Driver) -> int:
     """Return how many episodes a seed is evaluated over."""
-    return EPISODES_IN_JAX if isinstance(driver, NativeDriver) else EPISODES_ON_HOST
+    if isinstance(driver, NativeDriver):
+        return EPISODES_IN_JAX
+    limit = driver.spec.max_episode_steps or UNLIMITED
+    return EPISODES_ON_HOST if limit <= LONGEST_PLANNED else LONG_EPISODES
 
 
 def _perform(session: Session, built: Built) -> Result:
@@ -140,7 +151,8 @@ def _perform(session: Session, built: Built) -> Result:
         session.spent("setup")
         done = sum(phases[: restored.phases])
         for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
-            learners, measured = functions[updates](learners, None)
+            tell = session.teller(built, number - 1, len(phases), done=done, updates=updates)
+            learners, measured = functions[updates](learners, None, tell)
             health = session.log_phase(
                 built, measured, learners, done=done, updates=updates, learns_own_reward=True
             )

@@ -98,13 +98,12 @@ def test_a_run_is_taught_by_a_person_through_the_page(tmp_path, answering):
         assert (counts.queries, counts.labels, counts.pending) == (16, 16, 0)
         assert {pair.who for pair in store.labelled(0)} == {"me"}
         assert Desk(store).goal() == "stand still"
-        assert store.opinion(1) is None, "nothing had been learnt"
-        # Which query is the first with an opinion depends on when the answers came.
-        opinions = [store.opinion(query) for query in range(2, 17)]
-        learnt = [opinion for opinion in opinions if opinion is not None]
-        assert learnt
-        assert all(opinion["left"].shape == (2, 5) for opinion in learnt)
-        assert all((opinion["left"][1] >= 0).all() for opinion in learnt)
+        # A hidden repeat, which a chance of one in twenty puts among them, has no opinion.
+        asked = store.file.rows("SELECT id FROM queries WHERE repeats IS NULL ORDER BY id")
+        first, later = store.opinion(*asked[0]), store.opinion(*asked[-1])
+        assert first is None, "nothing had been learnt"
+        assert later["left"].shape == (2, 5)
+        assert (later["left"][1] >= 0).all()
     (me,) = people
     assert len(me.acknowledged) >= 16
     status = read_status(result.folder)
@@ -116,7 +115,7 @@ def test_a_run_is_taught_by_a_person_through_the_page(tmp_path, answering):
     assert result.seconds["answers"] > 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_rounds_are_pipelined_so_that_training_does_not_wait_for_the_last_answer(tmp_path, person):
     """With a quarter of the first round open, at most four pairs, the first phase begins."""
     said = []
@@ -189,7 +188,7 @@ def test_killed_while_it_waits_it_goes_on_where_it_was_at_the_same_address(tmp_p
         assert set(people[0].acknowledged) <= kept
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_answer_taken_back_is_learnt_from_no_longer(tmp_path, person):
     """The same run, with an answer given, taken back and given otherwise, or so from the start."""
 

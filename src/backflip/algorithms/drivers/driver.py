@@ -68,7 +68,23 @@ class Evaluation(NamedTuple):
     optimum: np.ndarray
 
 
-RunPhase = Callable[[Learner, Any], tuple[Learner, Phase]]
+Tell = Callable[[int], None]  # told of the updates done in a phase that is under way
+
+
+@runtime_checkable
+class RunPhase(Protocol):
+    """What does the updates of a phase."""
+
+    def __call__(
+        self, learners: Learner, parameters: Any, tell: Tell | None = None, /
+    ) -> tuple[Learner, Phase]:
+        """Return the learners after the phase, and what it leaves beside them.
+
+        Reward parameters have a leading axis of seeds; they are data: new ones compile nothing.
+        `tell` is called where updates are done one by one, not in one compiled program. The
+        learners handed in may be used up.
+        """
+        ...
 
 
 def own_reward(parameters: Any, batch: Transition) -> Float[Array, "T N"]:
@@ -112,9 +128,7 @@ class Driver(Protocol):
     ) -> RunPhase:
         """Return a function of (learners, reward parameters) that does `updates` updates.
 
-        Reward parameters have a leading axis of seeds; they are data: new ones compile nothing.
-        The last `record_rollouts` rollouts of the first `record_envs` environments come back. The
-        learners handed in may be used up.
+        The last `record_rollouts` rollouts of the first `record_envs` environments come back.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 The environments of all S seeds are the rows of one batch of S N, seed by seed; `act` and `update`
 are compiled once, `vmap`ped over the seeds. What the algorithm, the metrics and the clips get is
-what `backflip.algorithms.drivers.rollout` gives them.
+what `backflip.algorithms.drivers.native` gives them.
 
 The state inside a host environment cannot be saved. So every phase begins with a reset of all
 environments, from seeds that follow from the learner's key, which follows from the seed and the
@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from backflip.algorithms.drivers.acting import HostPolicy
 from backflip.algorithms.drivers.driver import (
     EVALUATION,
     LONGEST_EPISODE,
@@ -29,8 +30,10 @@ from backflip.algorithms.drivers.driver import (
     Phase,
     RewardFunction,
     RunPhase,
+    Tell,
     own_reward,
 )
+from backflip.algorithms.drivers.episodes import episode_metrics, episode_totals
 from backflip.algorithms.drivers.learning import (
     correction,
     layout_of,
@@ -38,22 +41,18 @@ from backflip.algorithms.drivers.learning import (
     refuse_summed_rewards,
     rollouts_of_warm_up,
 )
-from backflip.algorithms.drivers.rollout import (
-    episode_metrics,
-    episode_totals,
-    newest_frame,
-    over_seeds,
-)
+from backflip.algorithms.drivers.seeds import over_seeds
 from backflip.algorithms.drivers.thinning import thin, updates_per_record
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.core import replay
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spec import Box, Discrete, EnvSpec, newest_frame
 from backflip.core.types import Transition
 from backflip.envs.spec import HasScenes, HostEnv
 
 PHASE_START = 0x09A5E000
 WARM_UP = 0x3A8A0000
 REPLAY = 0x8E91A000
+ENVS_OF_EVALUATION = 10  # of each seed, at least
 
 
 @final
@@ -70,8 +69,8 @@ class HostDriver:
         self._make_env = make_env
         self._algorithm = algorithm
         self._env: HostEnv | None = None
-        self._evaluator = jax.jit(jax.vmap(partial(_exploit, algorithm)))
-        self._act = jax.jit(jax.vmap(partial(_act, algorithm)))
+        self._explorer = HostPolicy(algorithm.act)
+        self._evaluator = HostPolicy(algorithm.exploit)
         self._spec: EnvSpec | None = None
 
     @property
@@ -138,7 +137,9 @@ class HostDriver:
         every = updates_per_record(updates)
         draw = jax.jit(jax.vmap(partial(_draw, self._algorithm.rollout_length), out_axes=(0, 1, 0)))
 
-        def run(learners: Learner, parameters: Any) -> tuple[Learner, Phase]:
+        def run(
+            learners: Learner, parameters: Any, tell: Tell | None = None
+        ) -> tuple[Learner, Phase]:
             seeds = jax.tree.leaves(learners.algorithm)[0].shape[0]
             env = self._batch(seeds * self._algorithm.num_envs)
             obs = env.reset(_env_seeds(np.asarray(learners.key), self._algorithm.num_envs))
@@ -167,6 +168,8 @@ class HostDriver:
                     stacked: Any = jax.tree.map(lambda *rows: np.stack(rows, 1), *metrics)
                     records.append(thin(stacked, every))
                     metrics.clear()
+                if tell is not None:
+                    tell(update + 1)
             joined: Any = jax.tree.map(lambda *parts: np.concatenate(parts, 1), *records)
             record = jax.tree.map(lambda *rows: np.concatenate(rows, 1), *kept) if kept else None
             return learners, Phase(joined, record, every)
@@ -229,14 +232,14 @@ class HostDriver:
     def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
         """Play fresh episodes with each learner's policy; the same seed, the same starts.
 
-        Episodes are played in rounds, one in each of the N environments, every one from a seed of
-        its own. Where there is no time limit an episode is stopped after 10,000 env steps.
+        Episodes are played in rounds, one in each environment, every one from a seed of its own.
+        There are N environments, or ten: a learner with one would take ten times as long. Where
+        there is no time limit an episode is stopped after 10,000 env steps.
         """
-        count = self._algorithm.num_envs
+        count = min(max(self._algorithm.num_envs, ENVS_OF_EVALUATION), episodes)
         env = self._batch(len(seeds) * count)
-        states = _on_first_device(learners.algorithm)
         rounds = [
-            self._play(env, states, [[EVALUATION, seed, number] for seed in seeds])
+            self._play(env, learners.algorithm, [[EVALUATION, seed, number] for seed in seeds])
             for number in range(-(-episodes // count))
         ]
         returns, lengths = (
@@ -268,10 +271,10 @@ class HostDriver:
     ) -> tuple[np.ndarray, Transition]:
         """Return the observations after T env steps, and the transitions (S, T, N)."""
         seeds = act_keys.shape[1]
-        states = _on_first_device(states)
+        act = self._explorer.of(states, _by_seed(obs, seeds), act_keys[0])
         rows: list[Transition] = []
         for keys in act_keys:
-            action, extra = self._act(states, _by_seed(obs, seeds), keys)
+            action, extra = act(_by_seed(obs, seeds), keys)
             row, obs = _row(env, obs, np.asarray(action), seeds, recorded=recorded)
             rows.append(row._replace(extra=jax.tree.map(np.asarray, extra)))
         return obs, _stack_steps(rows)
@@ -285,9 +288,11 @@ class HostDriver:
         alive = np.ones(env.num_envs, bool)
         total, length = np.zeros(env.num_envs), np.zeros(env.num_envs)
         limit = self.spec.max_episode_steps or LONGEST_EPISODE
+        no_keys = np.zeros((len(draws), 2), np.uint32)
+        act = self._evaluator.of(states, _by_seed(obs, len(draws)), no_keys)
         while alive.any() and length.max() < limit:
             keys = np.stack([rng.integers(2**32, size=2, dtype=np.uint32) for rng in draws])
-            action = np.asarray(self._evaluator(states, _by_seed(obs, len(entropy)), keys))
+            action = np.asarray(act(_by_seed(obs, len(draws)), keys))
             step = env.step(action.reshape(-1, *action.shape[2:]))
             total += np.where(alive, step.reward, 0.0)
             length += alive
@@ -296,30 +301,11 @@ class HostDriver:
         return _by_seed(total, len(entropy)), _by_seed(length, len(entropy))
 
 
-def _on_first_device(states: Any) -> Any:
-    """Return states that policies act with on one device; those that are there stay as they are."""
-    first = jax.devices()[0]
-
-    def is_there(x: Any) -> bool:
-        return isinstance(x, jax.Array) and x.devices() == {first}
-
-    return states if all(map(is_there, jax.tree.leaves(states))) else jax.device_put(states, first)
-
-
 def _draw(env_steps: int, key_data: Array) -> tuple[Array, Array, Array]:
     """Return raw key data: the learner's next, one per env step, one for the update."""
     key, act, update = jax.random.split(jax.random.wrap_key_data(key_data), 3)
     data = jax.random.key_data
     return data(key), data(jax.random.split(act, env_steps)), data(update)
-
-
-def _exploit(algorithm: Algorithm, state: Any, obs: Array, key_data: Array) -> Any:
-    """Return what a policy does that has done learning, from raw key data."""
-    return algorithm.exploit(state, obs, jax.random.wrap_key_data(key_data))
-
-
-def _act(algorithm: Algorithm, state: Any, obs: Array, key_data: Array) -> tuple[Any, Any]:
-    return algorithm.act(state, obs, jax.random.wrap_key_data(key_data))
 
 
 def _learn(

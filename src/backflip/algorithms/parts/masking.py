@@ -15,6 +15,11 @@ def blank(x: Array, valid: Bool[Array, "*rows"]) -> Array:
     return jnp.where(rows, x, jnp.zeros((), x.dtype))
 
 
+def blank_vectors(obs: Array, valid: Bool[Array, "*rows"]) -> Array:
+    """Return observations with zeros in invalid rows; the bytes of images are never NaN."""
+    return obs if obs.dtype == jnp.uint8 else blank(obs, valid)
+
+
 def blank_invalid(batch: Transition) -> Transition:
     """Return the batch with zeros in invalid rows, observations excepted.
 

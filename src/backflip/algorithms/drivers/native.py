@@ -15,7 +15,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, PRNGKeyArray
 
 from backflip.algorithms.drivers.driver import (
     EVALUATION,
@@ -26,8 +26,10 @@ from backflip.algorithms.drivers.driver import (
     Phase,
     RewardFunction,
     RunPhase,
+    Tell,
     own_reward,
 )
+from backflip.algorithms.drivers.episodes import episode_metrics, episode_totals
 from backflip.algorithms.drivers.learning import (
     layout_of,
     learn_from_replay,
@@ -35,22 +37,14 @@ from backflip.algorithms.drivers.learning import (
     refuse_summed_rewards,
     rollouts_of_warm_up,
 )
+from backflip.algorithms.drivers.seeds import over_seeds, seed_keys
 from backflip.algorithms.drivers.thinning import thin, updates_per_record
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.core import replay
-from backflip.core.spec import Discrete, EnvSpec
-from backflip.core.trees import stack_rows
+from backflip.core.spec import Discrete, EnvSpec, newest_frame
+from backflip.core.trees import stack_rows, where_rows
 from backflip.core.types import Transition
 from backflip.envs.spec import HasScene, KnowsOptimum, NativeEnv
-
-SEEDS = jax.sharding.PartitionSpec("seeds")
-
-
-def newest_frame(spec: EnvSpec, obs: Any) -> Any:
-    """Return the newest frame of stacked pixels; other observations as they are."""
-    if spec.frame_stack == 1:
-        return obs
-    return obs[..., -(obs.shape[-1] // spec.frame_stack) :]
 
 
 def start(env: NativeEnv, algorithm: Algorithm, seeds: list[int]) -> Learner:
@@ -84,7 +78,7 @@ def phase(
     reward: RewardFunction = own_reward,
     record_rollouts: int = 0,
     record_envs: int = 0,
-) -> Callable[[Learner, Any], tuple[Learner, Phase]]:
+) -> RunPhase:
     """Compile `updates` updates into one function of (learners, reward parameters), per seed.
 
     The last `record_rollouts` rollouts of the first `record_envs` environments are returned whole.
@@ -125,7 +119,10 @@ def thinned(run: Callable[..., Any], updates: int) -> RunPhase:
     """Return a phase whose metrics have a bounded number of records."""
     every = updates_per_record(updates)
 
-    def run_thinned(learners: Learner, parameters: Any) -> tuple[Learner, Phase]:
+    def run_thinned(
+        learners: Learner, parameters: Any, tell: Tell | None = None
+    ) -> tuple[Learner, Phase]:
+        del tell  # one compiled program
         learners, (metrics, record) = run(learners, parameters)
         return learners, Phase(thin(metrics, every), record, every)
 
@@ -223,42 +220,6 @@ def _finish_episodes(learner: Learner, batch: Transition) -> tuple[Learner, Metr
     return learner, episode_metrics(returns, lengths, ended)
 
 
-def episode_totals(
-    total: Float[Array, " N"], length: Float[Array, " N"], batch: Transition
-) -> tuple[Array, Array, Float[Array, "T N"], Float[Array, "T N"]]:
-    """Return running totals after the batch, and totals just after each of its steps."""
-
-    def forward(carry: tuple[Array, Array], step: tuple[Array, ...]) -> tuple[Any, Any]:
-        reward, ended, valid = step
-        total = carry[0] + jnp.where(valid, reward, 0.0)
-        length = carry[1] + valid.astype(jnp.float32)
-        over = ended & valid
-        return (jnp.where(over, 0.0, total), jnp.where(over, 0.0, length)), (total, length)
-
-    ended = batch.terminated | batch.truncated
-    rows = (batch.reward, ended, batch.valid)
-    (total, length), (returns, lengths) = jax.lax.scan(forward, (total, length), rows)
-    return total, length, returns, lengths
-
-
-def episode_metrics(
-    returns: Float[Array, "T N"], lengths: Float[Array, "T N"], ended: Bool[Array, "T N"]
-) -> Metrics:
-    """Return mean, std, min and max over the episodes that ended; NaN where none did."""
-    count = ended.sum().astype(jnp.float32)
-    metrics: Metrics = {"episodes": count}
-    for name, x in (("episode_return", returns), ("episode_length", lengths)):
-        mean = jnp.where(ended, x, 0.0).sum() / jnp.maximum(count, 1)
-        variance = jnp.where(ended, jnp.square(x - mean), 0.0).sum() / jnp.maximum(count, 1)
-        low = jnp.where(ended, x, jnp.inf).min()
-        high = jnp.where(ended, x, -jnp.inf).max()
-        for suffix, value in zip(
-            ("mean", "std", "min", "max"), (mean, jnp.sqrt(variance), low, high), strict=True
-        ):
-            metrics[f"{name}_{suffix}"] = jnp.where(count > 0, value, jnp.nan)
-    return metrics
-
-
 def _clip_material(spec: EnvSpec, batch: Transition, envs: int) -> Transition:
     """Return what clips are cut from: the first environments, only the newest frames."""
 
@@ -276,74 +237,6 @@ def _append(before: Array, after: Array) -> Array:
 def _join_rollouts(x: Array) -> Array:
     """Return (R, T, ...) as one stretch of time, (R T, ...)."""
     return x.reshape(-1, *x.shape[2:])
-
-
-def where_rows(condition: Bool[Array, " N"], yes: Any, no: Any) -> Any:
-    """Return, row by row of two pytrees, `yes` where the condition holds and `no` elsewhere."""
-
-    def choose(one: Array, other: Array) -> Array:
-        return jnp.where(condition.reshape(-1, *(1,) * (one.ndim - 1)), one, other)
-
-    return jax.tree.map(choose, yes, no)
-
-
-def over_seeds(function: Callable[..., Any], *, donate: tuple[int, ...] = ()) -> Callable[..., Any]:
-    """Compile a function of one seed for a leading axis of seeds, shared out over the devices.
-
-    The number of seeds is filled up to a multiple of the devices by repeating the last one; what
-    is computed for the copies is dropped.
-    """
-    mapped = _mapped(function)
-
-    def run(*arguments: Any) -> Any:
-        count = jax.tree.leaves(arguments)[0].shape[0]
-        devices = min(count, len(jax.devices()))
-        if devices == 1:
-            return alone(*arguments)  # sharing out costs milliseconds, once for every update
-        filled = -count % devices
-        arguments = jax.tree.map(partial(_fill, count=filled), arguments)
-        # Committed to their places, or a second call would compile a second program.
-        places = jax.sharding.NamedSharding(_mesh(devices), SEEDS)
-        results = compiled(devices)(*jax.device_put(arguments, places))
-        return jax.tree.map(partial(_first, count=count), results) if filled else results
-
-    alone = jax.jit(mapped, donate_argnums=donate)
-    compiled_for: dict[int, Callable[..., Any]] = {}
-
-    def compiled(count: int) -> Callable[..., Any]:
-        if count not in compiled_for:
-            sharded = jax.shard_map(
-                mapped, mesh=_mesh(count), in_specs=SEEDS, out_specs=SEEDS, check_vma=False
-            )
-            compiled_for[count] = jax.jit(sharded, donate_argnums=donate)
-        return compiled_for[count]
-
-    return run
-
-
-def _mesh(devices: int) -> jax.sharding.Mesh:
-    return jax.sharding.Mesh(np.array(jax.devices()[:devices]), ("seeds",))
-
-
-def _mapped(function: Callable[..., Any]) -> Callable[..., Any]:
-    def one_by_one(*arguments: Any) -> Any:
-        return jax.lax.map(partial(_apply, function), arguments)
-
-    return one_by_one if jax.default_backend() == "cpu" else jax.vmap(function)
-
-
-def _apply(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    return function(*arguments)
-
-
-def _fill(x: Any, count: int) -> Any:
-    if not count:
-        return x
-    return np.concatenate([np.asarray(x)] + [np.asarray(x)[-1:]] * count)
-
-
-def _first(x: Array, count: int) -> Array:
-    return x[:count]
 
 
 def evaluate(
@@ -447,15 +340,6 @@ def random_actions(spec: EnvSpec, key: PRNGKeyArray, count: int) -> Array:
     low = np.where(bounded, low, 0.0).astype(np.float32)[None]
     high = np.where(bounded, high, 0.0).astype(np.float32)[None]
     return jnp.where(bounded[None], low + (high - low) * share, normal)
-
-
-def seed_keys(seeds: Sequence[int], purpose: int) -> Any:
-    """Return raw key data, one row per seed, for one purpose other than training."""
-
-    def derive(seed: Array) -> Array:
-        return jax.random.key_data(jax.random.fold_in(jax.random.key(seed), purpose))
-
-    return np.asarray(jax.jit(jax.vmap(derive))(np.asarray(seeds)))
 
 
 @final

@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.algorithms.drivers import rollout
+from backflip.algorithms.drivers import native
 from backflip.algorithms.drivers.driver import Learner
+from backflip.algorithms.drivers.episodes import episode_totals
 from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.trees import where_rows
 from backflip.core.types import Transition
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
@@ -80,15 +82,15 @@ def run(
     phases: list[int],
     *,
     record: bool = False,
-    reward: Any = rollout.own_reward,
+    reward: Any = native.own_reward,
 ) -> tuple[Learner, dict[str, np.ndarray], Transition | None]:
     """Learners, metrics (seeds, updates) and the last phase's record, all as NumPy arrays."""
     algorithm = ppo(config, env.spec)
-    learners = rollout.start(env, algorithm, seeds)
+    learners = native.start(env, algorithm, seeds)
     parameters, metrics, last = np.zeros(len(seeds)), [], None
     for updates in phases:
         recorded = {"record_rollouts": updates, "record_envs": config.num_envs} if record else {}
-        run_phase = rollout.phase(env, algorithm, updates=updates, reward=reward, **recorded)
+        run_phase = native.phase(env, algorithm, updates=updates, reward=reward, **recorded)
         learners, done = run_phase(learners, parameters)
         metrics.append(jax.tree.map(np.asarray, done.metrics))
         last = jax.tree.map(np.asarray, done.record)
@@ -133,7 +135,7 @@ def test_next_obs_is_the_true_successor_whatever_ended() -> None:
 def test_transitions_equal_cartpole_stepped_by_hand() -> None:
     env = CartPole(max_episode_steps=20)
     algorithm = ppo(CONFIG, env.spec)
-    state = jax.tree.map(lambda x: jnp.asarray(x[0]), rollout.start(env, algorithm, [7]).env)
+    state = jax.tree.map(lambda x: jnp.asarray(x[0]), native.start(env, algorithm, [7]).env)
     _, _, record = run(env, CONFIG, [7], [4], record=True)
     assert record is not None
     assert record.terminated.any()
@@ -153,7 +155,7 @@ def test_transitions_equal_cartpole_stepped_by_hand() -> None:
                 env_steps=jnp.zeros_like(state.env_steps),
             )
             assert (np.abs(record.obs[0, t + 1][ended]) <= 0.05).all()
-            state = rollout.where_rows(jnp.asarray(ended), fresh, state)
+            state = where_rows(jnp.asarray(ended), fresh, state)
 
 
 @pytest.mark.medium
@@ -179,7 +181,7 @@ def test_scenes_of_recorded_steps_are_the_states_before_them() -> None:
 
 def test_scenes_of_a_random_policy_are_the_states_before_each_step() -> None:
     env = Dot()
-    driver = rollout.NativeDriver(env, ppo(PIXELS, env.spec))
+    driver = native.NativeDriver(env, ppo(PIXELS, env.spec))
     record = driver.random_record([3, 4], envs=2, env_steps=20, repeat=0.5)
     assert record.scene.shape == (2, 20, 2, 2)
     assert_dot_moves(record)
@@ -228,8 +230,8 @@ def test_neither_reward_nor_update_is_given_scenes(record: bool) -> None:
 def test_only_the_last_rollouts_of_the_first_environments_are_recorded() -> None:
     algorithm, seeds = ppo(CONFIG, Counter().spec), [0, 1, 2]
     everything = run(Counter(), CONFIG, seeds, [4], record=True)[2]
-    few = rollout.phase(Counter(), algorithm, updates=4, record_rollouts=2, record_envs=3)
-    _, done = few(rollout.start(Counter(), algorithm, seeds), np.zeros(3))
+    few = native.phase(Counter(), algorithm, updates=4, record_rollouts=2, record_envs=3)
+    _, done = few(native.start(Counter(), algorithm, seeds), np.zeros(3))
     for part, whole in zip(jax.tree.leaves(done.record), jax.tree.leaves(everything), strict=True):
         np.testing.assert_array_equal(part, whole[:, 32:, :3])
 
@@ -289,7 +291,7 @@ def test_rows_that_are_not_valid_count_for_no_episode() -> None:
         valid=~no.at[2, 0].set(True),
         extra=(),
     )
-    total, length, returns, lengths = rollout.episode_totals(jnp.ones(1), jnp.ones(1), batch)
+    total, length, returns, lengths = episode_totals(jnp.ones(1), jnp.ones(1), batch)
     assert (float(total[0]), float(length[0])) == (3, 1)
     assert (float(returns[1, 0]), float(lengths[1, 0])) == (1 + 3, 1 + 2)
 
@@ -303,7 +305,7 @@ def test_rows_that_are_not_valid_count_for_no_episode() -> None:
     [
         (CartPole(), CONFIG),
         pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow),
-        (Dot(), PIXELS),
+        pytest.param(Dot(), PIXELS, marks=pytest.mark.slow),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -335,7 +337,7 @@ def test_phases_cut_differently_give_the_same_bits(env: Any, config: PPOConfig) 
     [
         (CartPole(), CONFIG),
         pytest.param(DrawnCounter(), SCALED, marks=pytest.mark.slow),
-        (Dot(), PIXELS),
+        pytest.param(Dot(), PIXELS, marks=pytest.mark.slow),
     ],
     ids=lambda x: type(x).__name__,
 )
@@ -345,7 +347,10 @@ def test_recording_changes_no_bit(env: Any, config: PPOConfig) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("beside", [[0, 1], [0, 1, 2], [3, 2, 1, 0]])
+@pytest.mark.parametrize(
+    "beside",
+    [[0, 1, 2], *(pytest.param(x, marks=pytest.mark.slow) for x in ([0, 1], [3, 2, 1, 0]))],
+)
 def test_a_seed_learns_from_pixels_to_the_bit_the_same_beside_any_others(
     beside: list[int],
 ) -> None:
@@ -355,7 +360,10 @@ def test_a_seed_learns_from_pixels_to_the_bit_the_same_beside_any_others(
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("beside", [[0, 1], [0, 1, 2], [3, 2, 1, 0]])
+@pytest.mark.parametrize(
+    "beside",
+    [[0, 1, 2], *(pytest.param(x, marks=pytest.mark.slow) for x in ([0, 1], [3, 2, 1, 0]))],
+)
 @pytest.mark.parametrize(
     ("env", "config"),
     [(CartPole(), CONFIG), pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow)],
@@ -385,10 +393,10 @@ def test_new_reward_parameters_compile_nothing_and_do_matter() -> None:
         return learned_reward(parameters, batch)
 
     algorithm = ppo(CONFIG, env.spec)
-    run_phase = rollout.phase(env, algorithm, updates=2, reward=reward)
+    run_phase = native.phase(env, algorithm, updates=2, reward=reward)
     outcomes = []
     for weight in (1.0, 1.0, -1.0):
-        learners = rollout.start(env, algorithm, [0, 1])
+        learners = native.start(env, algorithm, [0, 1])
         outcomes.append(run_phase(learners, np.full(2, weight, np.float32)))
         if len(outcomes) == 1:
             traced.clear()
@@ -402,8 +410,8 @@ def test_new_reward_parameters_compile_nothing_and_do_matter() -> None:
 def test_each_seed_has_its_own_reward_parameters() -> None:
     env = Counter()
     algorithm = ppo(CONFIG, env.spec)
-    run_phase = rollout.phase(env, algorithm, updates=1, reward=learned_reward)
-    twins = rollout.start(env, algorithm, [0, 0, 0])
+    run_phase = native.phase(env, algorithm, updates=1, reward=learned_reward)
+    twins = native.start(env, algorithm, [0, 0, 0])
     _, done = run_phase(twins, np.array([1, 2, 0], np.float32))
     found = np.asarray(done.metrics["reward_mean"])[:, 0]
     np.testing.assert_allclose(found / found[0], [1, 2, 0], rtol=1e-5)
@@ -438,9 +446,9 @@ def test_evaluation_equals_episodes_played_by_hand() -> None:
     """Counter pays 1 for action 0 and 2 for action 1, for 3 or 5 steps."""
     env = Counter()
     algorithm = ppo(CONFIG, env.spec)
-    learners = rollout.start(env, algorithm, [0, 1])
+    learners = native.start(env, algorithm, [0, 1])
     keys = jax.random.key_data(jax.random.split(jax.random.key(5), 2))
-    found = rollout.evaluate(env, algorithm, learners, keys, episodes=50)
+    found = native.evaluate(env, algorithm, learners, keys, episodes=50)
     assert found.returns.shape == (2, 50)
     assert set(found.lengths.ravel()) == {3.0, 5.0}
     assert np.isnan(found.optimum).all()
@@ -453,5 +461,5 @@ def test_evaluation_equals_episodes_played_by_hand() -> None:
                 action = int(algorithm.act_greedily(state, obs)[0])
                 total, payment = total + action, payment + action + 1
             np.testing.assert_array_equal(found.returns[s][found.lengths[s] == length], payment)
-    again = rollout.evaluate(env, algorithm, learners, keys, episodes=50)
+    again = native.evaluate(env, algorithm, learners, keys, episodes=50)
     assert_same_bits(found, again)
