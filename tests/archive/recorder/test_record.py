@@ -133,12 +133,18 @@ def test_a_prompt_is_shown_before_its_line_ends(bench):
     assert bench.output() == [("out", "name? me")]
 
 
+# What is emptied before the recorder has read it is lost: it is waited for.
+KEPT = """
+kept() { until grep -q "\t$1$" "$BACKFLIP_RUN/output.log"; do sleep 0.01; done; }
+"""
+
+
 def test_a_program_that_empties_its_own_output(bench):
     script = """
-    echo a >&2; sleep 0.05; echo b > /dev/stderr; sleep 0.05; echo c > /dev/stderr; sleep 0.05
-    (echo d; sleep 0.05; echo e; sleep 0.05; echo f) > /dev/stderr; sleep 0.05; echo g >&2
+    echo a >&2; kept a; echo b > /dev/stderr; kept b; echo c > /dev/stderr; kept c
+    (echo d; kept d; echo e; kept e; echo f) > /dev/stderr; kept f; echo g >&2
     """
-    done = bench("run", "bash", "-c", script)
+    done = bench("run", "bash", "-c", KEPT + script)
     assert [text for _, text in bench.output()] == list("abcdefg")
     assert "opened its own output anew" in done.stderr
     assert any(event.get("event") == "emptied-output" for event in bench.last.events())
@@ -146,12 +152,9 @@ def test_a_program_that_empties_its_own_output(bench):
 
 @pytest.mark.medium
 def test_a_program_that_empties_its_own_output_again_and_again(bench):
-    script = "for i in $(seq 200); do echo $i > /dev/stderr; sleep 0.01; done"
+    script = KEPT + "for i in $(seq 50); do echo $i > /dev/stderr; kept $i; done"
     done = bench("run", "bash", "-c", script)
-    kept = [int(text) for _, text in bench.output()]
-    assert kept == sorted(set(kept))
-    # On a machine with nothing else to do it is all 200: one that is busy may wake us too late.
-    assert len(kept) > 150
+    assert [int(text) for _, text in bench.output()] == list(range(1, 51))
     assert "opened its own output anew" in done.stderr
 
 
@@ -243,10 +246,29 @@ def test_a_program_killed_from_outside(bench):
     assert state_of(bench.last) == ("failed", bench.end()["time"], "killed by SIGKILL")
 
 
+SLOW = """
+import time
+from backflip.archive.recorder.program import Program
+start = Program.__init__
+def slow(*arguments):
+    start(*arguments)
+    time.sleep(1)
+Program.__init__ = slow
+"""
+
+
+def test_a_program_whose_first_act_is_to_end_us_ends_itself(bench):
+    words = bench.command("run", "sh", "-c", "kill -TERM $PPID; sleep 60 & wait")
+    words[2] = SLOW + words[2]
+    done = subprocess.run(words, cwd=bench.work, env=bench.env, capture_output=True, timeout=50)
+    assert done.returncode == 143
+    assert state_of(bench.last)[2] == "killed by SIGTERM"
+
+
 ESCAPES = """
 import os, subprocess, sys, signal, time
-subprocess.Popen(["setsid", "sleep", "1000"])
-subprocess.Popen(["sh", "-c", "setsid sh -c 'sleep 1000 & sleep 1000' & exit 0"])
+subprocess.Popen(["setsid", "sleep", "10739"])
+subprocess.Popen(["sh", "-c", "setsid sh -c 'sleep 10739 & sleep 10739' & exit 0"])
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
@@ -267,7 +289,7 @@ def sleepers():
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and is_running(int(entry.name)):
             try:
-                found += [entry.name] * (b"sleep\x001000" in (entry / "cmdline").read_bytes())
+                found += [entry.name] * (b"sleep\x0010739" in (entry / "cmdline").read_bytes())
             except OSError:
                 continue
     return found
@@ -275,8 +297,8 @@ def sleepers():
 
 @pytest.mark.medium
 def test_a_budget_lets_it_save_then_kills_the_whole_tree(bench):
-    done = bench("run", "--budget", "1s", "--grace", "1s", "--", PYTHON, "-c", ESCAPES)
-    assert "its budget of 1 s is used up: asked it to end" in done.stderr
+    done = bench("run", "--budget", "4s", "--grace", "4s", "--", PYTHON, "-c", ESCAPES)
+    assert "its budget of 4 s is used up: asked it to end" in done.stderr
     assert done.returncode == 7
     assert done.stdout == "saved\n"
     (budget,) = (event for event in bench.last.events() if event.get("event") == "budget")
@@ -299,14 +321,15 @@ def test_what_is_left_running_is_named(bench):
 
 @pytest.mark.medium
 def test_what_the_machine_did_is_measured(bench):
-    burn = "import time; end = time.time() + 1.6; x = bytearray(50_000_000)\n"
-    burn += "while time.time() < end: 1"
+    burn = "import os, pathlib; x = bytearray(50_000_000)\n"
+    burn += "file = pathlib.Path(os.environ['BACKFLIP_RUN'], 'metrics-system.jsonl')\n"
+    burn += "while not file.exists() or b'\\n' not in file.read_bytes(): 1"
     bench("run", PYTHON, "-c", burn)
-    (record,) = read_metrics(bench.last.folder, "system").records
-    assert record["cpu_percent"] > 20
+    record = read_metrics(bench.last.folder, "system").records[0]
+    assert record["cpu_percent"] > 2, "asleep it would have none"
     assert record["memory_bytes"] > 50_000_000
     assert (record["processes"], record["disk_free_bytes"] > 0) == (1, True)
-    assert 0.5 < record["seconds"] < 5
+    assert record["seconds"] > 0.5
 
 
 def test_nobody_reads_what_is_shown(bench):
@@ -327,7 +350,10 @@ FILLS = """
 import os, sys
 home = sys.argv[1]
 print("before", flush=True)
-import time; time.sleep(0.3)
+import time
+from pathlib import Path
+while not any("before" in log.read_text() for log in Path(home).glob("runs/*/output.log")):
+    time.sleep(0.01)
 with open(home + "/filler", "wb", buffering=0) as file:
     try:
         while True: file.write(b"x" * 4096)

@@ -64,6 +64,7 @@ class Session:
         self._stop_reason = ""
         self._stop_at = 0.0
         self._program: Program | None = None
+        self._early: list[int] = []  # signals that came before there was a program
         self._hold: Hold | None = None
         self._began = time.monotonic()
 
@@ -86,6 +87,7 @@ class Session:
     def _start(self, launch: Launch, tree: Tree, stack: ExitStack) -> Program:
         """Start the program, and all that goes on beside it until the stack is unwound."""
         started, self._began = time.time(), time.monotonic()
+        stack.enter_context(forwarding(self._forward))  # its first act may be to signal us
         program = Program(self._command(launch), self._folder, started)
         stack.callback(program.close)
         self._writer.pulse.name_program(program.pid)
@@ -93,7 +95,8 @@ class Session:
             self._hold = Hold(program.spool, tree)
             stack.callback(self._hold.close)
         self._program = program
-        stack.enter_context(forwarding(self._forward))
+        for number in self._early:
+            program.signal(number)
         tree.begin(program.pid)
         system = SystemMetrics(self._folder, tree, started)
         stack.callback(system.stop)
@@ -281,7 +284,9 @@ class Session:
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self._interrupted = self._interrupted or number == signal.SIGINT
         self._was_signalled = True
-        if self._program is not None:
+        if self._program is None:
+            self._early.append(number)
+        else:
             self._program.signal(number)
 
     def _seconds(self) -> float:
