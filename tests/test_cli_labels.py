@@ -108,13 +108,13 @@ def test_serve_says_where_the_page_is_and_serves_it(tmp_path: Path) -> None:
         said = server.stdout.readline()
         assert said.startswith("compare clips at http://127.0.0.1:")
         port = json.loads((folder / "page.json").read_text())["port"]
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("GET", "/api/state?who=me")
         assert json.loads(connection.getresponse().read())["tally"]["labels"] == 3
         connection.close()
     finally:
         server.terminate()
-        server.communicate(timeout=10)
+        server.communicate(timeout=60)
 
 
 class Terminal(io.StringIO):

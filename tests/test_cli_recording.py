@@ -92,12 +92,12 @@ def test_how_long_a_run_has_run():
 
 @pytest.mark.medium
 def test_runs_side_by_side_share_what_is_left_of_the_week(tmp_path):
-    assert main(["budget", "--home", str(tmp_path), "--weekly", "4"]) == 0
+    assert main(["budget", "--home", str(tmp_path), "--weekly", "30"]) == 0
     command = [sys.executable, "-m", "backflip", "run", "--home", str(tmp_path)]
-    command += ["--cost", "3600/h", "--grace", "1s", "--", "sleep", "60"]
+    command += ["--cost", "3600/h", "--grace", "1s", "--", "sleep", "120"]
     runs = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(3)]
     for run in runs:
-        run.wait(50)
+        run.wait(110)
     spent = sum(one.cost for one in spent_this_week(tmp_path))
-    # Each alone would have spent 4; what is over is the time until each looks, and to end.
-    assert 3 < spent < 8
+    # Alone each would have spent 30; what is over is the time until each looks, and to end.
+    assert 28 < spent < 60

@@ -1,9 +1,9 @@
 """Starting is fast because what is heavy is imported only where it is used."""
 
 import json
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -53,13 +53,19 @@ def test_what_the_pages_read_starts_without_jax(module: str) -> None:
 
 
 def test_help_is_fast() -> None:
-    """Under 0.3 s: the best of five, so that a busy machine does not fail the test."""
+    """Under 0.3 s of a core: the best of five, and no waiting for one that others use."""
     seconds: list[float] = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = seconds_of_children()
         command = [sys.executable, "-c", "from backflip.cli.main import main; main(['--help'])"]
         result = subprocess.run(command, capture_output=True, check=False)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(seconds_of_children() - start)
         assert result.returncode == 0, result.stderr
         assert b"usage" in result.stdout.lower()
     assert min(seconds) < 0.3
+
+
+def seconds_of_children() -> float:
+    """What processes that this one waited for have used of the cores."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -106,7 +106,7 @@ def test_what_is_not_returned_everywhere_is_what_the_table_says() -> None:
     assert set(table()) - everywhere == partly
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_writes_what_the_tables_say(tmp_path: Path) -> None:
     settings = {"epochs": 1, "phases": 2, "clip_length": 5, "clip_envs": 2, "random_envs": 4}
     taught = teach("CartPole-v1", labels=4, env_steps=4096, settings=settings, home=tmp_path)

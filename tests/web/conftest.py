@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.web.pool import Server, ask, serving, tell
 
@@ -21,6 +21,9 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+# How long a page may take to show something: one that shares two cores with a compiler is slow.
+expect.set_options(timeout=60_000)
 
 
 def chromium() -> str:

@@ -163,7 +163,7 @@ class Server:
         """The states that a page is told, as they come."""
         head = f"GET /api/events?who=me HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n"
         with (
-            socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection,
+            socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection,
             connection.makefile("rb") as lines,
         ):
             connection.sendall(head.encode())

@@ -64,7 +64,7 @@ def shown(page: Page) -> int:
     return int(page.evaluate(SHOWN) or 0)
 
 
-def until(fact: Callable[[], Any], seconds: float = 10.0) -> Any:
+def until(fact: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Wait for a fact, and return it."""
     end = time.monotonic() + seconds
     while not (found := fact()):
@@ -173,6 +173,7 @@ def test_a_key_held_down_answers_once(shared: Server, mine: Page, who: str) -> N
     for _ in range(5):  # the second and later ones repeat
         mine.keyboard.down("ArrowRight")
     mine.keyboard.up("ArrowRight")
+    mine.wait_for_selector("html[data-shows=pair]")
     mine.focus("[data-answer=left]")
     for _ in range(5):
         mine.keyboard.down("Enter")
@@ -190,6 +191,7 @@ def test_hands_answer_as_keys_do(shared: Server, mine: Page, who: str) -> None:
         mine.wait_for_timeout(350)  # a tap this soon after a new pair was meant for the one before
         pairs.append(shown(mine))
         mine.click(target)
+        mine.wait_for_selector("html[data-shows=pair]")
         mine.keyboard.press(" ")  # pauses, rather than press the button again
         expect(mine.locator("#pause")).to_contain_text("Play")
     until(lambda: len(answers(shared, who)) == 4)
@@ -199,7 +201,11 @@ def test_hands_answer_as_keys_do(shared: Server, mine: Page, who: str) -> None:
 
 def test_a_double_tap_answers_once(shared: Server, mine: Page, who: str) -> None:
     mine.wait_for_timeout(350)
-    mine.dblclick("[data-answer=left]")
+    mine.evaluate("""() => {
+        const button = document.querySelector('[data-answer=left]');
+        for (const detail of [1, 2])
+            button.dispatchEvent(new MouseEvent("click", {bubbles: true, detail}));
+    }""")
     until(lambda: answers(shared, who))
     mine.wait_for_timeout(200)
     assert len(answers(shared, who)) == 1
@@ -301,8 +307,9 @@ def test_both_clips_are_in_step(mine: Page) -> None:
 
 
 def test_what_is_drawn_is_the_frame_it_says(mine: Page) -> None:
-    seen = set[int]()
-    for _ in range(30):
+    seen, looks, end = set[int](), 0, time.monotonic() + 60
+    while looks < 30 or (len(seen) <= 3 and time.monotonic() < end):
+        looks += 1
         for side in mine.evaluate(SEEN):
             assert side["left"] == round(side["frame"] * 36 / 29)
             seen.add(side["frame"])
@@ -316,7 +323,7 @@ def test_speeds_pause_and_replay(shared: Server, open_page: Open, browser: Any) 
     page.goto(f"{shared.address}?who=clock")
     page.wait_for_selector("html[data-shows=pair]")
     # From here on no time passes but what the test lets pass.
-    page.clock.pause_at(datetime.fromtimestamp(page.evaluate("Date.now()") / 1000 + 1))
+    page.clock.pause_at(datetime.fromtimestamp(page.evaluate("Date.now()") / 1000 + 30))
 
     def frame_after(milliseconds: int) -> int:
         page.clock.run_for(milliseconds)
@@ -355,7 +362,7 @@ def test_the_view_of_the_agent(shared: Server, mine: Page) -> None:
     assert "pixelated" in (mine.locator("#right canvas").get_attribute("class") or "")
     press(mine, "ArrowLeft")
     mine.wait_for_selector("html[data-shows=pair]")
-    assert mine.evaluate(width) == 16
+    mine.wait_for_function(f"() => {width} === 16")
     mine.keyboard.press("v")
     mine.wait_for_function(f"() => {width} === 48")
     check_colours(shared, mine)
@@ -369,11 +376,11 @@ def test_the_shorter_clip_holds_its_last_frame(tmp_path: Path, open_page: Open) 
         store.add_queries([NewQuery(0, clip, clip, 0, films=films)])
     with serving(tmp_path) as server:
         page = open_page(server.address)
-        page.wait_for_function("() => document.querySelector('#left canvas').dataset.frame > 15")
-        frames = page.evaluate(
-            "[...document.querySelectorAll('.clip canvas')]"
-            ".map(canvas => Number(canvas.dataset.frame))"
-        )
+        frames = page.wait_for_function("""() => {
+            const canvases = [...document.querySelectorAll('.clip canvas')];
+            const frames = canvases.map(canvas => Number(canvas.dataset.frame));
+            return frames[0] > 15 && frames;
+        }""").json_value()
     assert frames[0] > 15
     assert frames[1] == 9
 
@@ -534,6 +541,13 @@ WAITS = {
 }
 
 
+# Whether it says how long ago `since` is, give or take a second, and that at least `least`.
+WAITED = r"""([since, least]) => {
+    const said = parseInt(document.querySelector('#wait-time').innerText.match(/\d+(?= s so far)/));
+    return said >= Math.floor(least) && Math.abs(said - (Date.now() / 1000 - since)) <= 1.5;
+}"""
+
+
 def test_waiting_says_for_what(tmp_path: Path, open_page: Open) -> None:
     tell(tmp_path, "setting up")
     with serving(tmp_path) as server:
@@ -545,9 +559,11 @@ def test_waiting_says_for_what(tmp_path: Path, open_page: Open) -> None:
             assert not page.locator("#left").is_visible()
             assert page.locator("[data-answer=left]").is_disabled()
         expect(page.locator("#banner")).to_contain_text(f"backflip resume {tmp_path.name}")
-        tell(tmp_path, "learning", since=time.time() - 5)
-        expect(page.locator("#wait-time")).to_have_text(re.compile("[56] s so far"))
-        expect(page.locator("#wait-time")).to_have_text(re.compile("[78] s so far"))
+        since = time.time() - 5
+        tell(tmp_path, "learning", since=since)
+        expect(page.locator("#wait-time")).to_have_text(re.compile(r"\d s so far"))
+        for later in (0, 2):
+            page.wait_for_function(WAITED, arg=[since, time.time() - since + later])
         expect(page.locator("#banner")).not_to_be_visible()
         ask(tmp_path, 1)
         wait_shown(page, 1)
@@ -653,9 +669,9 @@ def test_an_answer_whose_acknowledgement_was_lost_counts_once(
 
     page.context.route("**/api/answer", lose, times=2)
     (query,) = press(page, "ArrowLeft")
+    until(lambda: len(lost) == 2 or page.wait_for_timeout(20))
     expect(page.locator("#labels")).to_have_text("1")
     until(lambda: page.locator("#saving").inner_text() == "")
-    assert len(lost) == 2
     assert page.locator("#said").inner_text() == ""
     assert rows(server, "SELECT query, answer FROM labels") == [(query, "left")]
 
@@ -815,9 +831,9 @@ def test_it_fits_a_screen_without_scrolling(
 def test_it_fits_a_phone_held_upright(server: Server, open_page: Open) -> None:
     page = open_page(server.address, viewport={"width": 390, "height": 844}, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    left, right = (page.locator(f"#{side}").bounding_box() for side in ("left", "right"))
-    assert left
-    assert right
+    left, right = page.evaluate(
+        "['left', 'right'].map(i => document.getElementById(i).getBoundingClientRect().toJSON())"
+    )
     assert left["y"] == right["y"]
     assert left["x"] + left["width"] <= right["x"]
     assert left["width"] > 170

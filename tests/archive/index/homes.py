@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 CREATED = "2026-11-21T10:00:00.000+00:00"
-PAST = time.time() - 3600
 LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -54,5 +53,6 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 def settle(folder: Path) -> None:
     """Let an hour pass for a folder."""
+    then = time.time() - 3600
     for path in [*folder.iterdir(), folder]:
-        os.utime(path, (PAST, PAST), follow_symlinks=False)
+        os.utime(path, (then, then), follow_symlinks=False)

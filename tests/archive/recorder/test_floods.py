@@ -100,7 +100,7 @@ def flood(bench):
     salvage(bench.last.folder)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_who_reads_slowly_makes_the_program_wait_and_nothing_grows(bench, flood):
     process, program = flood
     taken, end = 0, time.monotonic() + 3

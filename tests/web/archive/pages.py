@@ -69,7 +69,7 @@ def page(server: Server, where: str, status: int = 200, /, **query: str) -> str:
     return answered.body.decode()
 
 
-def until(fact: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(fact: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Wait for a fact, and return it."""
     end = time.monotonic() + seconds
     while not (found := fact()):
