@@ -2,12 +2,14 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 import psutil
 import pytest
 
 from backflip.cli import teaching
 from backflip.core.errors import UsageError
+from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.registry import make_native
 from backflip.training import memory
 from backflip.training.build import build, spec_to_json
@@ -45,6 +47,31 @@ def test_the_defaults_suit_every_kind_of_environment(name: str, env: str) -> Non
         return
     settings = defaults_of(name, native.spec)
     assert resolve(offer.config, settings).updates >= 1
+
+
+SEES_PICTURES = [name for name in ALGORITHMS if hasattr(ALGORITHMS[name].config, "network")]
+
+
+@pytest.mark.parametrize("name", SEES_PICTURES)
+def test_the_network_that_is_named_sees_pictures(name: str) -> None:
+    """By what its first layer takes: blocks of 8 x 8 pixels, patches of 6 x 6, 9 cells; 4 deep."""
+    for env, network, layer, inputs in (
+        ("dot", "nature", "first", 8 * 8 * 4),
+        ("dot", "patches", "patches", 6 * 6 * 4),
+        ("MinAtar/Breakout-v1", "auto", "cells", 9 * 4),
+    ):
+        built = build(name, env, env_args={}, settings={"network": network})
+        arrays = jax.tree_util.tree_leaves_with_path(built.driver.algorithm.init(0))
+        first = [x for path, x in arrays if f"'{layer}'" in jax.tree_util.keystr(path)]
+        assert {x.shape[0] for x in first if x.ndim == 2} == {inputs}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_who_names_no_network_sees_pictures_by_contrast(name: str) -> None:
+    low = np.zeros((84, 84, 4), np.uint8)
+    picture = EnvSpec("picture", Box(low, low + 255, np.dtype(np.uint8)), Discrete(3), None)
+    settings = defaults_of(name, picture)
+    assert settings.get("network") == ("contrast" if name in SEES_PICTURES else None)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -41,6 +41,7 @@ from backflip.core.statistics import RunningStatistics, masked_mean, standardize
 from backflip.core.types import Transition
 from backflip.networks.actor_critic import actor_critic
 from backflip.networks.layers import Params
+from backflip.networks.torsos import PixelNetwork
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class A2CConfig:
         max_grad_norm: gradients longer than this are shortened to it.
         normalize_advantage: shift and scale advantages to mean 0 and deviation 1 in each batch.
         hidden: widths of the hidden layers, for vector observations.
+        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
+            `grid`; `auto` goes by their size.
         initial_log_std: log σ of a continuous policy at the start.
         normalize_obs: scale vector observations by running mean and standard deviation.
         scale_rewards: divide rewards by the running standard deviation of the discounted return.
@@ -81,6 +84,7 @@ class A2CConfig:
     max_grad_norm: float = 0.5
     normalize_advantage: bool = False
     hidden: tuple[int, ...] = (64, 64)
+    network: PixelNetwork = "auto"
     initial_log_std: float = 0.0
     normalize_obs: bool = False
     scale_rewards: bool = False
@@ -113,7 +117,7 @@ class A2CState(NamedTuple):
 
 def a2c(config: A2CConfig, spec: EnvSpec) -> Algorithm:
     """Return A2C for the spaces of `spec`."""
-    actor = Actor(spec, actor_critic(spec, config.hidden), config.normalize_obs)
+    actor = Actor(spec, actor_critic(spec, config.hidden, config.network), config.normalize_obs)
     return Algorithm(
         name="a2c",
         num_envs=config.num_envs,

@@ -93,7 +93,7 @@ def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
     if not isinstance(spec.action, Discrete):
         raise UsageError(f"actions of `{spec.id}` are not discrete; use sac for them")
     refuse_unworkable(config, spec)
-    net = q_network(spec, spec.action.n, config.hidden)
+    net = q_network(spec, spec.action.n, config.hidden, pixels=config.network)
     networks = Networks(net, spec.action.n, spec.is_pixels)
     return Algorithm(
         name="sac",

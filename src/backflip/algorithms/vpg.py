@@ -44,6 +44,7 @@ from backflip.core.statistics import RunningStatistics, masked_mean, standardize
 from backflip.core.types import Transition
 from backflip.networks.actor_critic import POLICY_HEAD_GAIN, ActorCritic
 from backflip.networks.layers import Params
+from backflip.networks.torsos import PixelNetwork
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class VPGConfig:
         discount: γ per env step.
         decay: λ of the generalised advantage.
         hidden: widths of the hidden layers of both networks, for vector observations.
+        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
+            `grid`; `auto` goes by their size.
         initial_log_std: log σ of a continuous policy at the start.
         normalize_obs: scale vector observations by running mean and standard deviation.
         scale_rewards: divide rewards by the running standard deviation of the discounted return.
@@ -76,6 +79,7 @@ class VPGConfig:
     discount: float = 0.99
     decay: float = 0.97
     hidden: tuple[int, ...] = (64, 64)
+    network: PixelNetwork = "auto"
     initial_log_std: float = -0.5
     normalize_obs: bool = False
     scale_rewards: bool = False
@@ -108,7 +112,8 @@ class VPGState(NamedTuple):
 
 def vpg(config: VPGConfig, spec: EnvSpec) -> Algorithm:
     """Return VPG for the spaces of `spec`."""
-    actor = Actor(spec, separate_networks(spec, config.hidden), config.normalize_obs)
+    net = separate_networks(spec, config.hidden, config.network)
+    actor = Actor(spec, net, config.normalize_obs)
     return Algorithm(
         name="vpg",
         num_envs=config.num_envs,
@@ -124,13 +129,15 @@ def vpg(config: VPGConfig, spec: EnvSpec) -> Algorithm:
     )
 
 
-def separate_networks(spec: EnvSpec, hidden: tuple[int, ...]) -> ActorCritic:
+def separate_networks(
+    spec: EnvSpec, hidden: tuple[int, ...], pixels: PixelNetwork = "auto"
+) -> ActorCritic:
     """Return policy and value function without a shared parameter, images included.
 
     So that many steps of the one leave the other as it is.
     """
-    policy = single_head(spec, action_outputs(spec), hidden, POLICY_HEAD_GAIN)
-    value = single_head(spec, 1, hidden, 1.0)
+    policy = single_head(spec, action_outputs(spec), hidden, POLICY_HEAD_GAIN, pixels)
+    value = single_head(spec, 1, hidden, 1.0, pixels)
 
     def first(rng: np.random.Generator) -> Params:
         return {"policy": policy.init(rng), "value": value.init(rng)}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from backflip.algorithms.interface import ReplayPlan
 from backflip.algorithms.parts.replay_settings import gradient_steps, rollouts_learnt_from
+from backflip.networks.torsos import PixelNetwork
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class SACConfig:
         discount: γ per env step.
         target_rate: τ, how fast the target networks follow.
         hidden: widths of the hidden layers, for vector observations.
+        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
+            `grid`; `auto` goes by their size.
     """
 
     env_steps: int = 1_000_000
@@ -46,6 +49,7 @@ class SACConfig:
     discount: float = 0.99
     target_rate: float = 0.005
     hidden: tuple[int, ...] = (256, 256)
+    network: PixelNetwork = "auto"
 
     @property
     def updates(self) -> int:

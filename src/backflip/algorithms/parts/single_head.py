@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.networks.layers import Params, affine, dense
-from backflip.networks.torsos import Torso, pixel_torso
+from backflip.networks.torsos import PixelNetwork, Torso, pixel_torso
 
 
 class SingleHead(NamedTuple):
@@ -33,11 +33,15 @@ def action_outputs(spec: EnvSpec) -> int:
 
 
 def single_head(
-    spec: EnvSpec, outputs: int, hidden: tuple[int, ...], head_gain: float
+    spec: EnvSpec,
+    outputs: int,
+    hidden: tuple[int, ...],
+    head_gain: float,
+    pixels: PixelNetwork = "auto",
 ) -> SingleHead:
     """Return the network for the observations of `spec`; `hidden` is for vectors only."""
     tanh = not spec.is_pixels
-    body = tanh_torso(spec.observation.shape[0], hidden) if tanh else pixel_torso(spec, "auto")
+    body = tanh_torso(spec.observation.shape[0], hidden) if tanh else pixel_torso(spec, pixels)
 
     def init(rng: np.random.Generator) -> Params:
         return body.init(rng) | {"head": dense(rng, body.features, outputs, head_gain)}
