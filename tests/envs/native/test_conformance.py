@@ -55,9 +55,14 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-# Games take seconds to compile.
-LONG = [env_id for env_id in NATIVE if env_id.startswith("MinAtar/")]
-EACH = [pytest.param(i, marks=pytest.mark.medium if i in LONG else ()) for i in NATIVE]
+# Games take seconds to compile; a -v0 is its -v1 with more actions.
+def marks(env_id: str) -> Any:
+    if not env_id.startswith("MinAtar/"):
+        return ()
+    return pytest.mark.medium if env_id.endswith("-v1") else pytest.mark.slow
+
+
+EACH = [pytest.param(i, marks=marks(i)) for i in NATIVE]
 
 
 @pytest.mark.parametrize("env_id", EACH)

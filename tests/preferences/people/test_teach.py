@@ -168,7 +168,7 @@ else:
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_killed_while_it_waits_it_goes_on_where_it_was_at_the_same_address(tmp_path, answering):
     command = [sys.executable, "-c", PROGRAM % (TINY, OPTIONS), str(tmp_path)]
     trainer = subprocess.Popen(command)
