@@ -101,10 +101,11 @@ class Reader:
         return await self.ask(answer)
 
     async def asked_now(self) -> Asked:
-        """Return what the index says of now: the same to all pages until it is refreshed."""
-        if self._now is None:
-            self._now = await self.ask(ask_now)
-        return self._now
+        """Return what the index says of now: the same to all pages until it is refreshed.
+
+        Before it has been once, what it said a moment ago may be of no runs yet, and is not kept.
+        """
+        return self._now or await self.ask(ask_now)
 
     async def read(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, which reads files.

@@ -1,0 +1,24 @@
+"""Tests of what pages are told while the home is still being read."""
+
+import asyncio
+from pathlib import Path
+
+from backflip.archive.index.index import open_index
+from backflip.web.archive_pages.reader import Reader
+from tests.web.archive.runs import begin
+
+
+def test_what_is_said_of_now_before_the_home_is_read_is_not_kept(tmp_path: Path) -> None:
+    """The table and the headline of one page are of the same moment."""
+
+    async def running() -> tuple[int, int]:
+        reader = await Reader.open(tmp_path)
+        before = await reader.asked_now()
+        with open_index(tmp_path) as index:
+            index.refresh()
+        after = await reader.asked_now()
+        await reader.close()
+        return before.running_total, after.running_total
+
+    with begin(tmp_path):
+        assert asyncio.run(running()) == (0, 1)
