@@ -246,7 +246,7 @@ def test_train_and_resume_for_real(tmp_path: Path) -> None:
     assert json.loads(again.stdout)["returns"] == fields["returns"]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> None:
     line = "train ppo CartPole-v1 --env-steps 400000 --set epochs=1 --json --home"
     options = line.split()

@@ -186,7 +186,7 @@ def test_gradients_of_policy_and_value_reach_their_own_halves_alone() -> None:
 # Rows that did not happen
 
 
-@pytest.mark.parametrize("number", [1e6, np.nan])
+@pytest.mark.parametrize("number", [pytest.param(1e6, marks=pytest.mark.slow), np.nan])
 @pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
 def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec, number: float) -> None:
     algorithm = a2c(SCALED, spec)
