@@ -74,6 +74,14 @@ def test_who_names_no_network_sees_pictures_by_contrast(name: str) -> None:
     assert settings.get("network") == ("contrast" if name in SEES_PICTURES else None)
 
 
+@pytest.mark.parametrize("name", SEES_PICTURES)
+def test_of_dot_those_see_patches_that_learn_it_better_so(name: str) -> None:
+    dot = make_native("dot")
+    assert dot is not None
+    expected = "patches" if name in ("ppo", "dqn") else "contrast"
+    assert defaults_of(name, dot.spec)["network"] == expected
+
+
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_setting_is_documented(name: str) -> None:
     config = ALGORITHMS[name].config

@@ -813,7 +813,7 @@ def test_only_what_changes_is_written(run, start):
     assert real.output[mark:] == b"", "nothing changes while paused"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_next_pair_is_there_at_once(run, start):
     """A page's bar is 50 ms; this one allows for a loaded machine."""
     real = start(run)
@@ -825,7 +825,7 @@ def test_the_next_pair_is_there_at_once(run, start):
         real.send(b"\x1b[D")
         real.says("left is better", mark) if not took else real.says("▀", mark)
         took.append(time.monotonic() - began)
-    assert min(took) < 0.5, took
+    assert sorted(took)[1] < 0.5, took
 
 
 def test_without_a_terminal_it_is_one_line(run):

@@ -39,7 +39,15 @@ def single_head(
     head_gain: float,
     pixels: PixelNetwork = "auto",
 ) -> SingleHead:
-    """Return the network for the observations of `spec`; `hidden` is for vectors only."""
+    """Return the network for the observations of `spec`.
+
+    Args:
+        spec: what there is to see.
+        outputs: numbers it puts out.
+        hidden: widths of its layers, for vectors.
+        head_gain: gain of the orthogonal weights of the last layer.
+        pixels: the network that sees images.
+    """
     tanh = not spec.is_pixels
     body = tanh_torso(spec.observation.shape[0], hidden) if tanh else pixel_torso(spec, pixels)
 
