@@ -11,9 +11,10 @@ from backflip.algorithms.a2c import A2CConfig, a2c
 from backflip.algorithms.cem import CEMConfig, cem
 from backflip.algorithms.ddpg import DDPGConfig, ddpg
 from backflip.algorithms.discrete_sac import discrete_sac
-from backflip.algorithms.dqn import DQNConfig, dqn
+from backflip.algorithms.dqn import dqn
 from backflip.algorithms.drivers.acting import HostPolicy, arrays_read
 from backflip.algorithms.interface import Algorithm
+from backflip.algorithms.parts.dqn_config import DQNConfig
 from backflip.algorithms.parts.sac_config import SACConfig
 from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.algorithms.sac import sac

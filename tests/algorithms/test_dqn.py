@@ -9,10 +9,11 @@ import optax
 import pytest
 
 from backflip.algorithms import dqn as module
-from backflip.algorithms.dqn import DQNConfig, DQNState, dqn, targets
+from backflip.algorithms.dqn import DQNState, dqn, targets
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.parts.dqn_config import DQNConfig
 from backflip.algorithms.parts.exploration import epsilon
 from backflip.core import trees
 from backflip.core.errors import UsageError

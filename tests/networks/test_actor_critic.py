@@ -12,7 +12,7 @@ from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.networks import torsos
 from backflip.networks.actor_critic import actor_critic
 from backflip.networks.layers import orthogonal
-from backflip.networks.torsos import averaged_patches
+from backflip.networks.torsos import averaged, patches_of
 
 
 def box(shape: tuple[int, ...], dtype: Any = np.float32) -> Box:
@@ -191,31 +191,34 @@ def patches_by_definition(images: np.ndarray, factor: int, side: int) -> np.ndar
 )
 def test_patches_equal_the_definition(shape: tuple[int, ...], factor: int, side: int) -> None:
     images = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
-    found = averaged_patches(jnp.asarray(images), factor, side)
+    found = patches_of(averaged(jnp.asarray(images), factor), side)
     np.testing.assert_allclose(found, patches_by_definition(images, factor, side), atol=1e-6)
 
 
 def test_patches_by_hand() -> None:
     """A 2 x 2 square of 0, 255, 255, 0 averages to ½; white stays 1."""
     image = jnp.array([[0, 255, 255, 255], [255, 0, 255, 255]], jnp.uint8)[None, :, :, None]
-    np.testing.assert_array_equal(averaged_patches(image, 2, 1), [[[0.5], [1.0]]])
+    np.testing.assert_array_equal(averaged(image, 2)[..., 0], [[[0.5, 1.0]]])
 
 
 def test_a_standardised_picture_by_hand() -> None:
     """Three cells at 0 and one at 1: mean ¼, deviation √3/4; a picture of one colour is 0."""
-    patches = jnp.array([[[0.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])
+    images = jnp.array([[[0.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])[..., None]
     dark, bright = -0.25 / (3**0.5 / 4 + 1e-3), 0.75 / (3**0.5 / 4 + 1e-3)
     expected = [[[dark, dark], [dark, bright]], [[0, 0], [0, 0]]]
-    found = torsos.standardized(patches, jnp.ones((1, 2, 2)))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    found = torsos.standardized(images, jnp.ones((1, 2, 2, 1)))
+    np.testing.assert_allclose(found[..., 0], expected, rtol=1e-5)
 
 
 def test_black_added_at_the_edge_is_no_part_of_a_standardised_picture() -> None:
     """Cells ½ and 1 beside two that are not there: mean ¾, deviation ¼."""
-    patches, inside = jnp.array([[[0.5, 0.0], [1.0, 0.0]]]), jnp.array([[[1.0, 0.0], [1.0, 0.0]]])
+    images, inside = (
+        jnp.array([[0.5, 0.0], [1.0, 0.0]])[None, ..., None],
+        jnp.array([[1.0, 0.0], [1.0, 0.0]])[None, ..., None],
+    )
     side = 0.25 / (0.25 + 1e-3)
-    found = torsos.standardized(patches, inside)
-    np.testing.assert_allclose(found, [[[-side, 0], [side, 0]]], rtol=1e-5)
+    found = torsos.standardized(images, inside)
+    np.testing.assert_allclose(found[..., 0], [[[-side, 0], [side, 0]]], rtol=1e-5)
 
 
 @pytest.mark.parametrize("side", [84, 64])  # 64 is filled up to 66
@@ -251,7 +254,7 @@ def test_a_single_pixel_can_be_seen_anywhere() -> None:
 
 def test_rejects_images_that_are_not_bytes() -> None:
     with pytest.raises(TypeError, match="images"):
-        averaged_patches(jnp.zeros((1, 12, 12, 1)), 1, 6)
+        averaged(jnp.zeros((1, 12, 12, 1)), 1)
 
 
 @pytest.mark.parametrize(("side", "stride"), [(2, 1), (4, 2), (3, 1), (3, 2)])

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from backflip.algorithms.dqn import DQNConfig, dqn
+from backflip.algorithms.dqn import dqn
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.parts.dqn_config import DQNConfig
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.run import find_run
 from backflip.core.trees import flatten, unflatten

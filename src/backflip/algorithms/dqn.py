@@ -21,9 +21,8 @@ Departures from the papers:
   * evaluation is greedy on vectors; from pixels 1 % of the actions are random, not 5 %.
 """
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,13 +32,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from backflip.algorithms.interface import Algorithm, Metrics, Priorities, ReplayPlan
 from backflip.algorithms.parts.critics import critic_metrics
 from backflip.algorithms.parts.descent import descend, first_moments
+from backflip.algorithms.parts.dqn_config import DQNConfig
 from backflip.algorithms.parts.exploration import epsilon, epsilon_greedily, refuse_early_end
 from backflip.algorithms.parts.masking import blank_invalid, blank_vectors
-from backflip.algorithms.parts.replay_settings import (
-    gradient_steps,
-    refuse_unworkable,
-    rollouts_learnt_from,
-)
+from backflip.algorithms.parts.replay_settings import gradient_steps, refuse_unworkable
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.core.errors import UsageError
 from backflip.core.gradients import shorten, update_ratio
@@ -51,77 +47,9 @@ from backflip.core.targets import bellman_target, polyak, value_of_choice
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
 from backflip.networks.q_network import QNetwork, q_network
-from backflip.networks.torsos import PixelNetwork
 
 LOSSES = {"huber": huber_error, "squared": squared_error}  # ℓ
 PIXEL_EPSILON = 0.01  # of evaluation from pixels, where a greedy policy can stand still for ever
-
-
-@dataclass(frozen=True)
-class DQNConfig:
-    """Settings of DQN.
-
-    Attributes:
-        env_steps: env steps of one seed in all, those of the warm-up included.
-        num_envs: N, environments side by side.
-        rollout_length: T, env steps of each between two updates.
-        updates_per_step: gradient steps for each env step; times T N a whole number U.
-        batch_size: B, rows of a minibatch.
-        buffer_size: env steps remembered.
-        warm_up: env steps of uniformly random actions before the first update.
-        learning_rate: Adam's step size at the start.
-        learning_rate_end: the same at the end, reached linearly.
-        discount: γ per env step.
-        target_update: env steps between two updates of θ⁻; below T N it happens every T N.
-        target_rate: τ of θ⁻ ← τ θ + (1 - τ) θ⁻; 1 copies.
-        exploration_start: ε, the share of random actions, at the first env step.
-        exploration_end: the same after `exploration_steps`, reached linearly.
-        exploration_steps: env steps until then, those of the warm-up included.
-        double: choose the action of the target by θ, rate it by θ⁻.
-        dueling: a network with a head for the state's value and one for the advantages.
-        n_step: n, rewards summed before bootstrapping.
-        loss: of an error: `huber`, or `squared`.
-        clip_rewards: learn from rewards clipped to [-1, 1].
-        prioritized: draw rows in proportion to their error.
-        priority_exponent: α, how much so.
-        priority_correction: β of the importance weights at the start; it goes to 1 on a line.
-        max_grad_norm: gradients longer than this are shortened to it.
-        hidden: widths of the hidden layers, for vector observations.
-        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
-            `grid`; `auto` goes by their size.
-    """
-
-    env_steps: int = 50_000
-    num_envs: int = 8
-    rollout_length: int = 32
-    updates_per_step: float = 0.5
-    batch_size: int = 128
-    buffer_size: int = 100_000
-    warm_up: int = 1_024
-    learning_rate: float = 5e-4
-    learning_rate_end: float = 0.0
-    discount: float = 0.99
-    target_update: int = 256
-    target_rate: float = 1.0
-    exploration_start: float = 1.0
-    exploration_end: float = 0.04
-    exploration_steps: int = 8_000
-    double: bool = True
-    dueling: bool = False
-    n_step: int = 3
-    loss: Literal["huber", "squared"] = "huber"
-    clip_rewards: bool = False
-    prioritized: bool = False
-    priority_exponent: float = 0.6
-    priority_correction: float = 0.4
-    max_grad_norm: float = 10.0
-    hidden: tuple[int, ...] = (256, 256)
-    network: PixelNetwork = "auto"
-
-    @property
-    def updates(self) -> int:
-        """Rollouts of one seed that are learnt from; those of the warm-up are not."""
-        return rollouts_learnt_from(self)
 
 
 class DQNState(NamedTuple):
@@ -269,6 +197,7 @@ def update(
     batch = blank_invalid(batch)
     if config.clip_rewards:
         batch = batch._replace(reward=jnp.clip(batch.reward, -1.0, 1.0))
+    batch = see(net, batch)
     target = follow(config, state)
     rate = learning_rate(config, state)
 
@@ -304,11 +233,22 @@ def follow(config: DQNConfig, state: DQNState) -> Params:
     return jax.tree.map(partial(jnp.where, due), moved, state.target)
 
 
+def see(net: QNetwork, batch: Transition) -> Transition:
+    """Return the rows (U, B) with what the network takes in the place of their observations."""
+
+    def seen(obs: Any) -> Any:
+        obs = blank_vectors(obs, batch.valid)
+        flat = net.see(obs.reshape(-1, *obs.shape[2:]))
+        return flat.reshape(*batch.valid.shape, *flat.shape[1:])
+
+    return batch._replace(obs=seen(batch.obs), next_obs=seen(batch.next_obs))
+
+
 def rate_successors(net: QNetwork, target: Params, batch: Transition) -> Float[Array, "U B A"]:
     """Return Q_θ⁻(s', ·) of all rows at once: θ⁻ stands still for all U gradient steps."""
-    following = blank_vectors(batch.next_obs, batch.valid)
-    seen = net.see(following.reshape(-1, *following.shape[2:]))
-    return net.apply(target, seen).reshape(*batch.valid.shape, -1)
+    seen = batch.next_obs
+    flat = seen.reshape(-1, *seen.shape[2:])
+    return net.apply(target, flat).reshape(*batch.valid.shape, -1)
 
 
 def targets(
@@ -317,7 +257,7 @@ def targets(
     """Return y of every row of a minibatch whose successors are rated; 0 where it is not valid."""
     chooser = rated
     if config.double:
-        chooser = net.apply(params, net.see(blank_vectors(rows.next_obs, rows.valid)))
+        chooser = net.apply(params, rows.next_obs)
     best = value_of_choice(rated, chooser)
     return bellman_target(rows.reward, rows.extra.discount, rows.terminated, best)
 
@@ -329,7 +269,7 @@ def loss(
 
     The gradient does not reach y.
     """
-    every = net.apply(params, net.see(blank_vectors(rows.obs, rows.valid)))
+    every = net.apply(params, rows.obs)
     value = (every * jax.nn.one_hot(rows.action, every.shape[-1])).sum(-1)
     each = rows.extra.weight * LOSSES[config.loss](value, goal)
     return masked_mean(each, rows.valid), value

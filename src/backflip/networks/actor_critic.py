@@ -52,8 +52,8 @@ def _vector_actor_critic(inputs: int, outputs: int, hidden: tuple[int, ...]) -> 
         body = [jax.tree.map(lambda *leaves: np.stack(leaves), *pair) for pair in pairs]
         return {
             "body": body,
-            "policy": dense(rng, hidden[-1], outputs, POLICY_HEAD_GAIN),
-            "value": dense(rng, hidden[-1], 1, 1.0),
+            "policy": dense(rng, sizes[-1], outputs, POLICY_HEAD_GAIN),
+            "value": dense(rng, sizes[-1], 1, 1.0),
         }
 
     def see(obs: Array) -> Array:
