@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from backflip.algorithms.dqn import DQNConfig, dqn
+from backflip.algorithms.cem import CEMConfig, cem
+from backflip.algorithms.dqn import dqn
 from backflip.algorithms.drivers.driver import Learner
 from backflip.algorithms.drivers.host import (
     LONGEST_EPISODE,
@@ -20,6 +21,7 @@ from backflip.algorithms.drivers.host import (
 )
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Algorithm
+from backflip.algorithms.parts.dqn_config import DQNConfig
 from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.types import Transition
@@ -467,3 +469,27 @@ def test_both_drivers_learn_alike() -> None:
     error = np.sqrt(sum(np.var(x, ddof=1) / len(x) for x in scores))
     assert min(x.mean() for x in scores) > 150
     assert abs(scores[0].mean() - scores[1].mean()) < 5 * error + 1
+
+
+def test_every_generation_of_cem_begins_anew_and_none_finishes_by_a_phases_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two phases of three generations, each shorter than an episode: six resets, no seed twice."""
+    seeds: list[list[int]] = []
+    reset = GymnasiumEnv.reset
+
+    def spy(env: GymnasiumEnv, of: list[int]) -> np.ndarray:
+        seeds.append(of)
+        return reset(env, of)
+
+    monkeypatch.setattr(GymnasiumEnv, "reset", spy)
+    short = CEMConfig(env_steps=6 * 4 * 5, num_envs=4, rollout_length=5)
+    there = driver(algorithm=cem(short, make_host(CARTPOLE, {}, 1).spec))
+    learners, run = there.start([5]), there.phase(3)
+    shares: list[float] = []
+    for _ in range(2):
+        learners, phase = run(learners, None)
+        shares += np.asarray(phase.metrics["finished_share"])[0].tolist()
+    there.close()
+    assert len({tuple(of) for of in seeds}) == len(seeds) == 6
+    assert shares == [0.0] * 6

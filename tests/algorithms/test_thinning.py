@@ -43,6 +43,13 @@ def test_thinned_by_hand() -> None:
         np.testing.assert_allclose(found[name], values, err_msg=name)
 
 
+def test_what_is_always_finite_does_not_lose_its_nan() -> None:
+    metrics = {"value_loss": np.array([[1.0, 3, NAN, 5, 2]]), "loss": np.array([[NAN, 3, 1, 5, 2]])}
+    found = thin(metrics, 2)
+    np.testing.assert_array_equal(found["value_loss"], [[2.0, NAN, 2]])
+    np.testing.assert_array_equal(found["loss"], [[3.0, 3, 2]])
+
+
 def test_thinned_equals_loops() -> None:
     rng = np.random.default_rng(0)
     episodes = rng.integers(0, 3, (3, 17)).astype(np.float32)

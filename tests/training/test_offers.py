@@ -33,6 +33,8 @@ def made(name: str, **settings: object):
 
 def test_the_command_line_names_the_algorithms_there_are() -> None:
     assert list(teaching.ALGORITHMS) == list(ALGORITHMS)
+    assert [*teaching.ON_POLICY, *OFF_POLICY] == [*teaching.ON_POLICY, "dqn", "ddpg", "td3", "sac"]
+    assert {*teaching.ON_POLICY, *OFF_POLICY} == {*ALGORITHMS}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -42,10 +44,10 @@ def test_the_defaults_suit_every_kind_of_environment(name: str, env: str) -> Non
     assert native is not None
     offer = ALGORITHMS[name]
     if not offer.can(native.spec):
-        with pytest.raises(UsageError, match=f"`{name}` chooses .* there are: .*ppo"):
+        with pytest.raises(UsageError, match=f"`{name}` (chooses|does not) .* there are: .*ppo"):
             offer.check_spaces(native.spec)
         return
-    settings = defaults_of(name, native.spec)
+    settings = defaults_of(name, native.spec, {})
     assert resolve(offer.config, settings).updates >= 1
 
 
@@ -70,7 +72,7 @@ def test_the_network_that_is_named_sees_pictures(name: str) -> None:
 def test_who_names_no_network_sees_pictures_by_contrast(name: str) -> None:
     low = np.zeros((84, 84, 4), np.uint8)
     picture = EnvSpec("picture", Box(low, low + 255, np.dtype(np.uint8)), Discrete(3), None)
-    settings = defaults_of(name, picture)
+    settings = defaults_of(name, picture, {})
     assert settings.get("network") == ("contrast" if name in SEES_PICTURES else None)
 
 
@@ -79,7 +81,7 @@ def test_of_dot_those_see_patches_that_learn_it_better_so(name: str) -> None:
     dot = make_native("dot")
     assert dot is not None
     expected = "patches" if name in ("ppo", "dqn") else "contrast"
-    assert defaults_of(name, dot.spec)["network"] == expected
+    assert defaults_of(name, dot.spec, {})["network"] == expected
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -91,6 +93,43 @@ def test_every_setting_is_documented(name: str) -> None:
         if f"        {field.name}: " not in (config.__doc__ or "")
     ]
     assert not missing
+
+
+def test_a_rollout_of_cem_is_as_many_episodes_as_count_and_the_resets_between() -> None:
+    for episodes in (1, 3):
+        assert made("cem", episodes=episodes).config.rollout_length == 501 * episodes - 1
+    assert made("cem", episodes=3, rollout_length=100).config.rollout_length == 100
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_envs": 8, "rollout_length": 32, "n_step": 40, "buffer_size": 320},
+        {"num_envs": 8, "rollout_length": 12, "n_step": 20, "buffer_size": 8 * 23},
+    ],
+)
+def test_a_replay_that_holds_fewer_whole_rollouts_than_a_row_needs_is_refused(settings) -> None:
+    """Of each environment 40 and 20 env steps are needed; 64 and 24 are whole rollouts."""
+    need = 64 if settings["n_step"] == 40 else 24
+    with pytest.raises(UsageError, match=f"`buffer_size` must hold .* at least {8 * need}, got"):
+        made("dqn", warm_up=1_000, batch_size=8, **settings)
+    made("dqn", warm_up=1_000, batch_size=8, **(settings | {"buffer_size": 8 * need}))
+
+
+@pytest.mark.parametrize(
+    ("env", "network", "side"), [("MinAtar/Breakout-v1", "nature", 36), ("tiny", "grid", 3)]
+)
+def test_a_network_is_refused_images_too_small_for_it(env: str, network: str, side: int) -> None:
+    if env == "tiny":
+        seen = np.zeros((2, 9, 3), np.uint8)
+        spec = EnvSpec("tiny", Box(seen, seen + 255, seen.dtype), Discrete(2), None)
+    else:
+        spec = make_native(env).spec
+    config = ALGORITHMS["ppo"].config(network=network)
+    with pytest.raises(UsageError, match=f"`network={network}` sees images of at least {side} x"):
+        ALGORITHMS["ppo"].build(config, spec)
+    auto = ALGORITHMS["ppo"].build(ALGORITHMS["ppo"].config(), spec)
+    assert ("cells" if env != "tiny" else "patches") in auto.init(0).params
 
 
 @pytest.mark.parametrize("name", OFF_POLICY)

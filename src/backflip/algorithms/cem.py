@@ -143,7 +143,8 @@ def make_policy(config: CEMConfig, spec: EnvSpec) -> Policy:
     if spec.is_pixels:
         raise UsageError(
             f"`cem` searches too few parameters for images, and `{spec.id}` shows images of "
-            f"{'x'.join(map(str, spec.observation.shape))}; for those there are ppo, a2c, vpg"
+            f"{'x'.join(map(str, spec.observation.shape))}; for those there are ppo, a2c, vpg, "
+            "and for discrete actions dqn and sac"
         )
     net = single_head(spec, action_outputs(spec), config.hidden, 1.0)
     flat, unflatten = ravel_pytree(net.init(np.random.default_rng(0)))

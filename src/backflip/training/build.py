@@ -52,7 +52,7 @@ def build(
     native = make_native(env, env_args)
     spec = native.spec if native else _host_spec(env, env_args)
     offer.check_spaces(spec)
-    given = {} if complete else defaults_of(algorithm, spec)
+    given = {} if complete else defaults_of(algorithm, spec, settings)
     config = resolve(offer.config, {**given, **settings})
     check_against(config, spec)
     learner = offer.build(config, spec)

@@ -1,5 +1,6 @@
 """Settings that suit a kind of environment, where a person names none."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from backflip.core.spec import Discrete, EnvSpec
@@ -219,8 +220,8 @@ def kind_of(spec: EnvSpec) -> Kind:
     return "discrete" if isinstance(spec.action, Discrete) else "continuous"
 
 
-def defaults_of(algorithm: str, spec: EnvSpec) -> dict[str, Any]:
-    """Return settings of an algorithm for an environment, to be overridden by a person's."""
+def defaults_of(algorithm: str, spec: EnvSpec, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of an algorithm for an environment, to be overridden by those `named`."""
     kinds, kind = ALGORITHMS[algorithm], kind_of(spec)
     if kind == "grid" and kind not in kinds:
         kind = "pixels"
@@ -230,8 +231,9 @@ def defaults_of(algorithm: str, spec: EnvSpec) -> dict[str, Any]:
     sees_pictures = kind_of(spec) == "pixels" and "pixels" in kinds
     of_pictures = {"network": "contrast"} if sees_pictures else {}
     chosen = {**of_pictures, **kinds.get(kind, {}), **of_one}
-    if algorithm == "cem":  # a rollout is as many whole episodes as each member plays
-        chosen["rollout_length"] = _episode(spec) * chosen.get("episodes", 1)
+    if algorithm == "cem":
+        episodes = {**chosen, **named}.get("episodes", 1)
+        chosen["rollout_length"] = _rows_of(spec, episodes if isinstance(episodes, int) else 1)
     return chosen
 
 
@@ -240,5 +242,6 @@ def _is_small(spec: EnvSpec) -> bool:
     return spec.observation.shape[0] <= 4
 
 
-def _episode(spec: EnvSpec) -> int:
-    return spec.max_episode_steps or UNLIMITED
+def _rows_of(spec: EnvSpec, episodes: int) -> int:
+    """Return the rows of so many whole episodes; outside JAX a reset between two is one, too."""
+    return (spec.max_episode_steps or UNLIMITED) * episodes + episodes - 1

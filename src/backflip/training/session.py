@@ -187,14 +187,14 @@ class Session:
         total = self.seconds["total"]
         self._rate = beside["env_steps_per_second"]
         self._env_steps = env_steps_after(algorithm, done + updates)
-        for place in range(records):
-            number = done + min((place + 1) * phase.every, updates)
+        numbers = [done + min((place + 1) * phase.every, updates) for place in range(records)]
+        for place, number in enumerate(numbers):
             where = {"updates": number, "env_steps": env_steps_after(algorithm, number)}
             for row, seed in enumerate(self.run.seeds):
                 record = {"seed": seed, **where, "seconds": total}
                 record |= {name: values[row, place].item() for name, values in metrics.items()}
                 self._metrics.write(record | beside)
-        _refuse_nonfinite(self.run, metrics, learners, done, learns_own_reward)
+        _refuse_nonfinite(self.run, metrics, learners, numbers, learns_own_reward)
         return _health(metrics)
 
     def save(
@@ -521,10 +521,12 @@ def _refuse_nonfinite(
     run: Run,
     metrics: Mapping[str, np.ndarray],
     learners: Learner,
-    done: int,
+    numbers: Sequence[int],
     learns_own_reward: bool,
 ) -> None:
     """Raise if an environment in JAX, a reward model or learning itself left the finite numbers.
+
+    `numbers` says up to which update each record of the metrics goes.
 
     Environments outside JAX are checked at every env step. A true reward that is not learnt from
     may be anything.
@@ -541,10 +543,14 @@ def _refuse_nonfinite(
     ):
         values = metrics.get(name, np.zeros((1, 1)))
         if not np.isfinite(values).all():
-            update, row = np.argwhere(~np.isfinite(values.T))[0]
+            place, row = np.argwhere(~np.isfinite(values.T))[0]
             what, _, rest = what.partition(": ")
-            value, where = values[row, update], f"seed {run.seeds[row]}, update {done + update + 1}"
-            raise kind(f"{what} at {where}: {rest} is {value}, expected a finite number")
+            value, where = values[row, place], f"seed {run.seeds[row]}, update {numbers[place]}"
+            hint = "; try a lower learning rate" if what.startswith("learning") else ""
+            raise kind(f"{what} at {where}: {rest} is {value}, expected a finite number{hint}")
     for name, leaf in flatten(learners.algorithm).items():
         if leaf.dtype.kind == "f" and not np.isfinite(leaf).all():
-            raise BackflipError(f"learning failed by update {done + 1}: `{name}` is not finite")
+            raise BackflipError(
+                f"learning failed by update {numbers[-1]}: `{name}` is not finite; "
+                "try a lower learning rate"
+            )

@@ -1,6 +1,7 @@
 """An algorithm's settings: from what a person named to their dataclass, checked."""
 
 import dataclasses
+import math
 import typing
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -10,17 +11,9 @@ import numpy as np
 from backflip.algorithms.interface import Settings
 from backflip.core.errors import UsageError, did_you_mean
 from backflip.core.spec import EnvSpec
+from backflip.training.bounds import out_of_bounds
 
-# Fields that count something, and must be at least 1 wherever an algorithm has them.
-COUNTS = (
-    "num_envs",
-    "rollout_length",
-    "epochs",
-    "minibatches",
-    "batch_size",
-    "buffer_size",
-    "n_step",
-)
+WIDEST = 65_536  # of a hidden layer: two such need 16 GiB
 
 
 def resolve(kind: type[Any], settings: Mapping[str, Any]) -> Settings:
@@ -76,7 +69,7 @@ def _wanted(default: Any, choices: tuple[str, ...] | None) -> str:
     if isinstance(default, bool):
         return "true or false"
     if isinstance(default, tuple):
-        return "whole numbers, at least 1"
+        return f"whole numbers, at least 1 and at most {WIDEST:,}, or none"
     return "a whole number" if isinstance(default, int) else "a finite number"
 
 
@@ -86,42 +79,53 @@ def _fits(value: Any, default: Any, choices: tuple[str, ...] | None) -> bool:
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(value, bool) and isinstance(default, bool)
     if isinstance(default, tuple):
-        # One number on the command line, as in hidden=64, is a tuple of one.
-        parts = value if isinstance(value, list | tuple) else (value,)
-        return all(_is_size(part) for part in parts)
+        return all(_is_size(part) for part in _parts(value))
     if isinstance(default, int):
         return isinstance(value, int | np.integer)
-    return isinstance(value, int | float | np.number) and bool(np.isfinite(value))
+    return isinstance(value, int | float | np.number) and _is_finite(value)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
 
 
 def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= WIDEST
 
 
 def _like(default: Any, value: Any) -> Any:
     if isinstance(default, tuple):
-        return tuple(value) if isinstance(value, list | tuple) else (value,)
+        return _parts(value)
     return type(default)(value)
 
 
+def _parts(value: Any) -> tuple[Any, ...]:
+    """Return a tuple's parts; on the command line hidden=64 has one, and hidden=none none."""
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return () if value == "none" else (value,)
+
+
 def _check_sizes(config: Any) -> None:
-    wrong = [
-        f"`{name}` must be at least 1, got {getattr(config, name)}"
-        for name in COUNTS
-        if getattr(config, name, 1) < 1
-    ]
-    if not 0 <= getattr(config, "discount", 0.0) <= 1:
-        wrong.append(f"`discount` must lie between 0 and 1, got {getattr(config, 'discount', 0)}")
-    if wrong:
+    if wrong := out_of_bounds(config):
         raise UsageError(f"settings: {'; '.join(wrong)}")
     rows = config.num_envs * config.rollout_length
     minibatches = getattr(config, "minibatches", 1)
     if rows % minibatches:
         raise UsageError(
-            f"`minibatches` must divide num_envs x rollout_length = {rows}, got {minibatches}"
+            f"`minibatches` must divide num_envs x rollout_length = {rows}, got {minibatches}; "
+            f"try --set minibatches={math.gcd(rows, minibatches)}"
+        )
+    if hasattr(config, "minibatches") and rows < 2 * minibatches:
+        raise UsageError(
+            f"`minibatches` must leave at least 2 of num_envs x rollout_length = {rows} rows to "
+            f"each, for the advantage of a single one is normalised to 0, got {minibatches}"
         )
     if config.env_steps < rows:
         raise UsageError(
             f"`env_steps` must be at least one rollout, {config.num_envs} environments x "
-            f"{config.rollout_length} = {rows}, got {config.env_steps}"
+            f"{config.rollout_length} = {rows}, got {config.env_steps}; try --env-steps {rows}"
         )

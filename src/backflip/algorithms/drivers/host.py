@@ -151,7 +151,7 @@ class HostDriver:
             for update in range(updates):
                 key, act_keys, update_key = map(np.asarray, draw(learners.key))
                 if self._algorithm.restarts and update:
-                    obs = env.reset(_env_seeds(key, self._algorithm.num_envs))
+                    obs = env.reset(_env_seeds(np.asarray(learners.key), self._algorithm.num_envs))
                     learners = learners._replace(episode_return=zeros, episode_length=zeros)
                 recorded = update >= updates - record_rollouts
                 obs, batch = self._collect(
@@ -160,11 +160,12 @@ class HostDriver:
                 if recorded:
                     kept.append(clip_material(self.spec, batch, record_envs))
                 batch = batch._replace(scene=())
-                cut = update == updates - 1
+                last = update == updates - 1
+                cut = last and not self._algorithm.restarts  # whose rollouts all end so
                 learners, measured = learn(learners, batch, update_key, cut, parameters)
                 learners = learners._replace(key=key)
                 metrics.append(measured)  # read later: reading waits for the update
-                if len(metrics) == every or cut:
+                if len(metrics) == every or last:
                     stacked: Any = jax.tree.map(lambda *rows: np.stack(rows, 1), *metrics)
                     records.append(thin(stacked, every))
                     metrics.clear()

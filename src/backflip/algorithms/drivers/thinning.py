@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 MOST_RECORDS = 200  # of a seed in a phase
+# What is a number after every update; where it is not, something failed.
+ALWAYS_FINITE = ("obs_abs_mean", "reward_mean", "value_loss", "grad_norm", "update_ratio")
 
 
 def updates_per_record(updates: int) -> int:
@@ -17,7 +19,8 @@ def thin(metrics: dict[str, Any], every: int) -> dict[str, Any]:
 
     Counts are summed, `_min` and `_max` kept, means over episodes weighted by their number, and
     everything else averaged over the updates that have it. NaN, where none has. A number that is
-    not finite without being NaN stays in sight: it makes its whole record infinite.
+    not finite without being NaN stays in sight: it makes its whole record infinite; so does NaN
+    in what is always finite.
     """
     if every == 1:
         return metrics
@@ -29,7 +32,7 @@ def thin(metrics: dict[str, Any], every: int) -> dict[str, Any]:
 def _thin(name: str, values: np.ndarray, episodes: np.ndarray | None, every: int) -> Any:
     parts = np.add.reduceat
     starts = np.arange(0, values.shape[1], every)
-    known = ~np.isnan(values)
+    known = ~np.isnan(values) | (name in ALWAYS_FINITE)
     some = parts(known, starts, 1, dtype=np.int64) > 0
     if name == "episodes":
         return parts(values, starts, 1)

@@ -51,13 +51,15 @@ def action_scale(algorithm: str, spec: EnvSpec) -> ActionScale:
             f"`{spec.id}` are images; for these there are: ppo, a2c, vpg"
         )
     low, high = (np.asarray(bound, np.float32) for bound in (box.low, box.high))
-    if not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        half = (high - low) / 2
+    if not (np.isfinite(half) & (low < high)).all():
         raise UsageError(
             f"`{algorithm}` needs an action space with finite bounds, low below high, and that of "
             f"`{spec.id}` has low {low.tolist()}, high {high.tolist()}; wrap the environment in "
             "gymnasium.wrappers.RescaleAction, or use ppo, a2c or vpg"
         )
-    return ActionScale((low + high) / 2, (high - low) / 2)
+    return ActionScale(low + half, half)
 
 
 def to_env(scale: ActionScale, unit: Float[Array, "N A"]) -> Float[Array, "N A"]:

@@ -92,11 +92,12 @@ def _memory_problems(settings: ReplaySettings, spec: EnvSpec, n_step: int) -> li
     )
     envs = settings.num_envs
     window = max(of.first_age + of.lead + 1, settings.rollout_length)
-    least = max(settings.batch_size, envs * window)
+    rounded = -(-window // settings.rollout_length) * settings.rollout_length
+    least = max(settings.batch_size, envs * rounded)
     if settings.buffer_size < least:
         return [
             f"`buffer_size` must hold a minibatch, and {window} env steps of each of {envs} "
-            f"environments: at least {least}, got {settings.buffer_size}"
+            f"environments in whole rollouts: at least {least}, got {settings.buffer_size}"
         ]
     first = (warm_up_rollouts(settings) + 1) * settings.rollout_length
     if envs * first < least:

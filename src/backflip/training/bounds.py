@@ -1,0 +1,112 @@
+"""Between which numbers a setting has a meaning, wherever an algorithm has it."""
+
+import math
+from typing import Any, NamedTuple
+
+
+class Bounds(NamedTuple):
+    """The numbers that a setting can be.
+
+    Attributes:
+        low: the least.
+        high: the largest.
+        above: `low` itself is not one of them.
+    """
+
+    low: float
+    high: float = math.inf
+    above: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a number is one of them."""
+        return (value > self.low if self.above else value >= self.low) and value <= self.high
+
+    def __str__(self) -> str:
+        """Return them in words, after "must"."""
+        if math.isinf(self.high):
+            return f"be {'above' if self.above else 'at least'} {self.low:g}"
+        if self.above:
+            return f"be above {self.low:g} and at most {self.high:g}"
+        return f"lie between {self.low:g} and {self.high:g}"
+
+
+COUNT, SHARE, POSITIVE = Bounds(1), Bounds(0, 1), Bounds(0, above=True)
+NOT_NEGATIVE = Bounds(0)
+
+BOUNDS: dict[str, Bounds] = {
+    **dict.fromkeys(
+        (
+            "env_steps",
+            "num_envs",
+            "rollout_length",
+            "epochs",
+            "minibatches",
+            "batch_size",
+            "buffer_size",
+            "n_step",
+            "target_update",
+            "policy_delay",
+            "value_steps",
+            "episodes",
+            "exploration_steps",
+        ),
+        COUNT,
+    ),
+    **dict.fromkeys(
+        (
+            "discount",
+            "decay",
+            "rms_decay",
+            "exploration_start",
+            "exploration_end",
+            "priority_correction",
+            "entropy_share",
+            "noise_end",
+        ),
+        SHARE,
+    ),
+    **dict.fromkeys(
+        (
+            "clip",
+            "max_grad_norm",
+            "rms_epsilon",
+            "updates_per_step",
+            "initial_temperature",
+            "initial_std",
+        ),
+        POSITIVE,
+    ),
+    **dict.fromkeys(
+        (
+            "learning_rate",  # 0 leaves as it is what it is the rate of
+            "learning_rate_end",
+            "value_learning_rate",
+            "actor_learning_rate",
+            "critic_learning_rate",
+            "temperature_learning_rate",
+            "warm_up",
+            "clip_end",
+            "value_weight",
+            "priority_exponent",
+            "exploration_noise",
+            "target_noise",
+            "target_noise_clip",
+            "noise",
+        ),
+        NOT_NEGATIVE,
+    ),
+    "target_rate": Bounds(0, 1, above=True),
+    "elite_share": Bounds(0, 1, above=True),
+    "initial_log_std": Bounds(-20, 10),  # beyond, the deviation leaves the numbers of a float32
+}
+# Settings that may be any finite number: less entropy, too, can be what somebody wants.
+FREE = ("entropy_bonus", "entropy_bonus_end", "entropy_per_dimension")
+
+
+def out_of_bounds(config: Any) -> list[str]:
+    """Return what is wrong with each setting that lies outside of its bounds."""
+    return [
+        f"`{name}` must {bounds}, got {getattr(config, name)}"
+        for name, bounds in BOUNDS.items()
+        if hasattr(config, name) and not bounds.holds(getattr(config, name))
+    ]
