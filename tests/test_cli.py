@@ -215,7 +215,7 @@ def test_options_reach_the_function(tmp_path: Path) -> None:
             "backflip: error: unexpected ZeroDivisionError: a b; --debug shows where",
         ),
         ("interrupted", 130, "backflip: interrupted; go on with: backflip resume X"),
-        ("ctrl-c", 130, "backflip: interrupted before anything was begun"),
+        ("ctrl-c", 130, "backflip: interrupted; what was finished is kept"),
     ],
 )
 def test_failures_are_one_line_with_their_status(
@@ -279,6 +279,13 @@ def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> Non
     [
         ("train ppo CartPoel-v1", "did you mean `CartPole-v1`?"),
         ("train pop CartPole-v1", "did you mean `ppo`?"),
+        (
+            "train ppo CartPole-v1 --updates-per-step 1",
+            "is for algorithms with a replay",
+        ),
+        ("train ppo CartPole-v1 --env-steps 255", "got 255; try --env-steps 256"),
+        ("train cem dot", "does not learn such actions from images, and observations of `dot`"),
+        ("train ppo CartPole-v1 --env-arg max_episode_steps=0", "must be at least 1, got 0; try"),
         ("train ppo dot --env-arg gaol=3,4", "did you mean `goal`?"),
         ("train ppo CartPole-v1 --set discuont=0.9", "did you mean `discount`?"),
         ("train ppo CartPole-v1 --home /dev/null", "cannot write runs in `/dev/null`"),

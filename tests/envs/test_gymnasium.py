@@ -262,6 +262,28 @@ def test_images_stay_and_other_kinds_become_float32() -> None:
     assert env.reset([0]).shape == (1, 1) == (1, *env.spec.observation.shape)
 
 
+def test_arrays_of_several_axes_become_vectors_and_grey_pictures_images() -> None:
+    """Row by row on the way in, and back again on the way out."""
+    table = spaces.Box(-9, 9, (3, 2), np.float64)
+    action = spaces.Box(np.full((2, 3), -1.0), np.arange(6.0).reshape(2, 3), dtype=np.float64)
+    inner = _Shows(np.arange(6.0).reshape(3, 2), table)
+    inner.action_space = action
+    env = GymnasiumEnv.of("x", lambda: inner, 1)
+    assert (env.spec.observation.shape, env.spec.action.low.shape) == ((6,), (6,))
+    env.reset([0])
+    seen = [env.step(np.full((1, 6), 2.0, np.float32)).obs for _ in range(7)][-1]
+    assert seen.tolist() == [[0, 1, 2, 3, 4, 5]]
+    grey = spaces.Box(0, 255, (20, 30), np.uint8)
+    env = GymnasiumEnv.of("x", lambda: _Shows(None, grey), 1)
+    assert env.spec.is_pixels
+    assert env.reset([0]).shape == (1, 20, 30, 1)
+    inner = _Counter(action=action)
+    env = GymnasiumEnv.of("x", lambda: inner, 1)
+    env.reset([0])
+    env.step(np.full((1, 6), 2.0, np.float32))
+    assert inner.taken[0].tolist() == [[0, 1, 2], [2, 2, 2]]
+
+
 def test_actions_are_clipped_and_shifted_on_their_way() -> None:
     inner = _Counter(action=spaces.Box(-1, np.array([0.5, 2.0]), dtype=np.float64))
     env = GymnasiumEnv.of("x", lambda: inner, 1)
@@ -379,6 +401,18 @@ def test_an_unsupported_space_is_named(spaces_given: dict[str, Any], message: st
         GymnasiumEnv.of("mine:Env", lambda: _Counter(**spaces_given), 2)
     assert "Box" in str(caught.value).split("not supported:")[1]
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [(3, 16, 20), (4, 84, 84), (1, 64, 64)])
+def test_images_with_their_channels_first_are_refused(shape: tuple[int, ...]) -> None:
+    image = spaces.Box(0, 255, shape, np.uint8)
+    with pytest.raises(UsageError, match=r"channels first, .* `numpy.moveaxis\(image, 0, -1\)`"):
+        GymnasiumEnv.of("x", lambda: _Shows(None, image), 1)
+
+
+def test_an_action_that_cannot_vary_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"action space Box.* low below high"):
+        GymnasiumEnv.of("x", lambda: _Counter(action=spaces.Box(0, np.array([0.0, 1]))), 1)
 
 
 def test_a_batch_that_does_not_reset_itself_is_refused() -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from dataclasses import dataclass
 from typing import NamedTuple
 import jax.numpy as jnp
+from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.native.probes import ChosenReward
 
 class Ladder(gymnasium.Env):
@@ -43,6 +44,13 @@ class Probe(ChosenReward):
 class Narrow(Probe):
     def observe(self, state):
         return jnp.zeros(3)
+
+class Table(Probe):
+    low = np.zeros((3, 1), np.float32)
+    spec = EnvSpec("table", Box(low, low + 1, low.dtype), Discrete(2), 9)
+
+    def observe(self, state):
+        return jnp.zeros((3, 1))
 
 class Broken(Probe):
     def observe(self, state):
@@ -146,6 +154,7 @@ def test_a_native_class_of_ones_own(own: str) -> None:
     [
         ("own_envs:Narrow", r"`observe` is float32\[3\], expected float32\[1\]"),
         ("own_envs:Broken", "cannot be traced: KeyError: 'position'"),
+        ("own_envs:Table", r"its observation has the shape \(3, 1\); return a vector"),
         ("own_envs:Nothing", "`own_envs:Nothing` is no environment: expected a subclass of"),
         ("own_envs:Prob", "`own_envs` has no class `Prob`, did you mean `Probe`?"),
         ("own_envs:number", "`own_envs` has no class `number`"),
@@ -167,6 +176,12 @@ def test_an_own_class_that_will_not_do(own: str, name: str, message: str) -> Non
         ("CartPol-v1", "unknown environment `CartPol-v1`, did you mean `CartPole-v1`?"),
         ("dott", "did you mean `dot`?"),
         ("hopper-v5", "did you mean `Hopper-v5`?"),
+        ("Pong", "did you mean `ALE/Pong-v5`?"),
+        ("Breakout-v5", "did you mean `MinAtar/Breakout-v1` or `ALE/Breakout-v5`?"),
+        ("MinAtar/Pendulum", "did you mean `Pendulum-v1`?"),
+        (":Class", "write `module:Class` for a class of your own"),
+        ("own_envs:", "write `module:Class` for a class of your own"),
+        ("Hopper-v3", r"cannot be made: .*; try Hopper-v5$"),
         ("gymnasium:Hoper-v5", r"did you mean `.*Hopper-v\d`?"),
         ("xxxxxxxxxxxx", r"unknown environment `xxxxxxxxxxxx` \(ours: dot, "),
         ("Blackjack-v1", r"observation space Tuple\(Discrete\(32\)"),
@@ -185,7 +200,7 @@ def test_an_unknown_environment(env_id: str, message: str) -> None:
             {"G": 3},
             r"`G`, did you mean `g`\?; accepted: g=10.0, max_episode_steps=200",
         ),
-        ("Pendulum-v1", {"g": "x"}, "`g` must be a number, got 'x'"),
+        ("Pendulum-v1", {"g": "x"}, "`Pendulum-v1`: --env-arg `g` must be a .*, got 'x'; try g=10"),
         ("Pendulum-v1", {"g": True}, "`g` must be a number, got True"),
         ("CartPole-v1", {"sutton_barto_reward": 1}, "must be true or false, got 1"),
         ("CartPole-v1", {"max_episode_steps": 1.5}, "must be a whole number, got 1.5"),

@@ -69,6 +69,15 @@ def test_three_numbers_by_hand() -> None:
     assert told["lengths"] == {"min": 40, "mean": 50, "std": 10, "max": 60}
 
 
+def test_what_lies_beyond_the_declared_bounds_is_noted() -> None:
+    """Number 1 goes up to 3 where 2 is the most there can be."""
+    low, high = np.full(2, -4, np.float32), np.array([np.inf, 2], np.float32)
+    told = report(spec=EnvSpec("x", Box(low, high, low.dtype), Discrete(2), 100))
+    notes = [one.text for one in findings(told) if "beyond the bounds" in one.text]
+    assert notes == ["Observed numbers beyond the bounds that the observation space declares: 1."]
+    assert not [one for one in findings(report()) if "beyond the bounds" in one.text]
+
+
 BOX = Box(*(np.full(1, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "not repeatable": ({"repeatability": Repeatability(200, 7, 4, 4, 4)}, "from env step 7 on"),

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, Interrupted) as error:
-        said = str(error) or "interrupted before anything was begun"
+        said = str(error) or "interrupted; what was finished is kept"
         return _failed(said, INTERRUPTED, debug)
     except BackflipError as error:
         return _failed(str(error), error.exit_status, debug)

@@ -28,7 +28,7 @@ def print_report(looked: "Looked", found: "list[Finding]", verdict: str) -> None
     print()
     _print_observations(fields["observations"], report.spec.is_pixels)
     print()
-    _print_actions(fields["actions"]["choices"])
+    _print_actions(fields["actions"]["choices"], comparable=fields["determinism"]["same"])
     print()
     for finding in found:
         print(f"{_KINDS[finding.kind]:>2} {harmless(finding.text)}")
@@ -64,7 +64,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("observation", f"{seen['dtype']} {tuple(seen['shape'])}, {within}"),
         ("action", _action(action)),
-        ("time limit", f"{fields['max_episode_steps'] or 'none'} env steps"),
+        ("time limit", _limit(fields["max_episode_steps"])),
         ("frame skip", _known(fields["frame_skip"], "")),
         ("one env step", _known(fields["step_seconds"], " s")),
         (
@@ -103,12 +103,15 @@ def _print_observations(rows: list[dict[str, Any]], pixels: bool) -> None:
         print(f"and {len(rows) - len(shown)} more: --json has them all")
 
 
-def _print_actions(choices: list[dict[str, Any]]) -> None:
+def _print_actions(choices: list[dict[str, Any]], *, comparable: bool) -> None:
     shown = choices[:_MOST_ROWS]
+    unknown = "cannot be told"
     columns: dict[str, list[object]] = {
         "what can be done": [choice["name"] for choice in shown],
-        "changes what follows": [_after(choice["after"]) for choice in shown],
-        "same as": [choice["same_as"] or "" for choice in shown],
+        "changes what follows": [
+            _after(choice["after"]) if comparable else unknown for choice in shown
+        ],
+        "same as": [(choice["same_as"] or "") if comparable else unknown for choice in shown],
     }
     print_table(columns)
 
@@ -126,12 +129,16 @@ def _after(env_steps: int | None) -> str:
     return "at once" if env_steps == 1 else f"after {env_steps} env steps"
 
 
-def _known(value: float | None, unit: str) -> str:
+def _known(value: int | float | None, unit: str) -> str:
     return "not known" if value is None else f"{value:.4g}{unit}"
 
 
 def _in_seconds(seconds: float | None) -> str:
     return "" if seconds is None else f" ({seconds:.3g} s)"
+
+
+def _limit(env_steps: int | None) -> str:
+    return "none" if env_steps is None else f"{env_steps:,} env steps"
 
 
 def _number(value: float) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LARGEST_SEED = 2_000_000_000  # JAX's integers have 32 bits, and `--seeds` are counted on from it
 
 # A help text may not import JAX; a test compares with `backflip.training.offers`.
+ON_POLICY = ("ppo", "a2c", "vpg", "cem")  # of those below
 ALGORITHMS = ("ppo", "a2c", "vpg", "dqn", "ddpg", "td3", "sac", "cem")
 
 # The modules that tell `training.session` how runs of each command go on.
@@ -269,6 +270,11 @@ def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
 def _train(options: argparse.Namespace) -> "Result":
     settings = _common(options)
     if options.updates_per_step is not None:
+        if options.algorithm in ON_POLICY:
+            raise UsageError(
+                "--updates-per-step is for algorithms with a replay (dqn, ddpg, td3, sac), and "
+                f"`{options.algorithm}` learns from each rollout once"
+            )
         if "updates_per_step" in settings["settings"]:
             raise UsageError("--updates-per-step and --set updates_per_step: give one of them")
         settings["settings"]["updates_per_step"] = options.updates_per_step

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from backflip.core.errors import UsageError
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -41,6 +43,9 @@ class EnvSpec:
             ends episodes, and undiscounted values would be infinite.
         repeats_first_frame: a stack at an episode's start has its first frame several times, not
             black ones before it.
+
+    Raises:
+        UsageError: the time limit is below 1.
     """
 
     id: str
@@ -50,6 +55,14 @@ class EnvSpec:
     frame_stack: int = 1
     terminates: bool = True
     repeats_first_frame: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse a time limit in which nothing could happen."""
+        if self.max_episode_steps is not None and self.max_episode_steps < 1:
+            raise UsageError(
+                f"`max_episode_steps` of {self.id} must be at least 1, got "
+                f"{self.max_episode_steps}; try --env-arg max_episode_steps=500"
+            )
 
     @property
     def is_pixels(self) -> bool:

@@ -170,7 +170,7 @@ def facts(env_id: str, game: str, settings: AtariSettings) -> list[tuple[str, st
         ("max-pool", "over the last two frames" if skip > 1 else "no, there is only one frame"),
         ("sticky actions", f"{sticky:g}: the chance in each frame to repeat the action before"),
         ("no-ops", f"up to {settings.noop_max} frames at an episode's start"),
-        ("FIRE at the start", "pressed, if the game has it" if settings.fire_reset else "no"),
+        ("FIRE at the start", _fire(game, settings)),
         (
             "life loss",
             "ends the episode, and a new game begins"
@@ -180,8 +180,20 @@ def facts(env_id: str, game: str, settings: AtariSettings) -> list[tuple[str, st
         ("actions", f"{len(actions)}, {kind}: {', '.join(actions)}"),
         ("reward", "the game's score, summed over the frames, not clipped"),
         ("time limit", f"{limit:,} env steps = {limit * skip:,} frames"),
+        *_variant(settings),
         *_other_ids(),
     ]
+
+
+def _fire(game: str, settings: AtariSettings) -> str:
+    known = "FIRE" in _actions(game, full=False)
+    return "no" if not settings.fire_reset else "pressed" if known else "the game has none"
+
+
+def _variant(settings: AtariSettings) -> list[tuple[str, str]]:
+    if not settings.preference:
+        return []
+    return [("variant", "for preferences: no speedometer, and over before the weather changes")]
 
 
 def _other_ids() -> list[tuple[str, str]]:

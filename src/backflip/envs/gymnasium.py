@@ -19,6 +19,7 @@ from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.registry import one_line
 from backflip.envs.spec import HostStep
 
+SMALLEST_PICTURE = 16  # of which 16 channels would be a wonder
 MODES = {"next_step": AutoresetMode.NEXT_STEP, "same_step": AutoresetMode.SAME_STEP}
 
 # Gymnasium's own words about style and versions; what matters is raised by this module.
@@ -42,9 +43,10 @@ def mode_of(num_envs: int, autoreset: str) -> AutoresetMode:
 class GymnasiumEnv:
     """A batch of Gymnasium environments.
 
-    A discrete observation becomes one-hot, images (uint8 with three axes) stay as they are, and
-    every other observation becomes float32. An action is clipped to its box, or shifted to where
-    its discrete space starts, on its way to the environment. Every array returned is a copy.
+    A discrete observation becomes one-hot, images (uint8 with three axes, or two, which get one
+    channel) stay as they are, and every other observation becomes a vector of float32. An action
+    is a vector, too; on its way to the environment it gets its box's shape and is clipped to it,
+    or is shifted to where its discrete space starts. Every array returned is a copy.
 
     Args:
         env_id: the name a person typed.
@@ -361,24 +363,40 @@ def _observation_box(env_id: str, space: "spaces.Space[Any]") -> Box:
         return Box(np.zeros_like(one_hot), one_hot, one_hot.dtype)
     if not isinstance(space, spaces.Box):
         raise _unsupported(env_id, "observation", space, "Box and Discrete")
-    image = space.dtype == np.uint8 and len(space.shape) == 3
-    return _box(space, np.dtype(np.uint8 if image else np.float32))
+    if space.dtype == np.uint8 and len(space.shape) in (2, 3):
+        if _channels_come_first(space.shape):
+            raise UsageError(
+                f"environment `{env_id}` shows images of shape {space.shape}, channels first, and "
+                "they must come last; wrap it in gymnasium.wrappers.TransformObservation, with "
+                "`numpy.moveaxis(image, 0, -1)`"
+            )
+        return _box(space, (*space.shape, 1)[:3], np.dtype(np.uint8))
+    return _box(space, (-1,), np.dtype(np.float32))
 
 
 def _action_facts(env_id: str, space: "spaces.Space[Any]") -> Box | Discrete:
     if isinstance(space, spaces.Discrete):
         return Discrete(int(space.n))
-    if isinstance(space, spaces.Box) and space.is_bounded() and space.dtype.kind == "f":
-        return _box(space, np.dtype(np.float32))
-    supported = "Discrete, and Box of floats between finite bounds"
+    if isinstance(space, spaces.Box) and _has_room(space):
+        return _box(space, (-1,), np.dtype(np.float32))
+    supported = "Discrete, and Box of floats between finite bounds, low below high,"
     raise _unsupported(env_id, "action", space, supported)
 
 
-def _box(space: spaces.Box, dtype: np.dtype) -> Box:
-    shape = space.shape or (1,)  # networks want an axis
+def _has_room(space: spaces.Box) -> bool:
+    bounded = space.is_bounded() and space.dtype.kind == "f"
+    return bounded and bool((space.low < space.high).all())
+
+
+def _box(space: spaces.Box, shape: tuple[int, ...], dtype: np.dtype) -> Box:
     with np.errstate(over="ignore"):  # the largest float64 is a common way to say "no bound"
         low, high = space.low.astype(dtype).reshape(shape), space.high.astype(dtype).reshape(shape)
     return Box(low, high, dtype)
+
+
+def _channels_come_first(shape: tuple[int, ...]) -> bool:
+    """Return whether a shape is an image's that has its few channels on the first axis."""
+    return len(shape) == 3 and shape[0] in (1, 3, 4) and min(shape[1:]) >= SMALLEST_PICTURE
 
 
 def _unsupported(env_id: str, role: str, space: "spaces.Space[Any]", supported: str) -> UsageError:

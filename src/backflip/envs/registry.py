@@ -293,12 +293,32 @@ def _gymnasium_spec(env_id: str) -> Any:
     if name not in gymnasium.registry:
         _register_atari()
     if name not in gymnasium.registry:
-        known = [*NATIVE, *gymnasium.registry]
+        known = [x for x in (*NATIVE, *gymnasium.registry) if not OLD_ATARI.fullmatch(x)]
         raise UsageError(
-            f"unknown environment `{env_id}`{did_you_mean(env_id, known)} "
+            f"unknown environment `{env_id}`{_did_you_mean_env(env_id, known)} "
             f"(ours: {', '.join(NATIVE)}; or a Gymnasium id; or `module:Class` for your own)"
         )
     return gymnasium.registry[name]
+
+
+def _did_you_mean_env(env_id: str, known: Sequence[str]) -> str:
+    """Return `, did you mean ...?` for ids of the same name, or else of one like it."""
+    named = _bare(env_id)
+    same = {known_id: None for known_id in known if _bare(known_id) == named}
+    newest = [x for x in same if not any(_bare_id(x) == _bare_id(y) and x < y for y in same)]
+    if newest:
+        return f", did you mean {' or '.join(f'`{x}`' for x in newest[:3])}?"
+    return did_you_mean(env_id, known)
+
+
+def _bare(env_id: str) -> str:
+    """Return an id's name alone: no package, no version."""
+    return _bare_id(env_id).rpartition("/")[2].rpartition(":")[2].casefold()
+
+
+def _bare_id(env_id: str) -> str:
+    """Return an id without its version."""
+    return re.sub(r"-v\d+$", "", env_id)
 
 
 def _refuse_old_atari(env_id: str) -> None:
@@ -342,6 +362,10 @@ def _own_class(env_id: str) -> type | None:
     `module:Id-v0` is Gymnasium's way to have a module imported that registers ids.
     """
     module, colon, name = env_id.partition(":")
+    if colon and not (module and name):
+        raise UsageError(
+            f"unknown environment `{env_id}`: write `module:Class` for a class of your own"
+        )
     if not colon or env_id in NATIVE or env_id.startswith(PREFIXES):
         return None
     found = _import(env_id, module)
@@ -408,7 +432,20 @@ def _construct(env_id: str, extra: str, build: Callable[[], Any]) -> Any:
                 f"environment `{env_id}` needs {package}, which is not installed; "
                 f"try: pip install 'backflip[{extra}]'"
             ) from error
-        raise UsageError(f"environment `{env_id}` cannot be made: {one_line(error)}") from error
+        newer = _newest(env_id)
+        hint = f"; try {newer}" if newer not in ("", env_id) else ""
+        raise UsageError(
+            f"environment `{env_id}` cannot be made: {one_line(error)}{hint}"
+        ) from error
+
+
+def _newest(env_id: str) -> str:
+    """Return the id of the newest version of a Gymnasium environment, or nothing."""
+    import gymnasium  # noqa: PLC0415
+
+    named = _bare_id(env_id)
+    versions = [spec.version or 0 for spec in gymnasium.registry.values() if spec.name == named]
+    return f"{named}-v{max(versions)}" if versions else ""
 
 
 def _parameters(target: Any) -> dict[str, inspect.Parameter] | None:
@@ -438,20 +475,22 @@ def _fitting(
     """
     if parameters is None:
         return dict(args)
-    wrong = [
-        f"`{key}`{did_you_mean(key, parameters)}"
-        if key not in parameters
-        else f"`{key}` must be {_wanted(parameters[key])}, got {value!r}"
-        for key, value in args.items()
-        if key not in parameters or not _fits(value, parameters[key])
-    ]
-    if wrong:
+    unknown = [f"`{key}`{did_you_mean(key, parameters)}" for key in args if key not in parameters]
+    if unknown:
         simple = [p for p in parameters.values() if _kind(p) or p.default is p.empty]
         accepted = ", ".join(f"{p.name}={_example(p)}" for p in simple) or "none"
         raise UsageError(
-            f"environment `{env_id}` does not take --env-arg {'; '.join(wrong)}; "
+            f"environment `{env_id}` does not take --env-arg {'; '.join(unknown)}; "
             f"accepted: {accepted}"
         )
+    wrong = [
+        f"`{key}` must be {_wanted(parameters[key])}, got {value!r}; try {key}="
+        f"{_example(parameters[key])}"
+        for key, value in args.items()
+        if not _fits(value, parameters[key])
+    ]
+    if wrong:
+        raise UsageError(f"environment `{env_id}`: --env-arg {'; '.join(wrong)}")
     return {k: float(v) if _kind(parameters[k]) is float else v for k, v in args.items()}
 
 
@@ -524,10 +563,17 @@ def _broken_promises(env: "NativeEnv", key: Any) -> list[str]:
         ("`step`'s terminated", after.terminated, flag),
         ("`step`'s truncated", after.truncated, flag),
     ]
+    spaces = [("observation", box.shape, not env.spec.is_pixels)]
+    spaces += [] if isinstance(one, Discrete) else [("action", one.shape, True)]
     return [
         f"{name} is {_brief(got)}, expected {_brief(expected)}"
         for name, got, expected in pairs
         if _brief(got) != _brief(expected)
+    ] + [
+        f"its {role} has the shape {shape}; return a vector, as `x.reshape(-1)` does, or an image "
+        "(uint8: height, width, channels)"
+        for role, shape, vector in spaces
+        if vector and len(shape) != 1
     ]
 
 

@@ -115,6 +115,15 @@ class HostEnv(Protocol):
 
 
 @runtime_checkable
+class HasFacts(Protocol):
+    """An environment of which more is to be known than its spec says."""
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return that, as a table of names and meanings."""
+        ...
+
+
+@runtime_checkable
 class HasScenes(Protocol):
     """A batch of environments of which observations may not suffice to draw pictures."""
 

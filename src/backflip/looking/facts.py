@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from backflip.core.errors import BackflipError
-from backflip.envs.registry import HOST_PREFIX, atari_facts, is_native
+from backflip.envs.registry import HOST_PREFIX, atari_facts, is_native, make_native
+from backflip.envs.spec import HasFacts
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView
 from backflip.envs.views.view import View
@@ -21,14 +22,17 @@ def is_atari(env_id: str) -> bool:
 
 
 def special_facts(env_id: str, env_args: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what else is to be known of environments of a kind, name and text; of Atari's only."""
-    return atari_facts(env_id, env_args) if is_atari(env_id) else []
+    """Return what else is to be known of environments of a kind, name and text."""
+    if is_atari(env_id):
+        return atari_facts(env_id, env_args)
+    native = make_native(env_id, env_args) if is_native(env_id) else None
+    return native.facts() if isinstance(native, HasFacts) else []
 
 
 def frame_skip(env_id: str, env_args: Mapping[str, Any]) -> int | None:
     """Return how many steps of the simulation an env step is; None where nothing says so."""
     if is_native(env_id):
-        return None
+        return 1  # of ours, and of a person's own: they have no other step
     import gymnasium  # noqa: PLC0415  (takes a second to import)
     from gymnasium.envs.registration import load_env_creator  # noqa: PLC0415
 
@@ -62,5 +66,7 @@ def step_seconds(env_id: str, view: View, skip: int | None) -> float | None:
 
 def action_meanings(env_id: str, env_args: Mapping[str, Any]) -> list[str] | None:
     """Return what an environment itself calls its actions, if it does: Atari's games do."""
+    if not is_atari(env_id):
+        return None
     actions = dict(special_facts(env_id, env_args)).get("actions", "")
     return actions.partition(": ")[2].split(", ") if actions else None

@@ -36,6 +36,7 @@ def findings(report: Report) -> list[Finding]:
         _episodes,
         _horizon,
         _observed,
+        _beyond_bounds,
         _box,
     )
     order: list[Kind] = ["hinders", "note", "fine"]
@@ -216,6 +217,18 @@ def _observed(report: Report) -> Iterator[Finding]:
         yield Finding("note", f"{text}{_some(outliers)}.")
     if not len(constant) and not len(far):
         yield Finding("fine", "Every observed number varies, on a scale near 1.")
+
+
+def _beyond_bounds(report: Report) -> Iterator[Finding]:
+    box, scale = report.spec.observation, report.play.scale
+    slack = 1e-5 * np.maximum(1.0, np.abs(np.where(np.isfinite(box.high), box.high, 0.0)))
+    beyond = (scale.low < box.low - slack) | (scale.high > box.high + slack)
+    if beyond.any():
+        yield Finding(
+            "note",
+            "Observed numbers beyond the bounds that the observation space declares: "
+            f"{_some(np.flatnonzero(beyond))}.",
+        )
 
 
 def _box(report: Report) -> Iterator[Finding]:

@@ -114,31 +114,35 @@ class Playing:
     async def begin(self, request: Request) -> Response:
         """A new episode, which from now on is this page's."""
         fields = read_fields(await request.body())
-        self._player = fields.text("player")
-        return await self._answer(fields, self._game.begin)
+        player, view = fields.text("player"), self._view(fields)
+        self._player = player
+        return await self._answer(view, self._game.begin)
 
     async def act(self, request: Request) -> Response:
         """One env step."""
         fields = read_fields(await request.body())
         self._check(fields)
         action = fields.whole("action") if fields.has("action") else fields.numbers("actions")
-        return await self._answer(fields, lambda: self._game.act(action))
+        return await self._answer(self._view(fields), lambda: self._game.act(action))
 
     async def look(self, request: Request) -> Response:
         """The present moment once more, in another view."""
         fields = read_fields(await request.body())
         self._check(fields)
-        return await self._answer(fields, dict)
+        return await self._answer(self._view(fields), dict)
 
     def _check(self, fields: Fields) -> None:
         if fields.text("player") != self._player:
             raise AnotherPage("this game is played in another window: begin an episode to go on")
 
-    async def _answer(self, fields: Fields, work: Callable[[], dict[str, Any]]) -> Response:
-        """Return what `work` tells, with the pictures of the view asked for."""
+    def _view(self, fields: Fields) -> str:
         view = fields.text("view")
         if view not in VIEWS:
             raise UsageError(f"`view` must be one of {', '.join(VIEWS)}")
+        return view
+
+    async def _answer(self, view: str, work: Callable[[], dict[str, Any]]) -> Response:
+        """Return what `work` tells, with the pictures of the view asked for."""
 
         def play() -> dict[str, Any]:
             told = work()

@@ -17,6 +17,7 @@ from backflip.envs.native.minatar.game import Game, MinAtar
 from backflip.envs.native.minatar.seaquest import Seaquest, SeaquestV0
 from backflip.envs.native.minatar.space_invaders import SpaceInvaders, SpaceInvadersV0
 from backflip.envs.registry import make_native
+from backflip.looking.facts import action_meanings, special_facts
 
 DATA = Path(__file__).parents[2] / "data" / "minatar"
 CLASSES = [Breakout, Asterix, Freeway, SpaceInvaders, Seaquest]
@@ -180,6 +181,16 @@ def test_starts_and_traffic_are_all_equally_likely(kind: type[MinAtar]) -> None:
     shares = np.bincount(kinds) / kinds.size
     count = 2 if kind is Breakout else 10
     np.testing.assert_allclose(shares, 1 / count, atol=5 * 0.5 / np.sqrt(kinds.size))
+
+
+@pytest.mark.parametrize(("version", "actions"), [(0, "6, all six"), (1, "3, those the game")])
+def test_what_an_id_means_is_told(version: int, actions: str) -> None:
+    facts = dict(special_facts(f"MinAtar/Breakout-v{version}", {"sticky": 0.2, "ramping": False}))
+    assert facts["sticky actions"].startswith("0.2: ")
+    assert facts["ramping"] == "as hard all along"
+    assert facts["actions"].startswith(actions)
+    assert facts["planes"].startswith("paddle, ball")
+    assert action_meanings(f"MinAtar/Breakout-v{version}", {}) is None
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,8 @@ def test_the_server_holds_its_door_and_refuses_nonsense(tmp_path: Path) -> None:
             assert status == 422
             assert told["error"].startswith(says)
         assert play.post("/api/act", {**me, "action": 1})[1]["length"] == 1
+        assert play.post("/api/begin", {"player": "other", "view": "x"})[0] == 422
+        assert play.post("/api/act", {**me, "action": 1})[0] == 200  # still this page's
         other = {"player": "other", "view": "agent"}
         assert play.post("/api/begin", other)[1]["episode"] == 2
         status, told = play.post("/api/act", {**me, "action": 1})

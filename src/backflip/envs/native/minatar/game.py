@@ -111,6 +111,17 @@ class MinAtar:
         terminates = self.game.name != "Freeway"
         return EnvSpec(self._id, observation, action, self.max_episode_steps, terminates=terminates)
 
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what id and arguments come down to, as a table of names and meanings."""
+        which = "all six, used or not" if self.version == 0 else "those the game knows"
+        return [
+            ("planes", ", ".join(self.game.channels)),
+            ("sticky actions", f"{self.sticky:g}: the chance to repeat the action before"),
+            ("ramping", "the game becomes harder" if self.ramping else "as hard all along"),
+            ("actions", f"{len(self._actions)}, {which}"),
+            ("ids", "-v1 has the actions that the game knows, -v0 all six"),
+        ]
+
     def reset(self, key: PRNGKeyArray) -> MinAtarState:
         """Return the start of an episode."""
         drawn = jax.random.uniform(key, (self.game.start_draws,))
