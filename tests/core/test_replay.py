@@ -99,6 +99,7 @@ class Case(NamedTuple):
     capacity: int = 13 * COLUMNS  # three rollouts of 4, and a rest that is not used
     prioritized: bool = False
     seeds: int = 1  # whose columns these are
+    clips: bool = False
 
     def layout(self) -> Layout:
         """Return the layout of one seed's replay."""
@@ -111,6 +112,7 @@ class Case(NamedTuple):
             discount=DISCOUNT,
             prioritized=self.prioritized,
             seeds=self.seeds,
+            clip_rewards=self.clips,
         )
 
 
@@ -119,7 +121,7 @@ CASES = [
     for stack in (0, 1, 4)
     for n_step in (1, 3)
     for reset_rows in (False, True)
-] + [Case(4, 3, True, repeats=False)]
+] + [Case(4, 3, True, repeats=False), Case(0, 3, True, clips=True)]
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
@@ -168,7 +170,7 @@ def expected(case: Case, held: list[list[Transition]], age: int, column: int) ->
     reward, discount, at = 0.0, 1.0, age
     for at in range(age, age + case.n_step):
         last = held[at][column]
-        reward += discount * last.reward
+        reward += discount * (min(max(last.reward, -1), 1) if case.clips else last.reward)
         discount *= DISCOUNT
         if last.terminated or last.truncated:
             break

@@ -121,6 +121,7 @@ def replay_plan(config: DQNConfig) -> ReplayPlan:
         n_step=config.n_step,
         discount=config.discount,
         priority=priorities if config.prioritized else None,
+        clip_rewards=config.clip_rewards,
     )
 
 
@@ -195,8 +196,6 @@ def update(
     """
     del key
     batch = blank_invalid(batch)
-    if config.clip_rewards:
-        batch = batch._replace(reward=jnp.clip(batch.reward, -1.0, 1.0))
     batch = see(net, batch)
     target = follow(config, state)
     rate = learning_rate(config, state)
@@ -293,9 +292,4 @@ def _check(config: DQNConfig, spec: EnvSpec) -> int:
         )
     refuse_unworkable(config, spec, config.n_step)
     refuse_early_end(config)
-    if config.clip_rewards and config.n_step > 1:
-        raise UsageError(
-            "settings: `clip_rewards` clips single rewards, so `n_step` must be 1, "
-            f"got {config.n_step}"
-        )
     return spec.action.n

@@ -68,6 +68,7 @@ class ReplayPlan(NamedTuple):
         n_step: n, rewards summed before bootstrapping.
         discount: γ per env step, for those sums.
         priority: how rows are preferred; None draws them uniformly.
+        clip_rewards: true rewards are learnt from as the nearest in [-1, 1].
     """
 
     capacity: int
@@ -77,6 +78,7 @@ class ReplayPlan(NamedTuple):
     n_step: int = 1
     discount: float = 0.99
     priority: Priorities | None = None
+    clip_rewards: bool = False
 
 
 class Algorithm(NamedTuple):

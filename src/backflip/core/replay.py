@@ -88,6 +88,7 @@ class Layout:
         discount: γ, for that sum.
         prioritized: rows have priorities.
         seeds: whose environments are columns side by side; more than one in NumPy only.
+        clip_rewards: each reward is read as the nearest in [-1, 1].
     """
 
     length: int
@@ -103,6 +104,7 @@ class Layout:
     discount: float
     prioritized: bool
     seeds: int
+    clip_rewards: bool
 
     @property
     def first_age(self) -> int:
@@ -140,6 +142,7 @@ def layout(
     discount: float = 0.99,
     prioritized: bool = False,
     seeds: int = 1,
+    clip_rewards: bool = False,
 ) -> Layout:
     """Return the layout of a replay of at most `capacity` env steps of each seed.
 
@@ -154,6 +157,7 @@ def layout(
         discount: γ.
         prioritized: rows have priorities.
         seeds: whose environments are columns side by side.
+        clip_rewards: each reward is read as the nearest in [-1, 1].
     """
     length = max(capacity // num_envs // rollout_length, 1) * rollout_length
     frame = spec.observation.shape
@@ -174,6 +178,7 @@ def layout(
         discount=discount,
         prioritized=prioritized,
         seeds=seeds,
+        clip_rewards=clip_rewards,
     )
 
 
@@ -393,16 +398,21 @@ def _prefer_newest(of: Layout, replay: Replay, rows: int) -> Replay:
 def _sum_rewards(of: Layout, replay: Replay, time: Any, column: Any) -> tuple[Any, Any, Any]:
     """Return the discounted sum of up to n rewards, γ^m, and the last row of the m."""
     xp = namespace_of(replay.reward)
-    reward = replay.reward[time, column]
+    reward = _reward(of, replay, time, column)
     discount, last = xp.full(time.shape, of.discount, np.float32), time
     going = xp.ones(time.shape, bool)
     for _ in range(of.n_step - 1):
         going = going & ~(replay.terminated[last, column] | replay.truncated[last, column])
         following = (last + 1) % of.length
-        reward = reward + xp.where(going, discount * replay.reward[following, column], 0.0)
+        reward = reward + xp.where(going, discount * _reward(of, replay, following, column), 0.0)
         discount = xp.where(going, discount * np.float32(of.discount), discount)
         last = xp.where(going, following, last)
     return reward.astype(np.float32), discount, last
+
+
+def _reward(of: Layout, replay: Replay, time: Any, column: Any) -> Any:
+    reward = replay.reward[time, column]
+    return reward.clip(-1.0, 1.0) if of.clip_rewards else reward
 
 
 def _stack(of: Layout, replay: Replay, time: Any, column: Any) -> Any:

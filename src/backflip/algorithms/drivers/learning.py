@@ -32,6 +32,7 @@ def layout_of(spec: EnvSpec, algorithm: Algorithm, seeds: int = 1) -> replay.Lay
         discount=plan.discount,
         prioritized=plan.priority is not None,
         seeds=seeds,
+        clip_rewards=plan.clip_rewards,
     )
 
 

@@ -31,7 +31,7 @@ class DQNConfig:
         dueling: a network with a head for the state's value and one for the advantages.
         n_step: n, rewards summed before bootstrapping.
         loss: of an error: `huber`, or `squared`.
-        clip_rewards: learn from rewards clipped to [-1, 1].
+        clip_rewards: learn from true rewards clipped to [-1, 1], each before they are summed.
         prioritized: draw rows in proportion to their error.
         priority_exponent: α, how much so.
         priority_correction: β of the importance weights at the start; it goes to 1 on a line.
