@@ -45,12 +45,12 @@ def grey_by_hand(game: str, actions: np.ndarray) -> tuple[np.ndarray, list[float
     return np.stack(screens), rewards
 
 
-def shares(size: int) -> np.ndarray:
-    """Return (84, size): the share of each of `size` pixels in each of 84 that cover the same."""
-    ends = np.arange(85) * size / 84
+def shares(size: int, small: int) -> np.ndarray:
+    """Return (small, size): the share of each of `size` pixels in each that covers the same."""
+    ends = np.arange(small + 1) * size / small
     pixels = np.arange(size)
     overlap = np.minimum(ends[1:, None], pixels + 1) - np.maximum(ends[:-1, None], pixels)
-    return np.maximum(overlap, 0) * 84 / size
+    return np.maximum(overlap, 0) * small / size
 
 
 @pytest.mark.medium
@@ -103,14 +103,16 @@ def test_pictures_move_through_the_stack_and_begin_black() -> None:
     assert not begun.obs[..., :3].any()
 
 
-def test_pictures_and_rewards_are_those_of_the_definition() -> None:
+@pytest.mark.parametrize("size", [84, 42, 50])
+def test_pictures_and_rewards_are_those_of_the_definition(size: int) -> None:
     actions = np.random.default_rng(1).integers(4, size=60)
-    env = make_host("ALE/Breakout-v5", PLAIN, 1)
+    env = make_host("ALE/Breakout-v5", PLAIN | {"size": size}, 1)
     env.reset([0])
     steps = [env.step(action[None]) for action in actions]
     screens, rewards = grey_by_hand("Breakout", actions)
     found = np.stack([step.next_obs[0, :, :, -1] for step in steps]).astype(int)
-    np.testing.assert_allclose(found, shares(210) @ screens @ shares(160).T, atol=0.51)
+    small = shares(210, size) @ screens @ shares(160, size).T
+    np.testing.assert_allclose(found, small, atol=0.51)
     assert [step.reward.item() for step in steps] == rewards
 
 
@@ -214,8 +216,8 @@ def test_gymnasiums_own_is_reached_by_its_prefix() -> None:
         ("ALE/Pong-v5", {"blank": True}, "`blank`, did you mean `blank_score`.*frameskip=4"),
         (
             "ALE/Pong-v5",
-            {"frameskip": 0, "repeat_action_probability": 2, "noop_max": -1},
-            "`frameskip` must be at least 1, got 0; `rep.* from 0 to 1, got 2.0; `noop_max` must",
+            {"size": 19, "frameskip": 0, "repeat_action_probability": 2, "noop_max": -1},
+            "`size` must be .*, got 19; `frames.* got 0; `rep.* 1, got 2.0; `noop_max` must",
         ),
         ("ALE/Pong-v5", {"max_episode_steps": -1}, "`max_episode_steps` must be at least 1"),
         ("ALE/Freeway-v5", {"blank_score": True}, "in beam_rider, breakout, .*; not in freeway"),

@@ -420,17 +420,36 @@ def _stack(of: Layout, replay: Replay, time: Any, column: Any) -> Any:
 
     In the place of frames before the episode's first stands that one again, or a black one.
     """
+    if of.stack == 1:
+        return replay.obs[time, column]
     xp = namespace_of(replay.reward)
-    frames = [replay.obs[time, column]]
     gone = xp.zeros(time.shape, bool)
+    moments = [(time, gone)]
     for _ in range(of.stack - 1):
         gone = gone | _begins(of, replay, time, column)
         time = xp.where(gone, time, (time - 1) % of.length)
-        frame = replay.obs[time, column]
+        moments.append((time, gone))
+    if isinstance(replay.obs, np.ndarray):
+        return _stack_on_host(of, replay.obs, moments[::-1], column)
+    frames = [replay.obs[time, column] for time, _ in moments[::-1]]
+    if not of.repeats_first_frame:
+        shown = [~gone.reshape(*gone.shape, 1, 1, 1) for _, gone in moments[::-1]]
+        frames = [frame * seen for frame, seen in zip(frames, shown, strict=True)]
+    return jnp.concatenate(frames, -1)
+
+
+def _stack_on_host(
+    of: Layout, obs: np.ndarray, moments: Sequence[tuple[np.ndarray, np.ndarray]], column: Any
+) -> np.ndarray:
+    """Return the frames of moments side by side: `np.concatenate` takes three times as long."""
+    channels = of.frame[-1]
+    stacks = np.empty((*column.shape, *of.frame[:-1], of.stack * channels), obs.dtype)
+    for place, (time, gone) in enumerate(moments):
+        part = stacks[..., place * channels : (place + 1) * channels]
+        part[...] = obs[time, column]
         if not of.repeats_first_frame:
-            frame = frame * ~gone.reshape(*time.shape, 1, 1, 1)
-        frames.append(frame)
-    return frames[0] if of.stack == 1 else xp.concatenate(frames[::-1], -1)
+            part[gone] = 0
+    return stacks
 
 
 def _begins(of: Layout, replay: Replay, time: Any, column: Any) -> Any:

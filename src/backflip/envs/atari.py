@@ -1,10 +1,10 @@
 """Atari 2600 games, many at once in ALE's C++ threads, preprocessed as in the papers.
 
 An action is held for `frameskip` frames; what is seen is the brighter of the last two of them pixel
-by pixel, grey, shrunk to 84 x 84, with the three such pictures before it (Mnih et al. 2015, DOI
-10.1038/nature14236, "Preprocessing"). At an episode's start, ALE leaves the three older pictures
-black. Episodes begin with up to `noop_max` frames of doing nothing. The reward is the game's score:
-an algorithm that wants its sign clips it itself, so that returns stay true.
+by pixel, grey, shrunk to 84 x 84 or another size, with the three such pictures before it (Mnih et
+al. 2015, DOI 10.1038/nature14236, "Preprocessing"). At an episode's start, ALE leaves the three
+older pictures black. Episodes begin with up to `noop_max` frames of doing nothing. The reward is
+the game's score: an algorithm that wants its sign clips it itself, so that returns stay true.
 
 Sticky actions: in every frame the emulator repeats the action before, with a chance of .25 under
 the -v5 ids (Machado et al. 2018, arXiv:1709.06009, 5).
@@ -24,7 +24,8 @@ from gymnasium.vector.utils import batch_space
 from backflip.core.cores import usable_cores
 from backflip.core.errors import UsageError
 
-SIZE, STACK = 84, 4
+STACK = 4
+LEAST_SIZE = 20  # below it there is nothing to tell from anything else
 FRAMES = 108_000  # ALE's limit of one episode: half an hour of play at 60 frames a second
 # Enduro brings snow in frame 3,072 of a race; starts may take up to 30 frames.
 FRAMES_BEFORE_WEATHER = 3_000
@@ -39,7 +40,7 @@ SCORE_ROWS = {
     "seaquest": (7, 19),
     "space_invaders": (9, 21),
 }
-SCREEN_ROWS = 210
+SCREEN_ROWS = 210  # and as many pixels a side are the most there can be
 
 _ale: Any = ale_py
 _ale.ALEInterface.setLoggerMode(_ale.LoggerMode.Error)  # no banner for every game
@@ -50,6 +51,8 @@ class AtariSettings:
     """What `--env-arg` may set.
 
     Attributes:
+        size: pixels of a side of what is seen; 42 is enough for Pong, and four times as fast to
+            handle.
         frameskip: frames an action is held for, at least 1.
         repeat_action_probability: the chance, in every frame, that the action before is repeated.
         full_action_space: whether there are all 18 actions of the joystick, or the game's own.
@@ -62,6 +65,7 @@ class AtariSettings:
         max_episode_steps: the time limit in env steps; 0 is ALE's, 108,000 frames.
     """
 
+    size: int = 84
     frameskip: int = 4
     repeat_action_probability: float = 0.25
     full_action_space: bool = False
@@ -105,8 +109,8 @@ class AtariBatch(VectorEnv[Any, Any, Any]):
             repeat_action_probability=settings.repeat_action_probability,
             full_action_space=settings.full_action_space,
             autoreset_mode=autoreset_mode,
-            img_height=SIZE,
-            img_width=SIZE,
+            img_height=settings.size,
+            img_width=settings.size,
             stack_num=STACK,
             frameskip=settings.frameskip,
             maxpool=settings.frameskip > 1,
@@ -117,7 +121,8 @@ class AtariBatch(VectorEnv[Any, Any, Any]):
         )
         self.num_envs = num_envs
         self.metadata = {"autoreset_mode": autoreset_mode}
-        self.single_observation_space = Box(0, 255, (SIZE, SIZE, STACK), np.uint8)
+        shape = (settings.size, settings.size, STACK)
+        self.single_observation_space = Box(0, 255, shape, np.uint8)
         self.single_action_space: Any = self._games.single_action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -155,6 +160,7 @@ def facts(env_id: str, game: str, settings: AtariSettings) -> list[tuple[str, st
         UsageError: the settings cannot be, or not in this game.
     """
     _check(game, settings)
+    size = settings.size
     skip, limit, sticky = settings.frameskip, settings.limit(), settings.repeat_action_probability
     rows = _blank_rows(game, settings)
     actions = _actions(game, settings.full_action_space)
@@ -162,10 +168,10 @@ def facts(env_id: str, game: str, settings: AtariSettings) -> list[tuple[str, st
     return [
         ("id", env_id),
         ("game", game),
-        ("observation", f"{SIZE} x {SIZE} x {STACK} uint8; {STACK} pictures, the oldest first"),
+        ("observation", f"{size} x {size} x {STACK} uint8; {STACK} pictures, the oldest first"),
         ("at the start", "the older pictures are black until there are as many"),
         ("colour", "grey"),
-        ("blanked", f"rows {rows.start}-{rows.stop - 1} of {SIZE}" if rows.stop else "nothing"),
+        ("blanked", f"rows {rows.start}-{rows.stop - 1} of {size}" if rows.stop else "nothing"),
         ("frame skip", f"{skip}: an action is held for {skip} of 60 frames a second"),
         ("max-pool", "over the last two frames" if skip > 1 else "no, there is only one frame"),
         ("sticky actions", f"{sticky:g}: the chance in each frame to repeat the action before"),
@@ -212,6 +218,11 @@ def _check(game: str, settings: AtariSettings) -> None:
     wrong = [
         f"`{name}` must be {wanted}, got {getattr(settings, name)}"
         for name, wanted, fits in (
+            (
+                "size",
+                f"from {LEAST_SIZE} to {SCREEN_ROWS}",
+                LEAST_SIZE <= settings.size <= SCREEN_ROWS,
+            ),
             ("frameskip", "at least 1", settings.frameskip >= 1),
             ("repeat_action_probability", "from 0 to 1", 0 <= chance <= 1),
             ("noop_max", "at least 0", settings.noop_max >= 0),
@@ -232,8 +243,8 @@ def _blank_rows(game: str, settings: AtariSettings) -> slice:
     """Return the rows of the small picture that show anything of the score's rows, or none."""
     if not settings.blank_score and not settings.preference:
         return slice(0, 0)
-    first, after = SCORE_ROWS[game]
-    return slice(first * SIZE // SCREEN_ROWS, -(-after * SIZE // SCREEN_ROWS))
+    (first, after), size = SCORE_ROWS[game], settings.size
+    return slice(first * size // SCREEN_ROWS, -(-after * size // SCREEN_ROWS))
 
 
 def _actions(game: str, full: bool) -> list[str]:
