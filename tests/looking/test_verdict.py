@@ -66,6 +66,7 @@ def test_three_numbers_by_hand() -> None:
     assert told["horizon"]["seconds"] == pytest.approx(2)
     assert told["horizon"]["episode_seconds"] == pytest.approx(1)
     assert told["rewards"]["mean"] == 0.25
+    assert told["observations"][1]["bounds"] == [-np.inf, np.inf]
     assert told["lengths"] == {"min": 40, "mean": 50, "std": 10, "max": 60}
 
 

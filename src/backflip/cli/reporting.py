@@ -98,6 +98,7 @@ def _print_observations(rows: list[dict[str, Any]], pixels: bool) -> None:
     shown = rows[:_MOST_ROWS]
     columns: dict[str, list[object]] = {heading: [row["index"] for row in shown]}
     columns |= {name: [_number(row[name]) for row in shown] for name in names}
+    columns["bounds"] = [" to ".join(map(_number, row["bounds"])) for row in shown]
     print_table(columns, right=names)
     if len(rows) > len(shown):
         print(f"and {len(rows) - len(shown)} more: --json has them all")

@@ -115,14 +115,19 @@ class Report:
 
     def _observations(self) -> list[dict[str, Any]]:
         """Return the scale of every number, or of all pixels of each channel together."""
-        scale = self.play.scale
+        scale, box = self.play.scale, self.spec.observation
         if self.spec.is_pixels:
-            scale = per_channel(scale, self.spec.observation.shape[-1])
+            scale = per_channel(scale, box.shape[-1])
+        count = len(scale.mean)
+        low, high = box.low.reshape(-1, count).min(0), box.high.reshape(-1, count).max(0)
         return [
-            {"index": index, **_rounded(row), "largest_z": _short(z)}
-            for index, (row, z) in enumerate(
-                zip(zip(*scale, strict=True), scale.largest_z, strict=True)
-            )
+            {
+                "index": index,
+                **_rounded(row),
+                "largest_z": _short(scale.largest_z[index]),
+                "bounds": [float(low[index]), float(high[index])],
+            }
+            for index, row in enumerate(zip(*scale, strict=True))
         ]
 
 
