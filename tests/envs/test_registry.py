@@ -90,6 +90,9 @@ def test_env_args_become_values() -> None:
         "empty": "",
     }
     assert type(parse_env_args(["n=3"])["n"]) is int
+    whole = parse_env_args(["a=1e5", "b=2E+3", "c=1.5e3", "d=1e-3"])
+    assert whole == {"a": 100_000, "b": 2_000, "c": 1500.0, "d": 0.001}
+    assert [type(number) for number in whole.values()] == [int, int, float, float]
 
 
 @pytest.mark.parametrize("text", ["goal", "=3", "2x=3", "go al=3", ""])

@@ -86,7 +86,7 @@ def _add_watch(commands: Any) -> None:
         help="episodes of each checkpoint, the first of them drawn; default 1",
     )
     parser.add_argument(
-        "--out", metavar="FOLDER", help="where to write; default: watch/ in the run's folder"
+        "--out", metavar="FOLDER", help="where to write; default: watch/seed-N/ in the run's folder"
     )
     add_output(parser)
     parser.set_defaults(act=_watch)

@@ -26,6 +26,7 @@ HOST_PREFIX = "gymnasium:"
 FIXED_PREFIX = "fixed:"
 ATARI_PREFIX = "ALE/"
 CONTROL_PREFIX = "dm_control:"
+WHOLE = re.compile(r"[-+]?\d+e\+?\d{1,2}", re.IGNORECASE)  # a number such as 1e5
 OLD_ATARI = re.compile(r"(\w+?)(?:NoFrameskip|Deterministic)?-(v0|v4)")
 STICKY = {"v0": "0.25", "v4": "0"}  # the chance that an action is repeated
 PREFIXES = (HOST_PREFIX, FIXED_PREFIX, CONTROL_PREFIX)
@@ -607,5 +608,5 @@ def _scalar(text: str) -> int | float | bool | str:
         except ValueError:
             continue
         if math.isfinite(value):
-            return value
+            return int(value) if WHOLE.fullmatch(text) else value
     return text

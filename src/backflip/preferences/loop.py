@@ -204,6 +204,8 @@ def _resolve(
     if unknown:
         named = "; ".join(f"`{name}`{did_you_mean(name, own | learners)}" for name in unknown)
         raise UsageError(f"unknown settings {named} (known: {', '.join(sorted(own | learners))})")
+    if "labels" in settings:
+        raise UsageError("settings: how many `labels` is said by --labels, in Python by labels=")
     chosen = {name: value for name, value in settings.items() if name not in own}
     spec = build(algorithm, env, env_args=env_args, settings={}).driver.spec
     learning, teaching = teach_settings(spec)

@@ -117,8 +117,8 @@ DQN: dict[Kind, dict[str, Any]] = {
         "exploration_end": 0.01,
         "n_step": 1,
     },
-    # A fifth of the papers' replay, three rewards summed and twice as many gradient steps: on Pong
-    # as far after 0.5 million env steps as the papers' settings after several.
+    # A fifth of the papers' replay, three rewards summed and twice as many gradient steps: what
+    # learns Pong on a laptop (docs/log.md).
     "pixels": {
         "env_steps": 1_000_000,
         "rollout_length": 4,

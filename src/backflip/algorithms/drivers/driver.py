@@ -1,6 +1,6 @@
 """What a driver is: the loop around an algorithm, the same for both kinds of environment.
 
-`rollout.NativeDriver` runs environments in JAX, whole training in one compiled program;
+`native.NativeDriver` runs environments in JAX, whole training in one compiled program;
 `host.HostDriver` steps Gymnasium's. Both call the same `act` and `update`, carry a leading axis of
 seeds, and measure the same things under the same names.
 """
