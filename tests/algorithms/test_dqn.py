@@ -397,7 +397,9 @@ def test_the_nearest_good_ratios_are_named() -> None:
 
 def test_a_ring_too_short_for_its_windows_is_refused() -> None:
     pixels = EnvSpec("long", PIXELS.observation, Discrete(3), None, frame_stack=2)
-    with pytest.raises(UsageError, match="12 env steps of each of 4 environments: at least 48"):
+    with pytest.raises(
+        UsageError, match="12 env steps of each of 4 environments in whole rollouts: at least 48"
+    ):
         dqn(changed(buffer_size=47, n_step=10), pixels)
 
 
