@@ -163,11 +163,12 @@ def some_rows(state: PPOState, spec: EnvSpec) -> Rows:
     return Rows(obs, action, log_prob, advantage, target, jnp.arange(12) % 3 != 2)
 
 
+@pytest.mark.parametrize("value_clip", [0.0, 0.5])
 @pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS], ids=lambda spec: spec.id)
-def test_loss_equals_the_definition_row_by_row(spec: EnvSpec) -> None:
-    state = start(SMALL, spec)
-    rows, actor = some_rows(state, spec), actor_of(SMALL, spec)
-    compiled = jax.jit(partial(loss, SMALL, actor))
+def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, value_clip: float) -> None:
+    state, config = start(SMALL, spec), PPOConfig(**(vars(SMALL) | {"value_clip": value_clip}))
+    rows, actor = some_rows(state, spec), actor_of(config, spec)
+    compiled = jax.jit(partial(loss, config, actor))
     total, metrics = compiled(state.params, rows, jnp.asarray(0.2), jnp.asarray(0.03))
 
     head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.seen))
@@ -185,7 +186,11 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec) -> None:
             entropy = math.log(2 * math.pi * math.e)  # ½ log 2πe for each of two
         ratio = math.exp(log_prob - float(rows.log_prob[i]))
         policy_losses.append(-min(ratio * a, min(max(ratio, 0.8), 1.2) * a))
-        value_losses.append(0.5 * (value[i] - float(rows.target[i])) ** 2)
+        wanted = float(rows.target[i])
+        errors, old = [value[i] - wanted], wanted - float(rows.advantage[i])
+        if value_clip:
+            errors.append(min(max(value[i], old - value_clip), old + value_clip) - wanted)
+        value_losses.append(max(0.5 * error**2 for error in errors))
         entropies.append(entropy)
         kls.append(ratio - 1 - math.log(ratio))
         clipped.append(abs(ratio - 1) > 0.2)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from backflip.core.losses import (
     approximate_kl,
+    clipped_squared_error,
     clipped_surrogate,
     huber_error,
     policy_gradient,
@@ -95,6 +96,20 @@ def test_squared_error_by_hand_and_its_gradients() -> None:
     assert float(squared_error(value, target)) == 2.0
     assert float(jax.grad(squared_error)(value, target)) == 2.0
     assert float(jax.grad(squared_error, argnums=1)(value, target)) == 0.0
+
+
+def test_clipped_squared_error_by_hand_and_its_gradients() -> None:
+    """Towards 10 from 4, by at most 1: to 4.5 it counts whole, at 7 as if it were 5, without pull.
+
+    Away from it, to 2, it counts whole again.
+    """
+    old, target = scalar(4.0), scalar(10.0)
+    for value, error, pull in ((4.5, 5.5, -5.5), (7.0, 5.0, 0.0), (2.0, 8.0, -8.0)):
+        found, gradients = jax.value_and_grad(clipped_squared_error, argnums=(0, 1, 2))(
+            scalar(value), old, target, 1.0
+        )
+        assert float(found) == 0.5 * error**2
+        assert [float(x) for x in gradients] == [pull, 0.0, 0.0]
 
 
 def test_huber_error_by_hand_and_its_gradients() -> None:

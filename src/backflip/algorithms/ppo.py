@@ -8,7 +8,7 @@ Departures from the paper:
     misprint), and a truncated step bootstraps from the value of the true successor;
   * observations and rewards are scaled by running statistics (rewards are never shifted);
   * advantages are normalised per minibatch, gradients clipped by their global norm;
-  * no adaptive KL penalty; the value loss is not clipped.
+  * no adaptive KL penalty; the value loss is clipped only where `value_clip` says so.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,12 @@ from backflip.algorithms.parts.rows import Rows, prepare
 from backflip.algorithms.parts.scaling import observe, scale_rewards
 from backflip.core import statistics
 from backflip.core.gradients import shorten, update_ratio
-from backflip.core.losses import approximate_kl, clipped_surrogate, squared_error
+from backflip.core.losses import (
+    approximate_kl,
+    clipped_squared_error,
+    clipped_surrogate,
+    squared_error,
+)
 from backflip.core.returns import gae
 from backflip.core.schedules import linear
 from backflip.core.shuffle import shuffle
@@ -61,6 +66,7 @@ class PPOConfig:
         entropy_bonus: weight of the policy's entropy in the objective at the start.
         entropy_bonus_end: the same at the end, reached linearly.
         value_weight: weight of the value loss.
+        value_clip: how far the value is pushed in one update, in units of returns; 0: no limit.
         max_grad_norm: gradients longer than this are shortened to it.
         hidden: widths of the hidden layers, for vector observations.
         network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
@@ -84,6 +90,7 @@ class PPOConfig:
     entropy_bonus: float = 0.0
     entropy_bonus_end: float = 0.0
     value_weight: float = 0.5
+    value_clip: float = 0.0
     max_grad_norm: float = 0.5
     hidden: tuple[int, ...] = (64, 64)
     network: PixelNetwork = "auto"
@@ -247,7 +254,7 @@ def loss(
     advantage = standardize(rows.advantage, rows.valid)
     surrogate = clipped_surrogate(log_prob, rows.log_prob, advantage, clip)
     entropy = masked_mean(policy.entropy(), rows.valid)
-    value_loss = masked_mean(squared_error(value, rows.target), rows.valid)
+    value_loss = masked_mean(value_error(config, value, rows), rows.valid)
     policy_loss = masked_mean(surrogate, rows.valid)
     distance = jnp.abs(jnp.exp(log_prob - rows.log_prob) - 1.0)
     total = policy_loss + config.value_weight * value_loss - entropy_bonus * entropy
@@ -259,6 +266,14 @@ def loss(
         "clip_fraction": masked_mean((distance > clip).astype(jnp.float32), rows.valid),
         "ratio_error": jnp.where(rows.valid, distance, 0.0).max(),
     }
+
+
+def value_error(config: PPOConfig, value: Float[Array, " B"], rows: Rows) -> Float[Array, " B"]:
+    """Return how wrong the value of each row is: ½ (V - G)², clipped where `value_clip` says so."""
+    if not config.value_clip:
+        return squared_error(value, rows.target)
+    old_value = rows.target - rows.advantage  # G = A + V_old
+    return clipped_squared_error(value, old_value, rows.target, config.value_clip)
 
 
 def _adam(

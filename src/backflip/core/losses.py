@@ -47,6 +47,29 @@ def squared_error(
     return 0.5 * jnp.square(value - jax.lax.stop_gradient(target))
 
 
+def clipped_squared_error(
+    value: Float[Array, "*batch"],
+    old_value: Float[Array, "*batch"],
+    target: Float[Array, "*batch"],
+    clip: float,
+) -> Float[Array, "*batch"]:
+    """Return max(½ (V - G)², ½ (clip(V, V_old ± c) - G)²).
+
+    The gradient is V - G, or 0 where V has come nearer to G by more than c; it reaches V alone.
+
+    Source: Huang et al. 2022, "The 37 implementation details of PPO", core detail 9.
+
+    Args:
+        value: V, being improved.
+        old_value: V_old, before the update.
+        target: G.
+        clip: c, above 0, in units of returns.
+    """
+    old_value = jax.lax.stop_gradient(old_value)
+    near = old_value + jnp.clip(value - old_value, -clip, clip)
+    return jnp.maximum(squared_error(value, target), squared_error(near, target))
+
+
 def huber_error(
     value: Float[Array, "*batch"], target: Float[Array, "*batch"]
 ) -> Float[Array, "*batch"]:

@@ -87,6 +87,7 @@ BOUNDS: dict[str, Bounds] = {
             "warm_up",
             "clip_end",
             "value_weight",
+            "value_clip",
             "priority_exponent",
             "exploration_noise",
             "target_noise",
