@@ -304,17 +304,23 @@ def _gymnasium_spec(env_id: str) -> Any:
 
 def _did_you_mean_env(env_id: str, known: Sequence[str]) -> str:
     """Return `, did you mean ...?` for ids of the same name, or else of one like it."""
-    named = _bare(env_id)
-    same = {known_id: None for known_id in known if _bare(known_id) == named}
-    newest = [x for x in same if not any(_bare_id(x) == _bare_id(y) and x < y for y in same)]
+    newest: dict[str, str] = {}  # in the order in which they are known
+    for x in known:
+        if _bare(x) == _bare(env_id):
+            newest[_bare_id(x)] = max(newest.get(_bare_id(x), x), x, key=_version)
     if newest:
-        return f", did you mean {' or '.join(f'`{x}`' for x in newest[:3])}?"
+        return f", did you mean {' or '.join(f'`{x}`' for x in list(newest.values())[:3])}?"
     return did_you_mean(env_id, known)
 
 
 def _bare(env_id: str) -> str:
     """Return an id's name alone: no package, no version."""
     return _bare_id(env_id).rpartition("/")[2].rpartition(":")[2].casefold()
+
+
+def _version(env_id: str) -> int:
+    found = re.search(r"-v(\d+)$", env_id)
+    return int(found[1]) if found else 0
 
 
 def _bare_id(env_id: str) -> str:
@@ -444,9 +450,8 @@ def _newest(env_id: str) -> str:
     """Return the id of the newest version of a Gymnasium environment, or nothing."""
     import gymnasium  # noqa: PLC0415
 
-    named = _bare_id(env_id)
-    versions = [spec.version or 0 for spec in gymnasium.registry.values() if spec.name == named]
-    return f"{named}-v{max(versions)}" if versions else ""
+    same = [x for x in gymnasium.registry if _bare_id(x) == _bare_id(env_id)]
+    return max(same, key=_version, default="")
 
 
 def _parameters(target: Any) -> dict[str, inspect.Parameter] | None:
