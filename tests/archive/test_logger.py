@@ -24,6 +24,7 @@ from backflip.archive.metrics import read_metrics
 from backflip.archive.run import find_run, list_runs
 from backflip.archive.state import state_of
 from backflip.core.errors import UsageError
+from tests.coroutines import finished
 
 LOGGER = Path(logger.__file__).parents[2]
 
@@ -412,7 +413,7 @@ def test_timed_blocks_and_functions(run, monkeypatch):
         await asyncio.sleep(0)
         return x
 
-    assert asyncio.run(coroutine(5)) == 5
+    assert finished(coroutine(5)) == 5
     assert values(run) == [
         {"a/seconds": 2.5},
         {"b/seconds": 0.5},

@@ -1,7 +1,6 @@
 """What pages are told: only changes, never more than is remembered, and the same words for all."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -10,6 +9,7 @@ from backflip.web.archive_pages.changes import REMEMBERED, Changes
 from backflip.web.archive_pages.shelf import Shelf
 from backflip.web.archive_pages.stream import EventStream, event
 from backflip.web.archive_pages.words import ago, brief, duration, number, roughly, short, size
+from tests.coroutines import finished
 
 
 def running(n: int) -> dict[str, object]:
@@ -94,10 +94,7 @@ def test_a_page_that_does_not_read_is_dropped(monkeypatch: pytest.MonkeyPatch) -
     async def answer() -> None:
         await EventStream(events(), counted.append)({"type": "http"}, receive, send)  # type: ignore[arg-type]
 
-    # In a thread of its own: this one's loop may be that of the tests' browser.
-    thread = ThreadPoolExecutor(1)
-    thread.submit(lambda: asyncio.run(asyncio.wait_for(answer(), 10))).result()
-    thread.shutdown()
+    finished(asyncio.wait_for(answer(), 10))
     assert made == [1, 1, 1, "closed"]
     assert sum(counted) == 0
 

@@ -1,10 +1,10 @@
 """Tests of what pages are told while the home is still being read."""
 
-import asyncio
 from pathlib import Path
 
 from backflip.archive.index.index import open_index
 from backflip.web.archive_pages.reader import Reader
+from tests.coroutines import finished
 from tests.web.archive.runs import begin
 
 
@@ -21,4 +21,4 @@ def test_what_is_said_of_now_before_the_home_is_read_is_not_kept(tmp_path: Path)
         return before.running_total, after.running_total
 
     with begin(tmp_path):
-        assert asyncio.run(running()) == (0, 1)
+        assert finished(running()) == (0, 1)
