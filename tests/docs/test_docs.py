@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backflip.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
-from backflip.preferences.defaults import TeachConfig
+from backflip.preferences.defaults import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.offers import ALGORITHMS
 
@@ -103,6 +103,22 @@ def test_every_setting_of_teaching_and_property_of_teachers_is_described() -> No
     written = [name for name in named_in_table(text) if not name.startswith("-")]
     fields = [*dataclasses.fields(SimulatedTeacher), *dataclasses.fields(TeachConfig)]
     assert written == [field.name for field in fields]
+
+
+KINDS_OF_TEACHING = {"continuous actions": CONTINUOUS_TEACHING, "pictures": PIXELS_TEACHING}
+
+
+def test_defaults_of_teaching_are_those_described() -> None:
+    text = section(CLI, "`backflip teach ENV`")
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    written = {row[0].strip("| `"): row[1] for row in rows}
+    for field in [*dataclasses.fields(SimulatedTeacher), *dataclasses.fields(TeachConfig)]:
+        of_kinds = [
+            f"{kind} {settings[field.name]}"
+            for kind, settings in KINDS_OF_TEACHING.items()
+            if field.name in settings and field in dataclasses.fields(TeachConfig)
+        ]
+        assert written[field.name] == "; ".join([as_typed(field.default), *of_kinds])
 
 
 def details() -> list[tuple[str, str]]:

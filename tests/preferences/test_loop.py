@@ -1,5 +1,6 @@
 """Tests of `teach`: contract, budget, kills, and that it never sees the true reward."""
 
+import dataclasses
 import json
 import os
 import random
@@ -171,9 +172,19 @@ def test_thousands_of_labels_are_no_more_than_there_can_be_queries():
     TeachConfig(labels=3000).check(CartPole().spec, updates=100)
 
 
-def test_a_share_that_cannot_be_is_refused_with_what_to_type():
-    with pytest.raises(UsageError, match=r"between 0 and 1, got 1.5; try --set random_share=0.1"):
-        TeachConfig(random_share=1.5).check(CartPole().spec, updates=100)
+@pytest.mark.parametrize(
+    "setting", [f.name for f in dataclasses.fields(TeachConfig) if type(f.default) is not str]
+)
+def test_every_number_of_teaching_is_refused_where_it_means_nothing(setting):
+    beyond = [-0.5, 1.5] if isinstance(getattr(TeachConfig(), setting), float) else [-1]
+    for value in beyond:
+        with pytest.raises(UsageError, match=f"`{setting}` must (be|lie) .*, got {value}"):
+            TeachConfig(**{setting: value}).check(CartPole().spec, updates=100)
+
+
+def test_a_record_too_short_for_a_clip_is_refused_with_what_to_type():
+    with pytest.raises(UsageError, match=r"no clip of 25 env steps; try --set random_env_steps="):
+        TeachConfig(random_env_steps=24).check(CartPole().spec, updates=100)
 
 
 PROGRAM = """

@@ -5,6 +5,15 @@ from typing import Any, Literal
 
 from backflip.core.errors import UsageError
 from backflip.core.spec import Discrete, EnvSpec
+from backflip.training.bounds import COUNT, NOT_NEGATIVE, SHARE, Bounds, out_of_bounds
+
+BOUNDS: dict[str, Bounds] = {
+    "labels": NOT_NEGATIVE,
+    **dict.fromkeys(("clip_rollouts", "clip_envs", "random_envs", "random_env_steps"), COUNT),
+    "clip_length": Bounds(2),
+    "repeat": SHARE,
+    "random_share": SHARE,
+}
 
 
 @dataclass(frozen=True)
@@ -45,11 +54,7 @@ class TeachConfig:
         Raises:
             UsageError: with what to type instead.
         """
-        wrong: list[str] = []
-        if self.labels < 0:
-            wrong.append(f"`labels` must not be negative, got {self.labels}; try --labels 100")
-        if self.clip_length < 2:
-            wrong.append(f"`clip_length` must be at least 2, got {self.clip_length}")
+        wrong = out_of_bounds(self, BOUNDS)
         limit = spec.max_episode_steps
         if limit is not None and self.clip_length > limit:
             wrong.append(
@@ -61,14 +66,14 @@ class TeachConfig:
                 f"`phases` must lie between 1 and the {updates} updates, got {self.phases}; "
                 f"try --set phases={min(20, updates)}"
             )
-        if not 0.0 <= self.random_share <= 1.0:
-            wrong.append(
-                f"`random_share` must lie between 0 and 1, got {self.random_share}; "
-                "try --set random_share=0.1"
-            )
         if self.queries not in ("disagreement", "uniform"):
             wrong.append(f"`queries` must be disagreement or uniform, got `{self.queries}`")
-        first = self.random_envs * max(0, self.random_env_steps - self.clip_length + 1)
+        if 1 <= self.random_env_steps < self.clip_length:
+            wrong.append(
+                f"in `random_env_steps={self.random_env_steps}` there is no clip of "
+                f"{self.clip_length} env steps; try --set random_env_steps=200"
+            )
+        first = self.random_envs * (self.random_env_steps - self.clip_length + 1)
         most = first * (first - 1) // 2
         if not wrong and self.labels > most:
             wrong.append(

@@ -1,6 +1,7 @@
 """Between which numbers a setting has a meaning, wherever an algorithm has it."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
@@ -104,10 +105,10 @@ BOUNDS: dict[str, Bounds] = {
 FREE = ("entropy_bonus", "entropy_bonus_end", "entropy_per_dimension")
 
 
-def out_of_bounds(config: Any) -> list[str]:
+def out_of_bounds(config: Any, of_settings: Mapping[str, Bounds] = BOUNDS) -> list[str]:
     """Return what is wrong with each setting that lies outside of its bounds."""
     return [
         f"`{name}` must {bounds}, got {getattr(config, name)}"
-        for name, bounds in BOUNDS.items()
+        for name, bounds in of_settings.items()
         if hasattr(config, name) and not bounds.holds(getattr(config, name))
     ]
