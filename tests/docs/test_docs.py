@@ -9,6 +9,7 @@ import pytest
 from backflip.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.defaults import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
 from backflip.preferences.teachers import SimulatedTeacher
+from backflip.training import defaults
 from backflip.training.offers import ALGORITHMS
 
 ROOT = Path(__file__).parents[2]
@@ -119,6 +120,32 @@ def test_defaults_of_teaching_are_those_described() -> None:
             if field.name in settings and field in dataclasses.fields(TeachConfig)
         ]
         assert written[field.name] == "; ".join([as_typed(field.default), *of_kinds])
+
+
+KINDS = {
+    "discrete": "vectors, discrete actions",
+    "continuous": "vectors, continuous actions",
+    "pixels": "pictures",
+    "grid": "grids of cells",
+}
+
+
+def test_what_train_sets_by_itself_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "algorithms" / "defaults.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| [")]
+    written = {
+        (re.findall(r"`(\w+)`", who)[0], where.strip("`")): set(re.findall(r"`([^`]+)`", settings))
+        for who, where, settings in rows
+    }
+    of_kinds = {
+        (name, KINDS[kind]): settings
+        for name, kinds in defaults.ALGORITHMS.items()
+        for kind, settings in kinds.items()
+    }
+    assert written == {
+        key: {f"{name}={as_typed(value)}" for name, value in settings.items()}
+        for key, settings in (of_kinds | defaults.OF_ONE).items()
+    }
 
 
 def details() -> list[tuple[str, str]]:
