@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from backflip.core.errors import UsageError
+from backflip.envs.arguments import parse_env_args
+from backflip.envs.ids import NATIVE
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
-from backflip.envs.registry import NATIVE, is_native, make_host, make_native, parse_env_args
+from backflip.envs.registry import is_native, make_host, make_native
 
 OWN = '''
 import gymnasium
@@ -242,7 +244,8 @@ def test_a_missing_simulator_names_the_extra(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_finding_out_imports_neither_jax_nor_gymnasium() -> None:
     program = (
-        "import sys; from backflip.envs.registry import is_native, parse_env_args;"
+        "import sys; from backflip.envs.arguments import parse_env_args;"
+        "from backflip.envs.registry import is_native;"
         "assert is_native('dot') and not is_native('Hopper-v5') and parse_env_args(['a=1']);"
         "assert not {'jax', 'gymnasium', 'numpy'} & set(sys.modules)"
     )

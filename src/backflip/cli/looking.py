@@ -121,7 +121,7 @@ def _discount(text: str) -> float:
 
 
 def _look(options: argparse.Namespace) -> dict[str, Any] | None:
-    from backflip.envs.registry import parse_env_args
+    from backflip.envs.arguments import parse_env_args
     from backflip.looking.look import look
     from backflip.looking.verdict import findings, verdict
     from backflip.training.runtime import prepare
@@ -149,7 +149,7 @@ def _look(options: argparse.Namespace) -> dict[str, Any] | None:
 def _play(options: argparse.Namespace) -> dict[str, Any]:
     from backflip.archive.run import create_run
     from backflip.cli.invite import invite, usually_opens
-    from backflip.envs.registry import parse_env_args
+    from backflip.envs.arguments import parse_env_args
     from backflip.looking.game import Game
     from backflip.training.runtime import prepare
     from backflip.web.play_server import serve_game

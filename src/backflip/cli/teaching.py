@@ -352,7 +352,7 @@ def _labels_of(run: "Run") -> Path:
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:
     """Return what `teach` and `train` take alike."""
-    from backflip.envs.registry import parse_env_args
+    from backflip.envs.arguments import parse_env_args
 
     return {
         "seeds": options.seeds,
@@ -368,7 +368,7 @@ def _common(options: argparse.Namespace) -> dict[str, Any]:
 
 def _settings(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of `--set KEY=VALUE` texts, read as those of `--env-arg` are."""
-    from backflip.envs.registry import parse_env_args
+    from backflip.envs.arguments import parse_env_args
 
     keys = [text.partition("=")[0] for text in texts]
     for text, key in zip(texts, keys, strict=True):

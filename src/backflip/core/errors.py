@@ -33,3 +33,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     by_folded = {candidate.casefold(): candidate for candidate in known}
     nearest = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.5)
     return f", did you mean `{by_folded[nearest[0]]}`?" if nearest else ""
+
+
+def one_line(error: Exception) -> str:
+    """Return kind and message of an error as one line of at most 200 characters."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return text if len(text) <= 200 else f"{text[:199]}…"

@@ -14,9 +14,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
-from backflip.core.errors import BackflipError, EnvironmentFailed, UsageError
+from backflip.core.errors import BackflipError, EnvironmentFailed, UsageError, one_line
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.envs.registry import one_line
 from backflip.envs.spec import HostStep
 
 SMALLEST_PICTURE = 16  # of which 16 channels would be a wonder

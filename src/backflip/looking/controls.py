@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.envs.registry import HOST_PREFIX
+from backflip.envs.ids import HOST_PREFIX
 
 # Names of actions, in order, of environments that do not tell them.
 NAMES = {

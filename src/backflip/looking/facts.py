@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from backflip.core.errors import BackflipError
-from backflip.envs.registry import HOST_PREFIX, atari_facts, is_native, make_native
+from backflip.envs.ids import HOST_PREFIX
+from backflip.envs.registry import atari_facts, is_native, make_native
 from backflip.envs.spec import HasFacts
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView

@@ -8,7 +8,7 @@ from jaxtyping import Float, Shaped, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from backflip.core.spec import Discrete, EnvSpec
-from backflip.envs.registry import HOST_PREFIX
+from backflip.envs.ids import HOST_PREFIX
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, GOAL, JOINT, LIMB, LIMIT
 
 POINTS = 41  # along each axis

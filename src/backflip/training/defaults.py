@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from backflip.core.spec import Discrete, EnvSpec
+from backflip.envs.ids import HOST_PREFIX
 from backflip.networks.torsos import GRID_SIDE
 
 UNLIMITED = 1_000  # env steps that an episode without a time limit is taken to last
-HOST_PREFIX = "gymnasium:"
 Kind = Literal["discrete", "continuous", "pixels", "grid"]
 
 PPO: dict[Kind, dict[str, Any]] = {

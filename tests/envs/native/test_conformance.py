@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import pytest
 
+from backflip.envs.ids import NATIVE
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.probes import EndlessReward
-from backflip.envs.registry import NATIVE, make_native
+from backflip.envs.registry import make_native
 from tests.conformance.native_env import check_native_env
 
 LIMITED = {"max_episode_steps": 12}

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.envs.registry import NATIVE, make_native
+from backflip.envs.ids import NATIVE
+from backflip.envs.registry import make_native
 from backflip.envs.views.acrobot import AcrobotView
 from backflip.envs.views.cartpole import CartPoleView
 from backflip.envs.views.choose import view_of

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backflip.core.spec import EnvSpec
+from backflip.envs.ids import FIXED_PREFIX, HOST_PREFIX
 from backflip.envs.views.acrobot import AcrobotView
 from backflip.envs.views.cartpole import CartPoleView
 from backflip.envs.views.dot import DotView
@@ -16,7 +17,6 @@ from backflip.envs.views.pendulum import PendulumView
 from backflip.envs.views.pixels import PixelsView
 from backflip.envs.views.view import View
 
-PREFIXES = ("gymnasium:", "fixed:")  # what else an id of Gymnasium's may begin with
 # Ours have the observations of Gymnasium's, of every version.
 DRAWN: dict[str, View] = {
     "dot": DotView(),
@@ -39,7 +39,7 @@ def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
         env_args: what it is made with.
     """
     name = env_id
-    for prefix in PREFIXES:
+    for prefix in (HOST_PREFIX, FIXED_PREFIX):
         name = name.removeprefix(prefix)
     family, _, version = name.rpartition("-v")
     drawn = DRAWN.get(family if version.isdigit() else name)
