@@ -24,7 +24,8 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.loop import _last_doubling, teach
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.build import build
-from backflip.training.session import Session, resume
+from backflip.training.resuming import resume
+from backflip.training.session import Session
 
 TINY = {
     "num_envs": 4,
@@ -192,7 +193,7 @@ import json, os, signal, sys, threading
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
 from backflip.preferences import loop
-from backflip.training.session import resume
+from backflip.training.resuming import resume
 
 home, delay = Path(sys.argv[1]), float(sys.argv[2])
 

@@ -18,7 +18,7 @@ PROGRAM = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
-from backflip.training.session import resume
+from backflip.training.resuming import resume
 from backflip.training.train import train
 
 home, env, delay = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])

@@ -25,6 +25,7 @@ from backflip.training import session
 from backflip.training.build import build
 from backflip.training.progress import Pace, Progress, plain_line
 from backflip.training.result import Result, load_policy
+from backflip.training.resuming import resume
 from backflip.training.train import evaluation_episodes, phase_count, plan, resume_train, train
 
 SMALL: dict[str, Any] = {"num_envs": 4, "rollout_length": 16, "epochs": 2, "hidden": (8,)}
@@ -219,7 +220,7 @@ def test_interrupted_and_resumed_is_as_never_interrupted(tmp_path: Path, env: st
         small(tmp_path, env=env, env_args=SHORT, report=interrupting(after=2))
     run = the_run(tmp_path)
     assert run.events()[-1]["status"] == "interrupted"
-    resumed = session.resume(run)
+    resumed = resume(run)
     never = small(tmp_path / "never", env=env, env_args=SHORT)
     assert_same_end(resumed, never)
     assert [r["status"] for r in run.events()] == ["started", "interrupted", "resumed", "finished"]
@@ -246,7 +247,7 @@ def test_interrupted_before_any_phase_can_be_resumed(
 
 @pytest.mark.medium
 def test_a_finished_run_resumed_is_evaluated_again(trained: Result) -> None:
-    again = session.resume(open_run(trained.folder))
+    again = resume(open_run(trained.folder))
     assert again.returns == trained.returns
     assert again.seconds["train"] >= trained.seconds["train"]
 
@@ -263,7 +264,7 @@ def test_a_changed_configuration_is_refused_and_named(tmp_path: Path) -> None:
     before = (run.folder / "checkpoint.safetensors").read_bytes()
     expected = r"`config.settings.discount` was 0.98, is 0.5; `seeds` was \[0, 1\], is \[0, 5\]"
     with pytest.raises(UsageError, match=f"changed configuration: {expected}; start a new run"):
-        session.resume(open_run(run.folder))
+        resume(open_run(run.folder))
     assert (run.folder / "checkpoint.safetensors").read_bytes() == before
 
 
@@ -276,7 +277,7 @@ def test_a_damaged_checkpoint_costs_one_phase_and_changes_nothing(tmp_path: Path
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     seen: list[Progress] = []
-    resumed = session.resume(the_run(tmp_path), seen.append)
+    resumed = resume(the_run(tmp_path), seen.append)
     assert seen[0].phase == 3
     assert "using `checkpoint.previous.safetensors` instead" in str(seen[0].note)
     assert seen[1].note is None

@@ -31,7 +31,7 @@ import sys
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
 from backflip.preferences.loop import teach
-from backflip.training.session import resume
+from backflip.training.resuming import resume
 
 home, labels = Path(sys.argv[1]), int(sys.argv[2])
 settings = {

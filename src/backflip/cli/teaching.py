@@ -292,7 +292,7 @@ def _resume(options: argparse.Namespace) -> "Result":
     command = run.manifest["command"]
     if command in GOES_ON:
         importlib.import_module(GOES_ON[command])
-    from backflip.training.session import resume
+    from backflip.training.resuming import resume
 
     sitting = {"desk": _desk(options)} if command == "teach" else {}
     with _display(run.config.get("teacher")) as display:

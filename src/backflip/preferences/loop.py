@@ -57,7 +57,8 @@ from backflip.training.build import Built, build, rebuild
 from backflip.training.offers import offer_of
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
-from backflip.training.session import Session, begin, go_on, register, seeds_from
+from backflip.training.resuming import register
+from backflip.training.session import Session, begin, go_on, seeds_from
 from backflip.training.train import evaluation_episodes, plan
 
 USUAL_LABELS = 100  # of each seed, unless another number is asked for

@@ -7,12 +7,11 @@ run killed at any moment goes on from its last checkpoint and ends as if it had 
 """
 
 import dataclasses
-import hashlib
 import json
 import shlex
 import signal
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -28,32 +27,24 @@ from backflip.archive.pictures import write_curve
 from backflip.archive.run import Asked, Run, RunWriter, create_run, resume_run
 from backflip.archive.series import write_summary
 from backflip.core.errors import (
-    BackflipError,
     DamagedFile,
-    EnvironmentFailed,
     Interrupted,
     UsageError,
 )
 from backflip.core.trees import flatten, unflatten
 from backflip.training import runtime
 from backflip.training.build import Built, spec_to_json
+from backflip.training.health import health_of, refuse_nonfinite
 from backflip.training.keeping import Keeper, captured
 from backflip.training.progress import Pace, Progress, Report
 from backflip.training.replay_rows import trimmed, whole
 from backflip.training.result import POLICY, Result, kept_policy
+from backflip.training.resuming import differences, fingerprint, resolved
 
 CHECKPOINT = "checkpoint.safetensors"
 SECONDS_BETWEEN_REPORTS = 2.0  # of a phase under way
 KEPT_POLICIES = 10  # about, of a run, beside the last one
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
-HEALTH = (
-    "episode_return_mean",
-    "entropy",
-    "entropy_max",
-    "approx_kl",
-    "explained_variance",
-    "grad_norm",
-)
 Part = Literal["setup", "train", "answers", "evaluate"]
 
 
@@ -144,7 +135,7 @@ class Session:
         if loaded.metadata["fingerprint"] != fingerprint(self.run):
             raise UsageError(
                 f"run `{self.run.ulid}` cannot be resumed with a changed configuration: "
-                f"{'; '.join(_differences(config, resolved(self.run)))}; start a new run instead"
+                f"{'; '.join(differences(config, resolved(self.run)))}; start a new run instead"
             )
         arrays = whole(loaded.arrays, flatten(state))
         return Restored(unflatten(state, arrays), phases, about["extra"])
@@ -194,8 +185,8 @@ class Session:
                 record = {"seed": seed, **where, "seconds": total}
                 record |= {name: values[row, place].item() for name, values in metrics.items()}
                 self._metrics.write(record | beside)
-        _refuse_nonfinite(self.run, metrics, learners, numbers, learns_own_reward)
-        return _health(metrics)
+        refuse_nonfinite(self.run, metrics, learners, numbers, learns_own_reward)
+        return health_of(metrics)
 
     def save(
         self,
@@ -439,47 +430,6 @@ def seeds_from(first_seed: int, seeds: int) -> list[int]:
     return list(range(first_seed, first_seed + seeds))
 
 
-def resolved(run: Run) -> dict[str, Any]:
-    """Return everything that determines what a run computes."""
-    keys = ("command", "env", "algorithm", "seeds", "config")
-    return {key: run.manifest.get(key) for key in keys}
-
-
-def fingerprint(run: Run) -> str:
-    """Return the SHA-256 of what determines a run."""
-    text = json.dumps(resolved(run), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-Performer = Callable[..., Result]
-_PERFORMERS: dict[str, Performer] = {}
-
-
-def register(command: str, perform: Performer) -> None:
-    """Say what carries on with the runs of a command."""
-    _PERFORMERS[command] = perform
-
-
-def resume(run: Run, report: Report | None = None, **sitting: Any) -> Result:
-    """Carry on with a run to its end; one that has ended is only evaluated again.
-
-    Args:
-        run: which.
-        report: told of progress.
-        sitting: what belongs to this sitting and not to the run, as the run's command takes it.
-
-    Raises:
-        UsageError: nothing is known that carries on with runs of its kind.
-    """
-    command = run.manifest["command"]
-    if command not in _PERFORMERS:
-        known = ", ".join(sorted(_PERFORMERS))
-        raise UsageError(
-            f"run `{run.ulid}` is of kind `{command}`, which cannot be resumed ({known} can)"
-        )
-    return _PERFORMERS[command](run, report, **sitting)
-
-
 def _say_nothing(progress: Progress) -> None:
     del progress
 
@@ -491,66 +441,3 @@ def _closed_on_error(writer: RunWriter) -> Generator[None, None, None]:
     except BaseException:
         writer.close()
         raise
-
-
-def _differences(saved: Any, now: Any, path: str = "") -> list[str]:
-    """Return which keys differ between two nested configurations."""
-    if isinstance(saved, dict) and isinstance(now, dict):
-        return [
-            line
-            for key in sorted({*saved, *now})
-            for line in _differences(
-                saved.get(key, "nothing"), now.get(key, "nothing"), f"{path}.{key}".strip(".")
-            )
-        ]
-    return [] if saved == now else [f"`{path}` was {saved}, is {now}"]
-
-
-def _health(metrics: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Return the newest known value of each seed, averaged over the seeds that have one."""
-    health: dict[str, float] = {}
-    for name in HEALTH:
-        rows = metrics.get(name, np.empty((0, 0)))
-        newest = [row[np.isfinite(row)][-1] for row in rows if np.isfinite(row).any()]
-        if newest:
-            health[name] = float(np.mean(newest))
-    return health
-
-
-def _refuse_nonfinite(
-    run: Run,
-    metrics: Mapping[str, np.ndarray],
-    learners: Learner,
-    numbers: Sequence[int],
-    learns_own_reward: bool,
-) -> None:
-    """Raise if an environment in JAX, a reward model or learning itself left the finite numbers.
-
-    `numbers` says up to which update each record of the metrics goes.
-
-    Environments outside JAX are checked at every env step. A true reward that is not learnt from
-    may be anything.
-    """
-    env = f"environment `{run.manifest['env']}` failed"
-    rewards = env if learns_own_reward else "the reward model failed"
-    of_rewards = EnvironmentFailed if learns_own_reward else BackflipError
-    for name, what, kind in (
-        ("obs_abs_mean", f"{env}: an observation", EnvironmentFailed),
-        ("reward_mean", f"{rewards}: a reward", of_rewards),
-        ("value_loss", "learning failed: the value loss", BackflipError),
-        ("grad_norm", "learning failed: the gradient's norm", BackflipError),
-        ("update_ratio", "learning failed: the update", BackflipError),
-    ):
-        values = metrics.get(name, np.zeros((1, 1)))
-        if not np.isfinite(values).all():
-            place, row = np.argwhere(~np.isfinite(values.T))[0]
-            what, _, rest = what.partition(": ")
-            value, where = values[row, place], f"seed {run.seeds[row]}, update {numbers[place]}"
-            hint = "; try a lower learning rate" if what.startswith("learning") else ""
-            raise kind(f"{what} at {where}: {rest} is {value}, expected a finite number{hint}")
-    for name, leaf in flatten(learners.algorithm).items():
-        if leaf.dtype.kind == "f" and not np.isfinite(leaf).all():
-            raise BackflipError(
-                f"learning failed by update {numbers[-1]}: `{name}` is not finite; "
-                "try a lower learning rate"
-            )

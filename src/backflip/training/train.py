@@ -18,7 +18,8 @@ from backflip.training.defaults import UNLIMITED
 from backflip.training.memory import check_memory, remember
 from backflip.training.progress import Report
 from backflip.training.result import Result
-from backflip.training.session import Session, begin, go_on, register, seeds_from
+from backflip.training.resuming import register
+from backflip.training.session import Session, begin, go_on, seeds_from
 
 PHASES = 20
 # Where episodes may last longer than the first, in env steps, they are taken to last the second.

@@ -26,7 +26,7 @@ from backflip.preferences.loop import teach
 from backflip.preferences.people.answering import DeskSettings
 from backflip.preferences.people.desk import Desk
 from backflip.preferences.people.status import read_status
-from backflip.training.session import resume
+from backflip.training.resuming import resume
 
 TINY = {
     "num_envs": 4,
@@ -158,7 +158,7 @@ import sys
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
 from backflip.preferences.loop import teach
-from backflip.training.session import resume
+from backflip.training.resuming import resume
 
 home = Path(sys.argv[1])
 if list_runs(home):
