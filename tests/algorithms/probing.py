@@ -55,7 +55,7 @@ def answers(driver: Driver, probe: Probe, updates: int) -> tuple[Any, Any]:
         value: Any = ()
         if probe.values is not None:
             value = algorithm.act(state, obs, jax.random.key(0))[1].value
-        return value, algorithm.act_greedily(state, obs).reshape(len(probe.shown))
+        return value, algorithm.exploit(state, obs, jax.random.key(0)).reshape(len(probe.shown))
 
     state = jax.tree.map(jnp.asarray, jax.tree.map(np.asarray, learners.algorithm))
     value, action = jax.jit(jax.vmap(ask))(state)

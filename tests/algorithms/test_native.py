@@ -443,9 +443,9 @@ def test_evaluation_equals_episodes_played_by_hand() -> None:
     """Counter pays 1 for action 0 and 2 for action 1, for 3 or 5 steps."""
     env = Counter()
     algorithm = ppo(CONFIG, env.spec)
-    learners = native.start(env, algorithm, [0, 1])
-    keys = jax.random.key_data(jax.random.split(jax.random.key(5), 2))
-    found = native.evaluate(env, algorithm, learners, keys, episodes=50)
+    driver = native.NativeDriver(env, algorithm)
+    learners = driver.start([0, 1])
+    found = driver.evaluate(learners, [0, 1], episodes=50)
     assert found.returns.shape == (2, 50)
     assert set(found.lengths.ravel()) == {3.0, 5.0}
     assert np.isnan(found.optimum).all()
@@ -455,8 +455,8 @@ def test_evaluation_equals_episodes_played_by_hand() -> None:
             total, payment = 0, 0.0
             for age in range(length):
                 obs = jnp.array([[age, length, total]], jnp.float32)
-                action = int(algorithm.act_greedily(state, obs)[0])
+                action = int(algorithm.exploit(state, obs, jax.random.key(0))[0])
                 total, payment = total + action, payment + action + 1
             np.testing.assert_array_equal(found.returns[s][found.lengths[s] == length], payment)
-    again = native.evaluate(env, algorithm, learners, keys, episodes=50)
+    again = driver.evaluate(learners, [0, 1], episodes=50)
     assert_same_bits(found, again)

@@ -129,7 +129,6 @@ def cem(config: CEMConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, policy),
         act=partial(act, policy),
-        act_greedily=partial(act_greedily, policy),
         exploit=partial(exploit, policy),
         update=partial(update, config),
         policy=acting_part,
@@ -182,15 +181,10 @@ def act(policy: Policy, state: CEMState, obs: Any, key: PRNGKeyArray) -> tuple[A
     return jax.vmap(of_one)(state.members, obs), ()
 
 
-def act_greedily(policy: Policy, state: CEMState, obs: Any) -> Any:
-    """Return what the policy with parameters μ does on each of N observations."""
-    return actions(policy, state.mean, obs)
-
-
 def exploit(policy: Policy, state: CEMState, obs: Any, key: PRNGKeyArray) -> Any:
     """Return what the policy with parameters μ does; nothing of it is drawn."""
     del key
-    return act_greedily(policy, state, obs)
+    return actions(policy, state.mean, obs)
 
 
 def actions(policy: Policy, parameters: Float[Array, " P"], obs: Array) -> Array:

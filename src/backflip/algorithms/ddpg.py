@@ -130,7 +130,6 @@ def ddpg(config: DDPGConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, spec, scale),
         act=partial(deterministic.act, scale, config.exploration_noise),
-        act_greedily=partial(deterministic.act_greedily, scale),
         exploit=partial(deterministic.exploit, scale),
         update=partial(update, config, scale),
         policy=acting_part,

@@ -101,7 +101,6 @@ def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, networks),
         act=partial(act, networks),
-        act_greedily=partial(act_greedily, networks),
         exploit=partial(exploit, networks),
         update=partial(update, config, networks),
         policy=acting_part,
@@ -138,18 +137,13 @@ def act(
     return policy(networks, state, obs).sample(key), ()
 
 
-def act_greedily(networks: Networks, state: DiscreteSACState, obs: Any) -> Int[Array, " N"]:
-    """Return the most probable action for each of N observations."""
-    return policy(networks, state, obs).mode()
-
-
 def exploit(
     networks: Networks, state: DiscreteSACState, obs: Any, key: PRNGKeyArray
 ) -> Int[Array, " N"]:
     """Return what a policy that has done learning does: its mode; from pixels, a sample."""
     if networks.pixels:
         return act(networks, state, obs, key)[0]
-    return act_greedily(networks, state, obs)
+    return policy(networks, state, obs).mode()
 
 
 def assess(networks: Networks, state: DiscreteSACState, obs: Any) -> dict[str, Float[Array, " N"]]:

@@ -94,7 +94,6 @@ def dqn(config: DQNConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, net),
         act=partial(act, config, net),
-        act_greedily=partial(act_greedily, net),
         exploit=partial(exploit, net, PIXEL_EPSILON if spec.is_pixels else 0.0),
         update=partial(update, config, net),
         policy=acting_part,
@@ -157,18 +156,14 @@ def act(
     return epsilon_greedily(action_values(net, state, obs), share, key), ()
 
 
-def act_greedily(net: QNetwork, state: DQNState, obs: Any) -> Int[Array, " N"]:
-    """Return argmax_a Q_θ(s, a) for each of N observations."""
-    return jnp.argmax(action_values(net, state, obs), -1).astype(jnp.int32)
-
-
 def exploit(
     net: QNetwork, share: float, state: DQNState, obs: Any, key: PRNGKeyArray
 ) -> Int[Array, " N"]:
     """Return what a policy that has done learning does: the best action, but for a small share."""
+    values = action_values(net, state, obs)
     if not share:
-        return act_greedily(net, state, obs)
-    return epsilon_greedily(action_values(net, state, obs), share, key)
+        return jnp.argmax(values, -1).astype(jnp.int32)
+    return epsilon_greedily(values, share, key)
 
 
 def assess(net: QNetwork, state: DQNState, obs: Any) -> dict[str, Float[Array, " N"]]:

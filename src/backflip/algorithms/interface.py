@@ -90,7 +90,6 @@ class Algorithm(NamedTuple):
         rollout_length: T, env steps of each of them between two updates.
         init: (seed) -> state, as NumPy arrays, on the host.
         act: (state, obs (N, ...), key) -> actions (N, ...), what `update` must remember of them.
-        act_greedily: (state, obs (N, ...)) -> the most probable actions.
         exploit: (state, obs (N, ...), key) -> the actions of a policy that has done learning.
         update: (state, batch, key) -> state, metrics. The batch has axes (T, N), or, with a replay,
             (U, B): U minibatches to make one gradient step each of.
@@ -107,7 +106,6 @@ class Algorithm(NamedTuple):
     rollout_length: int
     init: Callable[[int], State]
     act: Callable[..., tuple[Any, Any]]
-    act_greedily: Callable[..., Any]
     exploit: Callable[..., Any]
     update: Callable[..., tuple[State, Metrics]]
     policy: Callable[[State], Any]

@@ -133,7 +133,6 @@ def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, actor),
         act=partial(acting.act, actor),
-        act_greedily=partial(acting.act_greedily, actor),
         exploit=partial(acting.exploit, actor),
         update=partial(update, config, actor),
         policy=acting.acting_part,

@@ -95,7 +95,6 @@ def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, spec, scale),
         act=partial(act, scale),
-        act_greedily=partial(act_greedily, scale),
         exploit=partial(exploit, scale),
         update=partial(update, config, scale),
         policy=acting_part,
@@ -133,17 +132,12 @@ def act(
     return to_env(scale, policy(state.actor, obs).sample(key)), ()
 
 
-def act_greedily(scale: ActionScale, state: SACState, obs: Any) -> Float[Array, "N A"]:
-    """Return tanh of the policy's mean for each of N observations."""
-    return to_env(scale, policy(state.actor, obs).mode())
-
-
 def exploit(
     scale: ActionScale, state: SACState, obs: Any, key: PRNGKeyArray
 ) -> Float[Array, "N A"]:
-    """Return what a policy that has done learning does: no noise."""
+    """Return what a policy that has done learning does: tanh of its mean, without noise."""
     del key
-    return act_greedily(scale, state, obs)
+    return to_env(scale, policy(state.actor, obs).mode())
 
 
 def assess(state: SACState, obs: Float[Array, "N inputs"]) -> dict[str, Float[Array, " N"]]:

@@ -120,7 +120,6 @@ def vpg(config: VPGConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, actor),
         act=partial(acting.act, actor),
-        act_greedily=partial(acting.act_greedily, actor),
         exploit=partial(acting.exploit, actor),
         update=partial(update, config, actor),
         policy=acting.acting_part,

@@ -239,22 +239,6 @@ def _join_rollouts(x: Array) -> Array:
     return x.reshape(-1, *x.shape[2:])
 
 
-def evaluate(
-    env: NativeEnv, algorithm: Algorithm, learners: Learner, keys: Array, *, episodes: int
-) -> Evaluation:
-    """Play fresh episodes with each learner's policy; return their true returns.
-
-    Args:
-        env: the environment.
-        algorithm: how the learners act.
-        learners: with a leading axis of seeds; only their policies are used.
-        keys: raw key data (seeds, ...); the same key gives the same starts.
-        episodes: number of episodes of each seed, played side by side.
-    """
-    played = _evaluation(env, algorithm, episodes)(learners.algorithm, keys)
-    return Evaluation(*map(np.asarray, played))
-
-
 def _evaluation(
     env: NativeEnv, algorithm: Algorithm, episodes: int
 ) -> Callable[[Any, Array], tuple[Array, Array, Array]]:

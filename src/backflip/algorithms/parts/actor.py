@@ -104,12 +104,6 @@ def act(actor: Actor, state: Acts, obs: Any, key: PRNGKeyArray) -> tuple[Any, Re
     return action, Remembered(policy.log_prob(action), value)
 
 
-def act_greedily(actor: Actor, state: Acts, obs: Any) -> Any:
-    """Return the policy's mode for each of N observations."""
-    seen = see(actor, state.obs_statistics, obs)
-    return policy_and_value(actor, state.params, seen)[0].mode()
-
-
 def exploit(actor: Actor, state: Acts, obs: Any, key: PRNGKeyArray) -> Any:
     """Return what a policy that has done learning does: its mode; from pixels, a sample.
 
@@ -118,7 +112,8 @@ def exploit(actor: Actor, state: Acts, obs: Any, key: PRNGKeyArray) -> Any:
     """
     if actor.spec.is_pixels:
         return act(actor, state, obs, key)[0]
-    return act_greedily(actor, state, obs)
+    seen = see(actor, state.obs_statistics, obs)
+    return policy_and_value(actor, state.params, seen)[0].mode()
 
 
 def assess(actor: Actor, state: Acts, obs: Any) -> dict[str, Float[Array, " N"]]:

@@ -53,15 +53,10 @@ def act(
     return to_env(scale, jnp.clip(unit, -1.0, 1.0)), ()
 
 
-def act_greedily(scale: ActionScale, state: Acts, obs: Any) -> Any:
-    """Return c + h μ(s) for each of N observations."""
-    return to_env(scale, unit_action(state.actor, obs))
-
-
 def exploit(scale: ActionScale, state: Acts, obs: Any, key: PRNGKeyArray) -> Any:
-    """Return what a policy that has done learning does: μ(s), without noise."""
+    """Return what a policy that has done learning does: c + h μ(s), without noise."""
     del key
-    return act_greedily(scale, state, obs)
+    return to_env(scale, unit_action(state.actor, obs))
 
 
 def assess(state: Any, obs: Float[Array, "N inputs"]) -> dict[str, Float[Array, " N"]]:
