@@ -89,7 +89,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, normalized: bool) 
 
 
 def test_targets_are_n_step_returns_to_the_end_of_rollout_or_episode() -> None:
-    """Two routes to one number: A + V with λ = 1, and the definition of G in core."""
+    """Two routes to one number: A + V with λ = 1, and the definition of G as a sum."""
     rng = np.random.default_rng(0)
     rewards, values, following = (jnp.asarray(rng.normal(size=7), jnp.float32) for _ in range(3))
     # V of the true successor is V of the next row, but where an episode ends, and at the end.
@@ -99,11 +99,15 @@ def test_targets_are_n_step_returns_to_the_end_of_rollout_or_episode() -> None:
     following = jnp.where(unknown, following, jnp.roll(values, -1))
     stream = (rewards, values, following, terminated, truncated)
     advantage, target = estimate(SMALL, *stream)
-    expected = returns.n_step_returns(
-        rewards, following, terminated, truncated, discount=SMALL.discount, n=7
-    )
+    expected = []
+    for t in range(7):
+        last = next(k for k in range(t, 7) if unknown[k])
+        summed = sum(SMALL.discount ** (k - t) * float(rewards[k]) for k in range(t, last + 1))
+        bootstrap = 0.0 if terminated[last] else float(following[last])
+        expected.append(summed + SMALL.discount ** (last + 1 - t) * bootstrap)
+    expected = np.array(expected)
     np.testing.assert_allclose(target, expected, rtol=1e-5)
-    np.testing.assert_allclose(advantage, expected - values, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(advantage, expected - np.asarray(values), rtol=1e-4, atol=1e-6)
 
 
 def test_rmsprop_by_hand_has_its_epsilon_inside_the_root_and_starts_at_1() -> None:

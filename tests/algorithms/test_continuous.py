@@ -100,7 +100,8 @@ def test_sac_says_means_over_its_own_actions() -> None:
     assert algorithm.assess is not None
     said = algorithm.assess(state, obs)
     many = jnp.repeat(obs, 2_000, 0)
-    unit, log_prob = sac.policy(state.actor, many).sample_with_log_prob(KEY)
+    policy = sac.policy(state.actor, many)
+    unit, log_prob = policy.transform(jax.random.normal(KEY, policy.mean.shape))
     value = critics.action_values(state.critics, many, unit).min(0)
     for name, drawn_of in (("value", value), ("entropy", -log_prob)):
         each_of = np.asarray(drawn_of).reshape(5, -1)

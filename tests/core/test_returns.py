@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backflip.core.returns import gae, n_step_returns, reward_to_go
+from backflip.core.returns import gae, reward_to_go
 
 NO, YES = False, True
 Stream = dict[str, Any]
@@ -88,10 +88,6 @@ def stream() -> Stream:
     }
 
 
-def without_values(stream: Stream) -> Stream:
-    return {name: x for name, x in stream.items() if name != "values"}
-
-
 def close(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
@@ -101,13 +97,6 @@ def close(actual: Any, expected: Any) -> None:
 def test_gae_equals_the_definition(stream: Stream, discount: float, decay: float) -> None:
     expected = gae_by_definition(stream, discount, decay)
     close(gae(**stream, discount=discount, decay=decay), expected)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])
-@pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
-def test_n_step_equals_the_definition(stream: Stream, discount: float, n: int) -> None:
-    expected = n_step_by_definition(stream, discount, n)
-    close(n_step_returns(**without_values(stream), discount=discount, n=n), expected)
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
@@ -120,10 +109,6 @@ def test_reward_to_go_equals_the_definition(stream: Stream, discount: float) -> 
 def test_all_definitions_on_any_stream(seed: int, discount: float, decay: float) -> None:
     stream = make_stream(seed, 9)
     close(gae(**stream, discount=discount, decay=decay), gae_by_definition(stream, discount, decay))
-    close(
-        n_step_returns(**without_values(stream), discount=discount, n=3),
-        n_step_by_definition(stream, discount, 3),
-    )
     close(
         reward_to_go(stream["rewards"], both_ends(stream), discount=discount),
         to_go_by_definition(stream, discount),
@@ -146,34 +131,26 @@ def test_gae_by_hand_of_three_steps() -> None:
     np.testing.assert_array_equal(found, [1 + 2 / 4 + 7 / 16, 2 + 7 / 4, 3 + 4])
 
 
-def test_n_step_by_hand() -> None:
-    """Two steps, γ = ½: 1 + 2/2 + V/4; then 2 + 4/2, ended; then 4 + nothing."""
-    rewards, following = jnp.array([1.0, 2.0, 4.0]), jnp.array([0.0, 8.0, 100.0])
-    end, none = jnp.array([NO, NO, YES]), jnp.zeros(3, bool)
-    found = n_step_returns(rewards, following, end, none, discount=0.5, n=2)
-    np.testing.assert_array_equal(found, [1 + 1 + 2, 2 + 2, 4])
-
-
 def test_reward_to_go_by_hand() -> None:
     found = reward_to_go(jnp.array([1.0, 2.0, 4.0]), jnp.array([NO, YES, NO]), discount=0.5)
     np.testing.assert_array_equal(found, [1 + 1, 2, 4])
 
 
 def test_gae_without_decay_is_the_one_step_error(stream: Stream) -> None:
-    one_step = n_step_returns(**without_values(stream), discount=0.9, n=1)
-    close(gae(**stream, discount=0.9, decay=0.0), one_step - stream["values"])
+    one_step = n_step_by_definition(stream, 0.9, 1)
+    close(gae(**stream, discount=0.9, decay=0.0), one_step - np.asarray(stream["values"]))
 
 
 def test_gae_of_decay_1_is_the_longest_return_minus_the_value(stream: Stream) -> None:
     """The two agree where V of the successor is V of the next row, as in a rollout."""
     stream = stream | {"next_values": jnp.append(stream["values"][1:], 0.3)}
-    longest = n_step_returns(**without_values(stream), discount=0.9, n=7)
-    close(gae(**stream, discount=0.9, decay=1.0), longest - stream["values"])
+    longest = n_step_by_definition(stream, 0.9, 7)
+    close(gae(**stream, discount=0.9, decay=1.0), longest - np.asarray(stream["values"]))
 
 
 def test_reward_to_go_is_the_longest_return_of_values_that_are_zero(stream: Stream) -> None:
     stream = stream | {"next_values": jnp.zeros(7)}
-    longest = n_step_returns(**without_values(stream), discount=0.9, n=7)
+    longest = n_step_by_definition(stream, 0.9, 7)
     close(reward_to_go(stream["rewards"], both_ends(stream), discount=0.9), longest)
 
 

@@ -78,12 +78,6 @@ class TanhNormal(NamedTuple):
         """Draw y; its gradient reaches μ and σ."""
         return jnp.tanh(DiagonalNormal(self.mean, self.log_std).sample(key))
 
-    def sample_with_log_prob(
-        self, key: PRNGKeyArray
-    ) -> tuple[Float[Array, "*batch n"], Float[Array, "*batch"]]:
-        """Draw y and return log p(y), exact however near y is to a bound."""
-        return self.transform(jax.random.normal(key, self.mean.shape))
-
     def transform(
         self, noise: Float[Array, "*batch n"]
     ) -> tuple[Float[Array, "*batch n"], Float[Array, "*batch"]]:

@@ -46,44 +46,6 @@ def gae(
     return _discounted_sum(delta, carried)
 
 
-def n_step_returns(
-    rewards: Float[Array, " T"],
-    next_values: Float[Array, " T"],
-    terminated: Bool[Array, " T"],
-    truncated: Bool[Array, " T"],
-    *,
-    discount: float,
-    n: int,
-) -> Float[Array, " T"]:
-    """Returns of n steps, then a bootstrap.
-
-        G_t = Σ_{k=0}^{m-1} γ^k r_{t+k+1} + γ^m (1 - terminated_{t+m-1}) V(s_{t+m})
-
-    m is n, or less where an episode or the stream ends first.
-
-    Source: Sutton & Barto 2018, eq. 12.1 (with the bootstrap at truncation added).
-
-    Args:
-        rewards: r_{t+1}.
-        next_values: V(s_{t+1}) of the true successor.
-        terminated: the episode ended by the task's own rule.
-        truncated: the episode was cut by a time limit.
-        discount: γ in [0, 1], per env step.
-        n: number of rewards to sum, at least 1.
-
-    Returns:
-        G_t, in the unit of `rewards`.
-    """
-    last = rewards + discount * jnp.where(terminated, 0.0, next_values)
-    ended = terminated | truncated
-    returns = last
-    for _ in range(n - 1):
-        following = jnp.append(returns[1:], 0.0)
-        ends_here = ended.at[-1].set(True)
-        returns = jnp.where(ends_here, last, rewards + discount * following)
-    return returns
-
-
 def reward_to_go(
     rewards: Float[Array, " T"],
     ended: Bool[Array, " T"],

@@ -26,7 +26,6 @@ CODE = "code.json"
 _NAMED_AT_MOST = 1000
 _SAID_AT_MOST = 3
 _LARGEST_LIST = 64 << 20  # of a code.json that somebody else wrote
-_CHUNK = 1 << 20
 
 
 @final

@@ -114,14 +114,6 @@ def moment(unix: float | None) -> str:
         return ""
 
 
-def unix_of(iso: object) -> float | None:
-    """Return the seconds since 1970 of an ISO time; None if it is none."""
-    try:
-        return datetime.fromisoformat(str(iso)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
 def plural(count: int, noun: str) -> str:
     """Return `1 run`, `2 runs`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}".replace(",", " ")

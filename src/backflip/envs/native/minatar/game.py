@@ -108,8 +108,8 @@ class MinAtar:
         empty = np.zeros((SIDE, SIDE, len(self.game.channels)), np.uint8)
         observation = Box(empty, np.ones_like(empty), empty.dtype)
         action = Discrete(len(self._actions))
-        terminates = self.game.name != "Freeway"
-        return EnvSpec(self._id, observation, action, self.max_episode_steps, terminates=terminates)
+        limit, terminates = self.max_episode_steps, self.game.can_be_lost
+        return EnvSpec(self._id, observation, action, limit, terminates=terminates)
 
     def facts(self) -> list[tuple[str, str]]:
         """Return what id and arguments come down to, as a table of names and meanings."""

@@ -1,1 +1,0 @@
-"""Whole experiments over several seeds: training, evaluation, results."""
