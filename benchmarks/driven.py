@@ -53,7 +53,7 @@ def phases(
         "seconds": seconds,
         "before_seconds": before,
         "env_steps": updates * config.num_envs * config.rollout_length,
-        "gradient_steps": updates * plan.updates if plan else 0,
+        "gradient_steps": updates * plan.gradient_steps if plan else 0,
         "settings": dataclasses.asdict(config),
     }
 

@@ -8,8 +8,9 @@ import numpy as np
 import optax
 import pytest
 
-from backflip.algorithms.ddpg import DDPGConfig, DDPGState, actor_loss, ddpg, targets
+from backflip.algorithms.ddpg import DDPGConfig, DDPGState, ddpg, targets
 from backflip.algorithms.parts.critics import critic_loss
+from backflip.algorithms.parts.deterministic import actor_loss
 from backflip.core import trees
 from backflip.core.types import Transition
 

@@ -405,8 +405,8 @@ def test_a_ring_too_short_for_its_windows_is_refused() -> None:
         dqn(changed(buffer_size=47, n_step=10), pixels)
 
 
-def test_continuous_actions_are_refused_with_the_algorithms_that_can() -> None:
-    with pytest.raises(UsageError, match=r"`Pendulum-v1`.*ppo, a2c, vpg, cem, ddpg, td3, sac"):
+def test_continuous_actions_are_refused() -> None:
+    with pytest.raises(UsageError, match="discrete actions, and those of `Pendulum-v1` are cont"):
         dqn(SMALL, Pendulum().spec)
 
 

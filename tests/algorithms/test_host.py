@@ -17,7 +17,6 @@ from backflip.algorithms.drivers.driver import Learner
 from backflip.algorithms.drivers.host import (
     LONGEST_EPISODE,
     HostDriver,
-    random_actions_on_host,
 )
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Algorithm
@@ -27,6 +26,7 @@ from backflip.core.errors import EnvironmentFailed
 from backflip.core.types import Transition
 from backflip.envs.gymnasium import GymnasiumEnv
 from backflip.envs.native.cartpole import CartPole
+from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.registry import make_host, make_native
 
 CARTPOLE = "gymnasium:CartPole-v1"

@@ -8,8 +8,8 @@ import numpy as np
 import optax
 import pytest
 
-from backflip.algorithms.ddpg import actor_loss
 from backflip.algorithms.parts.critics import critic_loss
+from backflip.algorithms.parts.deterministic import actor_loss
 from backflip.algorithms.td3 import TD3Config, TD3State, smoothing_noise, targets, td3
 from backflip.core import trees
 from backflip.core.errors import UsageError

@@ -24,7 +24,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.interface import Algorithm, Metrics, rollouts_of
 from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts.actor import Actor, policy_and_value
 from backflip.algorithms.parts.masking import blank_invalid
@@ -32,7 +32,7 @@ from backflip.algorithms.parts.measures import rollout_metrics
 from backflip.algorithms.parts.rows import Rows, prepare
 from backflip.algorithms.parts.scaling import observe, scale_rewards
 from backflip.core import statistics
-from backflip.core.gradients import shorten, update_ratio
+from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import policy_gradient, squared_error
 from backflip.core.returns import gae
 from backflip.core.schedules import linear
@@ -92,7 +92,7 @@ class A2CConfig:
     @property
     def updates(self) -> int:
         """Updates of one seed in all; the last batch may go a little beyond `env_steps`."""
-        return -(-self.env_steps // (self.num_envs * self.rollout_length))
+        return rollouts_of(self.env_steps, self.num_envs, self.rollout_length)
 
 
 class A2CState(NamedTuple):
@@ -117,7 +117,8 @@ class A2CState(NamedTuple):
 
 def a2c(config: A2CConfig, spec: EnvSpec) -> Algorithm:
     """Return A2C for the spaces of `spec`."""
-    actor = Actor(spec, actor_critic(spec, config.hidden, config.network), config.normalize_obs)
+    net = actor_critic(spec, config.hidden, config.network)
+    actor = Actor(spec, net, config.normalize_obs and not spec.is_pixels)
     return Algorithm(
         name="a2c",
         num_envs=config.num_envs,
@@ -160,7 +161,7 @@ def update(
         batch, state = scale_rewards(config.discount, state, batch)
     rows = prepare(actor, state, batch, partial(estimate, config))
     gradient, measured = jax.grad(loss, argnums=2, has_aux=True)(config, actor, state.params, rows)
-    gradient, norm = shorten(gradient, config.max_grad_norm)
+    gradient, norm = clip_by_global_norm(gradient, config.max_grad_norm)
     direction, optimizer = rmsprop(config, gradient, state.optimizer)
     progress = state.updates / config.updates
     learning_rate = linear(config.learning_rate, config.learning_rate_end, progress)
@@ -175,7 +176,7 @@ def update(
         "learning_rate": learning_rate,
         "update_ratio": update_ratio(state.params, params),
     }
-    if config.normalize_obs and not actor.spec.is_pixels:
+    if actor.normalize_obs:
         state = state._replace(obs_statistics=observe(state.obs_statistics, batch))
     return state._replace(params=params, optimizer=optimizer, updates=state.updates + 1), metrics
 

@@ -25,15 +25,15 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.interface import Algorithm, Metrics, rollouts_of
 from backflip.algorithms.parts.masking import blank_invalid
 from backflip.algorithms.parts.rewards import reward_metrics
-from backflip.algorithms.parts.single_head import SingleHead, action_outputs, single_head
 from backflip.core.errors import UsageError
 from backflip.core.gradients import update_ratio
 from backflip.core.schedules import linear
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition
+from backflip.networks.single_head import SingleHead, action_outputs, single_head
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CEMConfig:
     @property
     def updates(self) -> int:
         """Generations in all; the last may go a little beyond `env_steps`."""
-        return -(-self.env_steps // (self.num_envs * self.rollout_length))
+        return rollouts_of(self.env_steps, self.num_envs, self.rollout_length)
 
     @property
     def elite(self) -> int:
@@ -142,8 +142,7 @@ def make_policy(config: CEMConfig, spec: EnvSpec) -> Policy:
     if spec.is_pixels:
         raise UsageError(
             f"`cem` searches too few parameters for images, and `{spec.id}` shows images of "
-            f"{'x'.join(map(str, spec.observation.shape))}; for those there are ppo, a2c, vpg, "
-            "and for discrete actions dqn and sac"
+            f"{'x'.join(map(str, spec.observation.shape))}"
         )
     net = single_head(spec, action_outputs(spec), config.hidden, 1.0)
     flat, unflatten = ravel_pytree(net.init(np.random.default_rng(0)))
@@ -200,11 +199,10 @@ def actions(policy: Policy, parameters: Float[Array, " P"], obs: Array) -> Array
 
 
 def _within_bounds(box: Box, outputs: Float[Array, "B A"]) -> Float[Array, "B A"]:
-    bounded = np.isfinite(box.low) & np.isfinite(box.high)
-    low = np.where(bounded, box.low, 0.0).astype(np.float32)[None]
-    high = np.where(bounded, box.high, 0.0).astype(np.float32)[None]
+    low = np.where(box.bounded, box.low, 0.0).astype(np.float32)[None]
+    high = np.where(box.bounded, box.high, 0.0).astype(np.float32)[None]
     scaled = low + (high - low) * (jnp.tanh(outputs) + 1.0) / 2.0
-    return jnp.where(bounded[None], scaled, outputs)
+    return jnp.where(box.bounded[None], scaled, outputs)
 
 
 def update(

@@ -27,12 +27,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
 from backflip.algorithms.parts import deterministic
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units
+from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import (
     Critics,
     action_values,
@@ -40,8 +41,7 @@ from backflip.algorithms.parts.critics import (
     critic_metrics,
     first_critics,
 )
-from backflip.algorithms.parts.descent import descend, first_moments
-from backflip.algorithms.parts.deterministic import first_actor, unit_action
+from backflip.algorithms.parts.deterministic import actor_loss, first_actor, unit_action
 from backflip.algorithms.parts.replay_settings import (
     gradient_steps,
     refuse_unworkable,
@@ -50,7 +50,6 @@ from backflip.algorithms.parts.replay_settings import (
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.core.gradients import update_ratio
 from backflip.core.spec import EnvSpec
-from backflip.core.statistics import masked_mean
 from backflip.core.targets import bellman_target, polyak
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
@@ -137,7 +136,7 @@ def ddpg(config: DDPGConfig, spec: EnvSpec) -> Algorithm:
         replay=ReplayPlan(
             capacity=config.buffer_size,
             batch_size=config.batch_size,
-            updates=gradient_steps(config),
+            gradient_steps=gradient_steps(config),
             warm_up=config.warm_up,
             discount=config.discount,
         ),
@@ -177,12 +176,12 @@ def step(
     goal = targets(state.target_actor, state.target_critics, rows)
     grade = jax.value_and_grad(critic_loss, has_aux=True)
     (q_loss, values), gradient = grade(state.critics, rows, goal)
-    critics, critic_moments, critic_norm = descend(
+    critics, critic_moments, critic_norm = adam_step(
         state.critics, gradient, state.critic_moments, config.critic_learning_rate
     )
     grade = jax.value_and_grad(actor_loss, has_aux=True)
     (policy_loss, saturation), gradient = grade(state.actor, critics, rows.obs, rows.valid)
-    actor, actor_moments, actor_norm = descend(
+    actor, actor_moments, actor_norm = adam_step(
         state.actor, gradient, state.actor_moments, config.actor_learning_rate
     )
     after = DDPGState(
@@ -210,16 +209,3 @@ def targets(
     following = unit_action(target_actor, rows.next_obs)
     (value,) = action_values(target_critics, rows.next_obs, following)
     return bellman_target(rows.reward, rows.extra.discount, rows.terminated, value)
-
-
-def actor_loss(
-    actor: list[Params], critics: Critics, obs: Float[Array, "B inputs"], valid: Bool[Array, " B"]
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Return -mean Q_1(s, μ(s)) over the valid rows, and the share of actions at a bound.
-
-    Only the first critic is asked. The gradient is to be taken by the policy's parameters.
-    """
-    unit = unit_action(actor, obs)
-    (value,) = action_values(critics[:1], obs, unit)
-    at_bound = (jnp.abs(unit) > 0.99).astype(jnp.float32).mean(-1)
-    return -masked_mean(value, valid), masked_mean(at_bound, valid)

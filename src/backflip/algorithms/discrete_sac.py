@@ -28,8 +28,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
+from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import critic_metrics, sum_of_errors
-from backflip.algorithms.parts.descent import descend, first_moments
 from backflip.algorithms.parts.masking import blank
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.parts.rewards import reward_metrics
@@ -185,17 +185,17 @@ def step(
     goal = targets(net, state.actor, state.target_critics, temperature, rows)
     grade = jax.value_and_grad(critic_loss, argnums=1, has_aux=True)
     (q_loss, values), gradient = grade(net, state.critics, rows, goal)
-    critics, critic_moments, critic_norm = descend(
+    critics, critic_moments, critic_norm = adam_step(
         state.critics, gradient, state.critic_moments, config.critic_learning_rate
     )
     grade = jax.value_and_grad(actor_loss, argnums=1, has_aux=True)
     (policy_loss, entropy), gradient = grade(net, state.actor, critics, temperature, rows)
-    actor, actor_moments, actor_norm = descend(
+    actor, actor_moments, actor_norm = adam_step(
         state.actor, gradient, state.actor_moments, config.actor_learning_rate
     )
     wanted = config.entropy_share * float(np.log(networks.actions))
     price, gradient = jax.value_and_grad(temperature_loss)(state.log_temperature, entropy, wanted)
-    log_temperature, temperature_moments, _ = descend(
+    log_temperature, temperature_moments, _ = adam_step(
         state.log_temperature, gradient, state.temperature_moments, config.temperature_learning_rate
     )
     after = DiscreteSACState(

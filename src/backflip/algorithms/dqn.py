@@ -30,15 +30,15 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics, Priorities, ReplayPlan
+from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import critic_metrics
-from backflip.algorithms.parts.descent import descend, first_moments
 from backflip.algorithms.parts.dqn_config import DQNConfig
 from backflip.algorithms.parts.exploration import epsilon, epsilon_greedily, refuse_early_end
 from backflip.algorithms.parts.masking import blank_invalid, blank_vectors
 from backflip.algorithms.parts.replay_settings import gradient_steps, refuse_unworkable
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.core.errors import UsageError
-from backflip.core.gradients import shorten, update_ratio
+from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import huber_error, squared_error
 from backflip.core.schedules import linear
 from backflip.core.spec import Discrete, EnvSpec
@@ -115,7 +115,7 @@ def replay_plan(config: DQNConfig) -> ReplayPlan:
     return ReplayPlan(
         capacity=config.buffer_size,
         batch_size=config.batch_size,
-        updates=gradient_steps(config),
+        gradient_steps=gradient_steps(config),
         warm_up=config.warm_up,
         n_step=config.n_step,
         discount=config.discount,
@@ -199,8 +199,8 @@ def update(
         (params, optimizer), (rows, rated) = carry, drawn
         goal = targets(config, net, params, rated, rows)
         gradient, value = jax.grad(loss, argnums=2, has_aux=True)(config, net, params, rows, goal)
-        gradient, norm = shorten(gradient, config.max_grad_norm)
-        params, optimizer, _ = descend(params, gradient, optimizer, rate)
+        gradient, norm = clip_by_global_norm(gradient, config.max_grad_norm)
+        params, optimizer, _ = adam_step(params, gradient, optimizer, rate)
         return (params, optimizer), (value, goal, norm)
 
     (params, optimizer), (value, goal, norms) = jax.lax.scan(
@@ -281,10 +281,7 @@ def _metrics(
 def _check(config: DQNConfig, spec: EnvSpec) -> int:
     """Return the number of actions, or refuse what cannot be."""
     if not isinstance(spec.action, Discrete):
-        raise UsageError(
-            f"`dqn` chooses discrete actions, and those of `{spec.id}` are continuous; "
-            "for these there are: ppo, a2c, vpg, cem, ddpg, td3, sac"
-        )
+        raise UsageError(f"`dqn` chooses discrete actions, and those of `{spec.id}` are continuous")
     refuse_unworkable(config, spec, config.n_step)
     refuse_early_end(config)
     return spec.action.n

@@ -63,7 +63,7 @@ class ReplayPlan(NamedTuple):
     Attributes:
         capacity: env steps kept, of one seed.
         batch_size: B, rows of a minibatch.
-        updates: U, gradient steps after each rollout; static, so that one program is compiled.
+        gradient_steps: U, after each rollout; static, so that one program is compiled.
         warm_up: env steps of uniformly random actions before the first rollout.
         n_step: n, rewards summed before bootstrapping.
         discount: γ per env step, for those sums.
@@ -73,12 +73,17 @@ class ReplayPlan(NamedTuple):
 
     capacity: int
     batch_size: int
-    updates: int
+    gradient_steps: int
     warm_up: int
     n_step: int = 1
     discount: float = 0.99
     priority: Priorities | None = None
     clip_rewards: bool = False
+
+
+def rollouts_of(env_steps: int, num_envs: int, rollout_length: int) -> int:
+    """Return how many rollouts make so many env steps; the last may go a little beyond."""
+    return -(-env_steps // (num_envs * rollout_length))
 
 
 class Algorithm(NamedTuple):

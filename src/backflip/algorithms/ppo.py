@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.interface import Algorithm, Metrics, rollouts_of
 from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts.actor import Actor, policy_and_value
+from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.masking import blank_invalid
 from backflip.algorithms.parts.measures import rollout_metrics
 from backflip.algorithms.parts.rows import Rows, prepare
 from backflip.algorithms.parts.scaling import observe, scale_rewards
 from backflip.core import statistics
-from backflip.core.gradients import shorten, update_ratio
+from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import (
     approximate_kl,
     clipped_squared_error,
@@ -45,6 +45,8 @@ from backflip.core.types import Transition
 from backflip.networks.actor_critic import actor_critic
 from backflip.networks.layers import Params
 from backflip.networks.torsos import PixelNetwork
+
+ADAM_EPSILON = 1e-5  # as in the authors' code; 1e-8 is Adam's own
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class PPOConfig:
     @property
     def updates(self) -> int:
         """Updates of one seed in all; the last batch may go a little beyond `env_steps`."""
-        return -(-self.env_steps // (self.num_envs * self.rollout_length))
+        return rollouts_of(self.env_steps, self.num_envs, self.rollout_length)
 
 
 class PPOState(NamedTuple):
@@ -126,7 +128,8 @@ class PPOState(NamedTuple):
 
 def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
     """Return PPO for the spaces of `spec`."""
-    actor = Actor(spec, actor_critic(spec, config.hidden, config.network), config.normalize_obs)
+    net = actor_critic(spec, config.hidden, config.network)
+    actor = Actor(spec, net, config.normalize_obs and not spec.is_pixels)
     return Algorithm(
         name="ppo",
         num_envs=config.num_envs,
@@ -144,12 +147,11 @@ def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
 def init(config: PPOConfig, actor: Actor, seed: int) -> PPOState:
     """Return the state before the first update, as NumPy arrays."""
     params = acting.first_params(actor, seed, config.initial_log_std)
-    zeros = jax.tree.map(np.zeros_like, params)
     running_return: Any = np.zeros(config.num_envs, np.float32)
     updates: Any = np.zeros((), np.int32)
     return PPOState(
         params,
-        optax.ScaleByAdamState(np.zeros((), np.int32), zeros, zeros),
+        first_moments(params),
         statistics.empty(acting.observed_shape(actor.spec)),
         statistics.empty(()),
         running_return,
@@ -169,13 +171,13 @@ def update(
         batch, state = scale_rewards(config.discount, state, batch)
     rows = prepare(actor, state, batch, partial(estimate, config))
     now = schedules(config, state)
-    params, optimizer, measured = _descend(config, actor, state, rows, now, key)
+    params, optimizer, measured = _improve(config, actor, state, rows, now, key)
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount)
     metrics |= jax.tree.map(jnp.mean, measured) | now._asdict()
     metrics["first_ratio_error"] = measured["ratio_error"][0, 0]
     metrics["update_ratio"] = update_ratio(state.params, params)
     del metrics["ratio_error"]
-    if config.normalize_obs and not actor.spec.is_pixels:
+    if actor.normalize_obs:
         state = state._replace(obs_statistics=observe(state.obs_statistics, batch))
     return state._replace(params=params, optimizer=optimizer, updates=state.updates + 1), metrics
 
@@ -204,7 +206,7 @@ def schedules(config: PPOConfig, state: PPOState) -> Schedules:
     )
 
 
-def _descend(
+def _improve(
     config: PPOConfig,
     actor: Actor,
     state: PPOState,
@@ -222,16 +224,14 @@ def _descend(
         def choose(x: Array) -> Array:
             return x[indices]
 
-        def descend(param: Array, direction: Array) -> Array:
-            return param - now.learning_rate * direction
-
         params, optimizer = carry
         chosen = rows if config.minibatches == 1 else jax.tree.map(choose, rows)
         gradient, measured = jax.grad(loss, argnums=2, has_aux=True)(
             config, actor, params, chosen, now.clip_range, now.entropy_bonus
         )
-        step, optimizer, norm = _adam(gradient, optimizer, config.max_grad_norm)
-        params = jax.tree.map(descend, params, step)
+        gradient, norm = clip_by_global_norm(gradient, config.max_grad_norm)
+        rate = now.learning_rate
+        params, optimizer, _ = adam_step(params, gradient, optimizer, rate, eps=ADAM_EPSILON)
         return (params, optimizer), measured | {"grad_norm": norm}
 
     keys = jax.random.split(key, config.epochs)
@@ -273,14 +273,3 @@ def value_error(config: PPOConfig, value: Float[Array, " B"], rows: Rows) -> Flo
         return squared_error(value, rows.target)
     old_value = rows.target - rows.advantage  # G = A + V_old
     return clipped_squared_error(value, old_value, rows.target, config.value_clip)
-
-
-def _adam(
-    gradient: Params, optimizer: optax.ScaleByAdamState, max_norm: float
-) -> tuple[Params, optax.ScaleByAdamState, Float[Array, ""]]:
-    """Return Adam's step for the gradient shortened to `max_norm`, and the norm before that."""
-    gradient, norm = shorten(gradient, max_norm)
-    adam: Any = optax.scale_by_adam(eps=1e-5)
-    with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
-        step, optimizer = adam.update(gradient, optimizer)
-    return step, optimizer, norm

@@ -32,6 +32,7 @@ from backflip.algorithms.discrete_sac import discrete_sac
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units, to_env
+from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import (
     Critics,
     action_values,
@@ -39,7 +40,6 @@ from backflip.algorithms.parts.critics import (
     critic_metrics,
     first_critics,
 )
-from backflip.algorithms.parts.descent import descend, first_moments
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.algorithms.parts.sac_config import SACConfig, replay_plan
@@ -184,17 +184,17 @@ def step(
     goal = targets(state.actor, state.target_critics, temperature, rows, noise[0])
     grade = jax.value_and_grad(critic_loss, has_aux=True)
     (q_loss, values), gradient = grade(state.critics, rows, goal)
-    critics, critic_moments, critic_norm = descend(
+    critics, critic_moments, critic_norm = adam_step(
         state.critics, gradient, state.critic_moments, config.critic_learning_rate
     )
     grade = jax.value_and_grad(actor_loss, has_aux=True)
     (policy_loss, entropy), gradient = grade(state.actor, critics, temperature, rows, noise[1])
-    actor, actor_moments, actor_norm = descend(
+    actor, actor_moments, actor_norm = adam_step(
         state.actor, gradient, state.actor_moments, config.actor_learning_rate
     )
     wanted = config.entropy_per_dimension * noise.shape[-1]
     price, gradient = jax.value_and_grad(temperature_loss)(state.log_temperature, entropy, wanted)
-    log_temperature, temperature_moments, _ = descend(
+    log_temperature, temperature_moments, _ = adam_step(
         state.log_temperature, gradient, state.temperature_moments, config.temperature_learning_rate
     )
     after = SACState(

@@ -25,11 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from backflip.algorithms.ddpg import actor_loss
 from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
 from backflip.algorithms.parts import deterministic
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units
+from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import (
     Critics,
     action_values,
@@ -37,8 +37,7 @@ from backflip.algorithms.parts.critics import (
     critic_metrics,
     first_critics,
 )
-from backflip.algorithms.parts.descent import descend, first_moments
-from backflip.algorithms.parts.deterministic import first_actor, unit_action
+from backflip.algorithms.parts.deterministic import actor_loss, first_actor, unit_action
 from backflip.algorithms.parts.replay_settings import (
     gradient_steps,
     refuse_unworkable,
@@ -141,7 +140,7 @@ def td3(config: TD3Config, spec: EnvSpec) -> Algorithm:
         replay=ReplayPlan(
             capacity=config.buffer_size,
             batch_size=config.batch_size,
-            updates=gradient_steps(config),
+            gradient_steps=gradient_steps(config),
             warm_up=config.warm_up,
             discount=config.discount,
         ),
@@ -200,7 +199,7 @@ def one_round(
     (policy_loss, saturation), gradient = grade(
         state.actor, state.critics, newest.obs, newest.valid
     )
-    actor, actor_moments, actor_norm = descend(
+    actor, actor_moments, actor_norm = adam_step(
         state.actor, gradient, state.actor_moments, config.actor_learning_rate
     )
     metrics = jax.tree.map(jnp.mean, measured) | {
@@ -225,7 +224,7 @@ def critic_step(
     goal = targets(state.target_actor, state.target_critics, rows, noise)
     grade = jax.value_and_grad(critic_loss, has_aux=True)
     (q_loss, values), gradient = grade(state.critics, rows, goal)
-    critics, critic_moments, critic_norm = descend(
+    critics, critic_moments, critic_norm = adam_step(
         state.critics, gradient, state.critic_moments, config.critic_learning_rate
     )
     state = state._replace(critics=critics, critic_moments=critic_moments)

@@ -24,17 +24,16 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.interface import Algorithm, Metrics, rollouts_of
 from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts.actor import Actor, policy_and_value
+from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.masking import blank_invalid
 from backflip.algorithms.parts.measures import rollout_metrics
 from backflip.algorithms.parts.rows import Rows, prepare
 from backflip.algorithms.parts.scaling import observe, scale_rewards
-from backflip.algorithms.parts.single_head import action_outputs, single_head
 from backflip.core import statistics
 from backflip.core.gradients import update_ratio
 from backflip.core.losses import approximate_kl, policy_gradient, squared_error
@@ -44,6 +43,7 @@ from backflip.core.statistics import RunningStatistics, masked_mean, standardize
 from backflip.core.types import Transition
 from backflip.networks.actor_critic import POLICY_HEAD_GAIN, ActorCritic
 from backflip.networks.layers import Params
+from backflip.networks.single_head import action_outputs, single_head
 from backflip.networks.torsos import PixelNetwork
 
 
@@ -87,7 +87,7 @@ class VPGConfig:
     @property
     def updates(self) -> int:
         """Updates of one seed in all; the last batch may go a little beyond `env_steps`."""
-        return -(-self.env_steps // (self.num_envs * self.rollout_length))
+        return rollouts_of(self.env_steps, self.num_envs, self.rollout_length)
 
 
 class VPGState(NamedTuple):
@@ -113,7 +113,7 @@ class VPGState(NamedTuple):
 def vpg(config: VPGConfig, spec: EnvSpec) -> Algorithm:
     """Return VPG for the spaces of `spec`."""
     net = separate_networks(spec, config.hidden, config.network)
-    actor = Actor(spec, net, config.normalize_obs)
+    actor = Actor(spec, net, config.normalize_obs and not spec.is_pixels)
     return Algorithm(
         name="vpg",
         num_envs=config.num_envs,
@@ -154,8 +154,8 @@ def init(config: VPGConfig, actor: Actor, seed: int) -> VPGState:
     running_return: Any = np.zeros(config.num_envs, np.float32)
     return VPGState(
         params,
-        _no_moments(of_policy),
-        _no_moments(of_value),
+        first_moments(of_policy),
+        first_moments(of_value),
         statistics.empty(acting.observed_shape(actor.spec)),
         statistics.empty(()),
         running_return,
@@ -184,7 +184,7 @@ def update(
     params = of_policy | of_value
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount) | measured | fitted
     metrics["update_ratio"] = update_ratio(state.params, params)
-    if config.normalize_obs and not actor.spec.is_pixels:
+    if actor.normalize_obs:
         state = state._replace(obs_statistics=observe(state.obs_statistics, batch))
     state = state._replace(params=params, optimizer=optimizer, value_optimizer=value_optimizer)
     return state, metrics
@@ -231,11 +231,11 @@ def _improve_policy(
     gradient, measured = jax.grad(policy_loss, argnums=1, has_aux=True)(
         actor, before, of_value, rows
     )
-    after, optimizer = _adam(gradient, state.optimizer, before, config.learning_rate)
+    after, optimizer, norm = adam_step(before, gradient, state.optimizer, config.learning_rate)
     policy, _ = policy_and_value(actor, after | of_value, rows.seen)
     moved = approximate_kl(policy.log_prob(rows.action), rows.log_prob)
     measured["approx_kl"] = masked_mean(moved, rows.valid)
-    return after, optimizer, measured | {"grad_norm": optax.tree.norm(gradient)}
+    return after, optimizer, measured | {"grad_norm": norm}
 
 
 def _fit_value(
@@ -247,27 +247,9 @@ def _fit_value(
     def step(carry: tuple[Params, Any], _: None) -> tuple[tuple[Params, Any], Metrics]:
         params, optimizer = carry
         loss, gradient = jax.value_and_grad(value_loss, argnums=1)(actor, params, of_policy, rows)
-        carry = _adam(gradient, optimizer, params, config.value_learning_rate)
-        return carry, {"value_loss": loss, "value_grad_norm": optax.tree.norm(gradient)}
+        params, optimizer, norm = adam_step(params, gradient, optimizer, config.value_learning_rate)
+        return (params, optimizer), {"value_loss": loss, "value_grad_norm": norm}
 
     first = (of_value, state.value_optimizer)
     (params, optimizer), measured = jax.lax.scan(step, first, length=config.value_steps)
     return params, optimizer, jax.tree.map(jnp.mean, measured)
-
-
-def _adam(
-    gradient: Params, optimizer: Any, params: Params, learning_rate: float
-) -> tuple[Params, Any]:
-    """Return parameters and moments after one step of Adam."""
-    with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
-        step, optimizer = optax.scale_by_adam().update(gradient, optimizer)
-
-    def descend(param: Array, direction: Array) -> Array:
-        return param - learning_rate * direction
-
-    return jax.tree.map(descend, params, step), optimizer
-
-
-def _no_moments(params: Params) -> optax.ScaleByAdamState:
-    zeros = jax.tree.map(np.zeros_like, params)
-    return optax.ScaleByAdamState(np.zeros((), np.int32), zeros, zeros)

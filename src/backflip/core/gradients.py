@@ -8,7 +8,7 @@ import optax
 from jaxtyping import Array, Float
 
 
-def shorten(gradient: Any, max_norm: float) -> tuple[Any, Float[Array, ""]]:
+def clip_by_global_norm(gradient: Any, max_norm: float) -> tuple[Any, Float[Array, ""]]:
     """Return the gradient, at most `max_norm` long over all parameters, and its length before.
 
     g ← g min(1, max_norm / (‖g‖ + 1e-6)): the direction stays as it was.

@@ -21,6 +21,11 @@ class Box:
         """The shape of one element."""
         return self.low.shape
 
+    @property
+    def bounded(self) -> np.ndarray:
+        """Which elements have bounds on both sides."""
+        return np.isfinite(self.low) & np.isfinite(self.high)
+
 
 @dataclass(frozen=True)
 class Discrete:

@@ -91,6 +91,11 @@ def refuse_old_atari(env_id: str) -> None:
         )
 
 
+def family(env_id: str) -> str:
+    """Return an id of Gymnasium's without its version, nor what we may put before it."""
+    return _bare_id(env_id.removeprefix(HOST_PREFIX).removeprefix(FIXED_PREFIX))
+
+
 def newest(env_id: str) -> str:
     """Return the id of the newest version of a Gymnasium environment, or nothing."""
     import gymnasium  # noqa: PLC0415

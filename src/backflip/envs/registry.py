@@ -16,6 +16,7 @@ from backflip.envs.ids import (
     FIXED_PREFIX,
     HOST_PREFIX,
     NATIVE,
+    family,
     gymnasium_spec,
     newest,
     refuse_old_atari,
@@ -30,7 +31,7 @@ EXTRAS = {  # the extra that brings what an entry point needs
     "gymnasium.envs.mujoco": "mujoco",
 }
 PACKAGES = {"atari": "ale-py"}  # what an extra brings, where it has another name
-# The tasks of `backflip.envs.mujoco.tasks`, and of them those that a state can end.
+# The tasks of `backflip.envs.mujoco.tasks`.
 STEPPED = (
     "Ant-v5",
     "HalfCheetah-v5",
@@ -111,7 +112,7 @@ def make_host(
         refuse_old_atari(env_id)
     extra = "" if own else _extra(env_id)
     make = _own_make(env_id, own, args) if own else _gymnasium_make(env_id, extra, args)
-    ends = bool(own) or env_id.removeprefix(HOST_PREFIX).rpartition("-v")[0] not in ENDLESS
+    ends = bool(own) or family(env_id) not in ENDLESS
     return _construct(
         env_id, extra, lambda: GymnasiumEnv.of(env_id, make, num_envs, autoreset, ends)
     )
@@ -160,9 +161,9 @@ def _mujoco(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str)
     from backflip.envs.gymnasium import GymnasiumEnv, mode_of  # noqa: PLC0415
 
     name, fixed = env_id.removeprefix(FIXED_PREFIX), env_id.startswith(FIXED_PREFIX)
-    endless = name.rpartition("-v")[0] in ENDLESS
+    endless = family(name) in ENDLESS
     if fixed and (name not in STEPPED or endless):
-        known = [f"{FIXED_PREFIX}{x}" for x in STEPPED if x.rpartition("-v")[0] not in ENDLESS]
+        known = [f"{FIXED_PREFIX}{x}" for x in STEPPED if family(x) not in ENDLESS]
         why = f"only the time limit ends `{name}` as it is" if endless else "it is not known"
         raise UsageError(f"unknown environment `{env_id}`: {why} (there are: {', '.join(known)})")
     mode, args = mode_of(num_envs, autoreset), limited(env_id, args)

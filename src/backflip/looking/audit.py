@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backflip.algorithms.drivers.host import random_actions_on_host
 from backflip.core.spec import Box, Discrete
+from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.spec import HostEnv, HostStep
 
 REPEATED = 200  # env steps that have to come out twice the same

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.envs.ids import HOST_PREFIX
+from backflip.envs.ids import family
 
 # Names of actions, in order, of environments that do not tell them.
 NAMES = {
@@ -102,18 +102,13 @@ def dials(box: Box) -> list[Dial]:
 
 def goes_by_turns(env_id: str) -> bool:
     """Return whether an environment is known to stand still between two actions."""
-    return _family(env_id) in TURNS
-
-
-def _family(env_id: str) -> str:
-    """Return an id without its version."""
-    return env_id.removeprefix(HOST_PREFIX).rpartition("-v")[0] or env_id
+    return family(env_id) in TURNS
 
 
 def _names(env_id: str, count: int) -> list[str]:
-    family = _family(env_id)
-    names = NAMES.get(family, ())
-    if family.startswith("MinAtar/") and len(names) != count:
+    name = family(env_id)
+    names = NAMES.get(name, ())
+    if name.startswith("MinAtar/") and len(names) != count:
         names = ALL_SIX
     return list(names) if len(names) == count else [f"action {n}" for n in range(count)]
 

@@ -5,21 +5,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from backflip.core.errors import BackflipError
-from backflip.envs.ids import HOST_PREFIX
+from backflip.envs.ids import ATARI_PREFIX, HOST_PREFIX
 from backflip.envs.registry import atari_facts, is_native, make_native
 from backflip.envs.spec import HasFacts
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView
 from backflip.envs.views.view import View
 
-ATARI = "ALE/"
 ATARI_FRAMES = 60  # in a second
 SKIPS = ("frame_skip", "frameskip")  # what constructors call it
 
 
 def is_atari(env_id: str) -> bool:
     """Return whether an id is of the Arcade Learning Environment."""
-    return env_id.startswith(ATARI)
+    return env_id.startswith(ATARI_PREFIX)
 
 
 def special_facts(env_id: str, env_args: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -6,11 +6,11 @@ from typing import Any, final
 
 import numpy as np
 
-from backflip.algorithms.drivers.host import random_actions_on_host
 from backflip.archive.metrics import MetricsWriter
 from backflip.archive.run import RunWriter
 from backflip.core.errors import UsageError
 from backflip.core.spec import Discrete, newest_frame
+from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.views.choose import view_of
 from backflip.envs.views.view import NeedsScene, View
 from backflip.looking.clips import drawable

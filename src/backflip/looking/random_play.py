@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from backflip.algorithms.drivers.driver import LONGEST_EPISODE
-from backflip.algorithms.drivers.host import random_actions_on_host
+from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.spec import HostEnv
 from backflip.looking.clips import Filmed
 from backflip.looking.scales import Scale, Scales

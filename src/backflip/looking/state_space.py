@@ -8,7 +8,7 @@ from jaxtyping import Float, Shaped, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from backflip.core.spec import Discrete, EnvSpec
-from backflip.envs.ids import HOST_PREFIX
+from backflip.envs.ids import family
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, GOAL, JOINT, LIMB, LIMIT
 
 POINTS = 41  # along each axis
@@ -62,15 +62,15 @@ class Map(NamedTuple):
 
 def state_space_of(env_id: str, spec: EnvSpec) -> StateSpace | None:
     """Return the two numbers that say all of a state, or None where there are others or more."""
-    family = env_id.removeprefix(HOST_PREFIX).rpartition("-v")[0]
-    if family == "Pendulum":
+    name = family(env_id)
+    if name == "Pendulum":
         names = ("angle from upright, rad", "angular velocity, rad/s")
         return StateSpace(names, (-np.pi, -8.0), (np.pi, 8.0), _pendulum)
     box = spec.observation
     flat = not spec.is_pixels and box.shape == (2,)
     if not flat or not (np.isfinite(box.low).all() and np.isfinite(box.high).all()):
         return None
-    car = family.startswith("MountainCar")
+    car = name.startswith("MountainCar")
     names = ("position", "velocity") if car else ("observed number 0", "observed number 1")
     (x0, y0), (x1, y1) = box.low.tolist(), box.high.tolist()
     return StateSpace(names, (x0, y0), (x1, y1), _as_they_are)

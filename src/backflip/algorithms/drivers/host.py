@@ -45,8 +45,9 @@ from backflip.algorithms.drivers.seeds import over_seeds
 from backflip.algorithms.drivers.thinning import thin, updates_per_record
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.core import replay
-from backflip.core.spec import Box, Discrete, EnvSpec, newest_frame
+from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.types import Transition
+from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.spec import HasScenes, HostEnv
 
 PHASE_START = 0x09A5E000
@@ -196,7 +197,7 @@ class HostDriver:
             replay.add(of, memory, _columns(_cut(batch, cut)))
             plan = plan_of(algorithm)
             rngs = [np.random.default_rng([REPLAY, *one.tolist()]) for one in key]
-            shape, weighted = (plan.updates, plan.batch_size), correction(plan, memory.draws)
+            shape, weighted = (plan.gradient_steps, plan.batch_size), correction(plan, memory.draws)
             drawn = replay.sample_on_host(of, memory, rngs, shape, float(weighted))
             lived = batch._replace(obs=(), next_obs=(), action=(), extra=())
             cuts = np.zeros(seeds, bool)
@@ -406,16 +407,3 @@ def _env_seeds(entropy: np.ndarray, count: int) -> list[int]:
         for row in entropy
     ]
     return (np.concatenate(drawn) >> 1).tolist()
-
-
-def random_actions_on_host(
-    action: Box | Discrete, rng: np.random.Generator, count: int
-) -> np.ndarray:
-    """Return actions uniform over the space, or standard normal where it has no bound."""
-    if isinstance(action, Discrete):
-        return rng.integers(action.n, size=count, dtype=np.int32)
-    low, high = action.low, action.high
-    bounded = np.isfinite(low) & np.isfinite(high)
-    share, normal = rng.random((count, *low.shape)), rng.standard_normal((count, *low.shape))
-    low, high = np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)
-    return np.where(bounded, low + (high - low) * share, normal).astype(np.float32)

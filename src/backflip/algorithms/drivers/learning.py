@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from backflip.algorithms.drivers.driver import Learner, RewardFunction, own_reward
-from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
+from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan, rollouts_of
 from backflip.core import replay
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
@@ -75,7 +75,7 @@ def learn_from_replay(
     plan = plan_of(algorithm)
     draw_key, update_key = jax.random.split(key)
     memory = replay.add(of, learner.replay, batch)
-    shape = (plan.updates, plan.batch_size)
+    shape = (plan.gradient_steps, plan.batch_size)
     memory, drawn = replay.sample(of, memory, draw_key, shape, correction(plan, memory.draws))
     drawn = drawn._replace(reward=reward(parameters, drawn))
     state, metrics = algorithm.update(learner.algorithm, drawn, update_key)
@@ -96,7 +96,7 @@ def correction(plan: ReplayPlan, draws: Any) -> Any:
 def rollouts_of_warm_up(algorithm: Algorithm) -> int:
     """Return how many whole rollouts the warm-up takes."""
     warm_up = algorithm.replay.warm_up if algorithm.replay else 0
-    return -(-warm_up // (algorithm.num_envs * algorithm.rollout_length))
+    return rollouts_of(warm_up, algorithm.num_envs, algorithm.rollout_length)
 
 
 def env_steps_after(algorithm: Algorithm, updates: int) -> int:

@@ -41,9 +41,10 @@ from backflip.algorithms.drivers.seeds import over_seeds, seed_keys
 from backflip.algorithms.drivers.thinning import thin, updates_per_record
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.core import replay
-from backflip.core.spec import Discrete, EnvSpec, newest_frame
+from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.trees import stack_rows, where_rows
 from backflip.core.types import Transition
+from backflip.envs.random_actions import random_actions
 from backflip.envs.spec import HasScene, KnowsOptimum, NativeEnv
 
 
@@ -136,7 +137,7 @@ def warm_up(env: NativeEnv, algorithm: Algorithm) -> Callable[[Learner], Any]:
 
     def act(state: Any, obs: Any, key: PRNGKeyArray) -> tuple[Any, tuple[()]]:
         del state, obs
-        return random_actions(env.spec, key, algorithm.num_envs), ()
+        return random_actions(env.spec.action, key, algorithm.num_envs), ()
 
     random_policy = algorithm._replace(act=act)
 
@@ -285,7 +286,7 @@ def _random_policy(
     def play(key_data: Array, repeat: Array) -> tuple[Transition]:
         first, reset, rest = jax.random.split(jax.random.wrap_key_data(key_data), 3)
         states = jax.vmap(env.reset)(jax.random.split(reset, envs))
-        carry = (states, random_actions(env.spec, first, envs))
+        carry = (states, random_actions(env.spec.action, first, envs))
 
         def step(carry: tuple[Any, Array], key: PRNGKeyArray) -> tuple[Any, Transition]:
             state, action = carry
@@ -305,25 +306,12 @@ def _random_policy(
             )
             fresh = jax.vmap(env.reset)(jax.random.split(keys[1], envs))
             again = jax.random.uniform(keys[2], (envs,)) < repeat
-            action = where_rows(again, action, random_actions(env.spec, keys[3], envs))
+            action = where_rows(again, action, random_actions(env.spec.action, keys[3], envs))
             return (where_rows(ended, fresh, moved.state), action), row
 
         return (jax.lax.scan(step, carry, jax.random.split(rest, env_steps))[1],)
 
     return over_seeds(play)
-
-
-def random_actions(spec: EnvSpec, key: PRNGKeyArray, count: int) -> Array:
-    """Return actions uniform over the space, or standard normal where it has no bound."""
-    if isinstance(spec.action, Discrete):
-        return jax.random.randint(key, (count,), 0, spec.action.n)
-    low, high = spec.action.low, spec.action.high
-    bounded = np.isfinite(low) & np.isfinite(high)
-    shape = (count, *spec.action.shape)
-    share, normal = jax.random.uniform(key, shape), jax.random.normal(key, shape)
-    low = np.where(bounded, low, 0.0).astype(np.float32)[None]
-    high = np.where(bounded, high, 0.0).astype(np.float32)[None]
-    return jnp.where(bounded[None], low + (high - low) * share, normal)
 
 
 @final

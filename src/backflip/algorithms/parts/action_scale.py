@@ -42,13 +42,12 @@ def action_scale(algorithm: str, spec: EnvSpec) -> ActionScale:
     box = spec.action
     if isinstance(box, Discrete):
         raise UsageError(
-            f"`{algorithm}` chooses continuous actions, and those of `{spec.id}` are discrete; "
-            "for these there are: ppo, a2c, vpg, dqn, cem, sac"
+            f"`{algorithm}` chooses continuous actions, and those of `{spec.id}` are discrete"
         )
     if spec.is_pixels:
         raise UsageError(
             f"`{algorithm}` with continuous actions learns from vectors, and observations of "
-            f"`{spec.id}` are images; for these there are: ppo, a2c, vpg"
+            f"`{spec.id}` are images"
         )
     low, high = (np.asarray(bound, np.float32) for bound in (box.low, box.high))
     with np.errstate(over="ignore", invalid="ignore"):

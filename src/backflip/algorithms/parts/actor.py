@@ -20,7 +20,7 @@ class Actor(NamedTuple):
     Attributes:
         spec: the environment's spaces.
         net: policy and value function.
-        normalize_obs: scale vector observations by running mean and standard deviation.
+        normalize_obs: scale observations, vectors that is, by running mean and deviation.
     """
 
     spec: EnvSpec
@@ -82,7 +82,7 @@ def with_acting_part(state: Any, part: ActingPart) -> Any:
 
 def see(actor: Actor, obs_statistics: RunningStatistics, obs: Any) -> Any:
     """Return what the network takes. Every path that consumes an observation comes through here."""
-    if actor.normalize_obs and not actor.spec.is_pixels:
+    if actor.normalize_obs:
         obs = scale_obs(obs_statistics, obs)
     return actor.net.see(obs)
 

@@ -5,11 +5,12 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from backflip.algorithms.parts.action_scale import ActionScale, to_env
-from backflip.algorithms.parts.critics import action_values
+from backflip.algorithms.parts.critics import Critics, action_values
 from backflip.core.spec import EnvSpec
+from backflip.core.statistics import masked_mean
 from backflip.networks.layers import Params
 from backflip.networks.mlp import apply_mlp, mlp
 
@@ -63,3 +64,16 @@ def assess(state: Any, obs: Float[Array, "N inputs"]) -> dict[str, Float[Array, 
     """Return min_k Q_k(s, μ(s)) for each of N observations."""
     values = action_values(state.critics, obs, unit_action(state.actor, obs))
     return {"value": values.min(0)}
+
+
+def actor_loss(
+    actor: list[Params], critics: Critics, obs: Float[Array, "B inputs"], valid: Bool[Array, " B"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Return -mean Q_1(s, μ(s)) over the valid rows, and the share of actions at a bound.
+
+    Only the first critic is asked. The gradient is to be taken by the policy's parameters.
+    """
+    unit = unit_action(actor, obs)
+    (value,) = action_values(critics[:1], obs, unit)
+    at_bound = (jnp.abs(unit) > 0.99).astype(jnp.float32).mean(-1)
+    return -masked_mean(value, valid), masked_mean(at_bound, valid)

@@ -2,6 +2,7 @@
 
 from typing import Protocol, runtime_checkable
 
+from backflip.algorithms.interface import rollouts_of
 from backflip.core import replay
 from backflip.core.errors import UsageError
 from backflip.core.spec import EnvSpec
@@ -29,12 +30,12 @@ class ReplaySettings(Protocol):
 
 def warm_up_rollouts(settings: ReplaySettings) -> int:
     """Return how many whole rollouts the warm-up takes."""
-    return -(-settings.warm_up // (settings.num_envs * settings.rollout_length))
+    return rollouts_of(settings.warm_up, settings.num_envs, settings.rollout_length)
 
 
 def rollouts_learnt_from(settings: ReplaySettings) -> int:
     """Return how many rollouts follow the warm-up; the last may go a little beyond `env_steps`."""
-    rollouts = -(-settings.env_steps // (settings.num_envs * settings.rollout_length))
+    rollouts = rollouts_of(settings.env_steps, settings.num_envs, settings.rollout_length)
     return max(rollouts - warm_up_rollouts(settings), 0)
 
 

@@ -62,7 +62,7 @@ def replay_plan(config: SACConfig) -> ReplayPlan:
     return ReplayPlan(
         capacity=config.buffer_size,
         batch_size=config.batch_size,
-        updates=gradient_steps(config),
+        gradient_steps=gradient_steps(config),
         warm_up=config.warm_up,
         discount=config.discount,
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backflip.core.spec import EnvSpec
-from backflip.envs.ids import FIXED_PREFIX, HOST_PREFIX
+from backflip.envs.ids import FIXED_PREFIX, HOST_PREFIX, family
 from backflip.envs.views.acrobot import AcrobotView
 from backflip.envs.views.cartpole import CartPoleView
 from backflip.envs.views.dot import DotView
@@ -38,11 +38,8 @@ def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
         spec: the environment's public facts.
         env_args: what it is made with.
     """
-    name = env_id
-    for prefix in (HOST_PREFIX, FIXED_PREFIX):
-        name = name.removeprefix(prefix)
-    family, _, version = name.rpartition("-v")
-    drawn = DRAWN.get(family if version.isdigit() else name)
+    name = env_id.removeprefix(HOST_PREFIX).removeprefix(FIXED_PREFIX)
+    drawn = DRAWN.get(family(env_id))
     if drawn is not None and "desc" not in env_args:  # a map of one's own for FrozenLake
         return drawn
     if is_planes(spec):

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-Params = TypeVar("Params")
+Tree = TypeVar("Tree")
 
 
 def first_moments(params: Any) -> optax.ScaleByAdamState:
@@ -19,18 +19,24 @@ def first_moments(params: Any) -> optax.ScaleByAdamState:
     return optax.ScaleByAdamState(np.zeros((), np.int32), mean, square)
 
 
-def descend(
-    params: Params,
-    gradient: Params,
+def adam_step(
+    params: Tree,
+    gradient: Tree,
     moments: optax.ScaleByAdamState,
     learning_rate: Float[Array, ""] | float,
-) -> tuple[Params, optax.ScaleByAdamState, Float[Array, ""]]:
-    """Return parameters and moments after a step against the gradient, and the gradient's norm."""
+    eps: float = 1e-8,
+) -> tuple[Tree, optax.ScaleByAdamState, Float[Array, ""]]:
+    """Return parameters and moments after a step against the gradient, and the gradient's norm.
+
+        m ← .9 m + .1 g,   v ← .999 v + .001 g²,   θ ← θ - learning_rate · m̂ / (√v̂ + eps)
+
+    m̂ and v̂ are corrected for their start at 0.
+    """
 
     def move(param: Array, direction: Array) -> Array:
         return param - learning_rate * direction
 
-    stepping: Any = optax.scale_by_adam()
+    stepping: Any = optax.scale_by_adam(eps=eps)
     with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
         direction, moments = stepping.update(gradient, moments)
     return jax.tree.map(move, params, direction), moments, optax.tree.norm(gradient)

@@ -1,0 +1,32 @@
+"""Actions drawn uniformly from a space: what is known of an environment before anything is."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from backflip.core.spec import Box, Discrete
+
+
+def random_actions(action: Box | Discrete, key: PRNGKeyArray, count: int) -> Array:
+    """Return actions uniform over the space, or standard normal where it has no bound."""
+    if isinstance(action, Discrete):
+        return jax.random.randint(key, (count,), 0, action.n)
+    low, high, bounded = action.low, action.high, action.bounded
+    shape = (count, *action.shape)
+    share, normal = jax.random.uniform(key, shape), jax.random.normal(key, shape)
+    low = np.where(bounded, low, 0.0).astype(np.float32)[None]
+    high = np.where(bounded, high, 0.0).astype(np.float32)[None]
+    return jnp.where(bounded[None], low + (high - low) * share, normal)
+
+
+def random_actions_on_host(
+    action: Box | Discrete, rng: np.random.Generator, count: int
+) -> np.ndarray:
+    """Return the same in NumPy."""
+    if isinstance(action, Discrete):
+        return rng.integers(action.n, size=count, dtype=np.int32)
+    low, high, bounded = action.low, action.high, action.bounded
+    share, normal = rng.random((count, *low.shape)), rng.standard_normal((count, *low.shape))
+    low, high = np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)
+    return np.where(bounded, low + (high - low) * share, normal).astype(np.float32)
