@@ -180,6 +180,9 @@ def test_an_own_class_that_will_not_do(own: str, name: str, message: str) -> Non
     [
         ("CartPol-v1", "unknown environment `CartPol-v1`, did you mean `CartPole-v1`?"),
         ("dott", "did you mean `dot`?"),
+        ("mountaincar-v0", "did you mean `MountainCar-v0`?"),
+        ("MountainCarContinuous-v1", "did you mean `MountainCarContinuous-v0`?"),
+        ("Taxi-v1", r"did you mean `Taxi-v\d`?"),
         ("hopper-v5", "did you mean `Hopper-v5`?"),
         ("Pong", "did you mean `ALE/Pong-v5`?"),
         ("Breakout-v5", "did you mean `MinAtar/Breakout-v1` or `ALE/Breakout-v5`?"),
@@ -230,6 +233,13 @@ def test_arguments_that_do_not_fit(own: str, env_id: str, args: Any, message: st
     with pytest.raises(UsageError, match=message) as caught:
         make_native(env_id, args) or make_host(env_id, args)
     assert "\n" not in str(caught.value)
+
+
+def test_a_whole_number_stays_one_where_a_default_alone_says_what_is_taken() -> None:
+    env = make_host("tests.looking.envs:Grid", {"size": 7})
+    env.close()
+    with pytest.raises(UsageError, match="`size` must be a number, got 'x'"):
+        make_host("tests.looking.envs:Grid", {"size": "x"})
 
 
 def test_a_missing_simulator_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,46 @@ class Ignored(Line):
         return self.seen(), -abs(self.place), self.age >= 30, False, {}
 
 
+class Drawn(Line):
+    """Something random is drawn where it is made, so that two of it differ."""
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        del render_mode
+        self.pull = float(np.random.default_rng().normal())
+
+    def moved(self, action: int) -> float:
+        return super().moved(action) + self.pull
+
+
+class Flat(Line):
+    """A large board of 0 and 1, more rows than a picture of it has pixels."""
+
+    observation_space: Any = spaces.Box(0, 1, (300, 300, 1), np.uint8)
+
+    def seen(self) -> np.ndarray:
+        board = np.zeros((300, 300, 1), np.uint8)
+        board[int(abs(self.place)) % 300] = 1
+        return board
+
+
+class Grid(Line):
+    """As large as one says, by a parameter without annotation."""
+
+    def __init__(self, size=5) -> None:  # type: ignore[no-untyped-def]
+        self.board = np.zeros((size, size))
+
+
+class Wide(Line):
+    """More actions than are tried, and no number of an action beyond the 64th matters."""
+
+    action_space: Any = spaces.Box(-1, 1, (70,), np.float32)
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        self.place += float((action[:64] * np.arange(1, 65)).sum())
+        self.age += 1
+        return self.seen(), -abs(self.place), self.age >= 30, False, {}
+
+
 def making(kind: type[Line]) -> Callable[[int], HostEnv]:
     """Return what makes batches of an environment."""
     return lambda rows: GymnasiumEnv.of(kind.__name__, kind, rows)

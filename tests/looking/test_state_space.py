@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.native.pendulum import Pendulum
 from backflip.envs.registry import make_native
 from backflip.looking.state_space import POINTS, map_policy, picture, state_space_of
@@ -43,3 +44,9 @@ def test_other_states_have_no_map() -> None:
         native = make_native(env_id)
         assert native is not None
         assert state_space_of(env_id, native.spec) is None
+
+
+def test_bounds_that_are_as_good_as_none_make_no_map() -> None:
+    low, high = (np.full(2, x, np.float32) for x in (-3.4e38, 3.4e38))
+    spec = EnvSpec("mine:Huge", Box(low, high, low.dtype), Discrete(2), 10)
+    assert state_space_of("mine:Huge", spec) is None

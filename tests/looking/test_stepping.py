@@ -67,5 +67,8 @@ class _Broken(CartPole):
 def test_numbers_that_are_not_finite_are_refused() -> None:
     env = SteppedEnv(_Broken(), 1)
     env.reset([0])
-    with pytest.raises(EnvironmentFailed, match="`CartPole-v1` failed: a reward is not finite"):
+    with pytest.raises(
+        EnvironmentFailed,
+        match="in row 0 at env step 1: reward is nan",
+    ):
         env.step(np.array([0]))

@@ -79,12 +79,43 @@ def test_what_lies_beyond_the_declared_bounds_is_noted() -> None:
     assert not [one for one in findings(report()) if "beyond the bounds" in one.text]
 
 
+def test_pixels_beyond_their_bounds_are_noted() -> None:
+    """A picture is flat in its scale and has three axes in its space."""
+    low, high = np.zeros((1, 2, 1), np.uint8), np.ones((1, 2, 1), np.uint8)
+    scale = Scale(*(np.array([x, y]) for x, y in ((0, 0), (0.5, 0.5), (0.5, 0.5), (1, 3))))
+    pictures = EnvSpec("x", Box(low, high, low.dtype), Discrete(2), 100)
+    text = " ".join(one.text for one in findings(report(spec=pictures, scale=scale)))
+    assert "declares: 1." in text
+
+
+def test_a_flag_that_is_rarely_set_is_on_no_small_scale() -> None:
+    """One value of 1,000 was 1: a deviation of .03; of any other number that is small."""
+    flag = Scale(*(np.array([0.0, x]) for x in (0.0, 0.001, np.sqrt(0.001 * 0.999), 1.0)))
+    number = flag._replace(std=np.array([1.0, 0.02]))
+    assert "far from unit scale" not in hindering(report(scale=flag))
+    assert "far from unit scale: 1." in hindering(report(scale=number))
+
+
+def test_who_cuts_episodes_itself_has_a_limit_of_its_own() -> None:
+    own = report(truncated=np.array([True, True]), terminated=np.array([False, False]))
+    text = " ".join(one.text for one in findings(replace(own, spec=replace(own.spec))))
+    assert "cut by the time limit of 100:" in text
+    without = replace(own, spec=replace(own.spec, max_episode_steps=None))
+    assert "cut by a time limit of their own:" in " ".join(one.text for one in findings(without))
+
+
+def test_what_two_alike_do_otherwise_cannot_be_repeated() -> None:
+    apart = report(actions=ActionAudit([Choice("action 0", 1, None)], 1, False, 4, 0))
+    assert "is drawn where it is made" in hindering(apart)
+    assert "the same bits" not in " ".join(one.text for one in findings(apart))
+
+
 BOX = Box(*(np.full(1, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "not repeatable": ({"repeatability": Repeatability(200, 7, 4, 4, 4)}, "from env step 7 on"),
     "no action": (
         {"actions": ActionAudit([Choice("action 0", None, None)] * 2, None, True, 4, 0)},
-        "No action changed anything",
+        "No action changed anything within 8 env steps of 4 moments",
     ),
     "idle": (
         {

@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from PIL import Image
 
+from backflip.algorithms.ppo import PPOConfig, ppo
 from backflip.archive.run import create_run, open_run
 from backflip.core.errors import UsageError
 from backflip.looking.performance import Performer
@@ -16,6 +19,15 @@ from backflip.training.result import load_acting, load_policy
 from backflip.training.train import train
 
 SETTINGS = {"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (8,)}
+
+
+def test_an_episode_lasts_as_long_as_its_limit_lets_it() -> None:
+    """Endless reward of 1, and a limit beyond what one without any is stopped at."""
+    env = open_env("probe:truncation", {"max_episode_steps": 10_050}, 1)
+    algorithm = ppo(PPOConfig(hidden=(4,)), env.spec)
+    state = jax.tree.map(jnp.asarray, algorithm.init(0))
+    played = Performer(algorithm).play(env, state, 0)
+    assert played.lengths.tolist() == played.returns.tolist() == [10_050]
 
 
 def silent(what: str, share: float) -> None:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from backflip.looking.verdict import Finding
     from backflip.looking.watch import Shown
 
+UNKNOWN = "cannot be told"
 _MOST_ROWS = 40  # of a table with a row for each number observed or each action
 _KINDS = {"hinders": "!", "note": "-", "fine": "ok"}
 
@@ -28,7 +29,7 @@ def print_report(looked: "Looked", found: "list[Finding]", verdict: str) -> None
     print()
     _print_observations(fields["observations"], report.spec.is_pixels)
     print()
-    _print_actions(fields["actions"]["choices"], comparable=fields["determinism"]["same"])
+    _print_actions(fields["actions"]["choices"], comparable=fields["actions"]["comparable"])
     print()
     for finding in found:
         print(f"{_KINDS[finding.kind]:>2} {harmless(finding.text)}")
@@ -58,7 +59,7 @@ def print_watched(shown: "Shown") -> None:
 
 def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
     horizon, rewards, seeds = fields["horizon"], fields["rewards"], fields["seeds"]
-    same = fields["determinism"]["same"]
+    same = fields["determinism"]["same"] and fields["actions"]["comparable"]
     seen, action = fields["observation"], fields["action"]
     within = f"{_number(seen['low'])} to {_number(seen['high'])}"
     return [
@@ -81,7 +82,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("deterministic", f"{'yes' if same else 'no'}, {fields['determinism']['env_steps']} steps"),
         ("seeds", f"{seeds['distinct_starts']} different starts of {seeds['rows']}"),
-        ("reward on action", _after(fields["actions"]["reward_after"])),
+        ("reward on action", _told(fields["actions"])),
         ("speed", f"{fields['env_steps_per_second']:,} env steps/s, random actions"),
     ]
 
@@ -106,13 +107,12 @@ def _print_observations(rows: list[dict[str, Any]], pixels: bool) -> None:
 
 def _print_actions(choices: list[dict[str, Any]], *, comparable: bool) -> None:
     shown = choices[:_MOST_ROWS]
-    unknown = "cannot be told"
     columns: dict[str, list[object]] = {
         "what can be done": [choice["name"] for choice in shown],
         "changes what follows": [
-            _after(choice["after"]) if comparable else unknown for choice in shown
+            _after(choice["after"]) if comparable else UNKNOWN for choice in shown
         ],
-        "same as": [(choice["same_as"] or "") if comparable else unknown for choice in shown],
+        "same as": [(choice["same_as"] or "") if comparable else UNKNOWN for choice in shown],
     }
     print_table(columns)
 
@@ -122,6 +122,10 @@ def _action(action: dict[str, Any]) -> str:
         return f"one of {action['n']}"
     within = f"{_number(action['low'])} to {_number(action['high'])}"
     return f"{action['dtype']} {tuple(action['shape'])}, {within}"
+
+
+def _told(actions: dict[str, Any]) -> str:
+    return _after(actions["reward_after"]) if actions["comparable"] else UNKNOWN
 
 
 def _after(env_steps: int | None) -> str:

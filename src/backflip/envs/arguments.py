@@ -74,7 +74,13 @@ def fitting(
     ]
     if wrong:
         raise UsageError(f"environment `{env_id}`: --env-arg {'; '.join(wrong)}")
-    return {k: float(v) if _kind(parameters[k]) is float else v for k, v in args.items()}
+    return {k: _as_taken(v, parameters[k]) for k, v in args.items()}
+
+
+def _as_taken(value: Any, parameter: inspect.Parameter) -> Any:
+    """Return a value as a constructor takes it; a number for `size=5` stays as it was typed."""
+    whole = type(parameter.default) is int and parameter.annotation is parameter.empty
+    return value if whole or _kind(parameter) is not float else float(value)
 
 
 def parameters_of(target: Any) -> dict[str, inspect.Parameter] | None:

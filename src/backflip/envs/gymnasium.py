@@ -362,6 +362,8 @@ def _observation_box(env_id: str, space: "spaces.Space[Any]") -> Box:
         return Box(np.zeros_like(one_hot), one_hot, one_hot.dtype)
     if not isinstance(space, spaces.Box):
         raise _unsupported(env_id, "observation", space, "Box and Discrete")
+    if 0 in space.shape:
+        raise _unsupported(env_id, "observation", space, "those with at least one number")
     if space.dtype == np.uint8 and len(space.shape) in (2, 3):
         if _channels_come_first(space.shape):
             raise UsageError(

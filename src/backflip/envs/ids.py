@@ -65,7 +65,7 @@ def gymnasium_spec(env_id: str) -> Any:
     if name not in gymnasium.registry:
         _register_atari()
     if name not in gymnasium.registry:
-        known = [x for x in (*NATIVE, *gymnasium.registry) if not OLD_ATARI.fullmatch(x)]
+        known = [*NATIVE, *(x for x in gymnasium.registry if not _is_old_atari(x))]
         raise UsageError(
             f"unknown environment `{env_id}`{_did_you_mean(env_id, known)} "
             f"(ours: {', '.join(NATIVE)}; or a Gymnasium id; or `module:Class` for your own)"
@@ -78,8 +78,7 @@ def refuse_old_atari(env_id: str) -> None:
     import gymnasium  # noqa: PLC0415
 
     found = OLD_ATARI.fullmatch(env_id)
-    known = gymnasium.registry.get(env_id)
-    if found is None or (known and not str(known.entry_point).startswith("ale_py")):
+    if found is None or (env_id in gymnasium.registry and not _is_old_atari(env_id)):
         return
     _register_atari()
     name = f"{ATARI_PREFIX}{found[1]}-v5"
@@ -113,6 +112,14 @@ def _did_you_mean(env_id: str, known: Sequence[str]) -> str:
     if latest:
         return f", did you mean {' or '.join(f'`{x}`' for x in list(latest.values())[:3])}?"
     return did_you_mean(env_id, known)
+
+
+def _is_old_atari(env_id: str) -> bool:
+    """Return whether an id that Gymnasium knows is one of Atari's before -v5."""
+    import gymnasium  # noqa: PLC0415
+
+    entry_point = str(gymnasium.registry[env_id].entry_point)
+    return bool(OLD_ATARI.fullmatch(env_id)) and entry_point.startswith("ale_py")
 
 
 def _register_atari() -> None:

@@ -56,8 +56,12 @@ def check_native(env_id: str, env: Any) -> None:
 
     from backflip.core.spec import EnvSpec  # noqa: PLC0415
 
-    if not isinstance(env.spec, EnvSpec):
-        raise UsageError(f"environment `{env_id}`: `spec` must be an EnvSpec, got {env.spec!r}")
+    try:
+        spec = env.spec
+    except Exception as error:
+        raise UsageError(f"environment `{env_id}`: `spec` raised {one_line(error)}") from error
+    if not isinstance(spec, EnvSpec):
+        raise UsageError(f"environment `{env_id}`: `spec` must be an EnvSpec, got {spec!r}")
     try:
         wrong = _broken_promises(env, jax.random.key(0))
     except Exception as error:

@@ -100,7 +100,7 @@ class ActionAudit(NamedTuple):
             if they never did.
         comparable: rows of one seed that did the same stayed equal; else nothing above has meaning.
         trials: states from which everything was tried.
-        left_out: actions not tried, of a space with very many.
+        left_out: actions, or numbers of an action, not tried, of a space with very many.
     """
 
     choices: list[Choice]
@@ -159,7 +159,7 @@ def audit_actions(
         _first_unequal(rewards),
         all(trial.comparable for trial in trials),
         len(MOMENTS),
-        max(action.n - MOST_ACTIONS, 0) if isinstance(action, Discrete) else 0,
+        max((action.n if isinstance(action, Discrete) else action.low.size) - MOST_ACTIONS, 0),
     )
 
 

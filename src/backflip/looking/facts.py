@@ -12,7 +12,6 @@ from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView
 from backflip.envs.views.view import View
 
-ATARI_FRAMES = 60  # in a second
 SKIPS = ("frame_skip", "frameskip")  # what constructors call it
 
 
@@ -49,14 +48,12 @@ def frame_skip(env_id: str, env_args: Mapping[str, Any]) -> int | None:
     return skips[0] if skips else None
 
 
-def step_seconds(env_id: str, view: View, skip: int | None) -> float | None:
+def step_seconds(env_id: str, view: View) -> float | None:
     """Return how long an env step lasts in the environment's own time; None where nobody knows.
 
     A view that has to start a simulator to know it may find none that can draw.
     """
-    if is_atari(env_id):
-        return None if skip is None else skip / ATARI_FRAMES
-    if isinstance(view, NumbersView | PixelsView):
+    if isinstance(view, NumbersView) or (isinstance(view, PixelsView) and not is_atari(env_id)):
         return None
     try:
         return view.step_seconds()

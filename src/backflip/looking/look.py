@@ -73,15 +73,14 @@ def look(
     view, note = drawable(known, spec)
     shown = frames_of(view, spec, first_seconds(view, play.filmed, CLIP_SECONDS), with_agents=True)
     write_clip(clip, shown.frames, shown.fps)
-    skip = frame_skip(env_id, env_args)
     report = Report(
         env_id,
         env_args,
         seed,
         spec,
         discount,
-        step_seconds(env_id, known, skip),
-        skip,
+        step_seconds(env_id, known),
+        frame_skip(env_id, env_args),
         play,
         repeated,
         audit,

@@ -63,13 +63,13 @@ class Performer:
 
         Where there is no time limit an episode is stopped after 10,000 env steps.
         """
-        rows, keys = env.num_envs, jax.random.split(jax.random.key(seed), LONGEST_EPISODE)
+        rows, longest = env.num_envs, env.spec.max_episode_steps or LONGEST_EPISODE
         drawn = np.random.default_rng([PERFORMANCE, seed]).integers(2**31, size=rows)
         obs, alive = env.reset(drawn.tolist()), np.ones(rows, bool)
         returns, lengths = np.zeros(rows), np.zeros(rows, np.int64)
         seen: list[dict[str, float]] = []
         frames: list[tuple[np.ndarray, ...]] = []
-        for key in keys[: env.spec.max_episode_steps or LONGEST_EPISODE]:
+        for key in jax.random.split(jax.random.key(seed), longest):
             thought, scene = self.assess(state, obs), scenes_of(env)
             step = env.step(_clipped(env, self.exploit(state, obs, key)))
             returns, lengths = returns + np.where(alive, step.reward, 0.0), lengths + alive

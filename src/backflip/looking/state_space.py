@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.ids import family
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, GOAL, JOINT, LIMB, LIMIT
+from backflip.envs.views.numbers import FAR
 
 POINTS = 41  # along each axis
 CELL = 7  # pixels of one
@@ -68,7 +69,7 @@ def state_space_of(env_id: str, spec: EnvSpec) -> StateSpace | None:
         return StateSpace(names, (-np.pi, -8.0), (np.pi, 8.0), _pendulum)
     box = spec.observation
     flat = not spec.is_pixels and box.shape == (2,)
-    if not flat or not (np.isfinite(box.low).all() and np.isfinite(box.high).all()):
+    if not flat or not (np.abs([box.low, box.high]) < FAR).all():
         return None
     car = name.startswith("MountainCar")
     names = ("position", "velocity") if car else ("observed number 0", "observed number 1")

@@ -69,6 +69,7 @@ class SteppedEnv:
         self._step = jax.jit(jax.vmap(self._step_row))
         self._rows: Any = None
         self._scenes: Any = ()
+        self._env_steps = 0  # since the last reset
 
     @property
     def spec(self) -> EnvSpec:
@@ -82,8 +83,10 @@ class SteppedEnv:
 
     def reset(self, seeds: list[int]) -> np.ndarray:
         """Start a new episode in every environment, row i from seed i; return (N, ...) obs."""
-        self._rows, obs, self._scenes = self._reset(np.asarray(seeds, np.uint32))
-        return np.array(obs)
+        self._rows, seen, self._scenes = self._reset(np.asarray(seeds, np.uint32))
+        obs, self._env_steps = np.array(seen), 0
+        self._check_finite("observation", obs)
+        return obs
 
     def step(self, actions: np.ndarray) -> HostStep:
         """Step every environment.
@@ -91,18 +94,25 @@ class SteppedEnv:
         Raises:
             EnvironmentFailed: a number that came back is not finite.
         """
-        resets = np.array(self._rows.ended)
+        resets, self._env_steps = np.array(self._rows.ended), self._env_steps + 1
         self._rows, seen = self._step(self._rows, np.asarray(actions, self._action_dtype))
         self._scenes = seen.scene
         obs, reward, terminated, truncated = map(
             np.array, (seen.obs, seen.reward, seen.terminated, seen.truncated)
         )
-        for name, values in (("an observation", obs), ("a reward", reward)):
-            if values.dtype.kind == "f" and not np.isfinite(values).all():
-                raise EnvironmentFailed(
-                    f"environment `{self.spec.id}` failed: {name} is not finite"
-                )
+        self._check_finite("observation", obs)
+        self._check_finite("reward", reward)
         return HostStep(obs, reward, terminated, truncated, obs.copy(), ~resets)
+
+    def _check_finite(self, name: str, array: np.ndarray) -> None:
+        finite = np.isfinite(array)
+        if not finite.all():
+            row, *place = np.argwhere(~finite)[0].tolist()
+            when = f"env step {self._env_steps}" if self._env_steps else "the reset"
+            raise EnvironmentFailed(
+                f"environment `{self.spec.id}` failed in row {row} at {when}: {name}{place or ''} "
+                f"is {array[row, *place]}, expected a finite number"
+            )
 
     def scenes(self) -> np.ndarray | None:
         """Return what every row's present state can be drawn from, if more than observations."""
@@ -130,7 +140,8 @@ class SteppedEnv:
             return jnp.where(row.ended, fresh, after)
 
         state = jax.tree.map(choose, self._env.reset(reset_key), moved.state)
-        terminated, truncated = moved.terminated & ~row.ended, moved.truncated & ~row.ended
+        terminated = moved.terminated & ~row.ended
+        truncated = moved.truncated & ~moved.terminated & ~row.ended
         seen = _Seen(
             self._env.observe(state),
             self._scene(state),

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from backflip.core.spec import Box, Discrete
+from backflip.looking.audit import HELD
 from backflip.looking.report import Report, per_channel
 
 FAR_Z = 10.0  # standard deviations: further away is an outlier
@@ -59,9 +60,16 @@ def _joined(found: list[Finding], kind: Kind) -> str:
 
 def _repeatable(report: Report) -> Iterator[Finding]:
     at, env_steps = report.repeatability.first_difference, report.repeatability.env_steps
-    if at is None:
+    if at is None and report.actions.comparable:
         yield Finding(
             "fine", f"The same seed and actions give the same bits over {env_steps} env steps."
+        )
+        return
+    if at is None:
+        yield Finding(
+            "hinders",
+            "Two of it, made alike and reset with one seed, do not do the same: something random "
+            "is drawn where it is made. Draw everything random from what `reset(seed=...)` seeds.",
         )
         return
     where = "at the reset" if at == 0 else f"from env step {at} on"
@@ -102,20 +110,26 @@ def _actions(report: Report) -> Iterator[Finding]:
     twins = [f"{one.name} as {one.same_as}" for one in audit.choices if one.same_as]
     if len(idle) == len(audit.choices):
         yield Finding(
-            "hinders", "No action changed anything that was tried: nothing can be learnt."
+            "hinders",
+            f"No action changed anything within {HELD} env steps of {audit.trials} moments: if it "
+            "is so everywhere, nothing can be learnt.",
         )
     elif idle:
         text = f"Without any effect in {audit.trials} trials: {_some(idle)}. Leave them out."
         yield Finding("hinders", text)
     elif twins:
         yield Finding("note", f"The same came of {_some(twins)}, in {audit.trials} trials.")
+    elif audit.left_out:
+        tried = f"Each of the {len(audit.choices)} tried changes what follows"
+        yield Finding("note", f"{tried}; {audit.left_out} were not tried.")
     else:
         yield Finding("fine", "Every action changes what follows.")
     differ = report.informative > 0 and len(idle) < len(audit.choices)
     if audit.reward_after is None and differ:
         yield Finding(
             "note",
-            "No reward depended on the action within the env steps tried: credit is delayed.",
+            f"No reward depended on the action within {HELD} env steps: credit is delayed, or the "
+            "reward is not for what is done.",
         )
 
 
@@ -170,9 +184,13 @@ def _episodes(report: Report) -> Iterator[Finding]:
     if truncated and report.spec.terminates:
         yield Finding(
             "note",
-            f"{truncated:.0%} of random episodes are cut by the time limit of {limit}: what would "
-            "have followed has to be bootstrapped, as the algorithms here do.",
+            f"{truncated:.0%} of random episodes are cut by {_limit(limit)}: what would have "
+            "followed has to be bootstrapped, as the algorithms here do.",
         )
+
+
+def _limit(env_steps: int | None) -> str:
+    return "a time limit of their own" if env_steps is None else f"the time limit of {env_steps}"
 
 
 def _horizon(report: Report) -> Iterator[Finding]:
@@ -201,7 +219,8 @@ def _observed(report: Report) -> Iterator[Finding]:
     constant = np.flatnonzero(scale.constant)
     changing = ~scale.constant
     away = np.maximum(np.abs(scale.mean), scale.std)
-    far = np.flatnonzero(changing & ((scale.std < UNIT[0]) | (away > UNIT[1])))
+    small = (scale.std < UNIT[0]) & ~scale.binary  # a flag that is rarely set is no small number
+    far = np.flatnonzero(changing & (small | (away > UNIT[1])))
     outliers = np.flatnonzero(scale.largest_z > FAR_Z)
     if len(constant):
         kind = "hinders" if len(constant) == len(scale.mean) else "note"
@@ -221,8 +240,9 @@ def _observed(report: Report) -> Iterator[Finding]:
 
 def _beyond_bounds(report: Report) -> Iterator[Finding]:
     box, scale = report.spec.observation, report.play.scale
-    slack = 1e-5 * np.maximum(1.0, np.abs(np.where(np.isfinite(box.high), box.high, 0.0)))
-    beyond = (scale.low < box.low - slack) | (scale.high > box.high + slack)
+    lowest, highest = box.low.reshape(-1), box.high.reshape(-1)
+    slack = 1e-5 * np.maximum(1.0, np.abs(np.where(np.isfinite(highest), highest, 0.0)))
+    beyond = (scale.low < lowest - slack) | (scale.high > highest + slack)
     if beyond.any():
         yield Finding(
             "note",

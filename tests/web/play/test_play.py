@@ -87,6 +87,11 @@ def test_sliders_and_keys_move_a_continuous_action(
         page.keyboard.press("ArrowLeft")
         page.wait_for_selector("html[data-length='3']")
         assert page.inner_text("#legend output") == "-2.00"
+        page.locator("#legend input").click()  # and does not keep the keys for itself
+        page.wait_for_selector("html[data-length='4']")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_selector("html[data-length='5']")
+        assert page.inner_text("#legend output") == "2.00"
 
 
 def test_the_server_holds_its_door_and_refuses_nonsense(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backflip.core.spec import EnvSpec
-from backflip.envs.ids import FIXED_PREFIX, HOST_PREFIX, family
+from backflip.envs.ids import ATARI_PREFIX, FIXED_PREFIX, HOST_PREFIX, family
 from backflip.envs.views.acrobot import AcrobotView
 from backflip.envs.views.cartpole import CartPoleView
 from backflip.envs.views.dot import DotView
@@ -17,6 +17,8 @@ from backflip.envs.views.pendulum import PendulumView
 from backflip.envs.views.pixels import PixelsView
 from backflip.envs.views.view import View
 
+ATARI_FRAMES = 60  # in a second
+ATARI_SKIP = 4  # frames in an env step, unless one says otherwise
 # Ours have the observations of Gymnasium's, of every version.
 DRAWN: dict[str, View] = {
     "dot": DotView(),
@@ -44,6 +46,8 @@ def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
         return drawn
     if is_planes(spec):
         return MinAtarView()
+    if env_id.startswith(ATARI_PREFIX):
+        return PixelsView(env_args.get("frameskip", ATARI_SKIP) / ATARI_FRAMES)
     if spec.is_pixels:
         return PixelsView()
     return MujocoView(spec, name, env_args) if is_mujoco(name) else NumbersView(spec)

@@ -20,6 +20,7 @@ from backflip.envs.views.view import HEIGHT, with_last
 SECONDS = 0.05  # that MinAtar's window shows a frame
 DARKEST, LIGHTEST = 1 / 3, 0.9  # shares of the helix
 LINE = 32  # grey between cells
+LINED = 4  # pixels of a cell, from which there are lines
 START, ROTATIONS = 0.5, -1.5
 DEVIATION = np.array([[-0.14861, 1.78277], [-0.29227, -0.90649], [1.97294, 0.0]])
 
@@ -59,9 +60,10 @@ class MinAtarView:
         """Return frames of coloured squares."""
         channels = np.arange(1, poses.shape[-1] + 1, dtype=np.uint8)
         seen = (poses * channels).max(-1)
-        size = HEIGHT // poses.shape[1]
+        size = max(HEIGHT // poses.shape[1], 1)
         frames = colours(poses.shape[-1])[seen].repeat(size, 1).repeat(size, 2)
-        frames[:, ::size], frames[:, :, ::size] = LINE, LINE
+        if size >= LINED:
+            frames[:, ::size], frames[:, :, ::size] = LINE, LINE
         return frames
 
 

@@ -2,6 +2,9 @@
 
 const SIGNS = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", " ": "space" };
 
+/** Letters are the same with Shift: a key is often let go with another one down. */
+const folded = (key) => (key.length === 1 ? key.toLowerCase() : key);
+
 export class Controls {
   /**
    * @param game what the server says of it
@@ -24,7 +27,8 @@ export class Controls {
   }
 
   /** Takes in a key; returns whether it means anything here. */
-  press(key, repeated = false) {
+  press(named, repeated = false) {
+    const key = folded(named);
     if (!this.known.has(key)) return false;
     this.held.add(key);
     if (!repeated) {
@@ -35,7 +39,7 @@ export class Controls {
   }
 
   release(key) {
-    this.held.delete(key);
+    this.held.delete(folded(key));
   }
 
   forget() {
@@ -121,7 +125,10 @@ export class Controls {
       const output = document.createElement("output");
       Object.assign(input, { type: "range", min: dial.low, max: dial.high, step: (dial.high - dial.low) / 200 });
       input.value = (dial.low + dial.high) / 2;
-      input.addEventListener("change", () => this.pressed());
+      input.addEventListener("change", () => {
+        input.blur(); // or the keys would move it, and begin nothing
+        this.pressed();
+      });
       output.value = Number(input.value).toFixed(2);
       const keys = dial.keys.map((key) => SIGNS[key] ?? key).join(" ");
       label.append(`${dial.name} ${keys}`, input, output);

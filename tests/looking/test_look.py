@@ -1,0 +1,57 @@
+"""`look` as a whole, on environments of every kind."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from backflip.looking.look import Looked, look
+from backflip.looking.verdict import findings, verdict
+
+
+def looked_at(env_id: str, clip: Path, **env_args: Any) -> Looked:
+    def nothing(what: str, share: float) -> None:
+        del what, share
+
+    return look(
+        env_id, env_args=env_args, episodes=1, seed=0, discount=0.99, clip=clip, tell=nothing
+    )
+
+
+KINDS: dict[str, tuple[dict[str, Any], str]] = {
+    "MinAtar/Breakout-v1": ({}, "Pixels lie between 0 and 1; "),
+    "ALE/Pong-v5": ({"max_episode_steps": 40}, "Pixels lie between 0 and "),
+    "FrozenLake-v1": ({}, "Observed numbers"),
+    "Pendulum-v1": ({}, "Actions go from -2 to 2"),
+    "tests.looking.envs:Drawn": ({}, "is drawn where it is made"),
+    "tests.looking.envs:Wide": ({}, "Each of the 64 tried changes what follows; 6 were not tried."),
+    "tests.looking.envs:Flat": ({}, "Pixels lie between 0 and 1; "),
+}
+
+
+@pytest.mark.parametrize("env_id", KINDS)
+def test_every_kind_of_environment_gets_its_verdict_and_a_clip(env_id: str, tmp_path: Path) -> None:
+    env_args, said = KINDS[env_id]
+    seen = looked_at(env_id, tmp_path / "clip.webp", **env_args)
+    found = findings(seen.report)
+    assert said in " ".join(one.text for one in found)
+    assert verdict(found)
+    with Image.open(seen.clip) as image:
+        assert image.size[0] > 0
+
+
+@pytest.mark.parametrize(("skip", "seconds"), [(1, 1 / 60), (4, 4 / 60), (8, 8 / 60)])
+def test_a_clip_of_atari_lasts_as_long_as_the_game(
+    skip: int, seconds: float, tmp_path: Path
+) -> None:
+    args = {"frameskip": skip, "max_episode_steps": 70}
+    seen = looked_at("ALE/Pong-v5", tmp_path / "clip.webp", **args)
+    assert seen.report.step_seconds == pytest.approx(seconds)
+    with Image.open(seen.clip) as image:
+        lasted = 0.0
+        for frame in range(getattr(image, "n_frames", 1)):
+            image.seek(frame)
+            image.load()
+            lasted += image.info["duration"] / 1000
+    assert lasted == pytest.approx(71 * seconds, rel=0.1)
