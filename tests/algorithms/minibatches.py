@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.interface import Algorithm
-from backflip.core.replay import Sampled
+from backflip.core.replay.layout import Sampled
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition
 from backflip.envs.gymnasium import GymnasiumEnv

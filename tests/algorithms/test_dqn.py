@@ -18,7 +18,7 @@ from backflip.algorithms.parts.dqn_config import DQNConfig
 from backflip.algorithms.parts.exploration import epsilon
 from backflip.core import trees
 from backflip.core.errors import UsageError
-from backflip.core.replay import Sampled
+from backflip.core.replay.layout import Sampled
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.types import Transition
 from backflip.envs.native import probes

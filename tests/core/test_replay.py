@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.core import replay
-from backflip.core.replay import Layout, Replay
+from backflip.core.replay.draws import sample, sample_on_host
+from backflip.core.replay.layout import Layout, Replay, ages, empty, layout, time_of
+from backflip.core.replay.preference import reprioritize
+from backflip.core.replay.rows import add, read
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.trees import where_rows
 from backflip.core.types import Transition
@@ -103,7 +105,7 @@ class Case(NamedTuple):
 
     def layout(self) -> Layout:
         """Return the layout of one seed's replay."""
-        return replay.layout(
+        return layout(
             spec_of(self.stack, self.repeats),
             capacity=self.capacity,
             num_envs=COLUMNS // self.seeds,
@@ -154,12 +156,12 @@ def on_device(tree: Any) -> Any:
 def fill(case: Case, count: int, *, jax_arrays: bool = False, seed: int = 0) -> tuple[Any, Any]:
     """A replay after so many rollouts, and the rows it should hold [time][column]."""
     of, lived = case.layout(), rollouts(case, count, seed)
-    memory, add = replay.empty(of), replay.add
+    memory, remember = empty(of), add
     if jax_arrays:
-        memory, add = on_device(memory), jax.jit(replay.add, static_argnums=0)
+        memory, remember = on_device(memory), jax.jit(add, static_argnums=0)
     for rows in lived:
         batch = stacked(rows)
-        memory = add(of, memory, on_device(batch) if jax_arrays else batch)
+        memory = remember(of, memory, on_device(batch) if jax_arrays else batch)
     held = [moment for rows in lived for moment in rows][-of.length :]
     return memory, held
 
@@ -198,7 +200,7 @@ def drawable(case: Case, held: list[Any]) -> list[int]:
 def read_all(case: Case, memory: Replay, ages: list[int]) -> Transition:
     of = case.layout()
     age, column = (x.astype(np.int32) for x in np.meshgrid(ages, range(COLUMNS), indexing="ij"))
-    return replay.read(of, memory, replay.time_of(of, memory, age), column)
+    return read(of, memory, time_of(of, memory, age), column)
 
 
 # What is read
@@ -211,10 +213,10 @@ def test_every_row_reads_as_a_walk_through_a_list_says(case: Case, count: int) -
     compared = 0
     for seed in range(4):
         memory, held = fill(case, count, seed=seed)
-        ages = drawable(case, held)
-        assert replay.ages(case.layout(), memory) == (ages[0], ages[-1] + 1)
-        rows = read_all(case, memory, ages)
-        for place, age in enumerate(ages):
+        may = drawable(case, held)
+        assert ages(case.layout(), memory) == (may[0], may[-1] + 1)
+        rows = read_all(case, memory, may)
+        for place, age in enumerate(may):
             for column in range(COLUMNS):
                 wanted = expected(case, held, age, column)
                 assert rows.valid[place, column] == wanted["valid"]
@@ -248,9 +250,7 @@ def same_bits(one: Any, other: Any) -> None:
 
 def test_n_step_sums_by_hand() -> None:
     """Rewards 1, 2, 4, 8; the second step is the last of an episode."""
-    of = replay.layout(
-        spec_of(0), capacity=4, num_envs=1, rollout_length=4, n_step=3, discount=DISCOUNT
-    )
+    of = layout(spec_of(0), capacity=4, num_envs=1, rollout_length=4, n_step=3, discount=DISCOUNT)
     numbers = np.arange(8, dtype=np.float32).reshape(4, 1, 2)
     rewards = np.array([[1], [2], [4], [8]], np.float32)
     second = np.array([[False], [True], [False], [False]])
@@ -265,9 +265,9 @@ def test_n_step_sums_by_hand() -> None:
             np.ones((4, 1), bool),
             extra=(),
         )
-        memory = replay.add(of, replay.empty(of), rows)
-        assert replay.ages(of, memory) == (0, 2)  # three rewards are known of the first two
-        found = replay.read(of, memory, np.arange(2), np.zeros(2, np.int32))
+        memory = add(of, empty(of), rows)
+        assert ages(of, memory) == (0, 2)  # three rewards are known of the first two
+        found = read(of, memory, np.arange(2), np.zeros(2, np.int32))
         assert found.reward.tolist() == [1 + 2 / 2, 2]
         assert found.extra.discount.tolist() == [1 / 4, 1 / 2]
         assert found.next_obs[:, 0].tolist() == [102, 102]
@@ -306,10 +306,10 @@ def test_stacks_of_the_dot_are_put_together_as_it_showed_them() -> None:
     keys = jax.random.split(jax.random.key(1), steps)
     _, lived = jax.jit(lambda start: jax.lax.scan(step, (start, observe(start)), keys))(first)
     rows = jax.tree.map(np.asarray, lived)
-    of = replay.layout(env.spec, capacity=steps * envs, num_envs=envs, rollout_length=steps)
-    memory = replay.add(of, replay.empty(of), rows)
+    of = layout(env.spec, capacity=steps * envs, num_envs=envs, rollout_length=steps)
+    memory = add(of, empty(of), rows)
     time, column = np.meshgrid(np.arange(3, steps - 1), np.arange(envs), indexing="ij")
-    found = replay.read(of, memory, time, column)
+    found = read(of, memory, time, column)
     np.testing.assert_array_equal(found.obs, rows.obs[3:-1])
     np.testing.assert_array_equal(found.valid, ~rows.truncated[3:-1])
     np.testing.assert_array_equal(found.next_obs[found.valid], rows.next_obs[3:-1][found.valid])
@@ -320,13 +320,13 @@ def test_stacks_of_the_dot_are_put_together_as_it_showed_them() -> None:
 @pytest.mark.parametrize("prioritized", [False, True])
 def test_bytes_are_those_of_the_arrays(stack: int, prioritized: bool) -> None:
     of = Case(stack, 1, False, capacity=1000, prioritized=prioritized).layout()
-    held = sum(leaf.nbytes for leaf in jax.tree.leaves(replay.empty(of)))
+    held = sum(leaf.nbytes for leaf in jax.tree.leaves(empty(of)))
     assert held == of.bytes + 3 * 4  # and three counters
 
 
 def test_a_replay_of_images_holds_each_frame_once() -> None:
     pixels = EnvSpec("pong", box((84, 84, 4), np.uint8), Discrete(6), None, frame_stack=4)
-    of = replay.layout(pixels, capacity=1_000_000, num_envs=8, rollout_length=4)
+    of = layout(pixels, capacity=1_000_000, num_envs=8, rollout_length=4)
     assert of.frame == (84, 84, 1)
     assert 84 * 84 <= of.bytes / 1_000_000 < 84 * 84 + 16
 
@@ -339,15 +339,17 @@ def test_the_ring_is_the_largest_multiple_of_the_rollout(capacity: int, length: 
 def test_numpy_arrays_are_written_in_place() -> None:
     """The host driver keeps the replay it handed in."""
     case = Case(0, 1, False)
-    of, memory = case.layout(), replay.empty(case.layout())
-    replay.add(of, memory, stacked(rollouts(case, 1)[0]))
+    of, memory = case.layout(), empty(case.layout())
+    add(of, memory, stacked(rollouts(case, 1)[0]))
     assert int(memory.position) == int(memory.filled) == ROLLOUT
     assert memory.valid[:ROLLOUT].all()
-    replay.sample_on_host(of, memory, [np.random.default_rng(0)], (2, 3))
+    sample_on_host(of, memory, [np.random.default_rng(0)], (2, 3))
     assert int(memory.draws) == 1
 
 
 # What is drawn
+
+draw = jax.jit(sample, static_argnums=(0, 3))
 
 
 def chi_square(counts: np.ndarray, chances: np.ndarray) -> float:
@@ -362,13 +364,12 @@ def drawn_places(case: Case, memory: Replay, draws: int = 60_000) -> np.ndarray:
     of = case.layout()
     if isinstance(memory.reward, np.ndarray):
         rngs = [np.random.default_rng(1)]
-        return replay.sample_on_host(of, memory, rngs, (1, draws)).extra.place.reshape(-1)
-    sample = jax.jit(replay.sample, static_argnums=(0, 3))
-    return np.asarray(sample(of, memory, jax.random.key(1), (1, draws))[1].extra.place).reshape(-1)
+        return sample_on_host(of, memory, rngs, (1, draws)).extra.place.reshape(-1)
+    return np.asarray(draw(of, memory, jax.random.key(1), (1, draws))[1].extra.place).reshape(-1)
 
 
 def places(case: Case, memory: Replay, ages: list[int]) -> list[int]:
-    times = [int(replay.time_of(case.layout(), memory, age)) for age in ages]
+    times = [int(time_of(case.layout(), memory, age)) for age in ages]
     return [time * COLUMNS + column for time in times for column in range(COLUMNS)]
 
 
@@ -392,7 +393,7 @@ def test_each_seed_draws_from_its_own_columns() -> None:
 
     def drawn(seeds: list[int]) -> np.ndarray:
         rngs = [np.random.default_rng(seed) for seed in seeds]
-        return replay.sample_on_host(case.layout(), memory, rngs, (5, 50)).extra.place
+        return sample_on_host(case.layout(), memory, rngs, (5, 50)).extra.place
 
     place = drawn([0, 1, 2])
     assert (place % COLUMNS == np.arange(3)[:, None, None]).all()
@@ -416,7 +417,6 @@ PRIORITIZED = [
     Case(4, 3, True, prioritized=True),
 ]
 prioritized_cases = pytest.mark.parametrize("case", PRIORITIZED, ids=str)
-draw = jax.jit(replay.sample, static_argnums=(0, 3))
 
 
 def with_errors(
@@ -428,8 +428,8 @@ def with_errors(
     report = jnp.asarray(list(errors.values()), jnp.float32)[None]
 
     def told(memory: Replay, place: Any, report: Any) -> Replay:
-        rows = replay.read(of, memory, place // COLUMNS, place % COLUMNS)
-        return replay.reprioritize(of, memory, rows, report, exponent)
+        rows = read(of, memory, place // COLUMNS, place % COLUMNS)
+        return reprioritize(of, memory, rows, report, exponent)
 
     if isinstance(memory.reward, np.ndarray):
         copied = memory._replace(tree=memory.tree.copy())
@@ -472,13 +472,13 @@ def test_new_rows_are_drawn_as_soon_as_they_can_be_and_no_others(
 @prioritized_cases
 def test_rows_too_new_to_be_drawn_keep_their_chance(case: Case) -> None:
     """Draw from every state of the ring, report errors, and never lose a row for good."""
-    of, memory = case.layout(), on_device(replay.empty(case.layout()))
+    of, memory = case.layout(), on_device(empty(case.layout()))
     lived = rollouts(case, 8)
 
     @jax.jit
     def cycle(memory: Replay, batch: Transition, key: Any) -> Replay:
-        memory, drawn = replay.sample(of, replay.add(of, memory, batch), key, (1, 500))
-        return replay.reprioritize(of, memory, drawn, jnp.ones((1, 500)), 0.6)
+        memory, drawn = sample(of, add(of, memory, batch), key, (1, 500))
+        return reprioritize(of, memory, drawn, jnp.ones((1, 500)), 0.6)
 
     for number, rows in enumerate(lived):
         memory = cycle(memory, on_device(stacked(rows)), jax.random.key(number))
@@ -523,7 +523,7 @@ def test_importance_weights_outside_jax_are_those_of_each_seed() -> None:
         errors |= {3 + seed: one, 6 + seed: other}
     memory = with_errors(case, memory, errors)
     rngs = [np.random.default_rng(seed) for seed in range(3)]
-    drawn = replay.sample_on_host(case.layout(), memory, rngs, (1, 600), 0.5)
+    drawn = sample_on_host(case.layout(), memory, rngs, (1, 600), 0.5)
     for seed, (light, share) in enumerate([(3**-0.5, 3 / 4), (1.0, 1 / 2), (4**-0.5, 4 / 5)]):
         place, weight = drawn.extra.place[seed, 0], drawn.extra.weight[seed, 0]
         assert set(place) == {3 + seed, 6 + seed}
@@ -535,7 +535,7 @@ def test_importance_weights_outside_jax_are_those_of_each_seed() -> None:
 def test_trees_outside_jax_are_those_that_each_seed_would_have_alone() -> None:
     case = Case(4, 3, True, prioritized=True, capacity=13, seeds=3)
     memory, _ = fill(case, 8)
-    alone = replay.layout(
+    alone = layout(
         spec_of(case.stack, case.repeats),
         capacity=case.capacity,
         num_envs=1,
@@ -545,8 +545,8 @@ def test_trees_outside_jax_are_those_that_each_seed_would_have_alone() -> None:
         prioritized=True,
     )
     for seed in range(3):
-        own, add = on_device(replay.empty(alone)), jax.jit(replay.add, static_argnums=0)
+        own, remember = on_device(empty(alone)), jax.jit(add, static_argnums=0)
         for rows in rollouts(case, 8):
             column = jax.tree.map(lambda x: x[:, seed : seed + 1], stacked(rows))  # noqa: B023
-            own = add(alone, own, on_device(column))
+            own = remember(alone, own, on_device(column))
         np.testing.assert_array_equal(own.tree[0], memory.tree[seed])

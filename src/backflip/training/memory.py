@@ -49,8 +49,8 @@ def remember(driver: Driver, seeds: int, say: Callable[[str], None]) -> None:
 
 def replay_in_words(driver: Driver, seeds: int) -> str:
     """Return how many env steps of how many seeds take how much memory."""
-    of = layout_of(driver.spec, driver.algorithm)
-    held, needed = of.length * of.columns, replay_bytes(driver, seeds)
+    layout = layout_of(driver.spec, driver.algorithm)
+    held, needed = layout.length * layout.columns, replay_bytes(driver, seeds)
     each = f"{seeds} seeds x {held:,}" if seeds > 1 else f"{held:,}"
     return f"replay memory for {each} env steps: {needed / MIB:,.0f} MiB"
 

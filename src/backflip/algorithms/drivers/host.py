@@ -44,7 +44,10 @@ from backflip.algorithms.drivers.learning import (
 from backflip.algorithms.drivers.seeds import over_seeds
 from backflip.algorithms.drivers.thinning import thin, updates_per_record
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.core import replay
+from backflip.core.replay.draws import sample_on_host
+from backflip.core.replay.layout import Layout, empty
+from backflip.core.replay.preference import reprioritize
+from backflip.core.replay.rows import add
 from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.types import Transition
 from backflip.envs.random_actions import random_actions_on_host
@@ -96,7 +99,7 @@ class HostDriver:
         learned = [self._algorithm.init(seed) for seed in seeds]
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *learned)
         zeros: Any = np.zeros((len(seeds), self._algorithm.num_envs), np.float32)
-        memory = replay.empty(self._layout(len(seeds))) if self._algorithm.replay else ()
+        memory = empty(self._layout(len(seeds))) if self._algorithm.replay else ()
         return Learner(stacked, (), zeros, zeros.copy(), keys, memory)
 
     def warm_up(self, learners: Learner) -> Learner:
@@ -105,8 +108,8 @@ class HostDriver:
         if not rollouts:
             return learners
         keys = np.asarray(learners.key)
-        count, of = self._algorithm.num_envs, self._layout(len(keys))
-        env = self._batch(of.columns)
+        count, layout = self._algorithm.num_envs, self._layout(len(keys))
+        env = self._batch(layout.columns)
         obs = env.reset(_env_seeds(np.array([[WARM_UP, *key.tolist()] for key in keys]), count))
         draws = [np.random.default_rng([WARM_UP, *key.tolist()]) for key in keys]
         for rollout in range(rollouts):
@@ -118,10 +121,10 @@ class HostDriver:
                 row, obs = _row(env, obs, action, len(keys), recorded=False)
                 rows.append(row)
             last = rollout == rollouts - 1
-            replay.add(of, learners.replay, _columns(_cut(_stack_steps(rows), last)))
+            add(layout, learners.replay, _columns(_cut(_stack_steps(rows), last)))
         return learners
 
-    def _layout(self, seeds: int) -> replay.Layout:
+    def _layout(self, seeds: int) -> Layout:
         return layout_of(self.spec, self._algorithm, seeds)
 
     def phase(
@@ -193,19 +196,19 @@ class HostDriver:
             learners: Learner, batch: Transition, key: np.ndarray, cut: bool, parameters: Any
         ) -> tuple[Learner, Any]:
             seeds, memory = key.shape[0], learners.replay
-            of = self._layout(seeds)
-            replay.add(of, memory, _columns(_cut(batch, cut)))
+            layout = self._layout(seeds)
+            add(layout, memory, _columns(_cut(batch, cut)))
             plan = plan_of(algorithm)
             rngs = [np.random.default_rng([REPLAY, *one.tolist()]) for one in key]
             shape, weighted = (plan.gradient_steps, plan.batch_size), correction(plan, memory.draws)
-            drawn = replay.sample_on_host(of, memory, rngs, shape, float(weighted))
+            drawn = sample_on_host(layout, memory, rngs, shape, float(weighted))
             lived = batch._replace(obs=(), next_obs=(), action=(), extra=())
             cuts = np.zeros(seeds, bool)
             learners = learners._replace(replay=())
             learned, measured = learn(learners, lived, drawn, key, cuts, parameters)
             if plan.priority is not None:
                 errors = np.asarray(plan.priority.errors(learned.algorithm))
-                memory = replay.reprioritize(of, memory, drawn, errors, plan.priority.exponent)
+                memory = reprioritize(layout, memory, drawn, errors, plan.priority.exponent)
             return learned._replace(replay=memory), measured
 
         return from_replay if algorithm.replay is not None else at_once

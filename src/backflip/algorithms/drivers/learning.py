@@ -8,7 +8,10 @@ from jaxtyping import PRNGKeyArray
 
 from backflip.algorithms.drivers.driver import Learner, RewardFunction, own_reward
 from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan, rollouts_of
-from backflip.core import replay
+from backflip.core.replay.draws import sample
+from backflip.core.replay.layout import Layout, layout
+from backflip.core.replay.preference import reprioritize
+from backflip.core.replay.rows import add
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 
@@ -20,10 +23,10 @@ def plan_of(algorithm: Algorithm) -> ReplayPlan:
     return algorithm.replay
 
 
-def layout_of(spec: EnvSpec, algorithm: Algorithm, seeds: int = 1) -> replay.Layout:
+def layout_of(spec: EnvSpec, algorithm: Algorithm, seeds: int = 1) -> Layout:
     """Return the layout of the replay that an algorithm wants."""
     plan = plan_of(algorithm)
-    return replay.layout(
+    return layout(
         spec,
         capacity=plan.capacity,
         num_envs=algorithm.num_envs,
@@ -60,7 +63,7 @@ def learn_once(
 
 
 def learn_from_replay(
-    of: replay.Layout,
+    layout: Layout,
     algorithm: Algorithm,
     reward: RewardFunction,
     learner: Learner,
@@ -74,14 +77,14 @@ def learn_from_replay(
     """
     plan = plan_of(algorithm)
     draw_key, update_key = jax.random.split(key)
-    memory = replay.add(of, learner.replay, batch)
+    memory = add(layout, learner.replay, batch)
     shape = (plan.gradient_steps, plan.batch_size)
-    memory, drawn = replay.sample(of, memory, draw_key, shape, correction(plan, memory.draws))
+    memory, drawn = sample(layout, memory, draw_key, shape, correction(plan, memory.draws))
     drawn = drawn._replace(reward=reward(parameters, drawn))
     state, metrics = algorithm.update(learner.algorithm, drawn, update_key)
     if plan.priority is not None:
         errors = plan.priority.errors(state)
-        memory = replay.reprioritize(of, memory, drawn, errors, plan.priority.exponent)
+        memory = reprioritize(layout, memory, drawn, errors, plan.priority.exponent)
     return learner._replace(algorithm=state, replay=memory), metrics
 
 

@@ -40,7 +40,8 @@ from backflip.algorithms.drivers.learning import (
 from backflip.algorithms.drivers.seeds import over_seeds, seed_keys
 from backflip.algorithms.drivers.thinning import thin, updates_per_record
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.core import replay
+from backflip.core.replay.layout import empty
+from backflip.core.replay.rows import add
 from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.trees import stack_rows, where_rows
 from backflip.core.types import Transition
@@ -68,7 +69,7 @@ def start(env: NativeEnv, algorithm: Algorithm, seeds: list[int]) -> Learner:
 def _empty_replays(env: NativeEnv, algorithm: Algorithm, seeds: list[int]) -> Any:
     if algorithm.replay is None:
         return ()
-    return stack_rows([replay.empty(layout_of(env.spec, algorithm))] * len(seeds))
+    return stack_rows([empty(layout_of(env.spec, algorithm))] * len(seeds))
 
 
 def phase(
@@ -132,7 +133,7 @@ def thinned(run: Callable[..., Any], updates: int) -> RunPhase:
 
 def warm_up(env: NativeEnv, algorithm: Algorithm) -> Callable[[Learner], Any]:
     """Compile the random env steps before learning into a function of learners."""
-    of = layout_of(env.spec, algorithm)
+    layout = layout_of(env.spec, algorithm)
     rollouts = rollouts_of_warm_up(algorithm)
 
     def act(state: Any, obs: Any, key: PRNGKeyArray) -> tuple[Any, tuple[()]]:
@@ -144,7 +145,7 @@ def warm_up(env: NativeEnv, algorithm: Algorithm) -> Callable[[Learner], Any]:
     def rollout(learner: Learner, key: PRNGKeyArray) -> tuple[Learner, None]:
         learner, batch = _collect(env, random_policy, learner, key, recorded=False)
         learner, _ = _finish_episodes(learner, batch)
-        return learner._replace(replay=replay.add(of, learner.replay, batch)), None
+        return learner._replace(replay=add(layout, learner.replay, batch)), None
 
     def run(learner: Learner) -> tuple[Learner]:
         key, rest = jax.random.split(jax.random.wrap_key_data(learner.key))

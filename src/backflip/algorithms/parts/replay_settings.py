@@ -3,8 +3,8 @@
 from typing import Protocol, runtime_checkable
 
 from backflip.algorithms.interface import rollouts_of
-from backflip.core import replay
 from backflip.core.errors import UsageError
+from backflip.core.replay.layout import layout
 from backflip.core.spec import EnvSpec
 
 
@@ -84,7 +84,7 @@ def _ratio_problems(settings: ReplaySettings) -> list[str]:
 
 
 def _memory_problems(settings: ReplaySettings, spec: EnvSpec, n_step: int) -> list[str]:
-    of = replay.layout(
+    held = layout(
         spec,
         capacity=settings.buffer_size,
         num_envs=settings.num_envs,
@@ -92,7 +92,7 @@ def _memory_problems(settings: ReplaySettings, spec: EnvSpec, n_step: int) -> li
         n_step=n_step,
     )
     envs = settings.num_envs
-    window = max(of.first_age + of.lead + 1, settings.rollout_length)
+    window = max(held.first_age + held.lead + 1, settings.rollout_length)
     rounded = -(-window // settings.rollout_length) * settings.rollout_length
     least = max(settings.batch_size, envs * rounded)
     if settings.buffer_size < least:

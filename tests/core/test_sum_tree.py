@@ -5,24 +5,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.core import priorities
+from backflip.core.replay import sum_tree
 
-put = jax.jit(priorities.put)
-find = jax.jit(priorities.find)
+put = jax.jit(sum_tree.put)
+find = jax.jit(sum_tree.find)
 
 
 @pytest.mark.parametrize(
     ("count", "leaves"), [(1, 2), (2, 2), (3, 4), (4, 4), (5, 8), (1000, 1024)]
 )
 def test_leaves_are_the_next_power_of_two(count: int, leaves: int) -> None:
-    assert priorities.leaves_for(count) == leaves
-    assert priorities.empty(count).shape == (2 * leaves,)
+    assert sum_tree.leaves_for(count) == leaves
+    assert sum_tree.empty(count).shape == (2 * leaves,)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 100])
 def test_every_node_is_the_sum_of_the_leaves_below(count: int) -> None:
     rng = np.random.default_rng(count)
-    tree, leaves = jnp.asarray(priorities.empty(count)), priorities.leaves_for(count)
+    tree, leaves = jnp.asarray(sum_tree.empty(count)), sum_tree.leaves_for(count)
     wanted = np.zeros(leaves)
     for _ in range(20):
         index = rng.choice(count, min(count, 7), replace=False).astype(np.int32)
@@ -35,7 +35,7 @@ def test_every_node_is_the_sum_of_the_leaves_below(count: int) -> None:
 
 
 def test_node_0_is_the_largest_priority_there_ever_was() -> None:
-    tree = jnp.asarray(priorities.empty(4))
+    tree = jnp.asarray(sum_tree.empty(4))
     index = jnp.asarray([1, 2])
     found = []
     for priority in ([0.5, 0.2], [3.0, 7.0], [1.0, 2.0]):
@@ -45,7 +45,7 @@ def test_node_0_is_the_largest_priority_there_ever_was() -> None:
 
 
 def test_of_a_leaf_named_twice_one_holds_and_the_sums_are_right() -> None:
-    tree = put(jnp.asarray(priorities.empty(8)), jnp.asarray([3, 3, 5]), jnp.asarray([1.0, 2, 4]))
+    tree = put(jnp.asarray(sum_tree.empty(8)), jnp.asarray([3, 3, 5]), jnp.asarray([1.0, 2, 4]))
     assert float(tree[8 + 3]) in (1, 2)
     assert float(tree[1]) == float(tree[8 + 3]) + 4
 
@@ -55,7 +55,7 @@ def test_draws_are_proportional_and_chances_are_told() -> None:
     rng = np.random.default_rng(0)
     priority = rng.uniform(0, 1, 37).astype(np.float32) ** 3
     priority[[0, 5, 36]] = 0
-    tree = put(jnp.asarray(priorities.empty(37)), jnp.arange(37), jnp.asarray(priority))
+    tree = put(jnp.asarray(sum_tree.empty(37)), jnp.arange(37), jnp.asarray(priority))
     uniform = jnp.asarray(rng.uniform(0, 1, (2, 10_000)), jnp.float32)
     index, chance = find(tree, uniform)
     share = priority / priority.sum()
@@ -71,7 +71,7 @@ def test_a_leaf_without_priority_is_never_drawn_whatever_the_rounding(count: int
     for _ in range(20):
         priority = (rng.uniform(1e-6, 1, count) * (rng.uniform(size=count) < 0.3)).astype("f4")
         priority[rng.integers(count)] = 0.1
-        tree = put(jnp.asarray(priorities.empty(count)), jnp.arange(count), priority)
+        tree = put(jnp.asarray(sum_tree.empty(count)), jnp.arange(count), priority)
         uniform = np.concatenate([np.zeros(50), np.full(50, 1 - 2**-24), rng.uniform(size=100)])
         index, _ = find(tree, jnp.asarray(uniform, jnp.float32)[None])
         assert (priority[np.asarray(index)] > 0).all()

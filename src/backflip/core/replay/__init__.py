@@ -1,0 +1,6 @@
+"""The memory of off-policy learning: the last env steps, and minibatches drawn from them.
+
+A `Replay` is a ring of L rows, one for each moment, by C columns, one for each environment. The
+same functions serve JAX arrays, which they copy, and NumPy arrays, which they write in place.
+Adding and drawing take time that does not depend on L.
+"""

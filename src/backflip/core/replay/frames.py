@@ -1,0 +1,59 @@
+"""Stacks of frames, put together when they are drawn: an image is stored once.
+
+An image's successor is the next row's image. Where the next row begins another episode the
+successor is not there: it is not needed after a terminated step, and a truncated step is then not
+drawn (its row comes back as not valid).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from backflip.core.namespace import namespace_of
+from backflip.core.replay.layout import Layout, Replay
+
+
+def stack_frames(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
+    """Return the observations at rows: their frames, the oldest first.
+
+    In the place of frames before the episode's first stands that one again, or a black one.
+    """
+    if layout.stack == 1:
+        return replay.obs[time, column]
+    xp = namespace_of(replay.reward)
+    gone = xp.zeros(time.shape, bool)
+    moments = [(time, gone)]
+    for _ in range(layout.stack - 1):
+        gone = gone | _begins(layout, replay, time, column)
+        time = xp.where(gone, time, (time - 1) % layout.length)
+        moments.append((time, gone))
+    if isinstance(replay.obs, np.ndarray):
+        return _stack_on_host(layout, replay.obs, moments[::-1], column)
+    frames = [replay.obs[time, column] for time, _ in moments[::-1]]
+    if not layout.repeats_first_frame:
+        shown = [~gone.reshape(*gone.shape, 1, 1, 1) for _, gone in moments[::-1]]
+        frames = [frame * seen for frame, seen in zip(frames, shown, strict=True)]
+    return jnp.concatenate(frames, -1)
+
+
+def _stack_on_host(
+    layout: Layout, obs: np.ndarray, moments: Sequence[tuple[np.ndarray, np.ndarray]], column: Any
+) -> np.ndarray:
+    """Return the frames of moments side by side: `np.concatenate` takes three times as long."""
+    channels = layout.frame[-1]
+    stacks = np.empty((*column.shape, *layout.frame[:-1], layout.stack * channels), obs.dtype)
+    for place, (time, gone) in enumerate(moments):
+        part = stacks[..., place * channels : (place + 1) * channels]
+        part[...] = obs[time, column]
+        if not layout.repeats_first_frame:
+            part[gone] = 0
+    return stacks
+
+
+def _begins(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
+    """Return whether rows are the first of an episode; a reset row belongs to the one before."""
+    before = (time - 1) % layout.length
+    ended = replay.terminated[before, column] | replay.truncated[before, column]
+    return replay.valid[time, column] & (ended | ~replay.valid[before, column])
