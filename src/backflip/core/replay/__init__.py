@@ -2,5 +2,5 @@
 
 A `Replay` is a ring of L rows, one for each moment, by C columns, one for each environment. The
 same functions serve JAX arrays, which they copy, and NumPy arrays, which they write in place.
-Adding and drawing take time that does not depend on L.
+A row is added and drawn in a time that does not depend on L, with priorities in O(log L).
 """

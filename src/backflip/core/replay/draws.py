@@ -87,6 +87,7 @@ def _by_priority(
     """Return time, column and weight of rows of one seed."""
     index, chance = sum_tree.find(replay.tree[seed], uniform)
     held = layout.columns_of_seed * replay.filled.astype(np.float32)
+    # `held`, n of the formula, cancels below but for rounding: it is here for runs' last bits.
     weight = (chance * held) ** -correction
     time, column = index // layout.columns_of_seed, index % layout.columns_of_seed
     return time, seed * layout.columns_of_seed + column, weight / weight.max()

@@ -25,7 +25,7 @@ class Replay(NamedTuple):
         position: the row that is written next.
         filled: rows that hold something.
         tree: the sum trees of priorities, one for each seed, or `()`.
-        draws: batches drawn so far.
+        draws: draws so far, each of U minibatches.
     """
 
     obs: Any
