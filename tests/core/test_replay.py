@@ -514,6 +514,27 @@ def test_importance_weights_by_hand() -> None:
     assert (uncorrected.extra.weight == 1).all()
 
 
+@in_both
+def test_importance_weights_are_over_the_largest_of_all_minibatches(jax_arrays: bool) -> None:
+    """By definition: w = (n P)^-β over its largest, which is in one of the U minibatches only."""
+    case, correction = PRIORITIZED[0], 0.5
+    memory, held = fill(case, 8, jax_arrays=jax_arrays)
+    errors = {place: 1.0 + place for place in places(case, memory, drawable(case, held))}
+    memory = with_errors(case, memory, errors)
+    if jax_arrays:
+        _, drawn = draw(case.layout(), memory, jax.random.key(0), (2, 3), correction)
+    else:
+        rngs = [np.random.default_rng(0)]
+        drawn = sample_on_host(case.layout(), memory, rngs, (2, 3), correction)
+    count, whole = len(held) * COLUMNS, sum(errors.values())
+    place = np.asarray(drawn.extra.place).reshape(2, 3)
+    weight = [[(count * errors[p] / whole) ** -correction for p in row] for row in place.tolist()]
+    one, other = (max(row) for row in weight)
+    assert one != other
+    wanted = np.array(weight) / max(one, other)
+    np.testing.assert_allclose(np.reshape(drawn.extra.weight, (2, 3)), wanted, 1e-4)
+
+
 def test_importance_weights_outside_jax_are_those_of_each_seed() -> None:
     """Of three seeds each has two rows with errors: 1 and 3, 2 and 2, 1 and 4."""
     case = Case(0, 1, False, prioritized=True, capacity=13, seeds=3)

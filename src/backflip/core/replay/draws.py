@@ -19,7 +19,7 @@ def sample(
 ) -> tuple[Replay, Transition]:
     """Draw (U, B) rows of a replay in JAX arrays, with replacement.
 
-    Uniformly, or by priority with the importance weights (n P(i))^-β over their largest.
+    Uniformly, or by priority with the importance weights (n P(i))^-β over the largest of all U B.
 
     Args:
         layout: of the replay.
