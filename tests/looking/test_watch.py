@@ -15,7 +15,7 @@ from backflip.core.errors import UsageError
 from backflip.looking.performance import Performer
 from backflip.looking.stepping import open_env
 from backflip.looking.watch import checkpoints, watch
-from backflip.training.result import load_acting, load_policy
+from backflip.training.policy import load_acting, load_policy
 from backflip.training.train import train
 
 SETTINGS = {"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (8,)}

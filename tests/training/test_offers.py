@@ -12,11 +12,11 @@ from backflip.core.errors import UsageError
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.registry import make_native
 from backflip.training import memory
-from backflip.training.build import build, spec_to_json
+from backflip.training.build import build
 from backflip.training.defaults import defaults_of
 from backflip.training.offers import ALGORITHMS
-from backflip.training.result import spec_from_json
 from backflip.training.settings import resolve
+from backflip.training.spec_json import spec_from_json, spec_to_json
 from backflip.training.train import train
 
 DISCRETE, CONTINUOUS = "CartPole-v1", "Pendulum-v1"

@@ -23,8 +23,9 @@ from backflip.core.trees import unflatten
 from backflip.envs.registry import make_native
 from backflip.training import session
 from backflip.training.build import build
+from backflip.training.policy import load_policy
 from backflip.training.progress import Pace, Progress, plain_line
-from backflip.training.result import Result, load_policy
+from backflip.training.result import Result
 from backflip.training.resuming import resume
 from backflip.training.train import evaluation_episodes, phase_count, plan, resume_train, train
 

@@ -24,9 +24,9 @@ from backflip.looking.random_play import Tell
 from backflip.looking.state_space import Map, map_policy, picture, state_space_of
 from backflip.looking.stepping import open_env
 from backflip.looking.timeline import with_tracks
-from backflip.training.result import POLICY, Acting, load_acting
+from backflip.training.build import env_args_of
+from backflip.training.policy import POLICY, Acting, kept_policies, load_acting
 
-KEPT = "policy-*.safetensors"
 NUMBERS = "watch.json"
 MOMENTS, SMALL, CAPTION = 6, 150, 22  # of the overview: pictures in a row, their height, its words
 
@@ -91,7 +91,7 @@ def watch(run: Run, *, seed: int | None, episodes: int, out: Path | None, tell: 
     """
     found = checkpoints(run, seed)
     folder = out or run.folder / "watch" / f"seed-{run.seeds[0] if seed is None else seed}"
-    env_id, args = run.manifest["env"], _env_args(run)
+    env_id, args = run.manifest["env"], env_args_of(run)
     env = open_env(env_id, args, episodes)
     try:
         view, note = drawable(view_of(env_id, env.spec, args), env.spec)
@@ -130,7 +130,7 @@ def checkpoints(run: Run, seed: int | None) -> list[Acting]:
             f"run `{run.ulid}` of kind `{kind}` has no policy to watch: runs of train and teach "
             "have one as soon as their first phase is done"
         )
-    kept = [load_acting(path, seed) for path in sorted(run.folder.glob(KEPT))]
+    kept = [load_acting(path, seed) for path in kept_policies(run.folder)]
     last = load_acting(run.folder / POLICY, seed)
     return [one for one in kept if one.env_steps != last.env_steps] + [last]
 
@@ -163,12 +163,6 @@ def _map(spec: EnvSpec, performer: Performer, state: Any) -> Map | None:
         return performer.exploit(state, obs, jax.random.key(0))
 
     return map_policy(space, act, lambda obs: performer.assess(state, obs).get("value"))
-
-
-def _env_args(run: Run) -> dict[str, Any]:
-    """Return what the environment was made with; tuples come back from JSON as lists."""
-    saved: dict[str, Any] = run.config["env_args"]
-    return {key: tuple(x) if isinstance(x, list) else x for key, x in saved.items()}
 
 
 def _row(one: Watched, frames: list[UInt8[np.ndarray, "H W 3"]]) -> UInt8[np.ndarray, "H2 W2 3"]:

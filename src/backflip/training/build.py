@@ -8,7 +8,7 @@ from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Algorithm, Settings
 from backflip.archive.run import Run
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spec import EnvSpec
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
 from backflip.training.defaults import defaults_of
@@ -60,35 +60,20 @@ def build(
 
 
 def rebuild(run: Run) -> Built:
-    """Return what an old run is made of; tuples come back from JSON as lists."""
-    saved = run.config["env_args"]
+    """Return what an old run is made of."""
     return build(
         run.manifest["algorithm"],
         run.manifest["env"],
-        env_args={key: tuple(x) if isinstance(x, list) else x for key, x in saved.items()},
+        env_args=env_args_of(run),
         settings=run.config["settings"],
         complete=True,
     )
 
 
-def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
-    """Return what acting needs to know of an environment, as JSON values."""
-    action = spec.action
-    if isinstance(action, Discrete):
-        bounds = {"n": action.n}
-    else:
-        bounds = {"low": action.low, "high": action.high}
-    box = spec.observation
-    seen: dict[str, Any] = {"shape": box.shape, "dtype": box.dtype.name}
-    if spec.is_pixels:  # networks divide by the largest value there can be
-        seen["high"] = int(box.high.max())
-    return {
-        "id": spec.id,
-        "observation": seen,
-        "action": bounds,
-        "max_episode_steps": spec.max_episode_steps,
-        "frame_stack": spec.frame_stack,
-    }
+def env_args_of(run: Run) -> dict[str, Any]:
+    """Return what a run's environment was made with; tuples come back from JSON as lists."""
+    saved: Mapping[str, Any] = run.config["env_args"]
+    return {key: tuple(x) if isinstance(x, list) else x for key, x in saved.items()}
 
 
 def _host_spec(env: str, env_args: Mapping[str, Any]) -> EnvSpec:

@@ -1,0 +1,120 @@
+"""The policies that a run saves, and how they act."""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import jax
+import numpy as np
+
+from backflip.algorithms.interface import Algorithm
+from backflip.archive.checkpoint import load_arrays
+from backflip.archive.metrics import from_json
+from backflip.core.errors import DamagedFile, UsageError
+from backflip.core.spec import Box, EnvSpec
+from backflip.core.trees import unflatten
+from backflip.training.offers import ALGORITHMS
+from backflip.training.settings import resolve
+from backflip.training.spec_json import spec_from_json
+
+POLICY = "policy.safetensors"
+_KEPT = "policy-{}.safetensors"
+
+
+@final
+class Policy:
+    """A trained policy as evaluations play it: NumPy in, NumPy out.
+
+    Where it draws its actions (from pixels), the same calls in the same order draw the same.
+    """
+
+    def __init__(self, spec: EnvSpec, algorithm: Algorithm, state: Any) -> None:
+        self._spec = spec
+        self._act = jax.jit(partial(algorithm.exploit, state))
+        self._key = jax.random.key(0)
+
+    def act(self, obs: Any) -> np.ndarray:
+        """Return the action for one observation, or those for a batch of them.
+
+        Raises:
+            UsageError: the shape is neither.
+        """
+        box = self._spec.observation
+        array = np.asarray(obs, box.dtype)
+        single = array.shape == box.shape
+        if not single and array.shape[1:] != box.shape:
+            raise UsageError(
+                f"`obs` must have shape {box.shape}, or (B, ...) of them, got {array.shape}"
+            )
+        self._key, key = jax.random.split(self._key)
+        actions = np.asarray(self._act(array[None] if single else array, key))
+        if isinstance(self._spec.action, Box):
+            actions = np.clip(actions, self._spec.action.low, self._spec.action.high)
+        return np.asarray(actions[0]) if single else actions
+
+
+class Acting(NamedTuple):
+    """A policy as saved, with all that acting takes.
+
+    Attributes:
+        spec: the environment's public facts, without the bounds of observations.
+        algorithm: how it acts.
+        state: one seed's, with the policy in it.
+        env_steps: how long it had learnt; None where that was not written down.
+    """
+
+    spec: EnvSpec
+    algorithm: Algorithm
+    state: Any
+    env_steps: int | None
+
+
+def kept_policy(phases: int) -> str:
+    """Return the name of the file that keeps the policy after so many phases."""
+    return _KEPT.format(f"{phases:04}")
+
+
+def kept_policies(folder: Path) -> list[Path]:
+    """Return the files that keep policies in a run's folder, oldest first."""
+    return sorted(folder.glob(_KEPT.format("*")))
+
+
+def load_policy(folder: Path, seed: int | None = None) -> Policy:
+    """Return the policy of a run as last saved, of one seed, by default the first.
+
+    Raises:
+        UsageError: the run has no such seed.
+        DamagedFile: there is no policy, or it cannot be read.
+    """
+    acting = load_acting(folder / POLICY, seed)
+    return Policy(acting.spec, acting.algorithm, acting.state)
+
+
+def load_acting(path: Path, seed: int | None = None) -> Acting:
+    """Return what acts by a policy's file, of one seed, by default the first.
+
+    Raises:
+        UsageError: the run has no such seed.
+        DamagedFile: there is no policy, or it cannot be read.
+    """
+    loaded = load_arrays(path)
+    try:
+        about: dict[str, Any] = from_json(json.loads(loaded.metadata["about"]))
+        spec, seeds = spec_from_json(about["spec"]), about["seeds"]
+        offer = ALGORITHMS[about["algorithm"]]
+        algorithm = offer.build(resolve(offer.config, about["settings"]), spec)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFile(f"`{path}` was not written by this backflip") from error
+    if seed is not None and seed not in seeds:
+        raise UsageError(f"run `{path.parent.name}` has no seed {seed}; it has {_listed(seeds)}")
+    row = seeds.index(seed) if seed is not None else 0
+    arrays = {name: np.asarray(array[row]) for name, array in loaded.arrays.items()}
+    state = algorithm.init(0)
+    state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
+    return Acting(spec, algorithm, state, about.get("env_steps"))
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
