@@ -23,11 +23,12 @@ from backflip.core.trees import unflatten
 from backflip.envs.registry import make_native
 from backflip.training import session
 from backflip.training.build import build
+from backflip.training.planning import evaluation_episodes, phase_count, plan
 from backflip.training.policy import load_policy
 from backflip.training.progress import Pace, Progress, plain_line
 from backflip.training.result import Result
 from backflip.training.resuming import resume
-from backflip.training.train import evaluation_episodes, phase_count, plan, resume_train, train
+from backflip.training.train import resume_train, train
 
 SMALL: dict[str, Any] = {"num_envs": 4, "rollout_length": 16, "epochs": 2, "hidden": (8,)}
 ENV_STEPS = 4 * 16 * 6  # six updates

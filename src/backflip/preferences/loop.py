@@ -55,11 +55,11 @@ from backflip.preferences.teachers import People, SimulatedTeacher, parse_teache
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
 from backflip.training.offers import offer_of
+from backflip.training.planning import evaluation_episodes, plan
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
 from backflip.training.resuming import register
 from backflip.training.session import Session, begin, go_on, seeds_from
-from backflip.training.train import evaluation_episodes, plan
 
 USUAL_LABELS = 100  # of each seed, unless another number is asked for
 PEOPLES_LABELS = 150  # people err: with 5 % of answers wrong, these are worth 100 right ones

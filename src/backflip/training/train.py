@@ -7,25 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.learning import env_steps_after
-from backflip.algorithms.drivers.native import NativeDriver
-from backflip.algorithms.interface import Settings
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
-from backflip.training.defaults import UNLIMITED
 from backflip.training.memory import check_memory, remember
+from backflip.training.planning import evaluation_episodes, phase_count, plan
 from backflip.training.progress import Report
 from backflip.training.result import Result
 from backflip.training.resuming import register
 from backflip.training.session import Session, begin, go_on, seeds_from
-
-PHASES = 20
-# Where episodes may last longer than the first, in env steps, they are taken to last the second.
-LONGEST_PLANNED, ASSUMED = 5_000, 2_000
-# Of each seed's evaluation; the last where one may last longer than `LONGEST_PLANNED`.
-EPISODES_IN_JAX, EPISODES_ON_HOST, LONG_EPISODES = 500, 100, 20
 
 
 def train(
@@ -96,46 +87,6 @@ def resume_train(run: Run, report: Report | None = None) -> Result:
     runtime.prepare()
     with go_on(run, report, began) as session:
         return _perform(session, rebuild(run))
-
-
-def plan(updates: int, phases: int) -> list[int]:
-    """Return the updates of each phase: all equal, so that one program is compiled.
-
-    Half to twice the phases asked for will do; where no such number divides the updates, the last
-    phase is shorter.
-    """
-    fitting = [n for n in range(-(-phases // 2), 2 * phases + 1) if updates % n == 0]
-    if fitting:
-        count = min(fitting, key=lambda n: abs(n - phases))
-        return [updates // count] * count
-    each = -(-updates // phases)
-    whole, rest = divmod(updates, each)
-    return [each] * whole + [rest] * (rest > 0)
-
-
-def phase_count(config: Settings, driver: Driver) -> int:
-    """Return about how many phases to divide the work into: 20, or fewer for long episodes.
-
-    Where environments are outside JAX, a phase lasts three of the longest episodes of every one of
-    them, because the episodes that are unfinished at its end are cut. Atari's games may last 27,000
-    env steps and hardly ever do: by that limit a run would be one phase, saved at its end alone.
-    Where the limit is above 5,000, a phase lasts 6,000 at least, and a longer game is always cut.
-    """
-    phases = min(PHASES, config.updates)
-    if isinstance(driver, NativeDriver):
-        return phases
-    env_steps = config.updates * config.rollout_length  # of one environment
-    limit = driver.spec.max_episode_steps or UNLIMITED
-    episodes = env_steps // (limit if limit <= LONGEST_PLANNED else ASSUMED)
-    return min(phases, max(1, episodes // 3))
-
-
-def evaluation_episodes(driver: Driver) -> int:
-    """Return how many episodes a seed is evaluated over."""
-    if isinstance(driver, NativeDriver):
-        return EPISODES_IN_JAX
-    limit = driver.spec.max_episode_steps or UNLIMITED
-    return EPISODES_ON_HOST if limit <= LONGEST_PLANNED else LONG_EPISODES
 
 
 def _perform(session: Session, built: Built) -> Result:
