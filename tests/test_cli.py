@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from backflip.archive.run import create_run
 from backflip.cli.main import main
 from backflip.cli.progress import Display, print_result
 from backflip.training.progress import Progress, duration
@@ -112,6 +113,16 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], line: str, 
     assert printed.err.startswith("backflip: error: ")
     assert printed.err.count("\n") == 1
     assert says in printed.err
+
+
+def test_what_only_was_recorded_cannot_be_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with create_run(tmp_path, command="run", config={}, argv=[]) as writer:
+        ulid = writer.run.ulid
+    assert main(["resume", ulid, "--home", str(tmp_path)]) == 2
+    says = f"run `{ulid}` is of kind `run`, which cannot be resumed (teach, train can)"
+    assert capsys.readouterr().err == f"backflip: error: {says}\n"
 
 
 def test_debug_shows_the_traceback_and_still_the_line(capsys: pytest.CaptureFixture[str]) -> None:

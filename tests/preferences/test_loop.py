@@ -21,10 +21,9 @@ from backflip.envs.registry import make_native
 from backflip.preferences.asking import Asker
 from backflip.preferences.defaults import TeachConfig, teach_settings
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.loop import _last_doubling, teach
+from backflip.preferences.loop import _last_doubling, resume_teach, teach
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.build import build
-from backflip.training.resuming import resume
 from backflip.training.session import Session
 
 TINY = {
@@ -193,7 +192,6 @@ import json, os, signal, sys, threading
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
 from backflip.preferences import loop
-from backflip.training.resuming import resume
 
 home, delay = Path(sys.argv[1]), float(sys.argv[2])
 
@@ -206,7 +204,7 @@ def killed_later(_):
 
 
 if list_runs(home):
-    resume(find_run(home, "latest"), killed_later)
+    loop.resume_teach(find_run(home, "latest"), killed_later)
 else:
     loop.teach("CartPole-v1", settings=json.loads(sys.argv[3]), home=home, argv=["backflip"],
                report=killed_later, first_seed=3, seeds=2, labels=8, env_steps=384)
@@ -256,7 +254,7 @@ def test_stopped_between_asking_and_saving_it_is_as_never_stopped(
         patch.setattr(owner, where, stopped)
         with pytest.raises(Interrupted):
             tiny(tmp_path, first_seed=3)
-    resume(find_run(tmp_path, "latest"))
+    resume_teach(find_run(tmp_path, "latest"))
     folder = find_run(tmp_path, "latest").folder
     same_arrays(saved(taught.folder), saved(folder))
     assert asked_and_answered(folder, (3, 4)) == asked_and_answered(taught.folder, (3, 4))

@@ -18,8 +18,7 @@ PROGRAM = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
-from backflip.training.resuming import resume
-from backflip.training.train import train
+from backflip.training.train import resume_train, train
 
 home, env, delay = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 
@@ -34,7 +33,7 @@ def killed_later(_):
 settings = {"num_envs": 4, "rollout_length": 32, "epochs": 4, "hidden": (16,)}
 options = {"env_args": {"max_episode_steps": 30}, "settings": settings, "env_steps": 4 * 32 * 60}
 if list_runs(home):
-    resume(find_run(home, "latest"), killed_later)
+    resume_train(find_run(home, "latest"), killed_later)
 else:
     train("ppo", env, seeds=2, home=home, report=killed_later, **options)
 """

@@ -27,7 +27,6 @@ from backflip.training.planning import evaluation_episodes, phase_count, plan
 from backflip.training.policy import load_policy
 from backflip.training.progress import Pace, Progress, plain_line
 from backflip.training.result import Result
-from backflip.training.resuming import resume
 from backflip.training.train import resume_train, train
 
 SMALL: dict[str, Any] = {"num_envs": 4, "rollout_length": 16, "epochs": 2, "hidden": (8,)}
@@ -223,7 +222,7 @@ def test_interrupted_and_resumed_is_as_never_interrupted(tmp_path: Path, env: st
         small(tmp_path, env=env, env_args=SHORT, report=interrupting(after=2))
     run = the_run(tmp_path)
     assert run.events()[-1]["status"] == "interrupted"
-    resumed = resume(run)
+    resumed = resume_train(run)
     never = small(tmp_path / "never", env=env, env_args=SHORT)
     assert_same_end(resumed, never)
     assert [r["status"] for r in run.events()] == ["started", "interrupted", "resumed", "finished"]
@@ -250,7 +249,7 @@ def test_interrupted_before_any_phase_can_be_resumed(
 
 @pytest.mark.medium
 def test_a_finished_run_resumed_is_evaluated_again(trained: Result) -> None:
-    again = resume(open_run(trained.folder))
+    again = resume_train(open_run(trained.folder))
     assert again.returns == trained.returns
     assert again.seconds["train"] >= trained.seconds["train"]
 
@@ -267,7 +266,7 @@ def test_a_changed_configuration_is_refused_and_named(tmp_path: Path) -> None:
     before = (run.folder / "checkpoint.safetensors").read_bytes()
     expected = r"`config.settings.discount` was 0.98, is 0.5; `seeds` was \[0, 1\], is \[0, 5\]"
     with pytest.raises(UsageError, match=f"changed configuration: {expected}; start a new run"):
-        resume(open_run(run.folder))
+        resume_train(open_run(run.folder))
     assert (run.folder / "checkpoint.safetensors").read_bytes() == before
 
 
@@ -280,7 +279,7 @@ def test_a_damaged_checkpoint_costs_one_phase_and_changes_nothing(tmp_path: Path
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     seen: list[Progress] = []
-    resumed = resume(the_run(tmp_path), seen.append)
+    resumed = resume_train(the_run(tmp_path), seen.append)
     assert seen[0].phase == 3
     assert "using `checkpoint.previous.safetensors` instead" in str(seen[0].note)
     assert seen[1].note is None

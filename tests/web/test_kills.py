@@ -30,8 +30,7 @@ TRAINER = """
 import sys
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
-from backflip.preferences.loop import teach
-from backflip.training.resuming import resume
+from backflip.preferences.loop import resume_teach, teach
 
 home, labels = Path(sys.argv[1]), int(sys.argv[2])
 settings = {
@@ -39,7 +38,7 @@ settings = {
     "phases": 30, "clip_length": 5, "clip_envs": 4, "random_envs": 8, "random_env_steps": 60,
 }
 if list_runs(home):
-    resume(find_run(home, "latest"))
+    resume_teach(find_run(home, "latest"))
 else:
     teach("Pendulum-v1", teacher="human", labels=labels, settings=settings, env_steps=4 * 16 * 30,
           home=home, argv=["backflip"])

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import functools
-import importlib
 import os
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -35,9 +34,6 @@ LARGEST_SEED = 2_000_000_000  # JAX's integers have 32 bits, and `--seeds` are c
 # A help text may not import JAX; a test compares with `backflip.training.offers`.
 ON_POLICY = ("ppo", "a2c", "vpg", "cem")  # of those below
 ALGORITHMS = ("ppo", "a2c", "vpg", "dqn", "ddpg", "td3", "sac", "cem")
-
-# The modules that tell `training.session` how runs of each command go on.
-GOES_ON = {"train": "backflip.training.train", "teach": "backflip.preferences.loop"}
 
 EPILOG = """\
 ENV is an id of ours (dot, CartPole-v1, Pendulum-v1, ...), any Gymnasium id (Hopper-v5;
@@ -289,14 +285,21 @@ def _resume(options: argparse.Namespace) -> "Result":
     from backflip.archive.run import find_run
 
     run = find_run(home(options), options.run)
-    command = run.manifest["command"]
-    if command in GOES_ON:
-        importlib.import_module(GOES_ON[command])
-    from backflip.training.resuming import resume
+    match run.manifest["command"]:
+        case "teach":
+            from backflip.preferences.loop import resume_teach
 
-    sitting = {"desk": _desk(options)} if command == "teach" else {}
-    with _display(run.config.get("teacher")) as display:
-        return resume(run, display, **sitting)
+            with _display(run.config.get("teacher")) as display:
+                return resume_teach(run, display, _desk(options))
+        case "train":
+            from backflip.training.train import resume_train
+
+            with _display(None) as display:
+                return resume_train(run, display)
+        case kind:
+            raise UsageError(
+                f"run `{run.ulid}` is of kind `{kind}`, which cannot be resumed (teach, train can)"
+            )
 
 
 def _serve(options: argparse.Namespace) -> None:

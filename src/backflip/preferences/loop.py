@@ -58,7 +58,6 @@ from backflip.training.offers import offer_of
 from backflip.training.planning import evaluation_episodes, plan
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
-from backflip.training.resuming import register
 from backflip.training.session import Session, begin, go_on, seeds_from
 
 USUAL_LABELS = 100  # of each seed, unless another number is asked for
@@ -503,6 +502,3 @@ def _last_doubling(asked_at: Sequence[int]) -> int:
 def _fit_key(seed: int, env_steps: int) -> np.ndarray:
     key = jax.random.fold_in(jax.random.key(seed), env_steps + 1)
     return np.asarray(jax.random.key_data(key))
-
-
-register("teach", resume_teach)

@@ -34,13 +34,13 @@ from backflip.core.errors import (
 from backflip.core.trees import flatten, unflatten
 from backflip.training import runtime
 from backflip.training.build import Built
+from backflip.training.fingerprint import differences, fingerprint, resolved
 from backflip.training.health import health_of, refuse_nonfinite
 from backflip.training.keeping import Keeper, captured
 from backflip.training.policy import POLICY, kept_policy
 from backflip.training.progress import Pace, Progress, Report
 from backflip.training.replay_rows import trimmed, whole
 from backflip.training.result import Result
-from backflip.training.resuming import differences, fingerprint, resolved
 from backflip.training.spec_json import spec_to_json
 
 CHECKPOINT = "checkpoint.safetensors"

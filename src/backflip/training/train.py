@@ -15,7 +15,6 @@ from backflip.training.memory import check_memory, remember
 from backflip.training.planning import evaluation_episodes, phase_count, plan
 from backflip.training.progress import Report
 from backflip.training.result import Result
-from backflip.training.resuming import register
 from backflip.training.session import Session, begin, go_on, seeds_from
 
 
@@ -117,6 +116,3 @@ def _perform(session: Session, built: Built) -> Result:
         return session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
     finally:
         driver.close()
-
-
-register("train", resume_train)

@@ -22,11 +22,10 @@ from backflip.archive.checkpoint import load_arrays
 from backflip.archive.run import list_runs, open_run
 from backflip.core.errors import UsageError
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.loop import teach
+from backflip.preferences.loop import resume_teach, teach
 from backflip.preferences.people.answering import DeskSettings
 from backflip.preferences.people.desk import Desk
 from backflip.preferences.people.status import read_status
-from backflip.training.resuming import resume
 
 TINY = {
     "num_envs": 4,
@@ -157,12 +156,11 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
-from backflip.preferences.loop import teach
-from backflip.training.resuming import resume
+from backflip.preferences.loop import resume_teach, teach
 
 home = Path(sys.argv[1])
 if list_runs(home):
-    resume(find_run(home, "latest"))
+    resume_teach(find_run(home, "latest"))
 else:
     teach("Pendulum-v1", settings=%r, home=home, **%r)
 """
@@ -355,7 +353,7 @@ def test_labels_of_another_run_suffice_and_nobody_is_asked(tmp_path):
 
 
 def resume_is_the_same(result, arrays):
-    resume(open_run(result.folder))
+    resume_teach(open_run(result.folder))
     again = load_arrays(result.folder / "checkpoint.safetensors").arrays
     return all((array == again[name]).all() for name, array in arrays.items())
 
@@ -368,9 +366,9 @@ def test_what_a_run_started_from_may_go_once_it_has_begun(tmp_path):
     rewarded = teach("Pendulum-v1", reward_from=source.run, **options | {"labels": None})
     shutil.rmtree(source.folder)
     for result in (again, rewarded):
-        assert resume(open_run(result.folder)).returns == result.returns
+        assert resume_teach(open_run(result.folder)).returns == result.returns
     (again.folder / "checkpoint.safetensors").unlink()  # as if killed before the first phase
-    assert resume(open_run(again.folder)).returns == again.returns
+    assert resume_teach(open_run(again.folder)).returns == again.returns
 
 
 @pytest.mark.medium
