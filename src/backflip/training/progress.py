@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-# What health is called on one line, and how many decimals it needs.
+# What is told of learning on one line, what it is called there, and how many decimals it needs.
 HEALTH = {
     "episode_return_mean": ("true return", 1),
     "entropy": ("entropy", 2),

@@ -5,8 +5,14 @@ from typing import Any
 import numpy as np
 
 MOST_RECORDS = 200  # of a seed in a phase
-# What is a number after every update; where it is not, something failed.
-ALWAYS_FINITE = ("obs_abs_mean", "reward_mean", "value_loss", "grad_norm", "update_ratio")
+# What is a number after every update, and what that is of; where it is not one, something failed.
+ALWAYS_FINITE = {
+    "obs_abs_mean": "an observation",
+    "reward_mean": "a reward",
+    "value_loss": "the value loss",
+    "grad_norm": "the gradient's norm",
+    "update_ratio": "the update",
+}
 
 
 def updates_per_record(updates: int) -> int:
