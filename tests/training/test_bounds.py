@@ -7,35 +7,53 @@ from typing import Any
 import pytest
 
 from backflip.core.errors import UsageError
-from backflip.training.bounds import BOUNDS, FREE, Bounds, out_of_bounds
+from backflip.training.bounds import BOUNDS, Bounds, out_of_bounds
 from backflip.training.offers import ALGORITHMS
 from backflip.training.settings import resolve
 
+# Settings that may be any finite number: less entropy, too, can be what somebody wants.
+FREE = ("entropy_bonus", "entropy_bonus_end", "entropy_per_dimension")
 NUMBERS = [
-    (name, field.name, type(field.default))
+    (name, field.name)
     for name, offer in ALGORITHMS.items()
     for field in dataclasses.fields(offer.config)
     if type(field.default) in (int, float)
 ]
 
 
-@pytest.mark.parametrize(("algorithm", "setting", "kind"), NUMBERS)
-def test_every_number_has_bounds_and_is_refused_beyond_them(
-    algorithm: str, setting: str, kind: type
-) -> None:
-    if setting in FREE:
-        return
-    bounds, config = BOUNDS[setting], ALGORITHMS[algorithm].config
-    low = kind(bounds.low) if bounds.above else kind(bounds.low) - 1
-    for beyond in (low, -7, *([] if math.isinf(bounds.high) else [bounds.high + 1])):
-        if not bounds.holds(beyond):
-            with pytest.raises(UsageError, match=f"`{setting}` must (be|lie) .*, got {beyond}"):
-                resolve(config, {setting: beyond})
-    assert not out_of_bounds(config()), "its own default"
+def beyond(bounds: Bounds) -> list[float]:
+    """Return numbers around the bounds, all of them outside."""
+    below = [bounds.low, bounds.low - 1] if bounds.above else [bounds.low - 1]
+    return below if math.isinf(bounds.high) else [*below, bounds.high + 1]
 
 
-def test_what_is_bounded_or_free_exists() -> None:
-    assert {*BOUNDS, *FREE} == {setting for _, setting, _ in NUMBERS}
+REFUSED = [
+    (name, setting, number)
+    for name, setting in NUMBERS
+    if setting in BOUNDS
+    for number in beyond(BOUNDS[setting])
+]
+
+
+@pytest.mark.parametrize(("algorithm", "setting", "number"), REFUSED)
+def test_a_number_beyond_its_bounds_is_refused(algorithm: str, setting: str, number: float) -> None:
+    with pytest.raises(UsageError, match=f"`{setting}` must (be|lie) .*, got {number}"):
+        resolve(ALGORITHMS[algorithm].config, {setting: number})
+
+
+@pytest.mark.parametrize(("algorithm", "setting"), [one for one in NUMBERS if one[1] in FREE])
+@pytest.mark.parametrize("number", [-7.0, 7.0])
+def test_what_is_free_can_be_any_number(algorithm: str, setting: str, number: float) -> None:
+    assert getattr(resolve(ALGORITHMS[algorithm].config, {setting: number}), setting) == number
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_defaults_lie_within_their_bounds(algorithm: str) -> None:
+    assert out_of_bounds(ALGORITHMS[algorithm].config()) == []
+
+
+def test_every_number_has_bounds_or_is_free() -> None:
+    assert {*BOUNDS, *FREE} == {setting for _, setting in NUMBERS}
 
 
 @pytest.mark.parametrize(

@@ -101,8 +101,6 @@ BOUNDS: dict[str, Bounds] = {
     "elite_share": Bounds(0, 1, above=True),
     "initial_log_std": Bounds(-20, 10),  # beyond, the deviation leaves the numbers of a float32
 }
-# Settings that may be any finite number: less entropy, too, can be what somebody wants.
-FREE = ("entropy_bonus", "entropy_bonus_end", "entropy_per_dimension")
 
 
 def out_of_bounds(config: Any, of_settings: Mapping[str, Bounds] = BOUNDS) -> list[str]:
