@@ -9,6 +9,7 @@ networks this small, and is not charged for its evaluation; rejax is not charged
 
 import argparse
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -254,6 +255,18 @@ def rejax_rate(timed: Timed) -> float:
     return timed.output["env_steps_per_second"]
 
 
+def compared(options: argparse.Namespace, flops: float) -> Iterator[tuple[list[Row], list[str]]]:
+    """Measure what is asked for, one after the other; yield the rows and notes of each."""
+    only, peers = options.only.split(","), options.peers.split(",")
+    for cell in CELLS:
+        if "sb3" in peers and cell.name in only:
+            yield against_sb3(cell, options, flops)
+    if "rejax" in peers and "ppo" in only:
+        yield against_rejax_ppo(options, flops)
+    if "rejax" in peers and "dqn" in only:
+        yield against_rejax_dqn(options, flops)
+
+
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
@@ -265,17 +278,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="of rejax's DQN, 128 updates each")
     parser.add_argument("--quick", action="store_true", help="few env steps: only that it runs")
     options = parser.parse_args()
-    flops = matmul_flops()
     rows: list[Row] = []
     notes: list[str] = []
-    chosen = [cell for cell in CELLS if cell.name in options.only.split(",")]
-    jobs = [lambda cell=cell: against_sb3(cell, options, flops) for cell in chosen]
-    jobs *= "sb3" in options.peers
-    if "rejax" in options.peers:
-        jobs += [lambda: against_rejax_ppo(options, flops)] * ("ppo" in options.only)
-        jobs += [lambda: against_rejax_dqn(options, flops)] * ("dqn" in options.only)
-    for job in jobs:
-        more, said = job()
+    for more, said in compared(options, matmul_flops()):
         rows += more
         notes += said
     table(f"{ENV}: our {SEEDS} seeds, SB3's one, rejax's {SEEDS}; {options.pairs} in turn", rows)

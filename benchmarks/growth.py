@@ -19,9 +19,8 @@ import numpy as np
 from log_log import log_log_svg
 from rich.console import Console
 from rich.table import Table
-from side_by_side import ROOT, pairs_of, run
+from side_by_side import ROOT, driven
 
-DRIVEN = [sys.executable, str(Path(__file__).with_name("driven.py"))]
 MOST = 1.1  # of a slope that is called linear: points scatter by some percent
 PPO: dict[str, Any] = {"num_envs": 8, "rollout_length": 32, "epochs": 4, "env_steps": 10**9}
 DQN: dict[str, Any] = {
@@ -40,32 +39,32 @@ class Growth(NamedTuple):
         what: the quantity.
         work: what is done at each size.
         sizes: of the points.
-        arguments: of `driven.py`, at a size.
+        at: (size, phases) -> what `driven.py` says of the work at a size.
     """
 
     what: str
     work: str
     sizes: tuple[int, ...]
-    arguments: Callable[[int], list[str]]
+    at: Callable[[int, int], dict[str, Any]]
 
 
-def over_seeds(seeds: int) -> list[str]:
+def over_seeds(seeds: int, phases: int) -> dict[str, Any]:
     """PPO with more seeds."""
-    options = ["--seeds", str(seeds), "--updates", "20"]
-    return ["ppo", "CartPole-v1", *pairs_of("--set", PPO), *options]
+    options = ["--seeds", seeds, "--updates", 20, "--phases", phases]
+    return driven("ppo", "CartPole-v1", PPO, *options)
 
 
-def over_environments(num_envs: int) -> list[str]:
+def over_environments(num_envs: int, phases: int) -> dict[str, Any]:
     """PPO with more environments."""
     settings = PPO | {"num_envs": num_envs}
-    return ["ppo", "CartPole-v1", *pairs_of("--set", settings), "--updates", "10"]
+    return driven("ppo", "CartPole-v1", settings, "--updates", 10, "--phases", phases)
 
 
-def over_buffers(size: int) -> list[str]:
+def over_buffers(size: int, phases: int) -> dict[str, Any]:
     """DQN with a larger replay, full from the start, so that draws reach all of it."""
     filled = {"buffer_size": size, "warm_up": size, "exploration_steps": 2 * size + 10_000}
     settings = DQN | filled | {"env_steps": 10**8}
-    return ["dqn", "CartPole-v1", *pairs_of("--set", settings), "--updates", "20"]
+    return driven("dqn", "CartPole-v1", settings, "--updates", 20, "--phases", phases)
 
 
 GROWTHS = {
@@ -90,8 +89,7 @@ def measured(growth: Growth, sizes: tuple[int, ...], phases: int) -> list[float]
     seconds: list[float] = []
     for size in sizes:
         print(f"{growth.what}: {size:,} ...", file=sys.stderr, flush=True)
-        command = [*DRIVEN, *growth.arguments(size), "--phases", str(phases)]
-        seconds.append(min(run(command).output["seconds"]))
+        seconds.append(min(growth.at(size, phases)["seconds"]))
     return seconds
 
 

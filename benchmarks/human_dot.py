@@ -21,16 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Error, Page, sync_playwright
+from side_by_side import BACKFLIP, ROOT
 
 from backflip.archive.run import list_runs
 from backflip.preferences.labels import LabelStore
 
-ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.web.conftest import ARGUMENTS, chromium  # noqa: E402
-
-BACKFLIP = Path(sys.executable).with_name("backflip")
+from tests.web.conftest import ARGUMENTS, chromium
 
 
 def main() -> None:

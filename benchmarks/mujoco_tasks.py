@@ -10,16 +10,13 @@ stepped with random actions, without any learning.
 
 import argparse
 import json
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import arithmetic
 from driven import env_steps_per_second, gradient_steps_per_second
-from side_by_side import Row, in_turn, matmul_flops, pairs_of, peer, run, table
+from side_by_side import Row, driven, in_turn, matmul_flops, peer, table
 
-DRIVEN = [sys.executable, str(Path(__file__).with_name("driven.py"))]
 SIZES = {"HalfCheetah-v5": (17, 6), "Hopper-v5": (11, 3)}
 WARM_UP, PPO_ENVS = 1_024, 64
 SAC: dict[str, Any] = {
@@ -35,11 +32,6 @@ PPO: dict[str, dict[str, Any]] = {
     "4 x 8": {"rollout_length": 64, "epochs": 4, "minibatches": 8},
     "10 x 32": {"rollout_length": 128, "epochs": 10, "minibatches": 32},
 }
-
-
-def driven(algorithm: str, env: str, settings: dict[str, Any], *more: object) -> dict[str, Any]:
-    """Run our driver in a process of its own."""
-    return run([*DRIVEN, algorithm, env, *pairs_of("--set", settings), *map(str, more)]).output
 
 
 def sac_rows(env: str, group: int, options: argparse.Namespace, flops: float) -> Row:
@@ -123,11 +115,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.updates, options.seconds = 128, 0.5
-    flops, rows = matmul_flops(), list[Row]()
+    flops, rows, only = matmul_flops(), list[Row](), options.only.split(",")
     groups = [int(group) for group in options.groups.split(",")]
-    if "sac" in options.only:
+    if "sac" in only:
         rows += [sac_rows(env, group, options, flops) for env in SIZES for group in groups]
-    if "ppo" in options.only:
+    if "ppo" in only:
         rows += [ppo_row(passes, options, flops) for passes in PPO]
     table(f"MuJoCo, one seed; {options.updates:,} updates of SAC; {options.pairs} in turn", rows)
     print(f"limit: matrix products of 512 x 512 on all cores, {flops / 1e9:.0f} GFLOP/s")

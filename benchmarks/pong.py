@@ -7,15 +7,12 @@ of 4 minibatches. The clock starts after a first round, compilation left out. Tw
 """
 
 import argparse
-import sys
-from pathlib import Path
 from typing import Any
 
 import arithmetic
 from driven import env_steps_per_second, pair
-from side_by_side import Row, in_turn, matmul_flops, pairs_of, peer, run, table
+from side_by_side import Row, driven, in_turn, matmul_flops, peer, table
 
-DRIVEN = [sys.executable, str(Path(__file__).with_name("driven.py"))]
 ENV, ACTIONS, EPOCHS = "ALE/Pong-v5", 6, 4
 SETTINGS: dict[str, Any] = {
     "num_envs": 8,
@@ -52,15 +49,14 @@ def main() -> None:
     if options.quick:
         options.rounds, options.seconds, settings["rollout_length"] = 2, 0.5, 16
     rounds = max(options.rounds // 2, 1)
-    ours = [*DRIVEN, "ppo", ENV, *pairs_of("--set", settings)]
     theirs = ["--num-envs", settings["num_envs"], "--rollout-length", settings["rollout_length"]]
     theirs += ["--iterations", 2 * rounds, "--threads", options.threads]
     flops = matmul_flops()
     measured = in_turn(
         options.pairs,
-        lambda: run([*ours, "--updates", str(rounds), "--phases", "2"]).output,
+        lambda: driven("ppo", ENV, settings, "--updates", rounds, "--phases", 2),
         lambda: peer("torch", "torch_pong.py", *theirs).output,
-        lambda: run([*ours, "--bare", str(options.seconds)]).output,
+        lambda: driven("ppo", ENV, settings, "--bare", options.seconds),
     )
     # Games and learning take turns on all cores; the first layer needs no gradient of its input.
     forward, first = arithmetic.nature(ACTIONS)

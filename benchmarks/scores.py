@@ -8,22 +8,17 @@ Each cell is one `backflip train` in a process of its own, with the defaults tha
 
 import argparse
 import json
-import math
 import os
 import platform
 import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from side_by_side import ROOT, ours
 
-from backflip.archive.statistics import student_quantile
+from backflip.archive.statistics import mean_interval
 
-ROOT = Path(__file__).parents[1]
 SCORES = ROOT / "docs" / "scores"
-BACKFLIP = Path(sys.executable).parent / "backflip"
 
 MILLION = 1_000_000
 # What is asked for: the mean over the seeds, over how many, and after how many env steps, where
@@ -98,17 +93,10 @@ def measure(
     words = ["train", algorithm, env, "--seeds", str(seeds), "--seed", str(first), "--json"]
     words += [] if env_steps is None else ["--env-steps", str(env_steps)]
     words += [word for arg in ENV_ARGS.get((algorithm, env), ()) for word in ("--env-arg", arg)]
-    with tempfile.TemporaryDirectory() as home:
-        done = subprocess.run(
-            [BACKFLIP, *words, "--home", home], check=True, stdout=subprocess.PIPE, text=True
-        )
-    result = json.loads(done.stdout)
+    result = ours(*words).output
     returns = np.array(result["returns"])
-    margin = (
-        None  # one seed says nothing of the others
-        if seeds == 1
-        else round(float(student_quantile(seeds - 1) * returns.std(ddof=1) / math.sqrt(seeds)), 3)
-    )
+    found = mean_interval(returns[:, None])
+    margin = float(found.high[0] - found.centre[0])
     return {
         "command": " ".join(["backflip", *words]),
         "commit": text_of("git", "rev-parse", "HEAD"),
@@ -117,7 +105,7 @@ def measure(
         "seeds": result["seeds"],
         "returns": [round(value, 3) for value in returns.tolist()],
         "mean": round(float(returns.mean()), 3),
-        "margin": margin,
+        "margin": None if seeds == 1 else round(margin, 3),  # one says nothing of the others
         "worst": round(float(returns.min()), 3),
         "seconds": result["seconds"]["total"],
     }

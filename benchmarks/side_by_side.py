@@ -20,6 +20,7 @@ from backflip.archive.statistics import mean_interval
 
 ROOT = Path(__file__).parents[1]
 BACKFLIP = Path(sys.executable).with_name("backflip")
+DRIVEN = ROOT / "benchmarks" / "driven.py"
 PEERS = ROOT / "benchmarks" / "peers"
 
 
@@ -76,8 +77,19 @@ def train(
     """Run our whole process: train, then evaluate every seed; the run itself is thrown away."""
     options = ["--seeds", str(seeds), "--seed", str(first), "--json", *pairs_of("--set", settings)]
     options += pairs_of("--env-arg", env_args or {})
+    return ours("train", algorithm, env, *options)
+
+
+def ours(*words: str) -> Timed:
+    """Run a command of ours, which is to say `--json`, in a home that is thrown away."""
     with tempfile.TemporaryDirectory() as home:
-        return run([BACKFLIP, "train", algorithm, env, *options, "--home", home])
+        return run([BACKFLIP, *words, "--home", home])
+
+
+def driven(algorithm: str, env: str, settings: Mapping[str, Any], *more: object) -> dict[str, Any]:
+    """Run one driver of ours alone, by `driven.py` in a process of its own."""
+    options = [*pairs_of("--set", settings), *map(str, more)]
+    return run([sys.executable, DRIVEN, algorithm, env, *options]).output
 
 
 def pairs_of(option: str, values: Mapping[str, Any]) -> list[str]:

@@ -7,15 +7,9 @@ Every row is one `backflip teach ... --json` in a process of its own, on seeds g
 """
 
 import argparse
-import json
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
-from typing import Any
 
-BACKFLIP = Path(sys.executable).with_name("backflip")
+from side_by_side import ours
+
 ROWS: dict[str, tuple[list[str], str, str]] = {
     "dot": (["dot", "--labels", "100", "--seeds", "10"], "mean >= .95, each >= .90", "1"),
     "dot-corner": (
@@ -58,23 +52,14 @@ def main() -> None:
     )
     for name in options.names or ROWS:
         arguments, bar, limit = ROWS[name]
-        result, seconds = _teach([*arguments, "--seed", options.first])
-        scores = [round(score, 3) for score in result.get("score") or result["returns"]]
+        done = ours("teach", *arguments, "--seed", options.first, "--json")
+        scores = [round(x, 3) for x in done.output.get("score") or done.output["returns"]]
         mean = sum(scores) / len(scores)
         print(
             f"| {name} | {bar} | {mean:.3f} | {min(scores)} | {sorted(scores)} "
-            f"| {seconds:.0f} | {limit} |",
+            f"| {done.seconds:.0f} | {limit} |",
             flush=True,
         )
-
-
-def _teach(arguments: list[str]) -> tuple[dict[str, Any], float]:
-    """Return the result of one whole process, and how long it took."""
-    began = time.perf_counter()
-    with tempfile.TemporaryDirectory() as home:
-        command = [str(BACKFLIP), "teach", *arguments, "--home", home, "--json"]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout), time.perf_counter() - began
 
 
 if __name__ == "__main__":
