@@ -11,7 +11,9 @@ Departures from the paper:
   * environments step together and make one gradient, instead of each its own in its own time;
   * a truncated step bootstraps from the value of the true successor;
   * the gradient is shortened by its norm; `decay` < 1 gives generalised advantages;
-  * observations and rewards can be scaled by running statistics.
+  * policy and value have networks of their own on vectors, and none is recurrent;
+  * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
+  * observations and rewards can be scaled by running statistics, advantages be normalised.
 """
 
 from dataclasses import dataclass

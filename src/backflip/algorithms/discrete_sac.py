@@ -15,6 +15,7 @@ Departures from the paper:
   * φ⁻ follows after every gradient step, in place of a copy every 8000;
   * minibatches of 256, U gradient steps after T env steps;
   * a truncated step bootstraps;
+  * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
   * evaluation takes the most probable action; from pixels it draws one.
 """
 

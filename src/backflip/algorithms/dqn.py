@@ -18,6 +18,11 @@ Departures from the papers:
   * the Huber loss clips the error's gradient, as the first paper says; `squared` does not;
   * a truncated step bootstraps: only a terminated one is the end;
   * uncorrected n-step returns, as in arXiv:1710.02298;
+  * the minibatches of a round are drawn together: priorities change only after the last of them,
+    and weights are over the largest of all;
+  * rewards are clipped only where `clip_rewards` says so, as it does for pictures;
+  * the gradient that reaches the torso from the two streams of `dueling` is not scaled by 1/√2;
+  * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
   * evaluation is greedy on vectors; from pixels 1 % of the actions are random, not 5 %.
 """
 

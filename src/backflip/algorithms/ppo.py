@@ -3,12 +3,21 @@
 Source: Schulman et al. 2017, arXiv:1707.06347, eqs. 7, 9 and 11, and the implementation details
 collected by Huang et al. 2022 ("The 37 implementation details of PPO").
 
+    ρ = π_θ(a|s) / π_old(a|s)
+    L(θ) = mean [-min(ρ A, clip(ρ, 1 - ε, 1 + ε) A) + c₁ ½ (V_θ(s) - G)² - c₂ H(π_θ(·|s))]
+    A_t = Σ_l (γ λ)^l δ_{t+l},   G_t = A_t + V(s_t)
+    δ_t = r_{t+1} + γ (1 - terminated) V(s_{t+1}) - V(s_t)
+
 Departures from the paper:
   * the advantage estimator is the recursion of arXiv:1506.02438, eq. 16 (eq. 11's exponent is a
     misprint), and a truncated step bootstraps from the value of the true successor;
   * observations and rewards are scaled by running statistics (rewards are never shifted);
-  * advantages are normalised per minibatch, gradients clipped by their global norm;
-  * no adaptive KL penalty; the value loss is clipped only where `value_clip` says so.
+  * advantages are normalised per minibatch, gradients clipped by their global norm, Adam's ε is
+    1e-5, all of it as in the authors' code;
+  * no adaptive KL penalty; the value loss is clipped only where `value_clip` says so;
+  * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
+  * rows are shuffled by a random bijection, which cannot give every one of all orders;
+  * evaluation takes the most probable action, from pixels a drawn one.
 """
 
 from dataclasses import dataclass

@@ -15,6 +15,7 @@ density over such actions, and the entropy H̄ = -|A| wanted does not depend on 
 Departures from the papers:
   * log σ is clipped to [-20, 2] (as in the authors' code);
   * the first env steps are uniformly random (as there);
+  * log α in the place of α in its loss (as there);
   * U gradient steps after T env steps, in place of one after each;
   * a truncated step bootstraps;
   * discrete actions: `backflip.algorithms.discrete_sac`.

@@ -12,6 +12,7 @@ and the defaults are those of OpenAI's Spinning Up.
 
 Departures from the paper:
   * Ψ is shifted and scaled to mean 0 and deviation 1 in each batch; steps are Adam's;
+  * an episode that a time limit or the rollout cuts bootstraps from the value there;
   * states later in an episode do not weigh γ^t: every env step counts alike;
   * observations and rewards can be scaled by running statistics;
   * episodes go on over updates, where Spinning Up cuts them.

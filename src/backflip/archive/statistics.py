@@ -100,7 +100,6 @@ def interquartile_mean(values: Float[np.ndarray, "seeds places"]) -> Float[np.nd
 
 
 @functools.cache
-@functools.cache
 def student_quantile(freedom: int, probability: float = 0.5 + CONFIDENCE / 2) -> float:
     """Return the quantile of Student's distribution, by bisection of its cumulative distribution.
 

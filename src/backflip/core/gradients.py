@@ -11,7 +11,8 @@ from jaxtyping import Array, Float
 def clip_by_global_norm(gradient: Any, max_norm: float) -> tuple[Any, Float[Array, ""]]:
     """Return the gradient, at most `max_norm` long over all parameters, and its length before.
 
-    g ← g min(1, max_norm / (‖g‖ + 1e-6)): the direction stays as it was.
+    g ← g min(1, max_norm / (‖g‖ + 1e-6)): the direction stays as it was. The 1e-6, which is not in
+    the source, keeps a gradient of 0 what it is.
 
     Source: Pascanu et al. 2013, arXiv:1211.5063, algorithm 1.
     """
