@@ -11,10 +11,11 @@ import optax
 import pytest
 
 from backflip.algorithms import discrete_sac as module
-from backflip.algorithms.discrete_sac import DiscreteSACState, actor_loss, discrete_sac
+from backflip.algorithms.discrete_sac import actor_loss, discrete_sac
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.parts.sac_config import SACConfig
+from backflip.algorithms.parts.soft_step import SoftState
 from backflip.core import targets, trees
 from backflip.core.errors import UsageError
 from backflip.core.spec import EnvSpec
@@ -43,7 +44,7 @@ SMALL = SACConfig(
 )
 
 
-def start(spec: EnvSpec = DISCRETE, seed: int = 0) -> DiscreteSACState:
+def start(spec: EnvSpec = DISCRETE, seed: int = 0) -> SoftState:
     """A state whose target networks are others."""
     algorithm = discrete_sac(SMALL, spec)
     state, other = (jax.tree.map(jnp.asarray, algorithm.init(s)) for s in (seed, seed + 9))
@@ -159,7 +160,7 @@ def test_u_minibatches_are_u_rounds_of_the_papers_loop() -> None:
     assert all(np.isfinite(x) for x in metrics.values())
 
 
-def loop(state: DiscreteSACState, batch: Transition) -> Any:
+def loop(state: SoftState, batch: Transition) -> Any:
     actor, critics, old_critics, log_alpha = state[:4]
     net = q_network(DISCRETE, 3, SMALL.hidden).apply
     adam = optax.adam(1e-3)

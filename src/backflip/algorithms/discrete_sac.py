@@ -29,19 +29,18 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
-from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import critic_metrics, sum_of_errors
 from backflip.algorithms.parts.masking import blank
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.algorithms.parts.sac_config import SACConfig, replay_plan
-from backflip.algorithms.parts.temperature import temperature_loss
+from backflip.algorithms.parts.soft_step import SoftState, first_state, soft_step
 from backflip.core.distributions import Categorical
 from backflip.core.errors import UsageError
 from backflip.core.gradients import update_ratio
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.statistics import masked_mean
-from backflip.core.targets import bellman_target, polyak
+from backflip.core.targets import bellman_target
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
 from backflip.networks.q_network import QNetwork, q_network
@@ -61,28 +60,6 @@ class Networks(NamedTuple):
     of: QNetwork
     actions: int
     pixels: bool
-
-
-class DiscreteSACState(NamedTuple):
-    """Everything discrete SAC carries from one update to the next.
-
-    Attributes:
-        actor: θ.
-        critics: φ, of both critics.
-        target_critics: φ⁻, of both.
-        log_temperature: log α.
-        actor_moments: Adam's.
-        critic_moments: Adam's.
-        temperature_moments: Adam's.
-    """
-
-    actor: Params
-    critics: Critics
-    target_critics: Critics
-    log_temperature: Float[Array, ""]
-    actor_moments: Any
-    critic_moments: Any
-    temperature_moments: Any
 
 
 def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
@@ -111,43 +88,34 @@ def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
     )
 
 
-def init(config: SACConfig, networks: Networks, seed: int) -> DiscreteSACState:
+def init(config: SACConfig, networks: Networks, seed: int) -> SoftState:
     """Return the state before the first update, as NumPy arrays."""
     rng = np.random.default_rng(seed)
     actor = networks.of.init(rng)
     critics = [networks.of.init(rng) for _ in range(2)]
-    log_temperature: Any = np.asarray(np.log(config.initial_temperature), np.float32)
-    return DiscreteSACState(
-        actor,
-        critics,
-        jax.tree.map(np.copy, critics),
-        log_temperature,
-        *map(first_moments, (actor, critics, log_temperature)),
-    )
+    return first_state(config, actor, critics)
 
 
-def policy(networks: Networks, state: DiscreteSACState, obs: Any) -> Categorical:
+def policy(networks: Networks, state: SoftState, obs: Any) -> Categorical:
     """Return π_θ(·|s) of N observations."""
     return Categorical(networks.of.apply(state.actor, networks.of.see(obs)))
 
 
 def act(
-    networks: Networks, state: DiscreteSACState, obs: Any, key: PRNGKeyArray
+    networks: Networks, state: SoftState, obs: Any, key: PRNGKeyArray
 ) -> tuple[Int[Array, " N"], tuple[()]]:
     """Draw an action for each of N observations."""
     return policy(networks, state, obs).sample(key), ()
 
 
-def exploit(
-    networks: Networks, state: DiscreteSACState, obs: Any, key: PRNGKeyArray
-) -> Int[Array, " N"]:
+def exploit(networks: Networks, state: SoftState, obs: Any, key: PRNGKeyArray) -> Int[Array, " N"]:
     """Return what a policy that has done learning does: its mode; from pixels, a sample."""
     if networks.pixels:
         return act(networks, state, obs, key)[0]
     return policy(networks, state, obs).mode()
 
 
-def assess(networks: Networks, state: DiscreteSACState, obs: Any) -> dict[str, Float[Array, " N"]]:
+def assess(networks: Networks, state: SoftState, obs: Any) -> dict[str, Float[Array, " N"]]:
     """Return Σ_a π(a|s) min_k Q_k(s, a) and the entropy of π(·|s) for each of N observations."""
     chooses = policy(networks, state, obs)
     values = all_values(networks.of, state.critics, networks.of.see(obs)).min(0)
@@ -158,10 +126,10 @@ def assess(networks: Networks, state: DiscreteSACState, obs: Any) -> dict[str, F
 def update(
     config: SACConfig,
     networks: Networks,
-    state: DiscreteSACState,
+    state: SoftState,
     batch: Transition,
     key: PRNGKeyArray,
-) -> tuple[DiscreteSACState, Metrics]:
+) -> tuple[SoftState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
     Rows that are not valid change nothing, whatever they hold.
@@ -177,46 +145,22 @@ def update(
 
 
 def step(
-    config: SACConfig, networks: Networks, state: DiscreteSACState, rows: Transition
-) -> tuple[DiscreteSACState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
+    config: SACConfig, networks: Networks, state: SoftState, rows: Transition
+) -> tuple[SoftState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
     """Return the state after one gradient step of everything, metrics, Q_k(s, a) and G."""
     net = networks.of
     rows = rows._replace(obs=net.see(rows.obs), next_obs=net.see(rows.next_obs))
     temperature = jnp.exp(state.log_temperature)
     goal = targets(net, state.actor, state.target_critics, temperature, rows)
-    grade = jax.value_and_grad(critic_loss, argnums=1, has_aux=True)
-    (q_loss, values), gradient = grade(net, state.critics, rows, goal)
-    critics, critic_moments, critic_norm = adam_step(
-        state.critics, gradient, state.critic_moments, config.critic_learning_rate
-    )
-    grade = jax.value_and_grad(actor_loss, argnums=1, has_aux=True)
-    (policy_loss, entropy), gradient = grade(net, state.actor, critics, temperature, rows)
-    actor, actor_moments, actor_norm = adam_step(
-        state.actor, gradient, state.actor_moments, config.actor_learning_rate
-    )
+
+    def of_critics(critics: Critics) -> tuple[Float[Array, ""], Float[Array, "2 B"]]:
+        return critic_loss(net, critics, rows, goal)
+
+    def of_actor(actor: Params, critics: Critics) -> tuple[Array, Array]:
+        return actor_loss(net, actor, critics, temperature, rows)
+
     wanted = config.entropy_share * float(np.log(networks.actions))
-    price, gradient = jax.value_and_grad(temperature_loss)(state.log_temperature, entropy, wanted)
-    log_temperature, temperature_moments, _ = adam_step(
-        state.log_temperature, gradient, state.temperature_moments, config.temperature_learning_rate
-    )
-    after = DiscreteSACState(
-        actor,
-        critics,
-        polyak(state.target_critics, critics, config.target_rate),
-        log_temperature,
-        actor_moments,
-        critic_moments,
-        temperature_moments,
-    )
-    measured = {
-        "q_loss": q_loss,
-        "policy_loss": policy_loss,
-        "temperature_loss": price,
-        "temperature": temperature,
-        "entropy": entropy,
-        "critic_grad_norm": critic_norm,
-        "actor_grad_norm": actor_norm,
-    }
+    after, measured, values = soft_step(config, state, of_critics, of_actor, wanted)
     return after, (measured, values, goal)
 
 

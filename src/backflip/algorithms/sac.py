@@ -22,7 +22,7 @@ Departures from the papers:
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,6 @@ from backflip.algorithms.discrete_sac import discrete_sac
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units, to_env
-from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import (
     Critics,
     action_values,
@@ -44,40 +43,18 @@ from backflip.algorithms.parts.critics import (
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.algorithms.parts.sac_config import SACConfig, replay_plan
-from backflip.algorithms.parts.temperature import temperature_loss
+from backflip.algorithms.parts.soft_step import SoftState, first_state, soft_step
 from backflip.core.distributions import TanhNormal
 from backflip.core.gradients import update_ratio
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.statistics import masked_mean
-from backflip.core.targets import bellman_target, polyak
+from backflip.core.targets import bellman_target
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
 from backflip.networks.mlp import apply_mlp, mlp
 
 LOG_STD_BOUNDS = (-20.0, 2.0)
 DRAWS = 32  # actions by which a state is assessed
-
-
-class SACState(NamedTuple):
-    """Everything SAC carries from one update to the next.
-
-    Attributes:
-        actor: θ.
-        critics: φ, of both critics.
-        target_critics: φ⁻, of both.
-        log_temperature: log α.
-        actor_moments: Adam's.
-        critic_moments: Adam's.
-        temperature_moments: Adam's.
-    """
-
-    actor: list[Params]
-    critics: Critics
-    target_critics: Critics
-    log_temperature: Float[Array, ""]
-    actor_moments: Any
-    critic_moments: Any
-    temperature_moments: Any
 
 
 def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
@@ -105,19 +82,12 @@ def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
     )
 
 
-def init(config: SACConfig, spec: EnvSpec, scale: ActionScale, seed: int) -> SACState:
+def init(config: SACConfig, spec: EnvSpec, scale: ActionScale, seed: int) -> SoftState:
     """Return the state before the first update, as NumPy arrays."""
     rng = np.random.default_rng(seed)
     actor = mlp(rng, (spec.observation.shape[0], *config.hidden, 2 * scale.dimensions))
     critics = first_critics(rng, spec, scale.dimensions, config.hidden, 2)
-    log_temperature: Any = np.asarray(np.log(config.initial_temperature), np.float32)
-    return SACState(
-        actor,
-        critics,
-        jax.tree.map(np.copy, critics),
-        log_temperature,
-        *map(first_moments, (actor, critics, log_temperature)),
-    )
+    return first_state(config, actor, critics)
 
 
 def policy(actor: list[Params], obs: Float[Array, "B inputs"]) -> TanhNormal:
@@ -127,21 +97,21 @@ def policy(actor: list[Params], obs: Float[Array, "B inputs"]) -> TanhNormal:
 
 
 def act(
-    scale: ActionScale, state: SACState, obs: Any, key: PRNGKeyArray
+    scale: ActionScale, state: SoftState, obs: Any, key: PRNGKeyArray
 ) -> tuple[Float[Array, "N A"], tuple[()]]:
     """Draw an action for each of N observations."""
     return to_env(scale, policy(state.actor, obs).sample(key)), ()
 
 
 def exploit(
-    scale: ActionScale, state: SACState, obs: Any, key: PRNGKeyArray
+    scale: ActionScale, state: SoftState, obs: Any, key: PRNGKeyArray
 ) -> Float[Array, "N A"]:
     """Return what a policy that has done learning does: tanh of its mean, without noise."""
     del key
     return to_env(scale, policy(state.actor, obs).mode())
 
 
-def assess(state: SACState, obs: Float[Array, "N inputs"]) -> dict[str, Float[Array, " N"]]:
+def assess(state: SoftState, obs: Float[Array, "N inputs"]) -> dict[str, Float[Array, " N"]]:
     """Return E[min_k Q_k(s, a)] and the entropy -E[log π(a|s)] of each of N observations.
 
     Both are means over 32 actions of the policy, whose noise is the same for every observation
@@ -160,8 +130,8 @@ def assess(state: SACState, obs: Float[Array, "N inputs"]) -> dict[str, Float[Ar
 
 
 def update(
-    config: SACConfig, scale: ActionScale, state: SACState, batch: Transition, key: PRNGKeyArray
-) -> tuple[SACState, Metrics]:
+    config: SACConfig, scale: ActionScale, state: SoftState, batch: Transition, key: PRNGKeyArray
+) -> tuple[SoftState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
     Rows that are not valid change nothing, whatever they hold.
@@ -177,45 +147,21 @@ def update(
 
 
 def step(
-    config: SACConfig, state: SACState, minibatch: tuple[Transition, Float[Array, "2 B A"]]
-) -> tuple[SACState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
+    config: SACConfig, state: SoftState, minibatch: tuple[Transition, Float[Array, "2 B A"]]
+) -> tuple[SoftState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
     """Return the state after one gradient step of everything, metrics, Q_k(s, a) and G."""
     rows, noise = minibatch
     temperature = jnp.exp(state.log_temperature)
     goal = targets(state.actor, state.target_critics, temperature, rows, noise[0])
-    grade = jax.value_and_grad(critic_loss, has_aux=True)
-    (q_loss, values), gradient = grade(state.critics, rows, goal)
-    critics, critic_moments, critic_norm = adam_step(
-        state.critics, gradient, state.critic_moments, config.critic_learning_rate
-    )
-    grade = jax.value_and_grad(actor_loss, has_aux=True)
-    (policy_loss, entropy), gradient = grade(state.actor, critics, temperature, rows, noise[1])
-    actor, actor_moments, actor_norm = adam_step(
-        state.actor, gradient, state.actor_moments, config.actor_learning_rate
-    )
+
+    def of_critics(critics: Critics) -> tuple[Float[Array, ""], Float[Array, "2 B"]]:
+        return critic_loss(critics, rows, goal)
+
+    def of_actor(actor: list[Params], critics: Critics) -> tuple[Array, Array]:
+        return actor_loss(actor, critics, temperature, rows, noise[1])
+
     wanted = config.entropy_per_dimension * noise.shape[-1]
-    price, gradient = jax.value_and_grad(temperature_loss)(state.log_temperature, entropy, wanted)
-    log_temperature, temperature_moments, _ = adam_step(
-        state.log_temperature, gradient, state.temperature_moments, config.temperature_learning_rate
-    )
-    after = SACState(
-        actor,
-        critics,
-        polyak(state.target_critics, critics, config.target_rate),
-        log_temperature,
-        actor_moments,
-        critic_moments,
-        temperature_moments,
-    )
-    measured = {
-        "q_loss": q_loss,
-        "policy_loss": policy_loss,
-        "temperature_loss": price,
-        "temperature": temperature,
-        "entropy": entropy,
-        "critic_grad_norm": critic_norm,
-        "actor_grad_norm": actor_norm,
-    }
+    after, measured, values = soft_step(config, state, of_critics, of_actor, wanted)
     return after, (measured, values, goal)
 
 
