@@ -58,10 +58,15 @@ CELLS: dict[tuple[str, str], tuple[float | None, int, int | None]] = {
     ("ppo", "MinAtar/Breakout-v1"): (None, 10, MILLION),
     ("dqn", "MinAtar/Breakout-v1"): (None, 10, MILLION),
     ("ppo", "ALE/Pong-v5"): (20, 3, None),
-    ("dqn", "ALE/Pong-v5"): (18, 3, MILLION),
+    ("dqn", "ALE/Pong-v5"): (18, 3, 1_200_000),
 }
-# Arguments of environments: Pong was learnt no worse from a quarter of the pixels (a seed each).
-ENV_ARGS = {("dqn", "ALE/Pong-v5"): ("size=42",)}
+# Arguments of environments: published scores of Pong are of games without sticky actions, and DQN
+# learnt it no worse from a quarter of the pixels (a seed each).
+AS_PUBLISHED = "repeat_action_probability=0"
+ENV_ARGS = {
+    ("ppo", "ALE/Pong-v5"): (AS_PUBLISHED,),
+    ("dqn", "ALE/Pong-v5"): (AS_PUBLISHED, "size=42"),
+}
 
 
 def main() -> None:

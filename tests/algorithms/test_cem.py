@@ -133,7 +133,7 @@ def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec) -> None:
 
 
 def test_what_it_cannot_do_is_refused_in_a_line() -> None:
-    with pytest.raises(UsageError, match=r"`cem` .* `pixels` shows images of 12x12x2; .*ppo"):
+    with pytest.raises(UsageError, match=r"`cem` .* `pixels` shows images of 12x12x2"):
         cem(SMALL, PIXELS)
     for wrong in ({"num_envs": 1}, {"elite_share": 0.0}, {"elite_share": 1.5}):
         with pytest.raises(UsageError, match="elite_share"):

@@ -41,17 +41,14 @@ def test_every_kind_of_environment_gets_its_verdict_and_a_clip(env_id: str, tmp_
         assert image.size[0] > 0
 
 
-@pytest.mark.parametrize(("skip", "seconds"), [(1, 1 / 60), (4, 4 / 60), (8, 8 / 60)])
-def test_a_clip_of_atari_lasts_as_long_as_the_game(
-    skip: int, seconds: float, tmp_path: Path
-) -> None:
-    args = {"frameskip": skip, "max_episode_steps": 70}
+def test_a_clip_of_atari_lasts_as_long_as_the_game(tmp_path: Path) -> None:
+    args = {"frameskip": 1, "max_episode_steps": 70}
     seen = looked_at("ALE/Pong-v5", tmp_path / "clip.webp", **args)
-    assert seen.report.step_seconds == pytest.approx(seconds)
+    assert seen.report.step_seconds == pytest.approx(1 / 60)
     with Image.open(seen.clip) as image:
         lasted = 0.0
         for frame in range(getattr(image, "n_frames", 1)):
             image.seek(frame)
             image.load()
             lasted += image.info["duration"] / 1000
-    assert lasted == pytest.approx(71 * seconds, rel=0.1)
+    assert lasted == pytest.approx(71 / 60, rel=0.1)

@@ -76,3 +76,10 @@ def test_every_environment_of_ours_has_one(env_id: str) -> None:
     assert isinstance(view, View)
     poses = view.poses(obs, obs, np.zeros(0, np.float32))
     assert view.draw(poses).dtype == np.uint8
+
+
+@pytest.mark.parametrize(("args", "seconds"), [({}, 4 / 60), ({"frameskip": 1}, 1 / 60)])
+def test_an_env_step_of_atari_lasts_its_frames(args: dict[str, int], seconds: float) -> None:
+    view = view_of("ALE/Pong-v5", PIXELS, args)
+    assert isinstance(view, PixelsView)
+    assert view.step_seconds() == pytest.approx(seconds)
