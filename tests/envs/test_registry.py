@@ -242,6 +242,12 @@ def test_a_whole_number_stays_one_where_a_default_alone_says_what_is_taken() -> 
         make_host("tests.looking.envs:Grid", {"size": "x"})
 
 
+def test_what_may_be_of_several_types_is_passed_on_as_it_was_typed() -> None:
+    for name in ("MaybeGrid", "OptionalGrid", "PostponedGrid"):
+        make_host(f"tests.looking.envs:{name}", {"size": 7}).close()
+    make_host("gymnasium:ALE/Pong-v5", {"frameskip": 2}).close()
+
+
 def test_a_missing_simulator_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     needy = ("gymnasium.envs.mujoco", "backflip.envs.mujoco")
     for name in [name for name in sys.modules if name.startswith(needy)]:

@@ -3,7 +3,7 @@
 # ruff: noqa: D102  (methods of one line, named by what they return)
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Optional
 
 import gymnasium
 import numpy as np
@@ -110,6 +110,27 @@ class Grid(Line):
 
     def __init__(self, size=5) -> None:  # type: ignore[no-untyped-def]
         self.board = np.zeros((size, size))
+
+
+class MaybeGrid(Grid):
+    """The same with a type that may be another."""
+
+    def __init__(self, size: int | None = 5) -> None:
+        super().__init__(size)
+
+
+class OptionalGrid(Grid):
+    """The same in older words."""
+
+    def __init__(self, size: Optional[int] = 5) -> None:  # noqa: UP045
+        super().__init__(size)
+
+
+class PostponedGrid(Grid):
+    """The same in a module whose annotations are texts."""
+
+    def __init__(self, size: "tuple[int, int] | int" = 5) -> None:
+        super().__init__(size)
 
 
 class Wide(Line):

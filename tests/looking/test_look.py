@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "FrozenLake-v1": ({}, "Observed numbers"),
     "Pendulum-v1": ({}, "Actions go from -2 to 2"),
     "tests.looking.envs:Drawn": ({}, "is drawn where it is made"),
-    "tests.looking.envs:Wide": ({}, "Each of the 64 tried changes what follows; 6 were not tried."),
+    "tests.looking.envs:Wide": ({}, "the first 64 alone were tried, 6 were not"),
     "tests.looking.envs:Flat": ({}, "Pixels lie between 0 and 1; "),
 }
 

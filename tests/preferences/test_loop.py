@@ -183,8 +183,11 @@ def test_every_number_of_teaching_is_refused_where_it_means_nothing(setting):
 
 
 def test_a_record_too_short_for_a_clip_is_refused_with_what_to_type():
-    with pytest.raises(UsageError, match=r"no clip of 25 env steps; try --set random_env_steps="):
-        TeachConfig(random_env_steps=24).check(CartPole().spec, updates=100)
+    for length, enough in ((25, 200), (300, 2400)):
+        short = TeachConfig(clip_length=length, random_env_steps=length - 1)
+        with pytest.raises(UsageError, match=f"try --set random_env_steps={enough}$"):
+            short.check(CartPole().spec, updates=100)
+        dataclasses.replace(short, random_env_steps=enough).check(CartPole().spec, updates=100)
 
 
 PROGRAM = """

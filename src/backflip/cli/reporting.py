@@ -59,7 +59,6 @@ def print_watched(shown: "Shown") -> None:
 
 def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
     horizon, rewards, seeds = fields["horizon"], fields["rewards"], fields["seeds"]
-    same = fields["determinism"]["same"] and fields["actions"]["comparable"]
     seen, action = fields["observation"], fields["action"]
     within = f"{_number(seen['low'])} to {_number(seen['high'])}"
     return [
@@ -80,7 +79,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
             f"episode {_number(horizon['episode_env_steps'])}"
             f"{_in_seconds(horizon['episode_seconds'])}",
         ),
-        ("deterministic", f"{'yes' if same else 'no'}, {fields['determinism']['env_steps']} steps"),
+        ("deterministic", _repeats(fields)),
         ("seeds", f"{seeds['distinct_starts']} different starts of {seeds['rows']}"),
         ("reward on action", _told(fields["actions"])),
         ("speed", f"{fields['env_steps_per_second']:,} env steps/s, random actions"),
@@ -122,6 +121,14 @@ def _action(action: dict[str, Any]) -> str:
         return f"one of {action['n']}"
     within = f"{_number(action['low'])} to {_number(action['high'])}"
     return f"{action['dtype']} {tuple(action['shape'])}, {within}"
+
+
+def _repeats(fields: dict[str, Any]) -> str:
+    if not fields["determinism"]["same"]:
+        return f"no, {fields['determinism']['env_steps']} steps"
+    if not fields["actions"]["comparable"]:
+        return "no, two made alike differ"
+    return f"yes, {fields['determinism']['env_steps']} steps"
 
 
 def _told(actions: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import inspect
 import math
 import re
+import types
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -110,6 +111,8 @@ def _fits(value: Any, parameter: inspect.Parameter) -> bool:
 def _kind(parameter: inspect.Parameter) -> type | None:
     """Return which of `WANTED` a parameter takes, by its annotation or else its default."""
     annotation = parameter.annotation
+    if _is_union(annotation):
+        return None
     if isinstance(annotation, str):  # a module with postponed annotations
         annotation = {kind.__name__: kind for kind in WANTED}.get(annotation.partition("[")[0])
     annotation = typing.get_origin(annotation) or annotation
@@ -117,6 +120,13 @@ def _kind(parameter: inspect.Parameter) -> type | None:
         return annotation
     default = type(parameter.default)
     return float if default is int else default if default in WANTED else None
+
+
+def _is_union(annotation: Any) -> bool:
+    """Return whether one of several types is taken: what is typed is passed on as it is then."""
+    if isinstance(annotation, str):  # a module with postponed annotations
+        return "|" in annotation or "Optional[" in annotation or "Union[" in annotation
+    return typing.get_origin(annotation) in (types.UnionType, typing.Union)
 
 
 def _wanted(parameter: inspect.Parameter) -> str:

@@ -69,7 +69,8 @@ class Performer:
         returns, lengths = np.zeros(rows), np.zeros(rows, np.int64)
         seen: list[dict[str, float]] = []
         frames: list[tuple[np.ndarray, ...]] = []
-        for key in jax.random.split(jax.random.key(seed), longest):
+        first = jax.random.key(seed)
+        for key in (jax.random.fold_in(first, n) for n in range(longest)):
             thought, scene = self.assess(state, obs), scenes_of(env)
             step = env.step(_clipped(env, self.exploit(state, obs, key)))
             returns, lengths = returns + np.where(alive, step.reward, 0.0), lengths + alive

@@ -28,7 +28,7 @@ class Scale(NamedTuple):
     @property
     def binary(self) -> Shaped[np.ndarray, " D"]:
         """Which numbers were 0 or 1 and nothing between: then, and only then, σ² = μ (1 - μ)."""
-        within = (self.low >= 0) & (self.high <= 1)
+        within = (self.low == 0) & (self.high == 1)
         return within & np.isclose(np.square(self.std), self.mean * (1 - self.mean), atol=1e-9)
 
 

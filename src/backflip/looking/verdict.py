@@ -119,11 +119,11 @@ def _actions(report: Report) -> Iterator[Finding]:
         yield Finding("hinders", text)
     elif twins:
         yield Finding("note", f"The same came of {_some(twins)}, in {audit.trials} trials.")
-    elif audit.left_out:
-        tried = f"Each of the {len(audit.choices)} tried changes what follows"
-        yield Finding("note", f"{tried}; {audit.left_out} were not tried.")
-    else:
+    elif not audit.left_out:
         yield Finding("fine", "Every action changes what follows.")
+    if audit.left_out:
+        some = f"the first {len(audit.choices)} alone were tried, {audit.left_out} were not"
+        yield Finding("note", f"Of what can be done {some}.")
     differ = report.informative > 0 and len(idle) < len(audit.choices)
     if audit.reward_after is None and differ:
         yield Finding(

@@ -71,7 +71,7 @@ class TeachConfig:
         if 1 <= self.random_env_steps < self.clip_length:
             wrong.append(
                 f"in `random_env_steps={self.random_env_steps}` there is no clip of "
-                f"{self.clip_length} env steps; try --set random_env_steps=200"
+                f"{self.clip_length} env steps; try --set random_env_steps={8 * self.clip_length}"
             )
         first = self.random_envs * (self.random_env_steps - self.clip_length + 1)
         most = first * (first - 1) // 2

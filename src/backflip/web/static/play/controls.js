@@ -3,7 +3,7 @@
 const SIGNS = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", " ": "space" };
 
 /** Letters are the same with Shift: a key is often let go with another one down. */
-const folded = (key) => (key.length === 1 ? key.toLowerCase() : key);
+export const folded = (key) => (key.length === 1 ? key.toLowerCase() : key);
 
 export class Controls {
   /**
@@ -125,10 +125,8 @@ export class Controls {
       const output = document.createElement("output");
       Object.assign(input, { type: "range", min: dial.low, max: dial.high, step: (dial.high - dial.low) / 200 });
       input.value = (dial.low + dial.high) / 2;
-      input.addEventListener("change", () => {
-        input.blur(); // or the keys would move it, and begin nothing
-        this.pressed();
-      });
+      input.addEventListener("change", () => this.pressed());
+      input.addEventListener("pointerup", () => input.blur()); // or the keys would go on moving it
       output.value = Number(input.value).toFixed(2);
       const keys = dial.keys.map((key) => SIGNS[key] ?? key).join(" ");
       label.append(`${dial.name} ${keys}`, input, output);

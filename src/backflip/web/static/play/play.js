@@ -1,7 +1,7 @@
 // A person acts: sends an action whenever one is due, and draws what came of it.
 
 import { post, Refused } from "./api.js";
-import { Controls } from "./controls.js";
+import { Controls, folded } from "./controls.js";
 import { at, put } from "./dom.js";
 
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
@@ -166,9 +166,9 @@ function listen() {
   }
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest?.("input")) return;
-    if (event.key in COMMANDS && !event.repeat) {
+    if (folded(event.key) in COMMANDS && !event.repeat) {
       event.preventDefault();
-      command(event.key);
+      command(folded(event.key));
     } else if (controls?.press(event.key, event.repeat)) event.preventDefault();
   });
   document.addEventListener("keyup", (event) => controls?.release(event.key));
