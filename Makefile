@@ -25,7 +25,7 @@ teach: .venv/base.stamp ## set everything up, then open the page on which you te
 	$(bin)/backflip teach $(ENV) --teacher human
 
 test: .venv/dev.stamp chromium graphics ## set everything up, then run every test but the slow ones
-	$(pytest) -n $(WORKERS) -m "not slow"
+	$(pytest) -n $(WORKERS) -m "not slow" --durations=12
 
 check: lint ## format, lint, types, import contracts, fast tests
 	$(pytest) -n $(WORKERS) -m "not slow and not medium"
