@@ -242,6 +242,13 @@ def test_a_whole_number_stays_one_where_a_default_alone_says_what_is_taken() -> 
         make_host("tests.looking.envs:Grid", {"size": "x"})
 
 
+def test_what_shows_nothing_or_says_nothing_is_refused_in_a_line() -> None:
+    with pytest.raises(UsageError, match="those with at least one number"):
+        make_host("tests.looking.envs:Empty")
+    with pytest.raises(UsageError, match="`spec` raised ValueError: no spec"):
+        make_native("tests.looking.envs:Speechless")
+
+
 def test_what_may_be_of_several_types_is_passed_on_as_it_was_typed() -> None:
     for name in ("MaybeGrid", "OptionalGrid", "PostponedGrid"):
         make_host(f"tests.looking.envs:{name}", {"size": 7}).close()

@@ -133,6 +133,22 @@ class PostponedGrid(Grid):
         super().__init__(size)
 
 
+class Empty(Line):
+    """Nothing is seen."""
+
+    observation_space: Any = spaces.Box(-1, 1, (0,), np.float32)
+
+
+class Speechless:
+    """Looks like an environment in JAX until it is asked what it is."""
+
+    reset = step = observe = None
+
+    @property
+    def spec(self) -> Any:
+        raise ValueError("no spec")
+
+
 class Wide(Line):
     """More actions than are tried, and no number of an action beyond the 64th matters."""
 

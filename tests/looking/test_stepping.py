@@ -64,6 +64,31 @@ class _Broken(CartPole):
         return super().step(state, action, key)._replace(reward=jnp.float32(np.nan))
 
 
+@dataclass(frozen=True)
+class _Blind(CartPole):
+    def observe(self, state: Any) -> Any:
+        return super().observe(state) * jnp.float32(np.nan)
+
+
+@dataclass(frozen=True)
+class _BothEnds(CartPole):
+    def step(self, state: Any, action: Any, key: Any) -> Any:
+        ends = jnp.array(True)
+        return super().step(state, action, key)._replace(terminated=ends, truncated=ends)
+
+
+def test_a_start_that_is_not_finite_is_told_with_its_place() -> None:
+    with pytest.raises(EnvironmentFailed, match=r"row 0 at the reset: observation\[0\] is nan"):
+        SteppedEnv(_Blind(), 1).reset([0])
+
+
+def test_what_the_task_ended_no_time_limit_cut() -> None:
+    env = SteppedEnv(_BothEnds(), 1)
+    env.reset([0])
+    step = env.step(np.array([0]))
+    assert (step.terminated.tolist(), step.truncated.tolist()) == ([True], [False])
+
+
 def test_numbers_that_are_not_finite_are_refused() -> None:
     env = SteppedEnv(_Broken(), 1)
     env.reset([0])

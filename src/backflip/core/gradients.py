@@ -12,7 +12,7 @@ def clip_by_global_norm(gradient: Any, max_norm: float) -> tuple[Any, Float[Arra
     """Return the gradient, at most `max_norm` long over all parameters, and its length before.
 
     g ← g min(1, max_norm / (‖g‖ + 1e-6)): the direction stays as it was. The 1e-6, which is not in
-    the source, keeps a gradient of 0 what it is.
+    the source, is usual elsewhere, as in PyTorch.
 
     Source: Pascanu et al. 2013, arXiv:1211.5063, algorithm 1.
     """
