@@ -83,6 +83,12 @@ class Ignored(Line):
         return self.seen(), -abs(self.place), self.age >= 30, False, {}
 
 
+class Three(Ignored):
+    """As many numbers as it takes for one to be on letters."""
+
+    action_space: Any = spaces.Box(-1, 1, (3,), np.float32)
+
+
 class Drawn(Line):
     """Something random is drawn where it is made, so that two of it differ."""
 

@@ -97,21 +97,21 @@ def test_sliders_and_keys_move_a_continuous_action(
 def test_a_letter_let_go_under_shift_is_let_go(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
-    """The second number of an action is on letters."""
-    with playing(tmp_path, "tests.looking.envs:Ignored") as play:
+    """The third number of an action is on letters; nobody knows this one's time, so it waits."""
+    with playing(tmp_path, "tests.looking.envs:Three") as play:
         page = open_page(play.address, wait=False)
         page.wait_for_selector(READY)
-        page.keyboard.press("t")
         page.keyboard.press("Enter")
         page.wait_for_selector("html[data-length='0']")
         page.keyboard.down("a")
         page.wait_for_selector("html[data-length='1']")
+        assert page.locator("#legend output").all_inner_texts() == ["0.00", "0.00", "-1.00"]
         page.keyboard.down("Shift")
         page.keyboard.up("A")
         page.keyboard.up("Shift")
         page.keyboard.press("ArrowRight")
         page.wait_for_selector("html[data-length='2']")
-        assert page.locator("#legend output").all_inner_texts() == ["1.00", "0.00"]
+        assert page.locator("#legend output").all_inner_texts() == ["1.00", "0.00", "0.00"]
 
 
 def test_the_server_holds_its_door_and_refuses_nonsense(tmp_path: Path) -> None:

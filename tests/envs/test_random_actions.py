@@ -1,0 +1,37 @@
+"""Random actions fill what bounds there are, and are standard normal where one is missing."""
+
+import jax
+import numpy as np
+import pytest
+
+from backflip.core.spec import Box, Discrete
+from backflip.envs.random_actions import random_actions, random_actions_on_host
+
+COUNT = 4_000
+HALF_OPEN = Box(
+    np.array([-1, -1, -np.inf], np.float32),
+    np.array([3, np.inf, np.inf], np.float32),
+    np.dtype(np.float32),
+)
+
+
+@pytest.mark.parametrize("where", ["JAX", "NumPy"])
+def test_a_number_without_a_bound_is_standard_normal(where: str) -> None:
+    drawn = np.asarray(
+        random_actions(HALF_OPEN, jax.random.key(0), COUNT)
+        if where == "JAX"
+        else random_actions_on_host(HALF_OPEN, np.random.default_rng(0), COUNT)
+    )
+    assert drawn.shape == (COUNT, 3)
+    assert drawn.dtype == np.float32
+    np.testing.assert_allclose(drawn.mean(0), [1, 0, 0], atol=0.1)
+    np.testing.assert_allclose(drawn.std(0), [4 / np.sqrt(12), 1, 1], rtol=0.05)
+    assert -1 <= drawn[:, 0].min() < drawn[:, 0].max() <= 3
+
+
+def test_every_choice_is_drawn_alike() -> None:
+    for drawn in (
+        random_actions(Discrete(3), jax.random.key(0), COUNT),
+        random_actions_on_host(Discrete(3), np.random.default_rng(0), COUNT),
+    ):
+        np.testing.assert_allclose(np.bincount(drawn) / COUNT, 1 / 3, atol=0.03)
