@@ -75,6 +75,34 @@ class DrawnCounter(Counter):
         return -jnp.stack([state.age, state.length]).astype(jnp.float32)
 
 
+@dataclass(frozen=True)
+class Pedals:
+    """Pays its action, whatever that is: one pedal with bounds, one with a floor alone."""
+
+    @property
+    def spec(self) -> EnvSpec:
+        """One number in, two pedals."""
+        one = np.ones(1, np.float32)
+        low, high = np.float32([-1, -0.5]), np.float32([1, np.inf])
+        return EnvSpec("pedals", Box(-one, one, one.dtype), Box(low, high, low.dtype), 4)
+
+    def reset(self, key: Any) -> Any:
+        """Return an age of 0."""
+        del key
+        return jnp.zeros((), jnp.int32)
+
+    def step(self, state: Any, action: Any, key: Any) -> NativeStep:
+        """Pay 100 a + b, so that both can be read from the reward."""
+        del key
+        reward = 100 * jnp.round(action[0], 1) + action[1]
+        return NativeStep(state + 1, reward, state < 0, state >= 3)
+
+    def observe(self, state: Any) -> Any:
+        """Return nothing of use."""
+        del state
+        return jnp.zeros(1)
+
+
 def run(
     env: Any,
     config: PPOConfig,
@@ -109,6 +137,23 @@ def assert_same_bits(one: Any, other: Any) -> None:
 
 
 # Transitions
+
+
+def test_environments_get_no_action_outside_their_space_learners_keep_the_one_drawn() -> None:
+    env = Pedals()
+    _, _, record = run(env, CONFIG, [0], [1], record=True)
+    assert record is not None
+    drawn = record.action
+    assert drawn[..., 0].max() > 1
+    assert drawn[..., 1].min() < -0.5
+    given = np.clip(drawn, env.spec.action.low, env.spec.action.high)
+    np.testing.assert_allclose(
+        record.reward, 100 * np.round(given[..., 0], 1) + given[..., 1], atol=1e-3
+    )
+    shouting = ppo(CONFIG, env.spec)._replace(exploit=lambda *_: jnp.full((8, 2), -9.0))
+    driver = native.NativeDriver(env, shouting)
+    played = driver.evaluate(driver.start([0]), [0], episodes=8)
+    np.testing.assert_allclose(played.returns, 4 * (-100 - 0.5))
 
 
 @pytest.mark.medium

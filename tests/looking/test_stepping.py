@@ -11,8 +11,17 @@ import pytest
 from backflip.core.errors import EnvironmentFailed
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.pendulum import Pendulum
+from backflip.envs.spec import NativeStep
 from backflip.looking.stepping import SteppedEnv, open_env, scenes_of
 from tests.conformance.host_env import check_host_env
+
+
+class Paying(Pendulum):
+    """Pays its action, whatever that is."""
+
+    def step(self, state: Any, action: Any, key: Any) -> NativeStep:
+        """Return what the pendulum does, and the action for a reward."""
+        return super().step(state, action, key)._replace(reward=action[0])
 
 
 @pytest.mark.parametrize(
@@ -43,6 +52,12 @@ def test_it_is_the_environment_stepped_alone() -> None:
         state = moved.state
         np.testing.assert_allclose(step.next_obs[0], env.observe(state), atol=1e-6)
         assert step.reward[0] == moved.reward
+
+
+def test_an_action_outside_the_space_is_moved_to_its_bounds() -> None:
+    stepped = SteppedEnv(Paying(), 2)
+    stepped.reset([5, 5])
+    assert stepped.step(np.float32([[9.0], [-1.5]])).reward.tolist() == [2.0, -1.5]
 
 
 def test_rows_of_one_seed_are_equal_and_scenes_are_of_the_present() -> None:

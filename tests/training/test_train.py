@@ -407,6 +407,37 @@ def test_episodes_that_are_only_rather_long_are_planned_for_whole() -> None:
     assert evaluation_episodes(host.driver) == 100
 
 
+def test_a_limit_of_ten_thousand_env_steps_is_planned_for_too() -> None:
+    args = {"max_episode_steps": 10_000}
+    host = build("ppo", "gymnasium:CartPole-v1", env_args=args, settings={"env_steps": 500_000})
+    assert phase_count(host.config, host.driver) == 2
+    assert evaluation_episodes(host.driver) == 20
+
+
+@pytest.mark.parametrize(
+    ("env", "limit", "said"),
+    [("gymnasium:Pendulum-v1", 200, 1), ("gymnasium:Pendulum-v1", 8, 0), ("Pendulum-v1", 200, 0)],
+    ids=["longer", "short", "native"],
+)
+def test_it_is_said_once_that_episodes_are_longer_than_a_phase(
+    env: str, limit: int, said: int, tmp_path: Path
+) -> None:
+    """96 env steps of each environment: those in JAX go on from phase to phase, others do not."""
+    notes: list[str] = []
+    small(
+        tmp_path,
+        env=env,
+        seeds=1,
+        env_args={"max_episode_steps": limit},
+        report=lambda now: notes.append(now.note) if now.note else None,
+    )
+    told = [note for note in notes if "no episode" in note]
+    assert len(told) == said
+    for note in told:
+        assert "ended within 96 env steps" in note
+        assert "max_episode_steps=32" in note
+
+
 def test_the_pace_of_a_phase_under_way_by_hand() -> None:
     """Two phases of 30 s are done, a quarter of the third took 5 s, answers will take 7 s more.
 

@@ -34,6 +34,15 @@ class Discrete:
     n: int
 
 
+def within(space: Box | Discrete, action: Any) -> Any:
+    """Return an action of NumPy or JAX moved to the nearest one that the space has.
+
+    A Gaussian policy knows no bounds. What learns keeps the action it drew, which is the one that
+    its probability is of; this is what an environment is given.
+    """
+    return action if isinstance(space, Discrete) else action.clip(space.low, space.high)
+
+
 @dataclass(frozen=True, eq=False)
 class EnvSpec:
     """The public facts of an environment.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from backflip.core.spec import EnvSpec
+from backflip.core.spec import EnvSpec, within
 
 
 class NativeStep(NamedTuple):
@@ -41,12 +41,17 @@ class NativeEnv(Protocol):
         ...
 
     def step(self, state: Any, action: Any, key: PRNGKeyArray) -> NativeStep:
-        """Return the state after `action`, with reward and flags."""
+        """Return the state after `action`, which is within its space, with reward and flags."""
         ...
 
     def observe(self, state: Any) -> Any:
         """Return what the agent sees of `state`."""
         ...
+
+
+def step_within_bounds(env: NativeEnv, state: Any, action: Any, key: PRNGKeyArray) -> NativeStep:
+    """Step one environment, which is given no action outside its space."""
+    return env.step(state, within(env.spec.action, action), key)
 
 
 @runtime_checkable

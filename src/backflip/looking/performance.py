@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 
 from backflip.algorithms.drivers.driver import LONGEST_EPISODE
 from backflip.algorithms.interface import Algorithm
-from backflip.core.spec import Box
 from backflip.envs.spec import HostEnv
 from backflip.looking.clips import Filmed
 from backflip.looking.random_play import MOST_FILMED
@@ -72,7 +71,7 @@ class Performer:
         first = jax.random.key(seed)
         for key in (jax.random.fold_in(first, n) for n in range(longest)):
             thought, scene = self.assess(state, obs), scenes_of(env)
-            step = env.step(_clipped(env, self.exploit(state, obs, key)))
+            step = env.step(self.exploit(state, obs, key))
             returns, lengths = returns + np.where(alive, step.reward, 0.0), lengths + alive
             if alive[0]:
                 said = {name: float(x[0]) for name, x in thought.items()}
@@ -86,9 +85,3 @@ class Performer:
                 break
         tracks = {name: np.array([one[name] for one in seen]) for name in seen[0]}
         return Performance(returns, lengths, Filmed.of(frames), tracks)
-
-
-def _clipped(env: HostEnv, actions: np.ndarray) -> np.ndarray:
-    """Return actions within the bounds of the space."""
-    space = env.spec.action
-    return np.clip(actions, space.low, space.high) if isinstance(space, Box) else actions

@@ -15,7 +15,14 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.registry import make_host, make_native
-from backflip.envs.spec import HasScene, HasScenes, HostEnv, HostStep, NativeEnv
+from backflip.envs.spec import (
+    HasScene,
+    HasScenes,
+    HostEnv,
+    HostStep,
+    NativeEnv,
+    step_within_bounds,
+)
 
 
 def open_env(env_id: str, env_args: Mapping[str, Any], rows: int) -> HostEnv:
@@ -134,7 +141,7 @@ class SteppedEnv:
 
     def _step_row(self, row: _Row, action: Any) -> tuple[_Row, _Seen]:
         rest, step_key, reset_key = jax.random.split(row.key, 3)
-        moved = self._env.step(row.state, action, step_key)
+        moved = step_within_bounds(self._env, row.state, action, step_key)
 
         def choose(fresh: Array, after: Array) -> Array:
             return jnp.where(row.ended, fresh, after)

@@ -37,7 +37,6 @@ NOT_NEGATIVE = Bounds(0)
 BOUNDS: dict[str, Bounds] = {
     **dict.fromkeys(
         (
-            "env_steps",
             "num_envs",
             "rollout_length",
             "epochs",
@@ -97,6 +96,7 @@ BOUNDS: dict[str, Bounds] = {
         ),
         NOT_NEGATIVE,
     ),
+    "env_steps": Bounds(1, 2_000_000_000),  # they are counted in 32 bits
     "target_rate": Bounds(0, 1, above=True),
     "elite_share": Bounds(0, 1, above=True),
     "initial_log_std": Bounds(-20, 10),  # beyond, the deviation leaves the numbers of a float32

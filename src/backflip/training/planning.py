@@ -1,15 +1,18 @@
 """How a run is divided into phases, and over how many episodes its policies are evaluated."""
 
-from backflip.algorithms.drivers.driver import Driver
+import numpy as np
+
+from backflip.algorithms.drivers.driver import Driver, Phase
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Settings
 from backflip.training.defaults import UNLIMITED
 
 PHASES = 20
 # Where episodes may last longer than the first, in env steps, they are taken to last the second.
-LONGEST_PLANNED, ASSUMED = 5_000, 2_000
-# Of each seed's evaluation; the last where one may last longer than `LONGEST_PLANNED`.
+LONGEST_PLANNED, ASSUMED = 20_000, 2_000
+# Of each seed's evaluation; the last where one may last longer than `LONG`, in env steps.
 EPISODES_IN_JAX, EPISODES_ON_HOST, LONG_EPISODES = 500, 100, 20
+LONG = 5_000
 
 
 def plan(updates: int, phases: int) -> list[int]:
@@ -33,7 +36,7 @@ def phase_count(config: Settings, driver: Driver) -> int:
     Where environments are outside JAX, a phase lasts three of the longest episodes of every one of
     them, because the episodes that are unfinished at its end are cut. Atari's games may last 27,000
     env steps and hardly ever do: by that limit a run would be one phase, saved at its end alone.
-    Where the limit is above 5,000, a phase lasts 6,000 at least, and a longer game is always cut.
+    Where the limit is above 20,000, a phase lasts 6,000 at least, and a longer game is always cut.
     """
     phases = min(PHASES, config.updates)
     if isinstance(driver, NativeDriver):
@@ -49,4 +52,19 @@ def evaluation_episodes(driver: Driver) -> int:
     if isinstance(driver, NativeDriver):
         return EPISODES_IN_JAX
     limit = driver.spec.max_episode_steps or UNLIMITED
-    return EPISODES_ON_HOST if limit <= LONGEST_PLANNED else LONG_EPISODES
+    return EPISODES_ON_HOST if limit <= LONG else LONG_EPISODES
+
+
+def cut_short(driver: Driver, phase: Phase, updates: int) -> str | None:
+    """Return what to tell a person if no episode ended in a phase outside JAX, else None.
+
+    All environments begin anew after it, so nothing that comes later in an episode is ever seen.
+    """
+    if isinstance(driver, NativeDriver) or np.asarray(phase.metrics["episodes"]).any():
+        return None
+    lived = updates * driver.algorithm.rollout_length
+    return (
+        f"no episode of `{driver.spec.id}` ended within {lived:,} env steps, after which all begin "
+        "anew: what comes later in one is never seen. Give it more --env-steps, or end episodes "
+        f"earlier: --env-arg max_episode_steps={max(1, lived // 3)}"
+    )

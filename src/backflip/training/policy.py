@@ -13,7 +13,7 @@ from backflip.algorithms.interface import Algorithm
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.metrics import from_json
 from backflip.core.errors import DamagedFile, UsageError
-from backflip.core.spec import Box, EnvSpec
+from backflip.core.spec import EnvSpec, within
 from backflip.core.trees import unflatten
 from backflip.training.offers import ALGORITHMS
 from backflip.training.settings import resolve
@@ -50,8 +50,7 @@ class Policy:
             )
         self._key, key = jax.random.split(self._key)
         actions = np.asarray(self._act(array[None] if single else array, key))
-        if isinstance(self._spec.action, Box):
-            actions = np.clip(actions, self._spec.action.low, self._spec.action.high)
+        actions = within(self._spec.action, actions)
         return np.asarray(actions[0]) if single else actions
 
 

@@ -37,6 +37,7 @@ from backflip.training.build import Built
 from backflip.training.fingerprint import differences, fingerprint, resolved
 from backflip.training.health import health_of, refuse_nonfinite
 from backflip.training.keeping import Keeper, captured
+from backflip.training.planning import cut_short
 from backflip.training.policy import POLICY, kept_policy
 from backflip.training.progress import Pace, Progress, Report
 from backflip.training.replay_rows import trimmed, whole
@@ -91,7 +92,7 @@ class Session:
         self._env_steps = 0  # of each seed, with the phase last logged
         self._note: str | None = None
         self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
-        self._interrupted = False
+        self._interrupted = self._said_cut = False
         self._handler: Any = None
 
     @property
@@ -188,6 +189,9 @@ class Session:
                 record |= {name: values[row, place].item() for name, values in metrics.items()}
                 self._metrics.write(record | beside)
         refuse_nonfinite(self.run, metrics, learners, numbers, learns_own_reward)
+        if not self._said_cut and (cut := cut_short(built.driver, phase, updates)):
+            self._said_cut = True  # once is enough
+            self.say(cut)
         return health_of(metrics)
 
     def save(

@@ -46,7 +46,7 @@ from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.trees import stack_rows, where_rows
 from backflip.core.types import Transition
 from backflip.envs.random_actions import random_actions
-from backflip.envs.spec import HasScene, KnowsOptimum, NativeEnv
+from backflip.envs.spec import HasScene, KnowsOptimum, NativeEnv, step_within_bounds
 
 
 def start(env: NativeEnv, algorithm: Algorithm, seeds: list[int]) -> Learner:
@@ -164,13 +164,14 @@ def _collect(
     """
     count = algorithm.num_envs
     observe = jax.vmap(env.observe)
+    step_rows = jax.vmap(partial(step_within_bounds, env))
 
     def step(carry: tuple[Any, Any], key: PRNGKeyArray) -> tuple[tuple[Any, Any], Transition]:
         state, obs = carry
         scene = scenes_of(env, state) if recorded else ()
         act_key, step_key, reset_key = jax.random.split(key, 3)
         action, extra = algorithm.act(learner.algorithm, obs, act_key)
-        moved = jax.vmap(env.step)(state, action, jax.random.split(step_key, count))
+        moved = step_rows(state, action, jax.random.split(step_key, count))
         ended = moved.terminated | moved.truncated
 
         def begin_anew() -> Any:
@@ -246,6 +247,7 @@ def _evaluation(
 ) -> Callable[[Any, Array], tuple[Array, Array, Array]]:
     """Compile `evaluate` into a function of (algorithm states, keys), per seed."""
     limit = env.spec.max_episode_steps or LONGEST_EPISODE
+    step_rows = jax.vmap(partial(step_within_bounds, env))
 
     def play(state: Any, key_data: Array) -> tuple[Array, Array, Array]:
         key, reset = jax.random.split(jax.random.wrap_key_data(key_data))
@@ -264,7 +266,7 @@ def _evaluation(
             time, env_state, alive, total, length = carry
             act_key, step_key = jax.random.split(keys[time])
             action = algorithm.exploit(state, jax.vmap(env.observe)(env_state), act_key)
-            moved = jax.vmap(env.step)(env_state, action, jax.random.split(step_key, episodes))
+            moved = step_rows(env_state, action, jax.random.split(step_key, episodes))
             total = total + jnp.where(alive, moved.reward, 0.0)
             length = length + alive.astype(jnp.float32)
             alive = alive & ~(moved.terminated | moved.truncated)
