@@ -6,16 +6,28 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from backflip.looking.facts import frame_skip
 from backflip.looking.look import Looked, look
 from backflip.looking.verdict import findings, verdict
 
 
-def looked_at(env_id: str, clip: Path, **env_args: Any) -> Looked:
-    def nothing(what: str, share: float) -> None:
-        del what, share
+def looked_at(env_id: str, clip: Path, said: list[str] | None = None, **env_args: Any) -> Looked:
+    """Look at an environment; what is told and warned of goes to `said`, in order."""
+    said = [] if said is None else said
+
+    def tell(what: str, share: float) -> None:
+        del share
+        said.append(what)
 
     return look(
-        env_id, env_args=env_args, episodes=1, seed=0, discount=0.99, clip=clip, tell=nothing
+        env_id,
+        env_args=env_args,
+        episodes=1,
+        seed=0,
+        discount=0.99,
+        clip=clip,
+        tell=tell,
+        warn=said.append,
     )
 
 
@@ -39,6 +51,22 @@ def test_every_kind_of_environment_gets_its_verdict_and_a_clip(env_id: str, tmp_
     assert verdict(found)
     with Image.open(seen.clip) as image:
         assert image.size[0] > 0
+
+
+@pytest.mark.medium
+def test_who_cannot_draw_says_so_before_playing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUJOCO_GL", "glfw")
+    said: list[str] = []
+    seen = looked_at("InvertedPendulum-v5", tmp_path / "clip.webp", said)
+    assert "apt-get install libegl1" in said[0]
+    assert said[0] == seen.note
+    assert said.count(seen.note) == 1
+
+
+def test_a_fixed_horizon_leaves_the_frame_skip_as_it_is() -> None:
+    assert frame_skip("fixed:Hopper-v5", {}) == frame_skip("Hopper-v5", {}) == 4
 
 
 def test_a_clip_of_atari_lasts_as_long_as_the_game(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ from backflip.looking.random_play import RandomPlay
 from backflip.looking.report import Report
 from backflip.looking.scales import Scale
 from backflip.looking.verdict import findings, verdict
+from backflip.training.defaults import defaults_of
 
 NOTHING = np.zeros(0, np.float32)
+BOX = Box(*(np.full(1, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
 
 
 def report(**changed: Any) -> Report:
@@ -96,6 +98,19 @@ def test_a_flag_that_is_rarely_set_is_on_no_small_scale() -> None:
     assert "far from unit scale: 1." in hindering(report(scale=number))
 
 
+@pytest.mark.parametrize("algorithm", ["ppo", "a2c", "vpg"])
+@pytest.mark.parametrize("action", [Discrete(2), BOX], ids=["discrete", "continuous"])
+def test_what_is_said_of_normalising_is_what_train_does(
+    algorithm: str, action: Box | Discrete
+) -> None:
+    far = Scale(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))
+    seen = report(scale=far, action=action)
+    does = defaults_of(algorithm, seen.spec, {}).get("normalize_obs", False)
+    said = "unless --set normalize_obs=false" if does else "--set normalize_obs=true"
+    assert said in hindering(seen)
+    assert algorithm in hindering(seen)
+
+
 def test_who_cuts_episodes_itself_has_a_limit_of_its_own() -> None:
     own = report(truncated=np.array([True, True]), terminated=np.array([False, False]))
     text = " ".join(one.text for one in findings(replace(own, spec=replace(own.spec))))
@@ -110,7 +125,6 @@ def test_what_two_alike_do_otherwise_cannot_be_repeated() -> None:
     assert "the same bits" not in " ".join(one.text for one in findings(apart))
 
 
-BOX = Box(*(np.full(1, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "not repeatable": ({"repeatability": Repeatability(200, 7, 4, 4, 4)}, "from env step 7 on"),
     "no action": (

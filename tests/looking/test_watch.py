@@ -49,7 +49,7 @@ def test_a_run_is_watched_from_its_first_checkpoint_to_its_last(tmp_path: Path) 
     run = open_run(trained.folder)
     kept = checkpoints(run, 6)
     assert [one.env_steps for one in kept] == [n * 128 for n in range(1, 11)]
-    shown = watch(run, seed=6, episodes=3, out=None, tell=silent)
+    shown = watch(run, seed=6, episodes=3, out=None, tell=silent, warn=print)
     assert len(shown.checkpoints) == 10
     for one in shown.checkpoints:
         assert one.performance.lengths.tolist() == [20] * 3
@@ -79,7 +79,7 @@ def test_a_run_is_watched_from_its_first_checkpoint_to_its_last(tmp_path: Path) 
     np.testing.assert_allclose(said["value"], last.tracks["value"], rtol=1e-4, atol=1e-5)
     env.close()
     with pytest.raises(UsageError, match="has no seed 7; it has 5, 6"):
-        watch(run, seed=7, episodes=1, out=None, tell=silent)
+        watch(run, seed=7, episodes=1, out=None, tell=silent, warn=print)
 
     # An algorithm that says nothing of a state: what it does is drawn, and it is said.
     mute = Performer(acting.algorithm._replace(assess=None))
@@ -90,4 +90,4 @@ def test_a_run_without_a_policy_is_refused(tmp_path: Path) -> None:
     with create_run(tmp_path, command="run", config={}, argv=["ls"]) as writer:
         run = writer.run
     with pytest.raises(UsageError, match="of kind `run` has no policy to watch: runs of train"):
-        watch(run, seed=None, episodes=1, out=None, tell=silent)
+        watch(run, seed=None, episodes=1, out=None, tell=silent, warn=print)

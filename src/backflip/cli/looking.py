@@ -135,6 +135,7 @@ def _look(options: argparse.Namespace) -> dict[str, Any] | None:
         discount=options.discount,
         clip=Path(options.out or f"look-{_as_file(options.env)}.webp"),
         tell=_progress(),
+        warn=_warn,
     )
     found = findings(looked.report)
     if options.json:
@@ -201,6 +202,7 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
         episodes=options.episodes,
         out=Path(options.out) if options.out else None,
         tell=_progress(),
+        warn=_warn,
     )
     if options.json:
         return {
@@ -220,6 +222,10 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
 def _as_file(env_id: str) -> str:
     """Return an environment's id as part of a file's name."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in env_id)
+
+
+def _warn(note: str) -> None:
+    print(f"backflip: note: {note}", file=sys.stderr, flush=True)
 
 
 def _progress() -> "Tell":

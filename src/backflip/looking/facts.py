@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backflip.core.errors import BackflipError
-from backflip.envs.ids import ATARI_PREFIX, HOST_PREFIX
+from backflip.envs.ids import ATARI_PREFIX, FIXED_PREFIX, HOST_PREFIX
 from backflip.envs.registry import atari_facts, is_native, make_native
 from backflip.envs.spec import HasFacts
 from backflip.envs.views.numbers import NumbersView
@@ -35,7 +35,7 @@ def frame_skip(env_id: str, env_args: Mapping[str, Any]) -> int | None:
     import gymnasium  # noqa: PLC0415  (takes a second to import)
     from gymnasium.envs.registration import load_env_creator  # noqa: PLC0415
 
-    spec = gymnasium.registry.get(env_id.removeprefix(HOST_PREFIX))
+    spec = gymnasium.registry.get(env_id.removeprefix(HOST_PREFIX).removeprefix(FIXED_PREFIX))
     if spec is None or spec.entry_point is None:
         return None
     creator: Any = spec.entry_point

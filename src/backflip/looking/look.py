@@ -11,7 +11,7 @@ from backflip.looking.audit import audit_actions, repeatability
 from backflip.looking.clips import checked_file, drawable, first_seconds, frames_of, write_clip
 from backflip.looking.controls import actions
 from backflip.looking.facts import action_meanings, frame_skip, special_facts, step_seconds
-from backflip.looking.random_play import Tell, play_randomly
+from backflip.looking.random_play import Tell, Warn, play_randomly
 from backflip.looking.report import Report
 from backflip.looking.stepping import open_env
 
@@ -36,6 +36,7 @@ def look(
     discount: float,
     clip: Path,
     tell: Tell,
+    warn: Warn,
 ) -> Looked:
     """Return what an environment is like, and draw a clip of a random policy in it.
 
@@ -47,6 +48,7 @@ def look(
         discount: γ of the horizon that is reported.
         clip: where to write the clip, ending in .webp, or .png for a strip of frames.
         tell: is told how far it is.
+        warn: is told before anything is played if nothing can be drawn, and why.
 
     Raises:
         UsageError: there is no such environment, or the clip cannot be of that kind.
@@ -61,6 +63,10 @@ def look(
     env = make(min(max(episodes, FEWEST_ROWS), MOST_ROWS))
     try:
         spec = env.spec
+        known = view_of(env_id, spec, env_args)
+        view, note = drawable(known, spec)
+        if note:
+            warn(note)
         play = play_randomly(env, episodes, seed, tell)
         tell("repeating", 0.0)
         repeated = repeatability(env, seed)
@@ -69,8 +75,6 @@ def look(
     tell("trying actions", 0.0)
     audit = audit_actions(make, spec.action, seed, _called(env_id, spec, env_args))
     tell("drawing", 0.0)
-    known = view_of(env_id, spec, env_args)
-    view, note = drawable(known, spec)
     shown = frames_of(view, spec, first_seconds(view, play.filmed, CLIP_SECONDS), with_agents=True)
     write_clip(clip, shown.frames, shown.fps)
     report = Report(

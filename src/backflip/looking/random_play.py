@@ -17,6 +17,7 @@ from backflip.looking.stepping import scenes_of
 MOST_FILMED = 300  # env steps of the first episode that are kept for a clip
 
 Tell = Callable[[str, float], None]  # what is being done, and which share of it is done
+Warn = Callable[[str], None]  # what a person should know at once
 
 
 class RandomPlay(NamedTuple):

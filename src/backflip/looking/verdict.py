@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from backflip.core.spec import Box, Discrete
+from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.looking.audit import HELD
 from backflip.looking.report import Report, per_channel
 
@@ -228,14 +228,20 @@ def _observed(report: Report) -> Iterator[Finding]:
     if len(far):
         yield Finding(
             "hinders",
-            f"Observed numbers far from unit scale: {_some(far)}. Normalise them (ppo does, unless "
-            "--set normalize_obs=false).",
+            f"Observed numbers far from unit scale: {_some(far)}. {_normalising(report.spec)}",
         )
     if len(outliers):
         text = f"Observed numbers with values over {FAR_Z:g} standard deviations off: "
         yield Finding("note", f"{text}{_some(outliers)}.")
     if not len(constant) and not len(far):
         yield Finding("fine", "Every observed number varies, on a scale near 1.")
+
+
+def _normalising(spec: EnvSpec) -> str:
+    """Return how observations are normalised; `backflip.training.defaults` decides who does it."""
+    if isinstance(spec.action, Discrete):
+        return "Normalise them: --set normalize_obs=true (ppo, a2c, vpg)."
+    return "Normalise them: ppo, a2c and vpg do, unless --set normalize_obs=false."
 
 
 def _beyond_bounds(report: Report) -> Iterator[Finding]:

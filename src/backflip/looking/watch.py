@@ -20,7 +20,7 @@ from backflip.envs.views.view import View
 from backflip.looking.clips import drawable, frames_of, write_clip
 from backflip.looking.performance import Performance, Performer
 from backflip.looking.pictures import PAPER, enlarged, png
-from backflip.looking.random_play import Tell
+from backflip.looking.random_play import Tell, Warn
 from backflip.looking.state_space import Map, map_policy, picture, state_space_of
 from backflip.looking.stepping import open_env
 from backflip.looking.timeline import with_tracks
@@ -72,7 +72,9 @@ class Shown(NamedTuple):
     notes: list[str]
 
 
-def watch(run: Run, *, seed: int | None, episodes: int, out: Path | None, tell: Tell) -> Shown:
+def watch(
+    run: Run, *, seed: int | None, episodes: int, out: Path | None, tell: Tell, warn: Warn
+) -> Shown:
     """Play episodes with the policy of each checkpoint of a run, and draw them.
 
     Every checkpoint starts from the same states. The first episode, or its beginning, becomes a
@@ -84,6 +86,7 @@ def watch(run: Run, *, seed: int | None, episodes: int, out: Path | None, tell: 
         episodes: of each checkpoint.
         out: where to write, by default `watch/` in the run's folder.
         tell: is told how far it is.
+        warn: is told before anything is played if nothing can be drawn, and why.
 
     Raises:
         UsageError: the run has no policies, or no such seed.
@@ -95,6 +98,8 @@ def watch(run: Run, *, seed: int | None, episodes: int, out: Path | None, tell: 
     env = open_env(env_id, args, episodes)
     try:
         view, note = drawable(view_of(env_id, env.spec, args), env.spec)
+        if note:
+            warn(note)
         performer = Performer(found[0].algorithm)
         watched: list[Watched] = []
         rows: list[UInt8[np.ndarray, "H W 3"]] = []
