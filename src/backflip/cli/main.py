@@ -1,8 +1,9 @@
 """The command line: parse, call one function, print.
 
-Exit status 0 done, 1 failed, 2 wrong usage, 130 interrupted. An error is one line on stderr. With
-`--json`, stdout holds exactly one JSON document. What is heavy (JAX, NumPy, rich) is imported by
-the command that needs it, so that `--help` and mistakes are answered at once.
+Exit status 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C, 143 by
+SIGTERM. An error is one line on stderr. With `--json`, stdout holds exactly one JSON document. What
+is heavy (JAX, NumPy, rich) is imported by the command that needs it, so that `--help` and mistakes
+are answered at once.
 """
 
 import argparse
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     Outcome = Result | dict[str, Any] | None
 
-INTERRUPTED = 130
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status.
@@ -43,9 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output has gone. What is still buffered must not fail a second time.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (KeyboardInterrupt, Interrupted) as error:
-        said = str(error) or "interrupted; what was finished is kept"
-        return _failed(said, INTERRUPTED, debug)
+    except Interrupted as error:
+        return _failed(str(error), error.exit_status, debug)
+    except KeyboardInterrupt:
+        return _failed("interrupted; what was finished is kept", Interrupted.exit_status, debug)
     except BackflipError as error:
         return _failed(str(error), error.exit_status, debug)
     except Exception as error:  # noqa: BLE001  (one line, whatever it is)
@@ -72,7 +72,7 @@ def _failed(message: str, status: int, debug: bool) -> int:
     """Say on one line of stderr what went wrong, after the traceback if that was asked for."""
     if debug:
         traceback.print_exc()
-    kind = "" if status == INTERRUPTED else "error: "
+    kind = "" if status >= Interrupted.exit_status else "error: "
     with contextlib.suppress(BrokenPipeError):
         print(f"backflip: {kind}{' '.join(message.split())}", file=sys.stderr)
     return status

@@ -27,6 +27,14 @@ class DamagedFile(BackflipError):
 class Interrupted(BackflipError):
     """The user stopped a run; the message says how to go on with it."""
 
+    exit_status = 130
+
+
+class Ended(Interrupted):
+    """A SIGTERM stopped a run; the message says how to go on with it."""
+
+    exit_status = 143
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `, did you mean `x`?` for the known name nearest to `name`, or an empty string."""

@@ -78,11 +78,13 @@ class Pace:
         """Return the progress when a share of the phase is done, at `env_steps` of each seed.
 
         Args:
-            share: in (0, 1).
+            share: in [0, 1); 0 where nobody knows.
             env_steps: in all.
             seconds: of training since the phase began, compilation left out.
         """
         seconds = max(seconds, 1e-9)
+        if not self.phases + share:
+            return replace(self.before, eta_seconds=math.nan)
         each = (self.seconds + seconds) / (self.phases + share)
         to_go = self.before.phases - self.before.phase - share
         return replace(
@@ -114,7 +116,9 @@ def health_line(health: Mapping[str, float]) -> str:
 
 
 def ahead(progress: Progress) -> str:
-    """Return the time to go and the speed."""
+    """Return the time to go and the speed, if they are known."""
+    if math.isnan(progress.eta_seconds):
+        return "the time to go is known after the first phase"
     rate = f"{progress.env_steps_per_second:,.0f} env steps/s"
     if progress.phase == progress.phases:
         return rate

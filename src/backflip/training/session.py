@@ -12,7 +12,7 @@ import shlex
 import signal
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, final
@@ -28,9 +28,11 @@ from backflip.archive.run import Asked, Run, RunWriter, create_run, resume_run
 from backflip.archive.series import write_summary
 from backflip.core.errors import (
     DamagedFile,
+    Ended,
     Interrupted,
     UsageError,
 )
+from backflip.core.interrupts import Terminated, heard
 from backflip.core.trees import flatten, unflatten
 from backflip.training import runtime
 from backflip.training.build import Built
@@ -69,7 +71,7 @@ class Restored(NamedTuple):
 class Session:
     """Carries out a new or a resumed run; a context manager.
 
-    Ctrl-C inside the block becomes `Interrupted`, which says how to resume.
+    Ctrl-C and SIGTERM inside the block become `Interrupted`, which says how to resume.
 
     Args:
         writer: the run, locked.
@@ -92,8 +94,8 @@ class Session:
         self._env_steps = 0  # of each seed, with the phase last logged
         self._note: str | None = None
         self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
-        self._interrupted = self._said_cut = False
-        self._handler: Any = None
+        self._said_cut = False
+        self._hearing = ExitStack()
 
     @property
     def folder(self) -> Path:
@@ -108,7 +110,6 @@ class Session:
 
     def spent(self, part: Part) -> float:
         """Book the time since the last call as spent on `part`; return it, compiling left out."""
-        self._heed_interrupt()
         now, compiled = time.perf_counter(), self._clock.seconds
         passed, compiling = now - self._marked, compiled - self._compiled
         self._marked, self._compiled = now, compiled
@@ -266,7 +267,6 @@ class Session:
 
         def tell(updated: int) -> None:
             nonlocal due
-            self._heed_interrupt()
             now = time.perf_counter()
             if now < due or updated == updates:
                 return
@@ -287,7 +287,6 @@ class Session:
 
     def wait(self, what: str) -> None:
         """Report what is waited for."""
-        self._heed_interrupt()
         self._report(dataclasses.replace(self._newest, waiting_for=what))
 
     def finish(
@@ -327,20 +326,9 @@ class Session:
                     record["evaluation_score"] = result.score[row]
                 metrics.write(record)
 
-    def _interrupt(self, *_: Any) -> None:
-        self._interrupted = True
-        raise KeyboardInterrupt
-
-    def _heed_interrupt(self) -> None:
-        """Raise what Ctrl-C raised, if that got lost: a callback from C, as JAX has, drops it."""
-        if self._interrupted:
-            raise KeyboardInterrupt
-
     def __enter__(self) -> "Session":
         """Return the session."""
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            with suppress(ValueError):  # only the main thread has signals
-                self._handler = signal.signal(signal.SIGINT, self._interrupt)
+        self._hearing.enter_context(heard(signal.SIGINT, signal.SIGTERM))
         return self
 
     def __exit__(
@@ -350,16 +338,16 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         """Record how it ended; turn Ctrl-C into a sentence."""
-        if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
         self._metrics.close()
         self._keeper.close()
         self.writer.__exit__(kind, error, trace)
+        self._hearing.close()
         if isinstance(error, KeyboardInterrupt):
             saved = has_checkpoint(self.folder / CHECKPOINT)
             kept = "all finished phases are saved" if saved else "no phase was finished"
             resume = f"backflip resume {_name_to_type(self.run)}"
-            raise Interrupted(f"interrupted ({kept}); go on with: {resume}") from None
+            stopped = Ended if isinstance(error, Terminated) else Interrupted
+            raise stopped(f"interrupted ({kept}); go on with: {resume}") from None
 
 
 def _name_to_type(run: Run) -> str:

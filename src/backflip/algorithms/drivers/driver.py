@@ -81,8 +81,8 @@ class RunPhase(Protocol):
         """Return the learners after the phase, and what it leaves beside them.
 
         Reward parameters have a leading axis of seeds; they are data: new ones compile nothing.
-        `tell` is called where updates are done one by one, not in one compiled program. The
-        learners handed in may be used up.
+        `tell` is called every now and then; where all updates are one compiled program, with an
+        estimate. The learners handed in may be used up.
         """
         ...
 

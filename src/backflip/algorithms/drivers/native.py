@@ -8,6 +8,7 @@ and makes a seed's bits independent of the seeds beside it; elsewhere `vmap`ped.
 from a reward model, whose parameters are data: a new reward model never recompiles anything.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, final
@@ -39,6 +40,7 @@ from backflip.algorithms.drivers.learning import (
 )
 from backflip.algorithms.drivers.seeds import over_seeds, seed_keys
 from backflip.algorithms.drivers.thinning import thin, updates_per_record
+from backflip.algorithms.drivers.waiting import wait_for
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.core.replay.layout import empty
 from backflip.core.replay.rows import add
@@ -47,6 +49,8 @@ from backflip.core.trees import stack_rows, where_rows
 from backflip.core.types import Transition
 from backflip.envs.random_actions import random_actions
 from backflip.envs.spec import HasScene, KnowsOptimum, NativeEnv, step_within_bounds
+
+MOST_TOLD = 0.95  # the share of a phase that is done at most, before it is known to be
 
 
 def start(env: NativeEnv, algorithm: Algorithm, seeds: list[int]) -> Learner:
@@ -118,14 +122,27 @@ def phase(
 
 
 def thinned(run: Callable[..., Any], updates: int) -> RunPhase:
-    """Return a phase whose metrics have a bounded number of records."""
-    every = updates_per_record(updates)
+    """Return a phase whose metrics have a bounded number of records.
+
+    It is one compiled program, of which nobody knows how far it is: `tell` is told an estimate.
+    """
+    every, lasted = updates_per_record(updates), 0.0
 
     def run_thinned(
         learners: Learner, parameters: Any, tell: Tell | None = None
     ) -> tuple[Learner, Phase]:
-        del tell  # one compiled program
-        learners, (metrics, record) = run(learners, parameters)
+        nonlocal lasted
+        before = lasted
+
+        def meanwhile(seconds: float) -> None:
+            """Tell what must be done by now, going by the phase before."""
+            if tell is not None:
+                tell(int(updates * min(seconds / before, MOST_TOLD)) if before else 0)
+
+        begun = run(learners, parameters)  # at once, but for compiling the first time
+        began = time.perf_counter()
+        learners, (metrics, record) = wait_for(begun, meanwhile)
+        lasted = time.perf_counter() - began
         return learners, Phase(thin(metrics, every), record, every)
 
     return run_thinned
@@ -345,7 +362,7 @@ class NativeDriver:
         """Return the learners with a replay of random env steps to start learning from."""
         if not rollouts_of_warm_up(self._algorithm):
             return learners
-        (warm,) = warm_up(self._env, self._algorithm)(learners)
+        (warm,) = wait_for(warm_up(self._env, self._algorithm)(learners))
         return warm
 
     def phase(
@@ -382,7 +399,7 @@ class NativeDriver:
         if episodes not in self._evaluations:
             self._evaluations[episodes] = _evaluation(self._env, self._algorithm, episodes)
         keys = seed_keys(seeds, EVALUATION)
-        played = self._evaluations[episodes](learners.algorithm, keys)
+        played = wait_for(self._evaluations[episodes](learners.algorithm, keys))
         return Evaluation(*map(np.asarray, played))
 
     def close(self) -> None:
