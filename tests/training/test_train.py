@@ -5,6 +5,7 @@ import json
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -436,6 +437,16 @@ def test_it_is_said_once_that_episodes_are_longer_than_a_phase(
     for note in told:
         assert "ended within 96 env steps" in note
         assert "max_episode_steps=32" in note
+
+
+def test_the_pace_is_that_of_before_where_nobody_knows_how_far_a_phase_is() -> None:
+    """One phase of 30 s is done and 5 s have passed; in the first phase nothing is known."""
+    before = Progress(1, 8, 1_000, 54.0, 0.0, {})
+    now = Pace(before, seeds=3, phases=1, seconds=30.0, answering_seconds=0.0).at(0.0, 1_000, 5.0)
+    assert (now.share, now.env_steps_per_second) == (0.0, 54.0)
+    assert now.eta_seconds == 35.0 * 7
+    first = Pace(replace(before, phase=0), 3, 0, 0.0, 0.0).at(0.0, 0, 5.0)
+    assert "known after the first phase" in plain_line(first)
 
 
 def test_the_pace_of_a_phase_under_way_by_hand() -> None:

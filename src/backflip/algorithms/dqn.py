@@ -11,6 +11,7 @@ Sources:
     L = mean w ℓ(y - Q_θ(s, a)),   ℓ(x) = ½ x², or |x| - ½ where |x| > 1 (Huber)
 
 Departures from the papers:
+  * the defaults are for classic control: double, three-step returns, minibatches of 128;
   * Adam instead of RMSProp; the gradient is shortened by its norm;
   * the learning rate can go along a line to its end;
   * N environments side by side, and U gradient steps after T env steps of each, all towards the

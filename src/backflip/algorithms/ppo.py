@@ -11,7 +11,9 @@ collected by Huang et al. 2022 ("The 37 implementation details of PPO").
 Departures from the paper:
   * the advantage estimator is the recursion of arXiv:1506.02438, eq. 16 (eq. 11's exponent is a
     misprint), and a truncated step bootstraps from the value of the true successor;
-  * observations and rewards are scaled by running statistics (rewards are never shifted);
+  * the defaults are for classic control, not the paper's (3e-4, γ .99, λ .95, 2048 steps of one
+    environment, 10 epochs of minibatches of 64);
+  * observations and rewards can be scaled by running statistics (rewards are never shifted);
   * advantages are normalised per minibatch, gradients clipped by their global norm, Adam's ε is
     1e-5, all of it as in the authors' code;
   * no adaptive KL penalty; the value loss is clipped only where `value_clip` says so;

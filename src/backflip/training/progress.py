@@ -83,15 +83,16 @@ class Pace:
             seconds: of training since the phase began, compilation left out.
         """
         seconds = max(seconds, 1e-9)
-        if not self.phases + share:
-            return replace(self.before, eta_seconds=math.nan)
-        each = (self.seconds + seconds) / (self.phases + share)
+        known, rate = self.phases + share, self.before.env_steps_per_second
+        each = (self.seconds + seconds) / known if known else math.nan
         to_go = self.before.phases - self.before.phase - share
+        if share:
+            rate = self.seeds * (env_steps - self.before.env_steps) / seconds
         return replace(
             self.before,
             share=share,
             env_steps=env_steps,
-            env_steps_per_second=self.seeds * (env_steps - self.before.env_steps) / seconds,
+            env_steps_per_second=rate,
             eta_seconds=each * to_go + self.answering_seconds,
         )
 
