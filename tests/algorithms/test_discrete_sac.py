@@ -324,3 +324,11 @@ def test_probe_is_red_on_a_broken_variant(
 ) -> None:
     monkeypatch.setattr(module, part, broken)
     assert error(probe) > 1.25 * TOLERANCE
+
+
+@pytest.mark.slow
+def test_a_time_limit_taken_for_death_is_seen_on_the_host_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "step", changed(truncation_as_death))
+    assert error_on_the_host() > 1.25 * TOLERANCE

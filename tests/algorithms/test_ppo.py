@@ -1,6 +1,7 @@
 """PPO: its formulas by hand, what masks hide, and probes whose answers are known beforehand."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,8 +27,9 @@ from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
 from backflip.networks.actor_critic import actor_critic
-from tests.algorithms import batches
+from tests.algorithms import batches, probing
 from tests.algorithms.batches import CONTINUOUS, DISCRETE, KEY, PIXELS, assert_same_bits, spoil
+from tests.algorithms.probing import endless_on_the_host
 
 SMALL = PPOConfig(
     env_steps=5 * 32,
@@ -506,3 +508,16 @@ def test_probe_is_missed_when_ppo_is_broken(
     env, error, tolerance = PROBES[probe]
     monkeypatch.setattr(module, name, broken)
     assert error(env) > 2 * tolerance
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("right", [True, False])
+def test_a_time_limit_is_no_death_on_the_host_driver(
+    monkeypatch: pytest.MonkeyPatch, right: bool
+) -> None:
+    if not right:
+        monkeypatch.setattr(module, "gae", truncation_as_death)
+    config, probe = replace(PROBE, env_steps=64 * 200), probing.PROBES["endless"]
+    algorithm = ppo(config, probe.env.spec)
+    wrong = probing.error(endless_on_the_host(algorithm), probe, config.updates)
+    assert wrong < 0.1 if right else wrong > 0.2
