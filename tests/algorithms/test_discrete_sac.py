@@ -21,6 +21,7 @@ from backflip.core.errors import UsageError
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.envs.native import probes
+from backflip.envs.native.cartpole import CartPole
 from backflip.networks.q_network import QNetwork, q_network
 
 from .batches import DISCRETE, KEY, PIXELS, assert_same_bits, spoil
@@ -332,3 +333,29 @@ def test_a_time_limit_taken_for_death_is_seen_on_the_host_driver(
 ) -> None:
     monkeypatch.setattr(module, "step", changed(truncation_as_death))
     assert error_on_the_host() > 1.25 * TOLERANCE
+
+
+def largest_value() -> tuple[float, float]:
+    """The largest Q that any seed has of CartPole in the end, and what rewards of 1 allow."""
+    config = replace(PROBE, env_steps=8_192, hidden=(32, 32), critic_learning_rate=1e-3)
+    driver = NativeDriver(CartPole(), discrete_sac(config, CartPole().spec))
+    learners = driver.warm_up(driver.start(SEEDS))
+    _, phase = driver.phase(config.updates)(learners, np.zeros(len(SEEDS)))
+    paid = 0.9 * float(np.max(phase.metrics["temperature"])) * np.log(2)
+    return float(np.max(phase.metrics["q_max"][:, -10:])), (1 + paid) / (1 - 0.9)
+
+
+@pytest.mark.slow
+def test_values_stay_within_what_rewards_allow() -> None:
+    """Q ≤ (1 + γ α log 2) / (1 - γ), with a little left of its overshooting."""
+    found, allowed = largest_value()
+    assert 8 < found < 1.1 * allowed
+
+
+@pytest.mark.slow
+def test_values_without_a_discount_go_beyond_what_rewards_allow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "bellman_target", undiscounted)
+    found, allowed = largest_value()
+    assert found > 1.5 * allowed
