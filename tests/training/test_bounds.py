@@ -20,6 +20,13 @@ NUMBERS = [
     if type(field.default) in (int, float)
 ]
 
+WHOLE = [
+    (name, field.name)
+    for name, offer in ALGORITHMS.items()
+    for field in dataclasses.fields(offer.config)
+    if type(field.default) is int
+]
+
 
 def beyond(bounds: Bounds) -> list[float]:
     """Return numbers around the bounds, all of them outside."""
@@ -39,6 +46,12 @@ REFUSED = [
 def test_a_number_beyond_its_bounds_is_refused(algorithm: str, setting: str, number: float) -> None:
     with pytest.raises(UsageError, match=f"`{setting}` must (be|lie) .*, got {number}"):
         resolve(ALGORITHMS[algorithm].config, {setting: number})
+
+
+@pytest.mark.parametrize(("algorithm", "setting"), WHOLE)
+def test_no_whole_number_is_more_than_jax_can_count(algorithm: str, setting: str) -> None:
+    with pytest.raises(UsageError, match=rf"`{setting}` must lie between \d and [\d,]+, got 40000"):
+        resolve(ALGORITHMS[algorithm].config, {setting: 4_000_000_000})
 
 
 @pytest.mark.parametrize(("algorithm", "setting"), [one for one in NUMBERS if one[1] in FREE])
@@ -63,6 +76,8 @@ def test_every_number_has_bounds_or_is_free() -> None:
         (Bounds(0, above=True), (1e-9, 5.0), (0.0, -1.0), "be above 0"),
         (Bounds(0, 1), (0, 0.5, 1), (-0.1, 1.1), "lie between 0 and 1"),
         (Bounds(0, 1, above=True), (0.005, 1), (0, 1.5), "be above 0 and at most 1"),
+        (Bounds(1, 2_000), (1, 2_000), (0, 2_001), "lie between 1 and 2,000"),
+        (Bounds(-1e30, 1e30), (-1e30, 0, 1e30), (-2e30, 2e30), "lie between -1e+30 and 1e+30"),
     ],
 )
 def test_bounds_by_hand(bounds: Bounds, holds: Any, refuses: Any, words: str) -> None:

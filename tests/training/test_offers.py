@@ -9,9 +9,10 @@ import pytest
 
 from backflip.cli import teaching
 from backflip.core.errors import UsageError
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spec import LARGEST_COUNT, Box, Discrete, EnvSpec
 from backflip.envs.registry import make_native
 from backflip.training import memory
+from backflip.training.bounds import BOUNDS
 from backflip.training.build import build
 from backflip.training.defaults import defaults_of
 from backflip.training.offers import ALGORITHMS
@@ -35,6 +36,17 @@ def test_the_command_line_names_the_algorithms_there_are() -> None:
     assert list(teaching.ALGORITHMS) == list(ALGORITHMS)
     assert [*teaching.ON_POLICY, *OFF_POLICY] == [*teaching.ON_POLICY, "dqn", "ddpg", "td3", "sac"]
     assert {*teaching.ON_POLICY, *OFF_POLICY} == {*ALGORITHMS}
+
+
+def test_the_command_line_counts_as_far_as_a_run_does() -> None:
+    assert teaching.MOST_ENV_STEPS == BOUNDS["env_steps"].high == LARGEST_COUNT
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
+def test_a_time_limit_that_cannot_be_counted_to_is_refused(env: str) -> None:
+    limit = {"max_episode_steps": LARGEST_COUNT + 1}
+    with pytest.raises(UsageError, match=f"of {env} must be at most 2,000,000,000, got 2000000001"):
+        build("ppo", env, env_args=limit, settings={})
 
 
 # Who can learn what, by hand: discrete actions, continuous ones, and discrete ones from images.

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from backflip.training.progress import Report
     from backflip.training.result import Result
 
-LARGEST_SEED = 2_000_000_000  # JAX's integers have 32 bits, and `--seeds` are counted on from it
+# JAX's integers have 32 bits, and `--seeds` are counted on from the first.
+LARGEST_SEED = MOST_ENV_STEPS = 2_000_000_000
 
 # A help text may not import JAX; a test compares with `backflip.training.offers`.
 ON_POLICY = ("ppo", "a2c", "vpg", "cem")  # of those below
@@ -182,7 +183,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
     seeds.add_argument(
         "--env-steps",
-        type=whole(1, 10**12, 100_000),
+        type=whole(1, MOST_ENV_STEPS, 100_000),
         metavar="N",
         help="environment steps of each seed; default: what suits ENV",
     )

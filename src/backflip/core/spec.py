@@ -7,6 +7,8 @@ import numpy as np
 
 from backflip.core.errors import UsageError
 
+LARGEST_COUNT = 2_000_000_000  # JAX's whole numbers have 32 bits
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -59,7 +61,7 @@ class EnvSpec:
             black ones before it.
 
     Raises:
-        UsageError: the time limit is below 1.
+        UsageError: the time limit is below 1, or beyond what can be counted.
     """
 
     id: str
@@ -71,11 +73,13 @@ class EnvSpec:
     repeats_first_frame: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a time limit in which nothing could happen."""
-        if self.max_episode_steps is not None and self.max_episode_steps < 1:
+        """Refuse a time limit in which nothing could happen, or that nothing could count to."""
+        limit = self.max_episode_steps
+        if limit is not None and not 1 <= limit <= LARGEST_COUNT:
+            wanted = "at least 1" if limit < 1 else f"at most {LARGEST_COUNT:,}"
             raise UsageError(
-                f"`max_episode_steps` of {self.id} must be at least 1, got "
-                f"{self.max_episode_steps}; try --env-arg max_episode_steps=500"
+                f"`max_episode_steps` of {self.id} must be {wanted}, got {limit}; "
+                "try --env-arg max_episode_steps=500"
             )
 
     @property

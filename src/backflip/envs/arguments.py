@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backflip.core.errors import UsageError, did_you_mean
+from backflip.core.spec import LARGEST_COUNT
 
 EnvArg = int | float | bool | str | tuple[int | float | bool | str, ...]
 WHOLE = re.compile(r"[-+]?\d+e\+?\d{1,2}", re.IGNORECASE)  # a number such as 1e5
@@ -44,8 +45,11 @@ def parse_env_args(texts: Sequence[str]) -> dict[str, EnvArg]:
 def limited(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments of which there can be only a time limit."""
     args = fitting(env_id, {LIMIT.name: LIMIT}, args)
-    if args.get(LIMIT.name, 1) < 1:
-        raise UsageError(f"--env-arg `{LIMIT.name}` must be at least 1, got {args[LIMIT.name]}")
+    if not 1 <= args.get(LIMIT.name, 1) <= LARGEST_COUNT:
+        raise UsageError(
+            f"--env-arg `{LIMIT.name}` must be at least 1 and at most {LARGEST_COUNT:,}, got "
+            f"{args[LIMIT.name]}"
+        )
     return args
 
 

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from backflip.core.spec import LARGEST_COUNT
+
 
 class Bounds(NamedTuple):
     """The numbers that a setting can be.
@@ -24,26 +26,32 @@ class Bounds(NamedTuple):
 
     def __str__(self) -> str:
         """Return them in words, after "must"."""
+        low, high = _said(self.low), _said(self.high)
         if math.isinf(self.high):
-            return f"be {'above' if self.above else 'at least'} {self.low:g}"
+            return f"be {'above' if self.above else 'at least'} {low}"
         if self.above:
-            return f"be above {self.low:g} and at most {self.high:g}"
-        return f"lie between {self.low:g} and {self.high:g}"
+            return f"be above {low} and at most {high}"
+        return f"lie between {low} and {high}"
 
 
-COUNT, SHARE, POSITIVE = Bounds(1), Bounds(0, 1), Bounds(0, above=True)
+def _said(number: int | float) -> str:
+    """Return whole numbers in full, as they are typed, others as short as they are exact."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
+
+
+COUNT, SHARE, POSITIVE = Bounds(1, LARGEST_COUNT), Bounds(0, 1), Bounds(0, above=True)
 NOT_NEGATIVE = Bounds(0)
 
 BOUNDS: dict[str, Bounds] = {
     **dict.fromkeys(
         (
+            "env_steps",
             "num_envs",
             "rollout_length",
             "epochs",
             "minibatches",
             "batch_size",
             "buffer_size",
-            "n_step",
             "target_update",
             "policy_delay",
             "value_steps",
@@ -84,7 +92,6 @@ BOUNDS: dict[str, Bounds] = {
             "actor_learning_rate",
             "critic_learning_rate",
             "temperature_learning_rate",
-            "warm_up",
             "clip_end",
             "value_weight",
             "value_clip",
@@ -96,7 +103,8 @@ BOUNDS: dict[str, Bounds] = {
         ),
         NOT_NEGATIVE,
     ),
-    "env_steps": Bounds(1, 2_000_000_000),  # they are counted in 32 bits
+    "warm_up": Bounds(0, LARGEST_COUNT),
+    "n_step": Bounds(1, 1_000),  # each is a part of the program that is compiled
     "target_rate": Bounds(0, 1, above=True),
     "elite_share": Bounds(0, 1, above=True),
     "initial_log_std": Bounds(-20, 10),  # beyond, the deviation leaves the numbers of a float32

@@ -165,7 +165,8 @@ def test_arguments_or_the_prefix_ask_for_gymnasiums_own() -> None:
             r"there are: fixed:Ant-v5, fixed:Hopper-v5, .*, fixed:Walker2d-v5\)",
         ),
         ("fixed:Hopper-v5", {"frame_skip": 2}, "does not take --env-arg `frame_skip`"),
-        ("Hopper-v5", {"max_episode_steps": 0}, "must be at least 1, got 0"),
+        ("Hopper-v5", {"max_episode_steps": 0}, "must be at least 1 and at most .*, got 0"),
+        ("Hopper-v5", {"max_episode_steps": 10**11}, "^--env-arg .* 2,000,000,000, got 10000"),
         ("Hopper-v5", {"max_episode_steps": 1.5}, "must be a whole number, got 1.5"),
     ],
 )
