@@ -313,9 +313,11 @@ def test_what_the_layers_below_refuse_is_one_line(tmp_path: Path, line: str, say
 # --- progress ---------------------------------------------------------------------------------
 
 
-def progress(phase: int, note: str | None = None, waiting_for: str = "") -> Progress:
+def progress(
+    phase: int, note: str | None = None, waiting_for: str = "", doing: str = ""
+) -> Progress:
     health = {"episode_return_mean": -12.34, "entropy": 0.5, "entropy_max": 0.693, "labels": 34.0}
-    return Progress(phase, 4, 1_000 * phase, 54_321.0, 75.0, health, note, waiting_for)
+    return Progress(phase, 4, 1_000 * phase, 54_321.0, 75.0, health, note, waiting_for, doing=doing)
 
 
 def shown(terminal: bool, *reports: Progress) -> str:
@@ -358,6 +360,17 @@ def test_what_is_waited_for_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     waits = [progress(1, waiting_for=f"waiting for answers: {n} of 9 labels") for n in range(3)]
     assert "waiting for answers: 2 of 9 labels" in shown(True, *waits)
     assert shown(False, *waits).splitlines() == ["waiting for answers: 0 of 9 labels"]
+
+
+def test_what_is_done_beside_phases_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal at once; elsewhere every few seconds, as phases are."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    doing = [progress(0, doing=f"warming up: {n} of 9 env steps") for n in range(3)]
+    assert "warming up: 2 of 9 env steps" in shown(True, *doing)
+    assert shown(False, *doing).splitlines() == ["warming up: 0 of 9 env steps"]
+    monkeypatch.setattr("backflip.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("backflip.cli.progress.SHARE_BETWEEN_LINES", 0.0)
+    assert len(shown(False, *doing).splitlines()) == 3
 
 
 def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:

@@ -49,8 +49,12 @@ def test_a_run_is_watched_from_its_first_checkpoint_to_its_last(tmp_path: Path) 
     run = open_run(trained.folder)
     kept = checkpoints(run, 6)
     assert [one.env_steps for one in kept] == [n * 128 for n in range(1, 11)]
-    shown = watch(run, seed=6, episodes=3, out=None, tell=silent, warn=print)
+    said: list[str] = []
+    shown = watch(
+        run, seed=6, episodes=3, out=None, tell=lambda what, _: said.append(what), warn=print
+    )
     assert len(shown.checkpoints) == 10
+    assert said[-20:] == [f"watching checkpoint 10 at env step {n}" for n in range(20)]
     for one in shown.checkpoints:
         assert one.performance.lengths.tolist() == [20] * 3
         tracks = one.performance.tracks

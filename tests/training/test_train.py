@@ -474,20 +474,54 @@ def test_what_is_not_done_is_not_called_done(share: float, says: str) -> None:
 def test_a_phase_outside_jax_tells_how_far_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """24 updates in one phase, each told of, the last when all is saved; one line is kept."""
+    """24 updates in one phase, each of 16 env steps in both environments: all are told of.
+
+    The last of them is told of when all is saved; one line is kept.
+    """
     monkeypatch.setattr("backflip.training.session.SECONDS_BETWEEN_REPORTS", 0.0)
-    seen: list[Progress] = []
-    of = {"env": "gymnasium:Acrobot-v1", "env_steps": 32 * 24, "report": seen.append}
+    told: list[Progress] = []
+    of = {"env": "gymnasium:Acrobot-v1", "env_steps": 32 * 24, "report": told.append}
     small(tmp_path, settings={**SMALL, "num_envs": 2}, **of)
-    steps = [progress.env_steps for progress in seen]
-    assert steps == [32 * done for done in range(1, 25)]
+    seen = [progress for progress in told if not (progress.doing or progress.note)]
+    assert [progress.env_steps for progress in seen] == [2 * n for n in range(1, 16 * 24 + 1)]
     done = [progress.phase + progress.share for progress in seen]
-    assert done == pytest.approx([update / 24 for update in range(1, 25)])
+    assert done == pytest.approx([n / (16 * 24) for n in range(1, 16 * 24 + 1)])
     assert all(progress.env_steps_per_second > 0 for progress in seen)
     assert seen[-1].eta_seconds == 0 < seen[-2].eta_seconds
     said = (the_run(tmp_path).folder / "output.log").read_text()
     assert "1/1 · 768 env steps" in said
     assert "0.5/1" not in said
+
+
+@pytest.mark.medium
+def test_what_is_no_phase_tells_how_far_it_is_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two rounds of ten and of six episodes of 8 env steps for each of two seeds, in rows of 10."""
+    monkeypatch.setattr("backflip.training.session.SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr("backflip.training.planning.EPISODES_ON_HOST", 16)
+    doing: list[str] = []
+    train(
+        "sac",
+        "gymnasium:Pendulum-v1",
+        seeds=2,
+        env_steps=36,
+        env_args=SHORT,
+        settings={
+            "num_envs": 3,
+            "rollout_length": 2,
+            "warm_up": 30,
+            "batch_size": 4,
+            "hidden": (8,),
+        },
+        home=tmp_path,
+        report=lambda now: doing.append(now.doing) if now.doing else None,
+    )
+    assert doing[:10] == [f"warming up: {3 * n} of 30 env steps" for n in range(1, 11)]
+    played = [(0, 20 * n) for n in range(1, 8)] + [(20, 160)]
+    played += [(20, 160 + 20 * n) for n in range(1, 8)] + [(32, 320)]
+    assert doing[10:] == [f"evaluating: {n} of 32 episodes, {k} env steps" for n, k in played]
+    assert "of 32 episodes" not in (the_run(tmp_path).folder / "output.log").read_text()
 
 
 def test_the_defaults_fit_every_environment() -> None:

@@ -78,6 +78,9 @@ class Display:
         if progress.waiting_for:
             self._show_waiting(progress)
             return
+        if progress.doing:
+            self._show_doing(progress.doing)
+            return
         ended = 0 < progress.phases == progress.phase
         if not progress.phases:
             return
@@ -91,10 +94,20 @@ class Display:
                 ahead=ahead(progress),
             )
         elif ended or time.monotonic() >= self._next_line:
-            now = time.monotonic()
-            pause = SHARE_BETWEEN_LINES * (now - self._began)
-            self._next_line = now + max(pause, SECONDS_BETWEEN_LINES)
-            self._console.print(Text(plain_line(progress)), soft_wrap=True)
+            self._print_line(plain_line(progress))
+
+    def _show_doing(self, what: str) -> None:
+        """Show what is under way that is no phase; elsewhere than on a terminal, as seldom."""
+        if self._console.is_terminal:
+            self._bar.update(self._task, description=what)
+        elif time.monotonic() >= self._next_line:
+            self._print_line(what)
+
+    def _print_line(self, line: str) -> None:
+        now = time.monotonic()
+        pause = SHARE_BETWEEN_LINES * (now - self._began)
+        self._next_line = now + max(pause, SECONDS_BETWEEN_LINES)
+        self._console.print(Text(line), soft_wrap=True)
 
     def _show_waiting(self, progress: Progress) -> None:
         """Show what cannot be done without; elsewhere than on a terminal, whenever it changes."""

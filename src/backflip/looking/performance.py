@@ -57,10 +57,13 @@ class Performer:
         """Return the actions of the policy."""
         return np.asarray(self._exploit(state, obs, key))
 
-    def play(self, env: HostEnv, state: Any, seed: int) -> Performance:
+    def play(
+        self, env: HostEnv, state: Any, seed: int, tell: Callable[[int], None] | None = None
+    ) -> Performance:
         """Return one episode in every row; the same seed, the same starts.
 
-        Where there is no time limit an episode is stopped after 10,000 env steps.
+        Where there is no time limit an episode is stopped after 10,000 env steps. `tell` is told of
+        each.
         """
         rows, longest = env.num_envs, env.spec.max_episode_steps or LONGEST_EPISODE
         drawn = np.random.default_rng([PERFORMANCE, seed]).integers(2**31, size=rows)
@@ -69,7 +72,10 @@ class Performer:
         seen: list[dict[str, float]] = []
         frames: list[tuple[np.ndarray, ...]] = []
         first = jax.random.key(seed)
-        for key in (jax.random.fold_in(first, n) for n in range(longest)):
+        for number in range(longest):
+            key = jax.random.fold_in(first, number)
+            if tell is not None:
+                tell(number)
             thought, scene = self.assess(state, obs), scenes_of(env)
             step = env.step(self.exploit(state, obs, key))
             returns, lengths = returns + np.where(alive, step.reward, 0.0), lengths + alive

@@ -105,7 +105,7 @@ def watch(
         rows: list[UInt8[np.ndarray, "H W 3"]] = []
         for number, acting in enumerate(found):
             tell("watching", number / len(found))
-            one, frames = _watch_one(env, view, performer, acting, folder, number)
+            one, frames = _watch_one(env, view, performer, acting, folder, number, tell)
             watched.append(one)
             rows.append(_row(one, frames))
     finally:
@@ -141,11 +141,21 @@ def checkpoints(run: Run, seed: int | None) -> list[Acting]:
 
 
 def _watch_one(
-    env: HostEnv, view: View, performer: Performer, acting: Acting, folder: Path, number: int
+    env: HostEnv,
+    view: View,
+    performer: Performer,
+    acting: Acting,
+    folder: Path,
+    number: int,
+    tell: Tell,
 ) -> tuple[Watched, list[UInt8[np.ndarray, "H W 3"]]]:
     """Return what one checkpoint does, its files written, and the frames of its clip."""
+
+    def tell_of_step(env_steps: int) -> None:
+        tell(f"watching checkpoint {number + 1} at env step {env_steps:,}", 0.0)
+
     state = jax.device_put(acting.state)
-    shown = performer.play(env, state, seed=0)
+    shown = performer.play(env, state, seed=0, tell=tell_of_step)
     clip = frames_of(view, env.spec, shown.filmed, with_agents=False)
     frames = with_tracks(clip.frames, clip.per_step, shown.tracks)
     name = f"{number + 1:02}-{acting.env_steps or 0}-env-steps"

@@ -308,7 +308,9 @@ class _Teaching:
             learners = self._train(number, functions, learners, reward)
         self.answering.tell("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
-        evaluation = self.driver.evaluate(learners, self.seeds, episodes=episodes)
+        evaluation = self.driver.evaluate(
+            learners, self.seeds, episodes=episodes, tell=self.session.evaluating(episodes)
+        )
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
         result = self.session.finish(evaluation, env_steps=env_steps, labels=labels)
@@ -392,13 +394,15 @@ class _Teaching:
 
     def _watch_random_policy(self) -> None:
         """Keep of what random policies live through the glimpses, and some clips."""
-        config = self.config
+        config, envs = self.config, self.config.random_envs
         for seed in self.seeds:  # one at a time: images are hundreds of MiB
+            what, env_steps = f"watching random actions of seed {seed}", config.random_env_steps
             records = self.driver.random_record(
                 [seed],
-                envs=config.random_envs,
-                env_steps=config.random_env_steps,
+                envs=envs,
+                env_steps=env_steps,
                 repeat=config.repeat,
+                tell=self.session.acting_at_random(what, envs * env_steps, envs),
             )
             record = row_of(records, 0)
             rng = np.random.default_rng([seed, 0])

@@ -29,6 +29,7 @@ class Progress:
         note: something to tell the user once, or None.
         waiting_for: what work cannot go on without at the moment, or nothing.
         share: done of the phase under way, below 1; 0 where nobody tells.
+        doing: what is under way that is no phase, and how far it is, or nothing.
     """
 
     phase: int
@@ -40,6 +41,7 @@ class Progress:
     note: str | None = None
     waiting_for: str = ""
     share: float = 0.0
+    doing: str = ""
 
 
 Report = Callable[[Progress], None]

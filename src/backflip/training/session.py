@@ -11,7 +11,7 @@ import json
 import shlex
 import signal
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
-from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase, Tell
+from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase, Tell, TellPlayed
 from backflip.algorithms.drivers.learning import env_steps_after
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays, write_whole
 from backflip.archive.metrics import MetricsWriter, from_json, to_json
@@ -259,21 +259,56 @@ class Session:
             updates: updates it will do.
         """
         algorithm, trained = built.driver.algorithm, self._sitting["train"]
-        before = dataclasses.replace(
-            self._newest, phase=phase, phases=phases, env_steps=env_steps_after(algorithm, done)
-        )
+        begun, in_all = env_steps_after(algorithm, done), updates * algorithm.rollout_length
+        before = dataclasses.replace(self._newest, phase=phase, phases=phases, env_steps=begun)
         pace = Pace(before, len(self.run.seeds), self._phases_here, trained, self._answering)
         due = time.perf_counter() + SECONDS_BETWEEN_REPORTS
 
-        def tell(updated: int) -> None:
+        def tell(lived: int) -> None:
             nonlocal due
             now = time.perf_counter()
-            if now < due or updated == updates:
+            if now < due or lived == in_all:
                 return
             due = now + SECONDS_BETWEEN_REPORTS
             compiling = self._clock.seconds - self._compiled
-            env_steps = env_steps_after(algorithm, done + updated)
-            self._tell(pace.at(updated / updates, env_steps, now - self._marked - compiling))
+            env_steps = begun + lived * algorithm.num_envs
+            self._tell(pace.at(lived / in_all, env_steps, now - self._marked - compiling))
+
+        return tell
+
+    def acting_at_random(self, what: str, env_steps: int, num_envs: int) -> Tell:
+        """Return a function that reports every few seconds how many random actions are taken.
+
+        Args:
+            what: is done with them.
+            env_steps: in all, of all environments.
+            num_envs: how many there are.
+        """
+
+        def words(lived: int) -> str:
+            return f"{what}: {lived * num_envs:,} of {env_steps:,} env steps"
+
+        return self._telling(words)
+
+    def evaluating(self, episodes: int) -> TellPlayed:
+        """Return a function that reports every few seconds of so many episodes of each seed."""
+        in_all = episodes * len(self.run.seeds)
+
+        def words(ended: int, env_steps: int) -> str:
+            done = min(ended, in_all)  # the last round may have more
+            return f"evaluating: {done:,} of {in_all:,} episodes, {env_steps:,} env steps"
+
+        return self._telling(words)
+
+    def _telling(self, words: Callable[..., str]) -> Callable[..., None]:
+        """Return a function that reports every few seconds what is done, in words."""
+        due = time.perf_counter() + SECONDS_BETWEEN_REPORTS
+
+        def tell(*done: int) -> None:
+            nonlocal due
+            if time.perf_counter() >= due:
+                due = time.perf_counter() + SECONDS_BETWEEN_REPORTS
+                self._tell(dataclasses.replace(self._newest, doing=words(*done)))
 
         return tell
 

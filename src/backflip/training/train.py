@@ -96,7 +96,9 @@ def _perform(session: Session, built: Built) -> Result:
         restored = session.restore({"learners": driver.start(run.seeds)})
         learners = restored.state["learners"]
         if not restored.phases:
-            learners = driver.warm_up(learners)
+            env_steps, num_envs = env_steps_after(driver.algorithm, 0), driver.algorithm.num_envs
+            tell = session.acting_at_random("warming up", env_steps, num_envs)
+            learners = driver.warm_up(learners, tell)
         phases = plan(config.updates, run.config["phases"])
         functions = {updates: driver.phase(updates) for updates in set(phases)}
         session.spent("setup")
@@ -112,7 +114,9 @@ def _perform(session: Session, built: Built) -> Result:
             env_steps = env_steps_after(driver.algorithm, done)
             session.progress(number, len(phases), env_steps, health)
         episodes = run.config["evaluation_episodes"]
-        evaluation = driver.evaluate(learners, run.seeds, episodes=episodes)
+        evaluation = driver.evaluate(
+            learners, run.seeds, episodes=episodes, tell=session.evaluating(episodes)
+        )
         return session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
     finally:
         driver.close()

@@ -68,7 +68,8 @@ class Evaluation(NamedTuple):
     optimum: np.ndarray
 
 
-Tell = Callable[[int], None]  # told of the updates done in a phase that is under way
+Tell = Callable[[int], None]  # told of the env steps done so far in each environment
+TellPlayed = Callable[[int, int], None]  # told of episodes that ended, and env steps, so far
 
 
 @runtime_checkable
@@ -81,8 +82,9 @@ class RunPhase(Protocol):
         """Return the learners after the phase, and what it leaves beside them.
 
         Reward parameters have a leading axis of seeds; they are data: new ones compile nothing.
-        `tell` is called every now and then; where all updates are one compiled program, with an
-        estimate. The learners handed in may be used up.
+        `tell` is called every now and then: where all updates are one compiled program, with an
+        estimate; elsewhere the last env step of a rollout is done once it is learnt from. The
+        learners handed in may be used up.
         """
         ...
 
@@ -111,10 +113,11 @@ class Driver(Protocol):
         """Return the learners of the given seeds before their first update, stacked."""
         ...
 
-    def warm_up(self, learners: Learner) -> Learner:
+    def warm_up(self, learners: Learner, tell: Tell | None = None) -> Learner:
         """Return the learners with the random env steps in their replay that learning starts from.
 
-        An algorithm without a replay needs none. The learners handed in may be used up.
+        An algorithm without a replay needs none. The learners handed in may be used up. `tell` is
+        called as in a phase.
         """
         ...
 
@@ -133,18 +136,34 @@ class Driver(Protocol):
         ...
 
     def random_record(
-        self, seeds: Sequence[int], *, envs: int, env_steps: int, repeat: float
+        self,
+        seeds: Sequence[int],
+        *,
+        envs: int,
+        env_steps: int,
+        repeat: float,
+        tell: Tell | None = None,
     ) -> Transition:
         """Return what a random policy lives through, as NumPy arrays (seeds, env_steps, envs, ...).
 
         Actions are uniform over the action space (standard normal where it has no bound); each
         repeats the one before with probability `repeat`. Rewards are true, observations their
-        newest frame. The same seed gives the same record.
+        newest frame. The same seed gives the same record. `tell` is called as in a phase.
         """
         ...
 
-    def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
-        """Play fresh episodes with each learner's policy; the same seed, the same starts."""
+    def evaluate(
+        self,
+        learners: Learner,
+        seeds: Sequence[int],
+        *,
+        episodes: int,
+        tell: TellPlayed | None = None,
+    ) -> Evaluation:
+        """Play fresh episodes with each learner's policy; the same seed, the same starts.
+
+        `tell` is called as in a phase, with what all seeds have played.
+        """
         ...
 
     def close(self) -> None:

@@ -31,6 +31,7 @@ from backflip.algorithms.drivers.driver import (
     RewardFunction,
     RunPhase,
     Tell,
+    TellPlayed,
     own_reward,
 )
 from backflip.algorithms.drivers.episodes import episode_metrics, episode_totals
@@ -102,7 +103,7 @@ class HostDriver:
         memory = empty(self._layout(len(seeds))) if self._algorithm.replay else ()
         return Learner(stacked, (), zeros, zeros.copy(), keys, memory)
 
-    def warm_up(self, learners: Learner) -> Learner:
+    def warm_up(self, learners: Learner, tell: Tell | None = None) -> Learner:
         """Return the learners with a replay of random env steps to start learning from."""
         rollouts = rollouts_of_warm_up(self._algorithm)
         if not rollouts:
@@ -114,12 +115,14 @@ class HostDriver:
         draws = [np.random.default_rng([WARM_UP, *key.tolist()]) for key in keys]
         for rollout in range(rollouts):
             rows: list[Transition] = []
-            for _ in range(self._algorithm.rollout_length):
+            for step in range(self._algorithm.rollout_length):
                 action = np.stack(
                     [random_actions_on_host(self.spec.action, rng, count) for rng in draws]
                 )
                 row, obs = _row(env, obs, action, len(keys), recorded=False)
                 rows.append(row)
+                if tell is not None:
+                    tell(rollout * self._algorithm.rollout_length + step + 1)
             last = rollout == rollouts - 1
             add(layout, learners.replay, _columns(_cut(_stack_steps(rows), last)))
         return learners
@@ -158,8 +161,10 @@ class HostDriver:
                     obs = env.reset(_env_seeds(np.asarray(learners.key), self._algorithm.num_envs))
                     learners = learners._replace(episode_return=zeros, episode_length=zeros)
                 recorded = update >= updates - record_rollouts
+                done = update * self._algorithm.rollout_length
+                so_far = None if tell is None else partial(_tell_of_more, tell, done)
                 obs, batch = self._collect(
-                    env, learners.algorithm, obs, act_keys, recorded=recorded
+                    env, learners.algorithm, obs, act_keys, recorded=recorded, tell=so_far
                 )
                 if recorded:
                     kept.append(clip_material(self.spec, batch, record_envs))
@@ -174,7 +179,7 @@ class HostDriver:
                     records.append(thin(stacked, every))
                     metrics.clear()
                 if tell is not None:
-                    tell(update + 1)
+                    tell(done + self._algorithm.rollout_length)
             joined: Any = jax.tree.map(lambda *parts: np.concatenate(parts, 1), *records)
             record = jax.tree.map(lambda *rows: np.concatenate(rows, 1), *kept) if kept else None
             return learners, Phase(joined, record, every)
@@ -214,7 +219,13 @@ class HostDriver:
         return from_replay if algorithm.replay is not None else at_once
 
     def random_record(
-        self, seeds: Sequence[int], *, envs: int, env_steps: int, repeat: float
+        self,
+        seeds: Sequence[int],
+        *,
+        envs: int,
+        env_steps: int,
+        repeat: float,
+        tell: Tell | None = None,
     ) -> Transition:
         """Return what a random policy lives through, (seeds, env_steps, envs, ...) in NumPy.
 
@@ -225,8 +236,10 @@ class HostDriver:
         draws = [np.random.default_rng([RANDOM_POLICY, seed]) for seed in seeds]
         action = np.stack([random_actions_on_host(self.spec.action, rng, envs) for rng in draws])
         rows: list[Transition] = []
-        for _ in range(env_steps):
+        for number in range(env_steps):
             row, obs = _row(env, obs, action, len(seeds), recorded=True)
+            if tell is not None:
+                tell(number + 1)
             few = newest_frame(self.spec, row.obs), newest_frame(self.spec, row.next_obs)
             rows.append(row._replace(obs=few[0].copy(), next_obs=few[1].copy()))
             fresh = np.stack([random_actions_on_host(self.spec.action, rng, envs) for rng in draws])
@@ -234,7 +247,14 @@ class HostDriver:
             action = np.where(again.reshape(*again.shape, *(1,) * (action.ndim - 2)), action, fresh)
         return jax.tree.map(lambda *steps: np.stack(steps, 1), *rows)
 
-    def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
+    def evaluate(
+        self,
+        learners: Learner,
+        seeds: Sequence[int],
+        *,
+        episodes: int,
+        tell: TellPlayed | None = None,
+    ) -> Evaluation:
         """Play fresh episodes with each learner's policy; the same seed, the same starts.
 
         Episodes are played in rounds, one in each environment, every one from a seed of its own.
@@ -243,10 +263,11 @@ class HostDriver:
         """
         count = min(max(self._algorithm.num_envs, ENVS_OF_EVALUATION), episodes)
         env = self._batch(len(seeds) * count)
-        rounds = [
-            self._play(env, learners.algorithm, [[EVALUATION, seed, number] for seed in seeds])
-            for number in range(-(-episodes // count))
-        ]
+        rounds: list[tuple[np.ndarray, np.ndarray]] = []
+        for number in range(-(-episodes // count)):
+            entropy = [[EVALUATION, seed, number] for seed in seeds]
+            so_far = None if tell is None else partial(_tell_of_round, tell, tuple(rounds))
+            rounds.append(self._play(env, learners.algorithm, entropy, so_far))
         returns, lengths = (
             np.concatenate(parts, 1)[:, :episodes] for parts in zip(*rounds, strict=True)
         )
@@ -273,19 +294,25 @@ class HostDriver:
         act_keys: np.ndarray,
         *,
         recorded: bool,
+        tell: Tell | None,
     ) -> tuple[np.ndarray, Transition]:
-        """Return the observations after T env steps, and the transitions (S, T, N)."""
+        """Return the observations after T env steps, and the transitions (S, T, N).
+
+        `tell` is told of each env step but the last.
+        """
         seeds = act_keys.shape[1]
         act = self._explorer.of(states, _by_seed(obs, seeds), act_keys[0])
         rows: list[Transition] = []
-        for keys in act_keys:
+        for number, keys in enumerate(act_keys):
+            if tell is not None and number:
+                tell(number)
             action, extra = act(_by_seed(obs, seeds), keys)
             row, obs = _row(env, obs, np.asarray(action), seeds, recorded=recorded)
             rows.append(row._replace(extra=jax.tree.map(np.asarray, extra)))
         return obs, _stack_steps(rows)
 
     def _play(
-        self, env: HostEnv, states: Any, entropy: list[list[int]]
+        self, env: HostEnv, states: Any, entropy: list[list[int]], tell: TellPlayed | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return true returns and lengths (S, N) of one episode in every environment."""
         obs = env.reset(_env_seeds(np.array(entropy), env.num_envs // len(entropy)))
@@ -303,7 +330,24 @@ class HostDriver:
             length += alive
             alive &= ~(step.terminated | step.truncated)
             obs = step.obs
+            if tell is not None:
+                tell(int((~alive).sum()), int(length.sum()))
         return _by_seed(total, len(entropy)), _by_seed(length, len(entropy))
+
+
+def _tell_of_more(tell: Tell, before: int, env_steps: int) -> None:
+    """Tell of env steps, and of those before them."""
+    tell(before + env_steps)
+
+
+def _tell_of_round(
+    tell: TellPlayed, before: Sequence[tuple[np.ndarray, np.ndarray]], ended: int, env_steps: int
+) -> None:
+    """Tell of a round of episodes, and of those before it: their returns and lengths."""
+    tell(
+        sum(lengths.size for _, lengths in before) + ended,
+        sum(int(lengths.sum()) for _, lengths in before) + env_steps,
+    )
 
 
 def _draw(env_steps: int, key_data: Array) -> tuple[Array, Array, Array]:

@@ -28,6 +28,7 @@ from backflip.algorithms.drivers.driver import (
     RewardFunction,
     RunPhase,
     Tell,
+    TellPlayed,
     own_reward,
 )
 from backflip.algorithms.drivers.episodes import episode_metrics, episode_totals
@@ -118,15 +119,15 @@ def phase(
         metrics = jax.tree.map(_append, metrics, more)
         return learner, (metrics, jax.tree.map(_join_rollouts, record))
 
-    return thinned(over_seeds(run, donate=(0,)), updates)
+    return thinned(over_seeds(run, donate=(0,)), updates, algorithm.rollout_length)
 
 
-def thinned(run: Callable[..., Any], updates: int) -> RunPhase:
+def thinned(run: Callable[..., Any], updates: int, rollout_length: int) -> RunPhase:
     """Return a phase whose metrics have a bounded number of records.
 
     It is one compiled program, of which nobody knows how far it is: `tell` is told an estimate.
     """
-    every, lasted = updates_per_record(updates), 0.0
+    every, lasted, in_all = updates_per_record(updates), 0.0, updates * rollout_length
 
     def run_thinned(
         learners: Learner, parameters: Any, tell: Tell | None = None
@@ -137,7 +138,7 @@ def thinned(run: Callable[..., Any], updates: int) -> RunPhase:
         def meanwhile(seconds: float) -> None:
             """Tell what must be done by now, going by the phase before."""
             if tell is not None:
-                tell(int(updates * min(seconds / before, MOST_TOLD)) if before else 0)
+                tell(int(in_all * min(seconds / before, MOST_TOLD)) if before else 0)
 
         begun = run(learners, parameters)  # at once, but for compiling the first time
         began = time.perf_counter()
@@ -358,11 +359,12 @@ class NativeDriver:
         """Return the learners of the given seeds before their first update, stacked."""
         return start(self._env, self._algorithm, list(seeds))
 
-    def warm_up(self, learners: Learner) -> Learner:
+    def warm_up(self, learners: Learner, tell: Tell | None = None) -> Learner:
         """Return the learners with a replay of random env steps to start learning from."""
         if not rollouts_of_warm_up(self._algorithm):
             return learners
-        (warm,) = wait_for(warm_up(self._env, self._algorithm)(learners))
+        began = warm_up(self._env, self._algorithm)(learners)
+        (warm,) = wait_for(began, lambda _: tell(0) if tell else None)
         return warm
 
     def phase(
@@ -384,22 +386,37 @@ class NativeDriver:
         )
 
     def random_record(
-        self, seeds: Sequence[int], *, envs: int, env_steps: int, repeat: float
+        self,
+        seeds: Sequence[int],
+        *,
+        envs: int,
+        env_steps: int,
+        repeat: float,
+        tell: Tell | None = None,
     ) -> Transition:
         """Return what a random policy lives through, (seeds, env_steps, envs, ...) in NumPy."""
         shape = (envs, env_steps)
         if shape not in self._random:
             self._random[shape] = _random_policy(self._env, *shape)
         chances = np.full(len(seeds), repeat, np.float32)
-        (record,) = self._random[shape](seed_keys(seeds, RANDOM_POLICY), chances)
+        began = self._random[shape](seed_keys(seeds, RANDOM_POLICY), chances)
+        (record,) = wait_for(began, lambda _: tell(0) if tell else None)
         return jax.tree.map(np.asarray, record)
 
-    def evaluate(self, learners: Learner, seeds: Sequence[int], *, episodes: int) -> Evaluation:
+    def evaluate(
+        self,
+        learners: Learner,
+        seeds: Sequence[int],
+        *,
+        episodes: int,
+        tell: TellPlayed | None = None,
+    ) -> Evaluation:
         """Play fresh episodes with each learner's policy; the same seed, the same starts."""
         if episodes not in self._evaluations:
             self._evaluations[episodes] = _evaluation(self._env, self._algorithm, episodes)
         keys = seed_keys(seeds, EVALUATION)
-        played = wait_for(self._evaluations[episodes](learners.algorithm, keys))
+        began = self._evaluations[episodes](learners.algorithm, keys)
+        played = wait_for(began, lambda _: tell(0, 0) if tell else None)
         return Evaluation(*map(np.asarray, played))
 
     def close(self) -> None:
