@@ -31,9 +31,10 @@ class Box:
 
 @dataclass(frozen=True)
 class Discrete:
-    """The integers 0 .. n-1."""
+    """The integers start .. start + n - 1; an algorithm's start at 0."""
 
     n: int
+    start: int = 0
 
 
 def within(space: Box | Discrete, action: Any) -> Any:
@@ -43,6 +44,26 @@ def within(space: Box | Discrete, action: Any) -> Any:
     its probability is of; this is what an environment is given.
     """
     return action if isinstance(space, Discrete) else action.clip(space.low, space.high)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnSpaces:
+    """The spaces of an environment as it has them itself, of which its spec's are made.
+
+    Attributes:
+        observation: of any shape; a `Discrete` one is one-hot in the spec.
+        action: of any shape and dtype, or from any start.
+    """
+
+    observation: Box | Discrete
+    action: Box | Discrete
+
+    def take(self, actions: np.ndarray) -> np.ndarray:
+        """Return a batch of actions of the spec as the environment takes them."""
+        if isinstance(self.action, Discrete):
+            return actions.astype(np.int64) + self.action.start
+        shape = (len(actions), *self.action.shape)
+        return within(self.action, actions.reshape(shape).astype(self.action.dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +80,7 @@ class EnvSpec:
             ends episodes, and undiscounted values would be infinite.
         repeats_first_frame: a stack at an episode's start has its first frame several times, not
             black ones before it.
+        own: the environment's spaces where they may be others than these, else None.
 
     Raises:
         UsageError: the time limit is below 1, or beyond what can be counted.
@@ -71,6 +93,7 @@ class EnvSpec:
     frame_stack: int = 1
     terminates: bool = True
     repeats_first_frame: bool = True
+    own: OwnSpaces | None = None
 
     def __post_init__(self) -> None:
         """Refuse a time limit in which nothing could happen, or that nothing could count to."""

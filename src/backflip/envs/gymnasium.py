@@ -15,7 +15,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from backflip.core.errors import BackflipError, EnvironmentFailed, UsageError, one_line
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
 from backflip.envs.spec import HostStep
 
 SMALLEST_PICTURE = 16  # of which 16 channels would be a wonder
@@ -73,11 +73,18 @@ class GymnasiumEnv:
         self._vector = vector
         self._autoreset = _autoreset_mode(env_id, vector)
         self._seen: Any = vector.single_observation_space
-        self._taken: Any = vector.single_action_space
-        observation, action = _facts(env_id, self._seen, self._taken)
+        observation, action = _facts(env_id, self._seen, vector.single_action_space)
         limit = max_episode_steps or _time_limit(vector)
+        self._own = OwnSpaces(_own(self._seen), _own(vector.single_action_space))
         self._spec = EnvSpec(
-            env_id, observation, action, limit, frame_stack, terminates, repeats_first_frame
+            env_id,
+            observation,
+            action,
+            limit,
+            frame_stack,
+            terminates,
+            repeats_first_frame,
+            self._own,
         )
         self._ended = np.zeros(vector.num_envs, bool)
         self._episodes = np.zeros(vector.num_envs, np.int64)
@@ -210,14 +217,11 @@ class GymnasiumEnv:
 
     def _take(self, actions: np.ndarray) -> np.ndarray:
         """Return actions as the environments want them."""
-        if isinstance(self._taken, spaces.Discrete):
-            return actions.astype(np.int64) + self._taken.start
         finite = np.isfinite(actions)
         if not finite.all():
             row = int(np.argwhere(~finite)[0, 0])
             raise BackflipError(f"the policy chose the action {actions[row]} in row {row}")
-        actions = actions.reshape(self.num_envs, *self._taken.shape).astype(self._taken.dtype)
-        return np.clip(actions, self._taken.low, self._taken.high)
+        return self._own.take(actions)
 
     def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return what the batch returns; whatever it raises becomes one line."""
@@ -382,6 +386,13 @@ def _action_facts(env_id: str, space: "spaces.Space[Any]") -> Box | Discrete:
         return _box(space, (-1,), np.dtype(np.float32))
     supported = "Discrete, and Box of floats between finite bounds, low below high,"
     raise _unsupported(env_id, "action", space, supported)
+
+
+def _own(space: Any) -> Box | Discrete:
+    """Return a supported space as it is."""
+    if isinstance(space, spaces.Discrete):
+        return Discrete(int(space.n), int(space.start))
+    return Box(space.low, space.high, space.dtype)
 
 
 def _has_room(space: spaces.Box) -> bool:

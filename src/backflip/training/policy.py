@@ -13,7 +13,7 @@ from backflip.algorithms.interface import Algorithm
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.metrics import from_json
 from backflip.core.errors import DamagedFile, UsageError
-from backflip.core.spec import EnvSpec, within
+from backflip.core.spec import Box, Discrete, EnvSpec, within
 from backflip.core.trees import unflatten
 from backflip.training.offers import ALGORITHMS
 from backflip.training.settings import resolve
@@ -35,23 +35,42 @@ class Policy:
         self._act = jax.jit(partial(algorithm.exploit, state))
         self._key = jax.random.key(0)
 
-    def act(self, obs: Any) -> np.ndarray:
+    def act(self, obs: Any) -> "np.ndarray | np.integer[Any]":
         """Return the action for one observation, or those for a batch of them.
 
+        Observations are as the environment shows them, actions as it takes them. Where it shows
+        numbers or other shapes than it is learnt from, those it is learnt from will do, too.
+
         Raises:
-            UsageError: the shape is neither.
+            UsageError: the shape is none of these, or a number is not in the space.
         """
-        box = self._spec.observation
-        array = np.asarray(obs, box.dtype)
-        single = array.shape == box.shape
-        if not single and array.shape[1:] != box.shape:
-            raise UsageError(
-                f"`obs` must have shape {box.shape}, or (B, ...) of them, got {array.shape}"
-            )
+        batch, single = _as_learnt_from(self._spec, np.asarray(obs))
         self._key, key = jax.random.split(self._key)
-        actions = np.asarray(self._act(array[None] if single else array, key))
+        actions = np.asarray(self._act(batch, key))
         actions = within(self._spec.action, actions)
-        return np.asarray(actions[0]) if single else actions
+        if self._spec.own is not None:
+            actions = self._spec.own.take(actions)
+        if not single:
+            return actions
+        return actions[0] if isinstance(self._spec.action, Discrete) else np.asarray(actions[0])
+
+
+def _as_learnt_from(spec: EnvSpec, obs: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return a batch of observations as an algorithm is given them, and whether it is of one."""
+    box = spec.observation
+    own: Box | Discrete = box if spec.own is None else spec.own.observation
+    if isinstance(own, Discrete) and obs.ndim < 2 and obs.dtype.kind in "iu":
+        places = np.atleast_1d(obs) - own.start
+        if ((places < 0) | (places >= own.n)).any():
+            last = own.start + own.n - 1
+            raise UsageError(f"`obs` must be a number from {own.start} to {last}, got {obs}")
+        return (places[:, None] == np.arange(own.n)).astype(box.dtype), obs.ndim == 0
+    shapes = [box.shape] if isinstance(own, Discrete) else [own.shape, box.shape]
+    for shape in shapes:
+        if obs.shape == shape or obs.shape[1:] == shape:
+            return obs.astype(box.dtype).reshape(-1, *box.shape), obs.shape == shape
+    asked = "be a whole number" if isinstance(own, Discrete) else f"have shape {own.shape}"
+    raise UsageError(f"`obs` must {asked}, or (B, ...) of them, got {obs.shape}")
 
 
 class Acting(NamedTuple):

@@ -1,11 +1,12 @@
 """What acting needs to know of an environment, as JSON: written with a policy, read with it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
 
 
 def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
@@ -19,13 +20,14 @@ def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
     seen: dict[str, Any] = {"shape": box.shape, "dtype": box.dtype.name}
     if spec.is_pixels:  # networks divide by the largest value there can be
         seen["high"] = int(box.high.max())
-    return {
+    facts = {
         "id": spec.id,
         "observation": seen,
         "action": bounds,
         "max_episode_steps": spec.max_episode_steps,
         "frame_stack": spec.frame_stack,
     }
+    return facts if spec.own is None else facts | {"own": _own_to_json(spec.own)}
 
 
 def spec_from_json(facts: Mapping[str, Any]) -> EnvSpec:
@@ -42,9 +44,36 @@ def spec_from_json(facts: Mapping[str, Any]) -> EnvSpec:
         Discrete(action["n"]) if "n" in action else _box(action["low"], action["high"]),
         facts["max_episode_steps"],
         facts["frame_stack"],
+        own=_own_from_json(facts["own"]) if "own" in facts else None,
     )
 
 
-def _box(low: Any, high: Any) -> Box:
-    kind = np.dtype(np.float32)
+def _own_to_json(own: OwnSpaces) -> dict[str, Any]:
+    """Return the spaces of an environment itself, the bounds of observations left out."""
+    seen, taken = own.observation, own.action
+    return {
+        "observation": asdict(seen)
+        if isinstance(seen, Discrete)
+        else {"shape": seen.shape, "dtype": seen.dtype.name},
+        "action": asdict(taken)
+        if isinstance(taken, Discrete)
+        else {"low": taken.low, "high": taken.high, "dtype": taken.dtype.name},
+    }
+
+
+def _own_from_json(facts: Mapping[str, Any]) -> OwnSpaces:
+    seen, taken = facts["observation"], facts["action"]
+    return OwnSpaces(
+        Discrete(**seen) if "n" in seen else _boundless(seen["shape"], seen["dtype"]),
+        Discrete(**taken) if "n" in taken else _box(**taken),
+    )
+
+
+def _boundless(shape: Sequence[int], dtype: str) -> Box:
+    zeros = np.zeros(shape, dtype)
+    return Box(zeros, zeros, zeros.dtype)
+
+
+def _box(low: Any, high: Any, dtype: str = "float32") -> Box:
+    kind = np.dtype(dtype)
     return Box(np.asarray(low, kind), np.asarray(high, kind), kind)

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from backflip.core.errors import UsageError, did_you_mean
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
 from backflip.envs.lakes import LAKES
 from backflip.envs.spec import NativeStep
 
@@ -86,7 +86,8 @@ class FrozenLake:
         """One-hot cells in, four directions out."""
         high = np.ones(len(self._lake.over), np.float32)
         observation = Box(np.zeros_like(high), high, high.dtype)
-        return EnvSpec(self.env_id, observation, Discrete(4), self.max_episode_steps)
+        own = OwnSpaces(Discrete(len(high)), Discrete(4))  # Gymnasium's counts the cells
+        return EnvSpec(self.env_id, observation, Discrete(4), self.max_episode_steps, own=own)
 
     def reset(self, key: PRNGKeyArray) -> FrozenLakeState:
         """Return the one start there is."""
