@@ -1,6 +1,8 @@
 """Tests of what is refused before anything begins, for every algorithm."""
 
 import dataclasses
+from collections.abc import Callable
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -11,6 +13,7 @@ from backflip.cli import teaching
 from backflip.core.errors import UsageError
 from backflip.core.spec import LARGEST_COUNT, Box, Discrete, EnvSpec
 from backflip.envs.registry import make_native
+from backflip.preferences.loop import teach
 from backflip.training import memory
 from backflip.training.bounds import BOUNDS
 from backflip.training.build import build
@@ -190,15 +193,156 @@ def test_a_saved_spec_has_what_networks_divide_by() -> None:
     np.testing.assert_array_equal(again.observation.high, grid.spec.observation.high)
 
 
-def test_what_fits_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
-    free = psutil.virtual_memory()._replace(available=2 * 2**30)
+# --- memory -----------------------------------------------------------------------------------
+
+LONG = {"env_steps": 2_000_000_000}
+# What does not fit into 2 GiB, what is said of it, in MiB by hand, and which setting is to be less.
+# A row of CartPole: 4 numbers twice, the action and the reward of 4 bytes each, 2 flags: 42 bytes.
+TOO_MUCH = [
+    (
+        "dqn",
+        {"buffer_size": 50_000_000},
+        "replay memory for 49,999,872 env steps: 4,101",
+        "buffer",
+    ),
+    (
+        "dqn",
+        {"updates_per_step": 1e9, "env_steps": 2048},
+        "256,000,000,000 x 128 rows: 1,312,500,000",
+        "updates_per",
+    ),
+    (
+        "dqn",
+        {"updates_per_step": 1e10, "batch_size": 4},
+        "2,560,000,000,000 x 4 rows",
+        "updates_per",
+    ),
+    (
+        "dqn",
+        {"batch_size": 4_000_000, "buffer_size": 4_000_000, "warm_up": 4_000_000, **LONG}
+        | {"exploration_steps": 5_000_000, "hidden": 8, "updates_per_step": 2**-4},
+        "minibatches drawn at once, 16 x 4,000,000 rows: 2,563",
+        "batch_size",
+    ),
+    (
+        "ppo",
+        {"num_envs": 1_000_000, "rollout_length": 1_000, "hidden": "none", **LONG},
+        "a rollout of 1,000,000 environments x 1,000 env steps: 40,054",
+        "num_envs",
+    ),
+    (
+        "ppo",
+        {"rollout_length": 196_000_000, "minibatches": 7, "hidden": "none", **LONG},
+        "a rollout of 8 environments x 196,000,000 env steps: 62,805",
+        "rollout_length",
+    ),
+    (
+        "cem",
+        {"num_envs": 1_000_000, "rollout_length": 1_000, **LONG},
+        "a rollout of 1,000,000 environments x 1,000 env steps: 5,722",
+        "num_envs",
+    ),
+    (
+        "ppo",
+        {"rollout_length": 1_000_000, **LONG},
+        "a gradient of 8,000,000 rows by layers of 64, 64: 7,812",
+        "rollout_length",
+    ),
+    (
+        "dqn",
+        {"batch_size": 2_000_000, "buffer_size": 4_000_000, "warm_up": 4_000_000, **LONG}
+        | {"exploration_steps": 5_000_000, "updates_per_step": 2**-8},
+        "a gradient of 2,000,000 rows by layers of 256, 256: 3,906",
+        "batch_size",
+    ),
+    ("ppo", {"epochs": 2_000_000_000}, "2,000,000,000 epochs of 1 gradient steps: 68,6", "epochs"),
+]
+
+
+@pytest.fixture
+def two_gib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have 2 GiB of free memory."""
+    have(monkeypatch, 2)
+
+
+def have(monkeypatch: pytest.MonkeyPatch, gib: int) -> None:
+    free = psutil.virtual_memory()._replace(available=gib * 2**30)
     monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: free)
-    driver = made("dqn", buffer_size=50_000_000).driver
+
+
+def check(name: str, seeds: int = 1, **settings: object) -> None:
+    built = made(name, **settings)
+    memory.check_memory(built.driver, built.config, seeds)
+
+
+@pytest.mark.usefixtures("two_gib")
+@pytest.mark.parametrize(("name", "settings", "says", "less"), TOO_MUCH)
+def test_what_does_not_fit_is_refused_and_what_fits_suggested(
+    name: str, settings: dict[str, object], says: str, less: str
+) -> None:
     with pytest.raises(
-        UsageError, match=r"2,048 MiB are free; try --set buffer_size=(\d+)"
+        UsageError, match=rf"{says}.* MiB, and 2,048 MiB are free; try --set {less}"
     ) as said:
-        memory.check_memory(driver, 1)
-    suggested = int(str(said.value).partition("buffer_size=")[2].partition(" ")[0])
-    memory.check_memory(made("dqn", buffer_size=suggested).driver, 1)
+        check(name, **settings)
+    setting, _, number = str(said.value).rpartition(" ")[2].partition("=")
+    check(name, **(settings | {setting: float(number) if "." in number else int(number)}))
     with pytest.raises(UsageError):
-        memory.check_memory(made("dqn", buffer_size=2 * suggested).driver, 1)
+        check(
+            name, **(settings | {setting: 4 * float(number) if "." in number else 4 * int(number)})
+        )
+
+
+@pytest.mark.usefixtures("two_gib")
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_networks_that_do_not_fit_are_refused_before_one_is_made(name: str) -> None:
+    says = r"networks of \d x 65,536 x 65,536 x \d: .* try narrower layers, as with --set hidden="
+    with pytest.raises(UsageError, match=says):
+        made(name, hidden=(65_536, 65_536))
+
+
+@pytest.mark.usefixtures("two_gib")
+def test_the_networks_of_all_seeds_and_of_all_members_are_counted() -> None:
+    """1,000 seeds of 4 x 512 + 512 x 512 + 512 x 2 weights, each with its two moments of Adam."""
+    wide = {"hidden": (512, 512)}
+    check("ppo", seeds=100, **wide)
+    with pytest.raises(UsageError, match=r"x 2 of 1000 seeds: .* or fewer --seeds$"):
+        check("ppo", seeds=1_000, **wide)
+    check("cem", num_envs=50, **wide, **LONG)
+    with pytest.raises(UsageError, match="networks of 4 x 512 x 512 x 2: 4,047 MiB"):
+        made("cem", num_envs=4_000, **wide, **LONG)
+
+
+@pytest.mark.usefixtures("two_gib")
+def test_outside_jax_the_rollouts_of_all_seeds_are_held_at_once() -> None:
+    def check_here(env: str, seeds: int) -> None:
+        long = {"num_envs": 100, "rollout_length": 20_000, **LONG, "hidden": "none"}
+        built = build("ppo", env, env_args={}, settings=long)
+        memory.check_memory(built.driver, built.config, seeds)
+
+    check_here("gymnasium:CartPole-v1", 1)
+    with pytest.raises(UsageError, match="20,000 env steps of 100 seeds: 8,011 MiB"):
+        check_here("gymnasium:CartPole-v1", 100)
+    check_here("CartPole-v1", 100)
+
+
+@pytest.mark.usefixtures("two_gib")
+def test_an_evaluation_without_end_is_refused() -> None:
+    built = build("ppo", DISCRETE, env_args={"max_episode_steps": 2_000_000_000}, settings={})
+    says = r"up to 2,000,000,000 env steps: 15,259 MiB.* try --env-arg max_episode_steps=2\d{8}$"
+    with pytest.raises(UsageError, match=says):
+        memory.check_memory(built.driver, built.config, 1)
+
+
+@pytest.mark.parametrize(("env", "name"), [(env, name) for env in CAN for name in CAN[env]])
+def test_what_is_usual_fits(env: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    have(monkeypatch, 4)
+    built = build(name, env, env_args={}, settings={})
+    memory.check_memory(built.driver, built.config, 1)
+
+
+@pytest.mark.parametrize("act", [train, teach])
+def test_nothing_is_begun_that_does_not_fit(act: Callable[..., object], tmp_path: Path) -> None:
+    settings = {"num_envs": 1_000_000, "rollout_length": 1_000, **LONG}
+    with pytest.raises(UsageError, match="a rollout of 1,000,000 environments x 1,000 env steps"):
+        act(env=DISCRETE, settings=settings, home=tmp_path)
+    assert not list(tmp_path.iterdir())

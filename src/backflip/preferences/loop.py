@@ -54,6 +54,7 @@ from backflip.preferences.starting import (
 from backflip.preferences.teachers import People, SimulatedTeacher, parse_teacher
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
+from backflip.training.memory import check_memory
 from backflip.training.offers import offer_of
 from backflip.training.planning import evaluation_episodes, plan
 from backflip.training.progress import Progress, Report
@@ -131,6 +132,7 @@ def teach(
     runtime.prepare()
     config, built = _resolve(algorithm, env, env_args or {}, settings or {}, env_steps, budget)
     check_labels(start, built.driver.spec, config.clip_length)
+    check_memory(built.driver, built.config, seeds)
     session = begin(
         place,
         command="teach",

@@ -12,6 +12,7 @@ from backflip.core.spec import EnvSpec
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
 from backflip.training.defaults import defaults_of
+from backflip.training.memory import check_network
 from backflip.training.offers import offer_of
 from backflip.training.settings import check_against, resolve
 
@@ -55,6 +56,7 @@ def build(
     given = {} if complete else defaults_of(algorithm, spec, settings)
     config = resolve(offer.config, {**given, **settings})
     check_against(config, spec)
+    check_network(config, spec)
     learner = offer.build(config, spec)
     return Built(_driver(native, env, env_args, learner), config)
 

@@ -58,7 +58,7 @@ def train(
     runtime.prepare()
     chosen = {**(settings or {}), **({} if env_steps is None else {"env_steps": env_steps})}
     built = build(algorithm, env, env_args=env_args or {}, settings=chosen)
-    check_memory(built.driver, seeds)
+    check_memory(built.driver, built.config, seeds)
     session = begin(
         Path(home) if home is not None else runtime.default_home(),
         command="train",
