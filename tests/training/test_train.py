@@ -168,7 +168,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"settings": {"epochs": True}}, "`epochs` must be a whole number, got True"),
     ({"settings": {"normalize_obs": 1}}, "`normalize_obs` must be true or false, got 1"),
     ({"settings": {"hidden": (0,)}}, "`hidden` must be whole numbers, at least 1"),
-    ({"settings": {"num_envs": 0}}, "`num_envs` must be at least 1, got 0"),
+    ({"settings": {"num_envs": 0}}, "`num_envs` must lie between 1 and .*, got 0"),
     ({"settings": {"minibatches": 3}}, "`minibatches` must divide .* = 256, got 3"),
     ({"env_args": {"wind": 3}}, "does not take --env-arg `wind`"),
     ({"env": "gymnasium:Blackjack-v1"}, "observation space .* not supported"),
