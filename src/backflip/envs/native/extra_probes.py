@@ -146,7 +146,8 @@ class RememberedReward:
     """Shows a coin, ±1, in its first step only; the third pays 1 for its match by action, else -1.
 
     With memory, be it of the policy or by `stack=3`, V = γ² at the start and the third action
-    matches. Without any, V = 0 everywhere; or something that should not be known leaks.
+    matches. Without any, V = 0 where the coin is not shown, whatever the policy (where it is, a
+    third action that leans to one side is worth something); or what should not be known leaks.
 
     Attributes:
         stack: how many of the latest observations are seen together, oldest first.
