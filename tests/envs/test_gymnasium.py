@@ -394,6 +394,13 @@ def test_a_given_batch_is_checked_too() -> None:
         ({"action": spaces.MultiDiscrete([2, 3])}, "action space MultiDiscrete([2 3])"),
         ({"action": spaces.Box(-np.inf, np.inf, (1,))}, "action space Box(-inf, inf, (1,)"),
         ({"action": spaces.Box(0, 3, (1,), np.int64)}, "action space Box(0, 3, (1,), int64)"),
+        ({"action": spaces.Box(-1, 1, (0,))}, "action space Box([], [], (0,)"),
+        ({"action": spaces.Box(-3e38, 3e38, (1,))}, "action space Box(-3e+38, 3e+38, (1,)"),
+        ({"action": spaces.Box(2e38, 3e38, (1,))}, "action space Box(2e+38, 3e+38, (1,)"),
+        ({"action": spaces.Box(-1e300, 1e300, (1,), np.float64)}, "action space Box(-1e+300, 1e"),
+        ({"action": spaces.Box(1, 1 + 1e-12, (1,), np.float64)}, "action space Box(1.0, 1.0"),
+        ({"action": spaces.Discrete(10**9)}, "action space Discrete(1000000000)"),
+        ({"observation": spaces.Discrete(10**9)}, "observation space Discrete(1000000000)"),
     ],
 )
 def test_an_unsupported_space_is_named(spaces_given: dict[str, Any], message: str) -> None:
@@ -401,6 +408,16 @@ def test_an_unsupported_space_is_named(spaces_given: dict[str, Any], message: st
         GymnasiumEnv.of("mine:Env", lambda: _Counter(**spaces_given), 2)
     assert "Box" in str(caught.value).split("not supported:")[1]
     assert "\n" not in str(caught.value)
+
+
+def test_the_largest_spaces_are_supported() -> None:
+    wide = spaces.Box(-1e38, 1e38, (2,), np.float64)
+    env = GymnasiumEnv.of("x", lambda: _Counter(action=wide), 1)
+    env.reset([0])
+    env.step(np.full((1, 2), 1e38, np.float32))
+    for many in (spaces.Discrete(100_000), wide):
+        assert GymnasiumEnv.of("x", lambda many=many: _Shows(None, many), 1).spec.observation
+    assert GymnasiumEnv.of("x", lambda: _Counter(action=spaces.Discrete(100_000)), 1).spec.action
 
 
 @pytest.mark.parametrize("shape", [(3, 16, 20), (4, 84, 84), (1, 64, 64)])

@@ -54,6 +54,22 @@ class Table(Probe):
     def observe(self, state):
         return jnp.zeros((3, 1))
 
+def acting(action):
+    """Return a class like `Probe` with other actions."""
+    class Acting(Probe):
+        spec = EnvSpec("acting", Probe().spec.observation, action, 9)
+        def step(self, state, action, key):
+            return super().step(state, jnp.int32(0), key)
+    return Acting
+
+def between(low, high, size=1):
+    low, high = np.full(size, low, np.float32), np.full(size, high, np.float32)
+    return acting(Box(low, high, low.dtype))
+
+Many, Most, Void = acting(Discrete(10**9)), acting(Discrete(100_000)), between(-1, 1, 0)
+Vast, Wide = between(-3e38, 3e38), between(-1e38, 1e38)
+Free, Still = between(-np.inf, 1), between(1, 1)
+
 class Broken(Probe):
     def observe(self, state):
         raise KeyError("position")
@@ -154,12 +170,21 @@ def test_a_native_class_of_ones_own(own: str) -> None:
         make_host(f"{own}:Probe")
 
 
+@pytest.mark.parametrize("name", ["Most", "Wide", "Free"])
+def test_an_own_class_may_have_many_actions_and_none_of_bounds(own: str, name: str) -> None:
+    assert make_native(f"{own}:{name}")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("own_envs:Narrow", r"`observe` is float32\[3\], expected float32\[1\]"),
         ("own_envs:Broken", "cannot be traced: KeyError: 'position'"),
         ("own_envs:Table", r"its observation has the shape \(3, 1\); return a vector"),
+        ("own_envs:Many", r"its actions are Discrete\(n=1000000000\), expected 1 to 100,000"),
+        ("own_envs:Vast", "its actions lie between .* of at most 1e\\+38, low below high, or none"),
+        ("own_envs:Still", r"its actions lie between \[1.0\] and \[1.0\], expected bounds"),
+        ("own_envs:Void", r"its action has the shape \(0,\)"),
         ("own_envs:Nothing", "`own_envs:Nothing` is no environment: expected a subclass of"),
         ("own_envs:Prob", "`own_envs` has no class `Prob`, did you mean `Probe`?"),
         ("own_envs:number", "`own_envs` has no class `number`"),

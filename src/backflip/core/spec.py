@@ -8,6 +8,8 @@ import numpy as np
 from backflip.core.errors import UsageError
 
 LARGEST_COUNT = 2_000_000_000  # JAX's whole numbers have 32 bits
+LARGEST_DISCRETE = 100_000  # a network has a number for each of them
+LARGEST_BOUND = 1e38  # of an action: sums and differences of two are float32, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,12 @@ class Discrete:
 
     n: int
     start: int = 0
+
+
+def has_room(low: np.ndarray, high: np.ndarray) -> bool:
+    """Return whether actions can lie between float32 bounds, and be scaled to them."""
+    small = (abs(low) <= LARGEST_BOUND) & (abs(high) <= LARGEST_BOUND)
+    return low.size > 0 and bool((small & (low < high)).all())
 
 
 def within(space: Box | Discrete, action: Any) -> Any:

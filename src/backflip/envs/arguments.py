@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from backflip.core.errors import UsageError, did_you_mean
-from backflip.core.spec import LARGEST_COUNT
 
 EnvArg = int | float | bool | str | tuple[int | float | bool | str, ...]
 WHOLE = re.compile(r"[-+]?\d+e\+?\d{1,2}", re.IGNORECASE)  # a number such as 1e5
@@ -44,6 +43,8 @@ def parse_env_args(texts: Sequence[str]) -> dict[str, EnvArg]:
 
 def limited(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments of which there can be only a time limit."""
+    from backflip.core.spec import LARGEST_COUNT  # noqa: PLC0415  (NumPy takes a while to import)
+
     args = fitting(env_id, {LIMIT.name: LIMIT}, args)
     if not 1 <= args.get(LIMIT.name, 1) <= LARGEST_COUNT:
         raise UsageError(

@@ -15,10 +15,19 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from backflip.core.errors import BackflipError, EnvironmentFailed, UsageError, one_line
-from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
+from backflip.core.spec import (
+    LARGEST_BOUND,
+    LARGEST_DISCRETE,
+    Box,
+    Discrete,
+    EnvSpec,
+    OwnSpaces,
+    has_room,
+)
 from backflip.envs.spec import HostStep
 
 SMALLEST_PICTURE = 16  # of which 16 channels would be a wonder
+DISCRETE = f"Discrete of at most {LARGEST_DISCRETE:,}"
 MODES = {"next_step": AutoresetMode.NEXT_STEP, "same_step": AutoresetMode.SAME_STEP}
 
 # Gymnasium's own words about style and versions; what matters is raised by this module.
@@ -362,6 +371,8 @@ def _facts(
 
 def _observation_box(env_id: str, space: "spaces.Space[Any]") -> Box:
     if isinstance(space, spaces.Discrete):
+        if space.n > LARGEST_DISCRETE:
+            raise _unsupported(env_id, "observation", space, f"Box and {DISCRETE}")
         one_hot = np.ones(int(space.n), np.float32)
         return Box(np.zeros_like(one_hot), one_hot, one_hot.dtype)
     if not isinstance(space, spaces.Box):
@@ -380,11 +391,16 @@ def _observation_box(env_id: str, space: "spaces.Space[Any]") -> Box:
 
 
 def _action_facts(env_id: str, space: "spaces.Space[Any]") -> Box | Discrete:
-    if isinstance(space, spaces.Discrete):
+    if isinstance(space, spaces.Discrete) and space.n <= LARGEST_DISCRETE:
         return Discrete(int(space.n))
-    if isinstance(space, spaces.Box) and _has_room(space):
-        return _box(space, (-1,), np.dtype(np.float32))
-    supported = "Discrete, and Box of floats between finite bounds, low below high,"
+    if isinstance(space, spaces.Box) and space.dtype.kind == "f":
+        box = _box(space, (-1,), np.dtype(np.float32))
+        if has_room(box.low, box.high):
+            return box
+    supported = (
+        f"{DISCRETE}, and Box of at least one float between bounds of at most "
+        f"{LARGEST_BOUND:g}, low below high,"
+    )
     raise _unsupported(env_id, "action", space, supported)
 
 
@@ -393,11 +409,6 @@ def _own(space: Any) -> Box | Discrete:
     if isinstance(space, spaces.Discrete):
         return Discrete(int(space.n), int(space.start))
     return Box(space.low, space.high, space.dtype)
-
-
-def _has_room(space: spaces.Box) -> bool:
-    bounded = space.is_bounded() and space.dtype.kind == "f"
-    return bounded and bool((space.low < space.high).all())
 
 
 def _box(space: spaces.Box, shape: tuple[int, ...], dtype: np.dtype) -> Box:

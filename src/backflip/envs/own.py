@@ -12,6 +12,7 @@ from backflip.core.errors import UsageError, did_you_mean, one_line
 from backflip.envs.ids import NATIVE, PREFIXES
 
 if TYPE_CHECKING:
+    from backflip.core.spec import Box, Discrete
     from backflip.envs.spec import NativeEnv
 
 NATIVE_PARTS = ("spec", "reset", "step", "observe")
@@ -63,7 +64,7 @@ def check_native(env_id: str, env: Any) -> None:
     if not isinstance(spec, EnvSpec):
         raise UsageError(f"environment `{env_id}`: `spec` must be an EnvSpec, got {spec!r}")
     try:
-        wrong = _broken_promises(env, jax.random.key(0))
+        wrong = _broken_promises(env, jax.random.key(0)) + _impossible_actions(spec.action)
     except Exception as error:
         raise UsageError(f"environment `{env_id}` cannot be traced: {one_line(error)}") from error
     if wrong:
@@ -122,7 +123,23 @@ def _broken_promises(env: "NativeEnv", key: Any) -> list[str]:
         f"its {role} has the shape {shape}; return a vector, as `x.reshape(-1)` does, or an image "
         "(uint8: height, width, channels)"
         for role, shape, vector in spaces
-        if vector and len(shape) != 1
+        if 0 in shape or (vector and len(shape) != 1)
+    ]
+
+
+def _impossible_actions(action: "Box | Discrete") -> list[str]:
+    """Return why no policy could choose among actions; a `Box` may be without bounds."""
+    from backflip.core.spec import LARGEST_BOUND, LARGEST_DISCRETE, Discrete, has_room  # noqa: PLC0415
+
+    if isinstance(action, Discrete):
+        few = 1 <= action.n <= LARGEST_DISCRETE
+        return [] if few else [f"its actions are {action}, expected 1 to {LARGEST_DISCRETE:,}"]
+    low, high = action.low[action.bounded], action.high[action.bounded]
+    if not low.size or has_room(low, high):
+        return []
+    return [
+        f"its actions lie between {low.tolist()} and {high.tolist()}, expected bounds of at most "
+        f"{LARGEST_BOUND:g}, low below high, or none"
     ]
 
 
