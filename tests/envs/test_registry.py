@@ -181,7 +181,7 @@ def test_an_own_class_may_have_many_actions_and_none_of_bounds(own: str, name: s
         ("own_envs:Narrow", r"`observe` is float32\[3\], expected float32\[1\]"),
         ("own_envs:Broken", "cannot be traced: KeyError: 'position'"),
         ("own_envs:Table", r"its observation has the shape \(3, 1\); return a vector"),
-        ("own_envs:Many", r"its actions are Discrete\(n=1000000000\), expected 1 to 100,000"),
+        ("own_envs:Many", r"its actions are 1,000,000,000 choices, expected 1 to 100,000"),
         ("own_envs:Vast", "its actions lie between .* of at most 1e\\+38, low below high, or none"),
         ("own_envs:Still", r"its actions lie between \[1.0\] and \[1.0\], expected bounds"),
         ("own_envs:Void", r"its action has the shape \(0,\)"),
