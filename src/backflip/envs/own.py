@@ -133,7 +133,11 @@ def _impossible_actions(action: "Box | Discrete") -> list[str]:
 
     if isinstance(action, Discrete):
         few = 1 <= action.n <= LARGEST_DISCRETE
-        return [] if few else [f"its actions are {action.n:,} choices, expected 1 to {LARGEST_DISCRETE:,}"]
+        return (
+            []
+            if few
+            else [f"its actions are {action.n:,} choices, expected 1 to {LARGEST_DISCRETE:,}"]
+        )
     low, high = action.low[action.bounded], action.high[action.bounded]
     if not low.size or has_room(low, high):
         return []
