@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from backflip.cli.main import main
+from tests.restless import restless_in
 
 
 def test_look_reports_as_json_and_draws_a_clip(
@@ -64,3 +65,17 @@ def test_mistakes_are_answered_on_one_line(
     assert says in error
     assert error.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_environment_that_changes_folder_moves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restless_in(tmp_path, monkeypatch)
+    assert main(["look", "restless:Restless", "--episodes", "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "clip look-restless-Restless.webp"
+    assert (tmp_path / "look-restless-Restless.webp").is_file()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("backflip.web.play_server.serve_game", lambda *_, **__: None)
+    assert main(["play", "restless:Restless"]) == 0
+    (run,) = (tmp_path / "runs").glob("*/run.json")
+    assert json.loads(run.read_text())["cwd"] == str(tmp_path)

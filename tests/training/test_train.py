@@ -22,6 +22,7 @@ from backflip.archive.run import Run, find_run, open_run
 from backflip.core.errors import BackflipError, EnvironmentFailed, Interrupted, UsageError
 from backflip.core.trees import unflatten
 from backflip.envs.registry import make_native
+from backflip.looking.watch import watch
 from backflip.training import session
 from backflip.training.build import build
 from backflip.training.planning import evaluation_episodes, phase_count, plan
@@ -29,6 +30,7 @@ from backflip.training.policy import load_policy
 from backflip.training.progress import Pace, Progress, plain_line
 from backflip.training.result import Result
 from backflip.training.train import resume_train, train
+from tests.restless import restless_in
 
 SMALL: dict[str, Any] = {"num_envs": 4, "rollout_length": 16, "epochs": 2, "hidden": (8,)}
 ENV_STEPS = 4 * 16 * 6  # six updates
@@ -524,6 +526,37 @@ def test_what_is_no_phase_tells_how_far_it_is_too(
     assert "of 32 episodes" not in (the_run(tmp_path).folder / "output.log").read_text()
 
 
+@pytest.mark.medium
+@pytest.mark.parametrize("work", ["train", "teach"])
+def test_an_environment_that_changes_folder_moves_no_run(
+    work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a constructor, and in every env step; the run and its code are where it was typed."""
+    restless_in(tmp_path, monkeypatch)
+    settings: dict[str, Any] = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1}
+    settings |= {"hidden": (4,)}
+    of: dict[str, Any] = {"env_steps": 64, "settings": settings}
+    if work == "train":
+        monkeypatch.setattr(session, "SECONDS_BETWEEN_REPORTS", 0.0)
+        with pytest.raises(Interrupted):
+            train("ppo", "restless:Restless", report=within_a_phase, **of)
+        os.chdir(tmp_path)
+        result = resume_train(the_run(Path()))
+    else:
+        of["settings"] |= {"clip_length": 2, "phases": 2, "random_env_steps": 8}
+        result = backflip.teach("restless:Restless", labels=4, **of)
+    assert Path.cwd() == Path("/")
+    assert result.folder.parent == tmp_path / "runs"
+    manifest = open_run(result.folder).manifest
+    assert manifest["cwd"] == str(tmp_path)
+    assert "restless.py" in (result.folder / "code.json").read_text()
+    assert {"policy.safetensors", "curve.svg"} <= {path.name for path in result.folder.iterdir()}
+    os.chdir(tmp_path)
+    assert result.to_json()["folder"] == f"runs/{result.run}"
+    watch(the_run(Path()), seed=None, episodes=1, out=None, tell=lambda *_: None, warn=print)
+    assert (result.folder / "watch" / "seed-0" / "overview.png").is_file()
+
+
 def test_the_defaults_fit_every_environment() -> None:
     for env in ("dot", "Pendulum-v1", "CartPole-v1", "MountainCarContinuous-v0"):
         config = build("ppo", env, env_args={}, settings={}).config
@@ -546,6 +579,12 @@ def interrupting(after: int) -> Callable[[Progress], None]:
             raise KeyboardInterrupt
 
     return report
+
+
+def within_a_phase(progress: Progress) -> None:
+    """What presses Ctrl-C within a phase."""
+    if progress.share:
+        raise KeyboardInterrupt
 
 
 def assert_same_end(one: Result, other: Result) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from backflip.cli.arguments import RUN, add_output, home, sentence, whole
 from backflip.cli.teaching import EPILOG, LARGEST_SEED
+from backflip.core.paths import from_here
 
 if TYPE_CHECKING:
     from backflip.looking.random_play import Tell
@@ -140,7 +141,12 @@ def _look(options: argparse.Namespace) -> dict[str, Any] | None:
     found = findings(looked.report)
     if options.json:
         said = {"findings": [one._asdict() for one in found], "verdict": verdict(found)}
-        return {**looked.report.to_json(), **said, "clip": str(looked.clip), "note": looked.note}
+        return {
+            **looked.report.to_json(),
+            **said,
+            "clip": str(looked.clip),
+            "note": looked.note,
+        }
     from backflip.cli.reporting import print_report
 
     print_report(looked, found, verdict(found))
@@ -152,10 +158,11 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
     from backflip.cli.invite import invite, usually_opens
     from backflip.envs.arguments import parse_env_args
     from backflip.looking.game import Game
-    from backflip.training.runtime import prepare
+    from backflip.training.runtime import place_of, prepare
     from backflip.web.play_server import serve_game
 
     prepare()
+    place = place_of(home(options))
     env_args = parse_env_args(options.env_arg)
     opens = usually_opens(os.environ) if options.open is None else options.open
 
@@ -167,12 +174,13 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
     with (
         contextlib.closing(game),
         create_run(
-            home(options),
+            place.home,
             command="play",
             config={"env_args": env_args},
             seeds=[options.seed],
             env=options.env,
             argv=options.argv,
+            cwd=place.cwd,
         ) as writer,
     ):
         game.keep_in(writer)
@@ -184,7 +192,7 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
         "env": options.env,
         "episodes": len(game.scores),
         "returns": game.scores,
-        "folder": str(writer.folder),
+        "folder": str(from_here(writer.folder)),
     }
 
 
@@ -209,8 +217,8 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
             "run": run.ulid,
             "env": run.manifest["env"],
             "checkpoints": [one.to_json() for one in shown.checkpoints],
-            "overview": str(shown.overview),
-            "numbers": str(shown.numbers),
+            "overview": str(from_here(shown.overview)),
+            "numbers": str(from_here(shown.numbers)),
             "notes": shown.notes,
         }
     from backflip.cli.reporting import print_watched

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from backflip.archive.statistics import student_quantile
+from backflip.core.paths import from_here
 from backflip.training.progress import Progress, ahead, health_line, plain_line
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
@@ -142,7 +143,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
     parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
     memory = f"{peak_memory_mib():,.0f} MiB at most"
     console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
-    console.print(Text(f"run {result.run} in {result.folder}"), soft_wrap=True)
+    console.print(Text(f"run {result.run} in {from_here(result.folder)}"), soft_wrap=True)
     for name, what in FILES.items():
         if (result.folder / name).exists():
             console.print(Text(f"  {name:<23} {what}"), soft_wrap=True)

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from backflip.cli.plain import harmless, print_table
+from backflip.core.paths import from_here
 
 if TYPE_CHECKING:
     from backflip.looking.look import Looked
@@ -54,7 +55,9 @@ def print_watched(shown: "Shown") -> None:
     print_table(columns, right=[name for name in columns if name != "clip"])
     for note in shown.notes:
         print(f"note: {harmless(note)}")
-    print(f"all of it, as a picture and as numbers: {shown.overview}, {shown.numbers.name}")
+    print(
+        f"all of it, as a picture and as numbers: {from_here(shown.overview)}, {shown.numbers.name}"
+    )
 
 
 def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:

@@ -55,6 +55,7 @@ def look(
         EnvironmentFailed: the environment did not keep its word.
     """
     checked_file(clip)
+    file = clip.absolute()  # an environment may change the current folder
     facts = special_facts(env_id, env_args)
 
     def make(rows: int) -> HostEnv:
@@ -76,7 +77,7 @@ def look(
     audit = audit_actions(make, spec.action, seed, _called(env_id, spec, env_args))
     tell("drawing", 0.0)
     shown = frames_of(view, spec, first_seconds(view, play.filmed, CLIP_SECONDS), with_agents=True)
-    write_clip(clip, shown.frames, shown.fps)
+    write_clip(file, shown.frames, shown.fps)
     report = Report(
         env_id,
         env_args,

@@ -13,6 +13,7 @@ from backflip.archive.checkpoint import disk_errors, has_checkpoint, write_whole
 from backflip.archive.metrics import to_json
 from backflip.archive.run import Run
 from backflip.core.errors import UsageError
+from backflip.core.paths import from_here
 from backflip.core.spec import EnvSpec
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
@@ -57,9 +58,9 @@ class Watched(NamedTuple):
             "returns": shown.returns.tolist(),
             "lengths": shown.lengths.tolist(),
             "first_episode": tracks,
-            "clip": str(self.clip),
+            "clip": str(from_here(self.clip)),
             "state_space": None if self.map is None else self.map.to_json(),
-            "state_space_picture": None if self.map_file is None else str(self.map_file),
+            "state_space_picture": self.map_file and str(from_here(self.map_file)),
         }
 
 
@@ -94,6 +95,7 @@ def watch(
     """
     found = checkpoints(run, seed)
     folder = out or run.folder / "watch" / f"seed-{run.seeds[0] if seed is None else seed}"
+    folder = folder.absolute()  # an environment may change the current one
     env_id, args = run.manifest["env"], env_args_of(run)
     env = open_env(env_id, args, episodes)
     try:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from backflip.core.paths import from_here
 from backflip.training.policy import Policy, load_policy
 
 
@@ -52,7 +53,7 @@ class Result:
             best = f" of at most {sum(self.optimum) / len(self.optimum):.4g}"
         labels = "" if self.labels is None else f"{self.labels} labels, "
         steps = f"{labels}{self.env_steps:,} env steps"
-        return f"{steps}; true return {returns:.4g}{best}; in {self.folder}"
+        return f"{steps}; true return {returns:.4g}{best}; in {from_here(self.folder)}"
 
     def policy(self, seed: int | None = None) -> Policy:
         """Return the trained policy of a seed, by default the first."""
@@ -71,6 +72,6 @@ class Result:
             "optimum": None if self.optimum is None else list(self.optimum),
             "score": self.score,
             "seconds": dict(self.seconds),
-            "folder": str(self.folder),
+            "folder": str(from_here(self.folder)),
         }
         return {name: value for name, value in fields.items() if value is not None}

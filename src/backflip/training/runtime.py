@@ -8,7 +8,7 @@ import resource
 import sys
 import time
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import jax
 
@@ -36,6 +36,24 @@ def prepare() -> None:
 def default_home() -> Path:
     """Return the folder whose `runs/` holds runs: $BACKFLIP_HOME, or the current one."""
     return Path(os.environ.get("BACKFLIP_HOME") or ".")
+
+
+class Place(NamedTuple):
+    """Where a run belongs, whatever folder its environment makes the current one.
+
+    Attributes:
+        home: the folder whose `runs/` holds runs.
+        cwd: the folder that the command was typed in, whose code is kept.
+    """
+
+    home: Path
+    cwd: Path
+
+
+def place_of(home: Path | str | None) -> Place:
+    """Return where a run belongs that begins now, in `home` or the default one."""
+    cwd = Path.cwd()
+    return Place(cwd / (default_home() if home is None else home), cwd)
 
 
 def peak_memory_mib() -> float:

@@ -393,7 +393,7 @@ def _name_to_type(run: Run) -> str:
 
 
 def begin(
-    home: Path,
+    place: runtime.Place,
     *,
     command: str,
     env: str,
@@ -408,7 +408,7 @@ def begin(
     """Make the run's folder and return the session that carries it out.
 
     Args:
-        home: the folder whose `runs/` holds runs.
+        place: where it belongs.
         command: `train` or `teach`.
         env: the environment's id.
         algorithm: the algorithm's name.
@@ -422,16 +422,17 @@ def begin(
     tell = report or _say_nothing
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
     kept = captured(
-        home, argv, asked, lambda said: tell(dataclasses.replace(nothing_done, note=said))
+        place.home, argv, asked, lambda said: tell(dataclasses.replace(nothing_done, note=said))
     )
     writer = create_run(
-        home,
+        place.home,
         command=command,
         config=config,
         seeds=seeds,
         env=env,
         algorithm=algorithm,
         argv=kept.argv,
+        cwd=place.cwd,
         asked=kept.asked,
         capture=kept.keep,
     )
@@ -441,7 +442,7 @@ def begin(
 
 def go_on(run: Run, report: Report | None, began: float) -> Session:
     """Return the session that carries on with an old run."""
-    writer = resume_run(run)
+    writer = resume_run(dataclasses.replace(run, folder=run.folder.absolute()))
     with _closed_on_error(writer):
         return Session(writer, report, began)
 

@@ -54,13 +54,13 @@ def train(
         Interrupted: Ctrl-C; the message says how to go on.
     """
     began = time.perf_counter()
-    numbers = seeds_from(first_seed, seeds)
+    numbers, place = seeds_from(first_seed, seeds), runtime.place_of(home)
     runtime.prepare()
     chosen = {**(settings or {}), **({} if env_steps is None else {"env_steps": env_steps})}
     built = build(algorithm, env, env_args=env_args or {}, settings=chosen)
     check_memory(built.driver, built.config, seeds)
     session = begin(
-        Path(home) if home is not None else runtime.default_home(),
+        place,
         command="train",
         env=env,
         algorithm=algorithm,
