@@ -281,3 +281,10 @@ def test_convolutions_are_xlas_and_so_are_their_gradients(side: int, stride: int
     pairs = zip(*map(jax.tree.leaves, map(graded, (by_us, by_xla))), strict=True)
     for ours, theirs in pairs:
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-2)
+
+
+def test_a_grid_whose_cells_can_only_be_0_is_divided_by_nothing_smaller_than_1() -> None:
+    nothing = np.zeros((8, 8, 2), np.uint8)
+    spec = EnvSpec("dark", Box(nothing, nothing, nothing.dtype), Discrete(2), None)
+    for head in answer(spec, jnp.asarray(nothing[None])):
+        assert np.isfinite(head).all()

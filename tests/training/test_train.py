@@ -308,6 +308,10 @@ class Breaks(gymnasium.Env):
     def step(self, action):
         self.age += 1
         return np.full(1, np.nan if self.age > 60 else 0.0, np.float32), 1.0, False, False, {}
+
+class Pays(Breaks):
+    def step(self, action):
+        return np.zeros(1, np.float32), 3e38, False, False, {}
 '''
 
 
@@ -323,6 +327,22 @@ def test_a_broken_environment_of_the_users_own_ends_with_one_line(
     events = the_run(tmp_path).events()
     assert events[-1]["status"] == "failed"
     assert "observation[0] is nan" in events[-1]["error"]
+
+
+@pytest.mark.medium
+def test_rewards_that_cannot_be_added_up_are_said_to_be_too_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is a float32, so the environment has kept its word."""
+    (tmp_path / "own_pays.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        BackflipError, match=r"rewards, as large as 3e\+38, are finite, but"
+    ) as caught:
+        small(tmp_path, env="own_pays:Pays")
+    assert str(caught.value).startswith(
+        "learning failed at seed 0, update 1: the mean reward is inf"
+    )
 
 
 @pytest.mark.medium

@@ -128,7 +128,7 @@ def grid_torso(spec: EnvSpec) -> Torso:
     """
     height, width, channels = spec.observation.shape
     cells = (height - 2) * (width - 2)
-    largest = float(spec.observation.high.max())
+    largest = max(float(spec.observation.high.max()), 1.0)
 
     def init(rng: np.random.Generator) -> Params:
         return {

@@ -39,8 +39,9 @@ def _said(number: int | float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
-COUNT, SHARE, POSITIVE = Bounds(1, LARGEST_COUNT), Bounds(0, 1), Bounds(0, above=True)
-NOT_NEGATIVE = Bounds(0)
+LARGEST = 1e10  # its square is a float32, and so are sums of many of these
+COUNT, SHARE, POSITIVE = Bounds(1, LARGEST_COUNT), Bounds(0, 1), Bounds(0, LARGEST, above=True)
+NOT_NEGATIVE, ANY, RATE = Bounds(0, LARGEST), Bounds(-LARGEST, LARGEST), Bounds(0, 10)
 
 BOUNDS: dict[str, Bounds] = {
     **dict.fromkeys(
@@ -92,6 +93,13 @@ BOUNDS: dict[str, Bounds] = {
             "actor_learning_rate",
             "critic_learning_rate",
             "temperature_learning_rate",
+        ),
+        RATE,
+    ),
+    # Less entropy, too, can be what somebody wants.
+    **dict.fromkeys(("entropy_bonus", "entropy_bonus_end", "entropy_per_dimension"), ANY),
+    **dict.fromkeys(
+        (
             "clip_end",
             "value_weight",
             "value_clip",

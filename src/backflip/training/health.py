@@ -11,6 +11,16 @@ from backflip.core.errors import BackflipError, EnvironmentFailed
 from backflip.core.trees import flatten
 from backflip.training.progress import HEALTH
 
+TOO_LARGE = 1e15  # sums of such numbers have squares that are no float32
+EXPECTED = "expected a finite number"
+LIVED = {"obs_abs_mean": "observation", "reward_mean": "reward"}  # what these are the mean of
+# What an algorithm keeps of all that it has lived through, and what it is of.
+SCALED_BY = {
+    "obs_statistics": "observation",
+    "return_statistics": "reward",
+    "running_return": "reward",
+}
+
 
 def health_of(metrics: Mapping[str, np.ndarray]) -> dict[str, float]:
     """Return the newest known value of each seed, averaged over the seeds that have one."""
@@ -28,36 +38,65 @@ def refuse_nonfinite(
     metrics: Mapping[str, np.ndarray],
     learners: Learner,
     numbers: Sequence[int],
+    *,
     learns_own_reward: bool,
+    in_jax: bool,
 ) -> None:
     """Raise if an environment in JAX, a reward model or learning itself left the finite numbers.
 
-    `numbers` says up to which update each record of the metrics goes.
+    Environments outside JAX are checked at every env step: what is not finite there came of adding
+    up or squaring numbers that are. A true reward that is not learnt from may be anything.
 
-    Environments outside JAX are checked at every env step. A true reward that is not learnt from
-    may be anything.
+    Args:
+        run: whose environment and seeds are named.
+        metrics: each of shape (seeds, records).
+        learners: after the last record.
+        numbers: up to which update each record goes.
+        learns_own_reward: the reward learnt from was the environment's own.
+        in_jax: the environment is.
     """
+    sizes = {"observation": _largest(metrics, "obs_abs_mean")}
+    if learns_own_reward:
+        sizes = {"reward": _largest(metrics, "reward_min", "reward_max")} | sizes
     for name, what in ALWAYS_FINITE.items():
         values = metrics.get(name, np.zeros((1, 1)))
         if not np.isfinite(values).all():
             place, row = np.argwhere(~np.isfinite(values.T))[0]
-            kind, who = _to_blame(run, name, learns_own_reward)
-            where = f"seed {run.seeds[row]}, update {numbers[place]}"
-            hint = "; try a lower learning rate" if who == "learning" else ""
-            raise kind(
-                f"{who} failed at {where}: {what} is {values[row, place]}, "
-                f"expected a finite number{hint}"
-            )
+            where = f"failed at seed {run.seeds[row]}, update {numbers[place]}"
+            is_number = f"{what} is {values[row, place]}"
+            lived = LIVED.get(name)
+            if lived == "reward" and not learns_own_reward:
+                raise BackflipError(f"the reward model {where}: {is_number}, {EXPECTED}")
+            if lived and in_jax:
+                raise EnvironmentFailed(
+                    f"environment `{run.manifest['env']}` {where}: {is_number} or too large, "
+                    f"{EXPECTED} of at most {TOO_LARGE:g}"
+                )
+            said = f"the mean {lived} is {values[row, place]}" if lived else is_number
+            raise BackflipError(f"learning {where}: {said}, {EXPECTED}; {_advice(sizes, lived)}")
     for name, leaf in flatten(learners.algorithm).items():
         if leaf.dtype.kind == "f" and not np.isfinite(leaf).all():
+            of_what = SCALED_BY.get(name.partition(".")[0])
             raise BackflipError(
                 f"learning failed by update {numbers[-1]}: `{name}` is not finite; "
-                "try a lower learning rate"
+                f"{_advice(sizes, of_what)}"
             )
 
 
-def _to_blame(run: Run, name: str, learns_own_reward: bool) -> tuple[type[BackflipError], str]:
-    """Return what failed where a metric that always is finite is not, and the error to raise."""
-    if name == "obs_abs_mean" or (name == "reward_mean" and learns_own_reward):
-        return EnvironmentFailed, f"environment `{run.manifest['env']}`"
-    return BackflipError, "the reward model" if name == "reward_mean" else "learning"
+def _largest(metrics: Mapping[str, np.ndarray], *names: str) -> float:
+    """Return the largest finite size of some numbers, 0 where there is none."""
+    known = [np.abs(metrics[name]).ravel() for name in names if name in metrics]
+    sizes = np.concatenate([np.zeros(1), *known])
+    return float(sizes[np.isfinite(sizes)].max())
+
+
+def _advice(sizes: Mapping[str, float], to_blame: str | None) -> str:
+    """Return what to do: about what is to blame for certain, or else is too large."""
+    for what, size in sizes.items():
+        if what == to_blame or (to_blame is None and size > TOO_LARGE):
+            as_large = f", as large as {size:g}," if size > TOO_LARGE else ""
+            return (
+                f"{what}s{as_large} are finite, but too large to add up and to square in 32 bits: "
+                f"divide them in the environment, so that none is above {TOO_LARGE:g}"
+            )
+    return "try a lower learning rate"

@@ -21,6 +21,7 @@ import numpy as np
 
 from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase, Tell, TellPlayed
 from backflip.algorithms.drivers.learning import env_steps_after
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays, write_whole
 from backflip.archive.metrics import MetricsWriter, from_json, to_json
 from backflip.archive.pictures import write_curve
@@ -167,7 +168,7 @@ class Session:
             extra: values for every record of the phase.
 
         Raises:
-            EnvironmentFailed: the environment returned a number that is not finite.
+            EnvironmentFailed: an environment in JAX returned a number that is not finite.
             BackflipError: learning itself went beyond finite numbers.
         """
         metrics = {name: np.asarray(values) for name, values in phase.metrics.items()}
@@ -189,7 +190,14 @@ class Session:
                 record = {"seed": seed, **where, "seconds": total}
                 record |= {name: values[row, place].item() for name, values in metrics.items()}
                 self._metrics.write(record | beside)
-        refuse_nonfinite(self.run, metrics, learners, numbers, learns_own_reward)
+        refuse_nonfinite(
+            self.run,
+            metrics,
+            learners,
+            numbers,
+            learns_own_reward=learns_own_reward,
+            in_jax=isinstance(built.driver, NativeDriver),
+        )
         if not self._said_cut and (cut := cut_short(built.driver, phase, updates)):
             self._said_cut = True  # once is enough
             self.say(cut)
