@@ -1,6 +1,7 @@
 """Tests of what is refused before anything begins, for every algorithm."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,11 @@ import jax
 import numpy as np
 import psutil
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from backflip.algorithms.parts.replay_settings import refuse_unworkable
+from backflip.algorithms.parts.sac_config import SACConfig
 from backflip.cli import teaching
 from backflip.core.errors import UsageError
 from backflip.core.spec import LARGEST_COUNT, Box, Discrete, EnvSpec
@@ -23,6 +28,7 @@ from backflip.training.settings import resolve
 from backflip.training.spec_json import spec_from_json, spec_to_json
 from backflip.training.train import train
 
+ONES = np.ones(1, np.float32)
 DISCRETE, CONTINUOUS = "CartPole-v1", "Pendulum-v1"
 OFF_POLICY = [name for name in ALGORITHMS if hasattr(ALGORITHMS[name].config, "warm_up")]
 
@@ -171,6 +177,26 @@ def test_fewer_env_steps_than_the_warm_up_are_refused(name: str) -> None:
 def test_a_ratio_that_gives_no_whole_number_of_updates_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="updates_per_step"):
         made(name, num_envs=1, rollout_length=1, updates_per_step=0.3)
+
+
+@given(num_envs=st.integers(1, 1_000), rollout=st.integers(1, 1_000), ratio=st.floats(1e-6, 1_000))
+@example(num_envs=3, rollout=1, ratio=0.5)
+def test_a_ratio_that_is_proposed_is_accepted(num_envs: int, rollout: int, ratio: float) -> None:
+    spec = EnvSpec("mine", Box(-ONES, ONES, ONES.dtype), Box(-ONES, ONES, ONES.dtype), 9)
+
+    def refused(ratio: float) -> str:
+        fields = {"num_envs": num_envs, "rollout_length": rollout, "updates_per_step": ratio}
+        try:
+            refuse_unworkable(SACConfig(**fields, buffer_size=1, warm_up=0), spec)  # another fault
+        except UsageError as error:
+            return str(error)
+        raise AssertionError("a buffer of one row was accepted")
+
+    said = refused(ratio)
+    for proposed in re.findall(r"updates_per_step=(\S+?)(?: or (\S+?))?(?:;|$)", said):
+        for text in filter(None, proposed):
+            assert "updates_per_step" not in refused(float(text))
+    assert ("try updates_per_step=" in said) == ("`updates_per_step` times" in said)
 
 
 @pytest.mark.parametrize("name", OFF_POLICY)

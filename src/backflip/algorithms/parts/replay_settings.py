@@ -7,6 +7,8 @@ from backflip.core.errors import UsageError
 from backflip.core.replay.layout import layout
 from backflip.core.spec import EnvSpec
 
+ROUNDING = 1e-5  # of a ratio that is typed with six digits, as it is proposed
+
 
 @runtime_checkable
 class ReplaySettings(Protocol):
@@ -71,7 +73,7 @@ def _schedule_problems(settings: ReplaySettings) -> list[str]:
 def _ratio_problems(settings: ReplaySettings) -> list[str]:
     rows = settings.num_envs * settings.rollout_length
     wanted = settings.updates_per_step * rows
-    if round(wanted) >= 1 and abs(wanted - round(wanted)) < 1e-6 * wanted:
+    if round(wanted) >= 1 and abs(wanted - round(wanted)) < ROUNDING * wanted:
         return []
     below = max(int(wanted), 1)
     near = dict.fromkeys((below, max(int(wanted) + 1, 1)))
