@@ -90,6 +90,27 @@ class _Raises(_Counter):
         return super().step(action)
 
 
+class _Untold(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class _Leaves(_Raises):
+    """Raises what is asked for at env step 7; only a `SystemExit` when it is closed."""
+
+    def __init__(self, how: BaseException) -> None:
+        super().__init__()
+        self.how = how
+
+    def step(self, action: Any) -> Any:
+        if self.buffer[0] == 6:
+            raise self.how
+        return super().step(action)
+
+    def close(self) -> None:
+        raise SystemExit(4)
+
+
 class _TiresInItsThirdEpisode(_Counter):
     episodes = 0
 
@@ -326,6 +347,10 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: _Returns(truncated=0.5), "`truncated` is 0.5, expected a bool"),
     (lambda: _Returns(info=...), r"`step` returned \(array.*\), expected 5 values"),
     (_Raises, "`step` raised RuntimeError: the joint has come apart"),
+    (lambda: _Leaves(SystemExit(3)), "`step` raised SystemExit: 3"),
+    (lambda: _Leaves(BaseException("base")), "`step` raised BaseException: base"),
+    (lambda: _Leaves(GeneratorExit()), "`step` raised GeneratorExit"),
+    (lambda: _Leaves(_Untold()), "`step` raised _Untold, which has no message"),
 ]
 
 
@@ -366,6 +391,27 @@ def test_a_failing_reset_is_said_in_one_line(autoreset: str, when: str) -> None:
     message = f"`x` failed in row 0 at {when}: `reset` raised OSError: no simulator"
     with pytest.raises(EnvironmentFailed, match=message):
         step_often(env, 6)
+
+
+def test_leaving_in_a_reset_is_failing() -> None:
+    class Leaves(_Counter):
+        def reset(self, **_: Any) -> Any:
+            raise SystemExit(5)
+
+    with pytest.raises(EnvironmentFailed, match="in row 0 at the start of episode 1: `reset` "):
+        GymnasiumEnv.of("x", Leaves, 1).reset([0])
+
+
+def test_ctrl_c_is_no_failure_and_nothing_hinders_closing() -> None:
+    env = GymnasiumEnv.of("x", lambda: _Leaves(KeyboardInterrupt()), 2)
+    env.reset([0, 1])
+    with pytest.raises(KeyboardInterrupt):
+        step_often(env, 7)
+    env.close()
+    given = GymnasiumEnv("x", SyncVectorEnv([lambda: _Leaves(SystemExit(3))]))
+    given.reset([0])
+    with pytest.raises(EnvironmentFailed, match="`step` raised SystemExit: 3"):
+        step_often(given, 7)
 
 
 def test_a_given_batch_is_checked_too() -> None:

@@ -43,6 +43,19 @@ class Probe(ChosenReward):
     size: int = 3
     goal: tuple[float, float] = (1.0, 2.0)
 
+class Leaving(Probe):
+    def observe(self, state):
+        raise SystemExit(7)
+
+class Hidden(Probe):
+    @property
+    def spec(self):
+        raise SystemExit(8)
+
+class Left(Ladder):
+    def __init__(self):
+        raise SystemExit(9)
+
 class Narrow(Probe):
     def observe(self, state):
         return jnp.zeros(3)
@@ -86,6 +99,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "own_envs.py").write_text(OWN)
     (tmp_path / "needy_env.py").write_text("import surely_not_installed\n")
     (tmp_path / "torn_env.py").write_text("1 / 0\n")
+    (tmp_path / "script_env.py").write_text("import sys\nsys.exit(6)\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "own_envs", raising=False)
@@ -161,6 +175,11 @@ def test_a_gymnasium_class_of_ones_own(own: str, capfd: pytest.CaptureFixture[st
     assert capfd.readouterr() == ("", "")
 
 
+def test_leaving_in_a_constructor_is_failing(own: str) -> None:
+    with pytest.raises(UsageError, match="`own_envs:Left` cannot be made: SystemExit: 9"):
+        make_host(f"{own}:Left")
+
+
 def test_a_native_class_of_ones_own(own: str) -> None:
     env = make_native(f"{own}:Probe", {"size": 5, "goal": (1, 2)})
     assert env is not None
@@ -193,6 +212,9 @@ def test_an_own_class_may_have_many_actions_and_none_of_bounds(own: str, name: s
         ("probe:6", "unknown environment `probe:6`, did you mean `probe:"),
         ("needy_env:Env", "`needy_env` needs `surely_not_installed`, which is not installed"),
         ("torn_env:Env", "`torn_env` cannot be imported: ZeroDivisionError: division by zero"),
+        ("script_env:Env", "`script_env` cannot be imported: SystemExit: 6"),
+        ("own_envs:Leaving", "cannot be traced: SystemExit: 7"),
+        ("own_envs:Hidden", "`spec` raised SystemExit: 8"),
     ],
 )
 def test_an_own_class_that_will_not_do(own: str, name: str, message: str) -> None:

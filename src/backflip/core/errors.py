@@ -43,7 +43,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f", did you mean `{by_folded[nearest[0]]}`?" if nearest else ""
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """Return kind and message of an error as one line of at most 200 characters."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
+    kind = type(error).__name__
+    try:
+        text = " ".join(f"{kind}: {error}".split())
+    except Exception:  # noqa: BLE001  (somebody's own error, that fails to say itself)
+        text = f"{kind}, which has no message"
     return text if len(text) <= 200 else f"{text[:199]}…"

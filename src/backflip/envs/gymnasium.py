@@ -178,7 +178,7 @@ class GymnasiumEnv:
 
     def close(self) -> None:
         """Free what the environments hold. One that cannot be closed has nothing left to spoil."""
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception, SystemExit):
             self._vector.close()
 
     def _observations(self, seen: Any, infos: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -239,7 +239,9 @@ class GymnasiumEnv:
                 return getattr(self._vector, method)(*args, **kwargs)
         except _RowFailedError as error:
             raise self._failed(error.row, error.what) from error.__cause__
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # `sys.exit` is an environment's failure, too
             raise self._failed(None, f"`{method}` raised {one_line(error)}") from error
 
     def _parts(self, method: str, result: Any, count: int) -> Any:
@@ -314,7 +316,9 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Start an episode."""
         try:
             result = self.env.reset(seed=seed, options=options)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise _RowFailedError(self._row, f"`reset` raised {one_line(error)}") from error
         return self._observation(self._parts("reset", result, 2)[0]), {}
 
@@ -322,7 +326,9 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Step the environment."""
         try:
             result = self.env.step(action)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise _RowFailedError(self._row, f"`step` raised {one_line(error)}") from error
         obs, reward, terminated, truncated, _ = self._parts("step", result, 5)
         if not isinstance(reward, float):

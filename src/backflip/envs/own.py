@@ -59,13 +59,17 @@ def check_native(env_id: str, env: Any) -> None:
 
     try:
         spec = env.spec
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise UsageError(f"environment `{env_id}`: `spec` raised {one_line(error)}") from error
     if not isinstance(spec, EnvSpec):
         raise UsageError(f"environment `{env_id}`: `spec` must be an EnvSpec, got {spec!r}")
     try:
         wrong = _broken_promises(env, jax.random.key(0)) + _impossible_actions(spec.action)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise UsageError(f"environment `{env_id}` cannot be traced: {one_line(error)}") from error
     if wrong:
         raise UsageError(f"environment `{env_id}`: {'; '.join(wrong)}")
@@ -85,7 +89,9 @@ def _import(env_id: str, module: str) -> Any:
             f"unknown environment `{env_id}`{did_you_mean(env_id, NATIVE)} "
             f"(no module `{module}` in {Path.cwd()} or among the installed packages)"
         ) from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a script that ends with `sys.exit` outside `__main__`, too
         raise UsageError(f"`{module}` cannot be imported: {one_line(error)}") from error
 
 

@@ -233,9 +233,9 @@ def _construct(env_id: str, extra: str, build: Callable[[], Any]) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return build()
-    except BackflipError:
+    except (BackflipError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # `sys.exit` in a constructor, too
         missing = isinstance(error, ImportError) or type(error).__name__ == "DependencyNotInstalled"
         if missing and extra:
             package = PACKAGES.get(extra, extra)
