@@ -15,8 +15,8 @@ from rich.console import Console
 
 from backflip.archive.run import create_run
 from backflip.cli.main import main
-from backflip.cli.progress import Display, print_result
-from backflip.training.progress import Progress, duration
+from backflip.cli.progress import Display, mean_cell, print_result
+from backflip.training.progress import Progress, duration, health_line
 from backflip.training.result import Result
 
 # A command line whose `train` does what ENV says, without learning anything.
@@ -327,6 +327,15 @@ def shown(terminal: bool, *reports: Progress) -> str:
         for report in reports:
             display(report)
     return stream.getvalue()
+
+
+def test_very_large_numbers_are_short() -> None:
+    assert health_line({"episode_return_mean": 2e31, "grad_norm": -3e12}) == (
+        "true return 2e+31 · gradient -3e+12"
+    )
+    assert health_line({"episode_return_mean": 1e9}) == "true return 1000000000.0"
+    assert mean_cell([2e31, 2e31], 1) == "2e+31"
+    assert mean_cell([1e9, 1e9], 1) == "1,000,000,000.0"
 
 
 def test_elsewhere_than_on_a_terminal_there_are_few_plain_lines() -> None:

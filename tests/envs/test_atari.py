@@ -220,6 +220,13 @@ def test_gymnasiums_own_is_reached_by_its_prefix() -> None:
             "`size` must be .*, got 19; `frames.* got 0; `rep.* 1, got 2.0; `noop_max` must",
         ),
         ("ALE/Pong-v5", {"max_episode_steps": -1}, "`max_episode_steps` must be at least 1"),
+        (
+            "ALE/Pong-v5",
+            {"noop_max": 10**10, "max_episode_steps": 10**10, "frameskip": 4 * 10**12},
+            "`frameskip` must be from 1 to 1,000, got 4.*; `noop_max` must be from 0 to 1,000, got "
+            "1.*; `max_episode_steps` must be at least 1 and at most 2,000,000, or 0 for ALE's",
+        ),
+        ("ALE/Pong-v5", {"max_episode_steps": 500_000_001}, "at least 1 and at most 500,000,000"),
         ("ALE/Freeway-v5", {"blank_score": True}, "in beam_rider, breakout, .*; not in freeway"),
         ("ALE/Pong-v5", {"preference": True}, "`preference` is for ALE/Enduro-v5, not for pong"),
     ],

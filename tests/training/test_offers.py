@@ -206,6 +206,35 @@ def test_a_replay_that_does_not_fit_is_refused_with_the_numbers(name: str, tmp_p
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", OFF_POLICY)
+def test_a_minibatch_that_nobody_could_live_through_is_refused(name: str) -> None:
+    with pytest.raises(
+        UsageError, match=r"`batch_size` must be at most env_steps, .* try batch_size"
+    ):
+        made(name, batch_size=1_000_000_000)
+
+
+def test_a_longer_warm_up_is_suggested_with_env_steps_to_learn_in() -> None:
+    """Rollouts are of 4 x 16 env steps."""
+    sizes = {"batch_size": 20_000, "buffer_size": 20_000, "env_steps": 20_000}
+    with pytest.raises(UsageError, match=r"try warm_up=20000 and --env-steps 20064$"):
+        made("td3", **sizes)
+    made("td3", **(sizes | {"warm_up": 20_000, "env_steps": 20_064}))
+    with pytest.raises(UsageError, match=r"try warm_up=20000$"):
+        made("td3", **(sizes | {"env_steps": 20_064}))
+
+
+def test_more_episodes_than_cem_could_play_are_refused_by_their_own_name() -> None:
+    with pytest.raises(UsageError, match=r"^settings: `episodes` must lie [^;]*, got 1000*$"):
+        made("cem", episodes=10**20)
+    with pytest.raises(UsageError, match=r"must be at most 2,000,000,000 .* smaller `episodes` or"):
+        made("cem", episodes=10_000, num_envs=1_000)
+    with pytest.raises(UsageError, match=r"one rollout, .* try --env-steps (\d+)$") as said:
+        made("cem", episodes=1_000)
+    env_steps = int(str(said.value).rpartition(" ")[2])
+    assert made("cem", episodes=1_000, env_steps=env_steps).config.updates == 1
+
+
 @pytest.mark.parametrize("name", ["ppo", "a2c", "vpg"])
 def test_undiscounted_values_of_endless_episodes_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="`discount` must be below 1 for `Pendulum-v1`"):

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from backflip.archive.statistics import student_quantile
 from backflip.core.paths import from_here
-from backflip.training.progress import Progress, ahead, health_line, plain_line
+from backflip.training.progress import Progress, ahead, decimal, health_line, plain_line
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
 
@@ -182,4 +182,4 @@ def mean_cell(values: list[float], decimals: int) -> str:
 
 
 def _cell(value: float, decimals: int) -> str:
-    return f"{value:,.{decimals}f}"
+    return decimal(value, decimals, ",")

@@ -23,6 +23,7 @@ from gymnasium.vector.utils import batch_space
 
 from backflip.core.cores import usable_cores
 from backflip.core.errors import UsageError
+from backflip.core.spec import LARGEST_COUNT
 
 STACK = 4
 LEAST_SIZE = 20  # below it there is nothing to tell from anything else
@@ -40,6 +41,7 @@ SCORE_ROWS = {
     "seaquest": (7, 19),
     "space_invaders": (9, 21),
 }
+MOST_HELD = 1_000  # frames that an action, or nothing, is done for: a quarter of a minute
 SCREEN_ROWS = 210  # and as many pixels a side are the most there can be
 
 _ale: Any = ale_py
@@ -52,11 +54,11 @@ class AtariSettings:
 
     Attributes:
         size: pixels of a side of what is seen; 42 takes a quarter of the memory of 84.
-        frameskip: frames an action is held for, at least 1.
+        frameskip: frames an action is held for, 1 to 1,000.
         repeat_action_probability: the chance, in every frame, that the action before is repeated.
         full_action_space: whether there are all 18 actions of the joystick, or the game's own.
         episodic_life: whether losing a life ends the episode; ALE then begins a new game.
-        noop_max: the most frames of doing nothing at an episode's start.
+        noop_max: the most frames of doing nothing at an episode's start, up to 1,000.
         fire_reset: whether FIRE is pressed at an episode's start, where the game has it.
         blank_score: whether the score is black.
         preference: Enduro without the rows that tell speed and place, and over before the weather
@@ -214,6 +216,8 @@ def _other_ids() -> list[tuple[str, str]]:
 def _check(game: str, settings: AtariSettings) -> None:
     """Refuse settings that cannot be, all of them at once."""
     chance = settings.repeat_action_probability
+    held = min(max(settings.frameskip, 1), MOST_HELD)
+    longest = LARGEST_COUNT // held  # ALE counts frames in 32 bits
     wrong = [
         f"`{name}` must be {wanted}, got {getattr(settings, name)}"
         for name, wanted, fits in (
@@ -222,10 +226,14 @@ def _check(game: str, settings: AtariSettings) -> None:
                 f"from {LEAST_SIZE} to {SCREEN_ROWS}",
                 LEAST_SIZE <= settings.size <= SCREEN_ROWS,
             ),
-            ("frameskip", "at least 1", settings.frameskip >= 1),
+            ("frameskip", f"from 1 to {MOST_HELD:,}", 1 <= settings.frameskip <= MOST_HELD),
             ("repeat_action_probability", "from 0 to 1", 0 <= chance <= 1),
-            ("noop_max", "at least 0", settings.noop_max >= 0),
-            ("max_episode_steps", "at least 1, or 0 for ALE's", settings.max_episode_steps >= 0),
+            ("noop_max", f"from 0 to {MOST_HELD:,}", 0 <= settings.noop_max <= MOST_HELD),
+            (
+                "max_episode_steps",
+                f"at least 1 and at most {longest:,}, or 0 for ALE's",
+                0 <= settings.max_episode_steps <= longest,
+            ),
         )
         if not fits
     ]

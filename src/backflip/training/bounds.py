@@ -56,7 +56,6 @@ BOUNDS: dict[str, Bounds] = {
             "target_update",
             "policy_delay",
             "value_steps",
-            "episodes",
             "exploration_steps",
         ),
         COUNT,
@@ -112,6 +111,7 @@ BOUNDS: dict[str, Bounds] = {
         NOT_NEGATIVE,
     ),
     "warm_up": Bounds(0, LARGEST_COUNT),
+    "episodes": Bounds(1, 10_000),  # of each member of CEM: in all there are as many whole ones
     "n_step": Bounds(1, 1_000),  # each is a part of the program that is compiled
     "target_rate": Bounds(0, 1, above=True),
     "elite_share": Bounds(0, 1, above=True),

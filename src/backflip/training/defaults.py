@@ -6,6 +6,7 @@ from typing import Any, Literal
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.ids import HOST_PREFIX
 from backflip.networks.torsos import GRID_SIDE
+from backflip.training.bounds import BOUNDS
 
 UNLIMITED = 1_000  # env steps that an episode without a time limit is taken to last
 Kind = Literal["discrete", "continuous", "pixels", "grid"]
@@ -236,7 +237,9 @@ def defaults_of(algorithm: str, spec: EnvSpec, named: Mapping[str, Any]) -> dict
     chosen = {**of_pictures, **kinds.get(kind, {}), **of_one}
     if algorithm == "cem":
         episodes = {**chosen, **named}.get("episodes", 1)
-        chosen["rollout_length"] = _rows_of(spec, episodes if isinstance(episodes, int) else 1)
+        if not isinstance(episodes, int) or not BOUNDS["episodes"].holds(episodes):
+            episodes = 1  # what was named will be refused
+        chosen["rollout_length"] = _rows_of(spec, episodes)
     return chosen
 
 

@@ -13,6 +13,7 @@ HEALTH = {
     "grad_norm": ("gradient", 2),
     "labels": ("labels", 0),
 }
+VERY_LARGE = 1e12  # of more digits nobody sees how many there are
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,16 @@ def health_line(health: Mapping[str, float]) -> str:
         if name == "entropy_max":
             continue
         words, decimals = HEALTH.get(name, (name.replace("_", " "), 3))
-        text = f"{words} {value:.{decimals}f}"
+        text = f"{words} {decimal(value, decimals)}"
         if name == "entropy" and "entropy_max" in health:
             text += f"/{health['entropy_max']:.{decimals}f}"
         parts.append(text)
     return " · ".join(parts)
+
+
+def decimal(value: float, decimals: int, style: str = "") -> str:
+    """Return a number with so many decimals, but one of very many digits as 2e+31."""
+    return f"{value:g}" if abs(value) >= VERY_LARGE else f"{value:{style}.{decimals}f}"
 
 
 def ahead(progress: Progress) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from backflip.algorithms.interface import Settings
 from backflip.core.errors import UsageError, did_you_mean
-from backflip.core.spec import EnvSpec
+from backflip.core.spec import LARGEST_COUNT, EnvSpec
 from backflip.training.bounds import out_of_bounds
 
 WIDEST = 65_536  # of a hidden layer: two such need 16 GiB
@@ -123,6 +123,13 @@ def _check_sizes(config: Any) -> None:
         raise UsageError(
             f"`minibatches` must leave at least 2 of num_envs x rollout_length = {rows} rows to "
             f"each, for the advantage of a single one is normalised to 0, got {minibatches}"
+        )
+    if rows > LARGEST_COUNT:
+        fewer = "`episodes` or " if hasattr(config, "episodes") else ""
+        raise UsageError(
+            f"one rollout, {config.num_envs} environments x {config.rollout_length} = {rows}, must "
+            f"be at most {LARGEST_COUNT:,} env steps; try a smaller {fewer}`num_envs`, or a "
+            "smaller `rollout_length`"
         )
     if config.env_steps < rows:
         raise UsageError(

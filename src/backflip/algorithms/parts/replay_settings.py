@@ -86,6 +86,12 @@ def _ratio_problems(settings: ReplaySettings) -> list[str]:
 
 
 def _memory_problems(settings: ReplaySettings, spec: EnvSpec, n_step: int) -> list[str]:
+    if settings.batch_size > settings.env_steps:
+        return [
+            "`batch_size` must be at most env_steps, for a minibatch is drawn from what was lived "
+            f"through: {settings.env_steps}, got {settings.batch_size}; try "
+            f"batch_size={min(128, settings.env_steps)}"
+        ]
     held = layout(
         spec,
         capacity=settings.buffer_size,
@@ -100,13 +106,22 @@ def _memory_problems(settings: ReplaySettings, spec: EnvSpec, n_step: int) -> li
     if settings.buffer_size < least:
         return [
             f"`buffer_size` must hold a minibatch, and {window} env steps of each of {envs} "
-            f"environments in whole rollouts: at least {least}, got {settings.buffer_size}"
+            f"environments in whole rollouts: at least {least}, got {settings.buffer_size}; "
+            f"try buffer_size={least}"
         ]
     first = (warm_up_rollouts(settings) + 1) * settings.rollout_length
     if envs * first < least:
         return [
             f"`warm_up` and the first rollout must fill a minibatch, and {window} env steps of "
             f"each of {envs} environments: together at least {least}, got {envs * first}; "
-            f"try warm_up={least}"
+            f"try warm_up={least}{_and_longer(settings, least)}"
         ]
     return []
+
+
+def _and_longer(settings: ReplaySettings, warm_up: int) -> str:
+    """Return what else to type where such a warm-up would leave nothing to learn from."""
+    rows = settings.num_envs * settings.rollout_length
+    left = rollouts_of(settings.env_steps, settings.num_envs, settings.rollout_length)
+    left -= rollouts_of(warm_up, settings.num_envs, settings.rollout_length)
+    return "" if left > 0 else f" and --env-steps {settings.env_steps + (1 - left) * rows}"
