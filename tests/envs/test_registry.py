@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 from backflip.core.errors import UsageError
 from backflip.envs.arguments import parse_env_args
@@ -55,6 +57,19 @@ class Hidden(Probe):
 class Left(Ladder):
     def __init__(self):
         raise SystemExit(9)
+
+class Anything(Ladder):
+    def __init__(self, **anything):
+        assert "max_episode_steps" not in anything
+        super().__init__(height=9)
+
+class Limits(Ladder):
+    def __init__(self, max_episode_steps=7):
+        super().__init__(height=max_episode_steps)
+
+class Needs(Probe):
+    def __init__(self, size: float, name: str, flag: bool):
+        pass
 
 class Narrow(Probe):
     def observe(self, state):
@@ -175,6 +190,31 @@ def test_a_gymnasium_class_of_ones_own(own: str, capfd: pytest.CaptureFixture[st
     assert capfd.readouterr() == ("", "")
 
 
+def test_an_own_gymnasium_class_is_put_under_a_time_limit(own: str) -> None:
+    """Taxi's constructor has no parameters of its own but how it is drawn."""
+    for name, args in (("Ladder", {"height": 9}), ("Anything", {})):
+        env = make_host(f"{own}:{name}", {**args, "max_episode_steps": 2}, 2)
+        assert env.spec.max_episode_steps == 2
+        env.reset([0, 1])
+        steps = [env.step(np.array([1, 0], np.int32)) for _ in range(2)]
+        assert [step.truncated.tolist() for step in steps] == [[False] * 2, [True] * 2]
+    env = make_host(f"{own}:Limits", {"max_episode_steps": 1})
+    assert env.spec.max_episode_steps is None
+    env.reset([0])
+    assert env.step(np.array([1], np.int32)).terminated.all()
+
+
+def test_an_id_whose_class_takes_nothing_may_have_a_time_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Plain(gymnasium.Env[Any, Any]):
+        observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+    of = EnvSpec("Plain-v0", entry_point=Plain)
+    monkeypatch.setitem(gymnasium.registry, "Plain-v0", of)
+    assert make_host("Plain-v0", {"max_episode_steps": 3}).spec.max_episode_steps == 3
+
+
 def test_leaving_in_a_constructor_is_failing(own: str) -> None:
     with pytest.raises(UsageError, match="`own_envs:Left` cannot be made: SystemExit: 9"):
         make_host(f"{own}:Left")
@@ -265,12 +305,16 @@ def test_an_unknown_environment(env_id: str, message: str) -> None:
         ("gymnasium:Pendulum-v1", {"g": "x"}, "`g` must be a number, got 'x'"),
         ("gymnasium:CartPole-v1", {"max_episode_steps": "x"}, "must be a whole number, got 'x'"),
         ("Hopper-v5", {"gravity": 3}, "`gravity`.*xml_file=hopper.xml"),
-        ("own_envs:Ladder", {}, "missing 1 required positional argument: 'height'"),
+        ("own_envs:Ladder", {}, "cannot be made without `height`; try --env-arg height=1$"),
+        ("own_envs:Ladder", {"height": 1, "max_episode_steps": 0}, "must be at least 1 .*, got 0"),
+        ("own_envs:Ladder", {"height": 1, "max_episode_steps": 1.5}, "a whole number, got 1.5"),
+        ("own_envs:Anything", {"max_episode_steps": "x"}, "must be a whole number, got 'x'"),
+        ("own_envs:Needs", {"flag": True}, "without `size`, `name`; try .*size=1.0 .*name=text$"),
         ("own_envs:Ladder", {"height": 1, "names": 3}, "`names` must be values with commas"),
         (
             "own_envs:Ladder",
             {"hight": 3},
-            r"`hight`, did you mean `height`\?; accepted: height=A_WH",
+            r"`height`\?; accepted: height=1, pay=1.5, names=a,b, max_episode_steps=500$",
         ),
         ("own_envs:Probe", {"size": 1.5}, "`size` must be a whole number, got 1.5"),
     ],

@@ -13,7 +13,9 @@ from backflip.core.errors import UsageError, did_you_mean
 EnvArg = int | float | bool | str | tuple[int | float | bool | str, ...]
 WHOLE = re.compile(r"[-+]?\d+e\+?\d{1,2}", re.IGNORECASE)  # a number such as 1e5
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-LIMIT = inspect.Parameter("max_episode_steps", inspect.Parameter.KEYWORD_ONLY, annotation=int)
+LIMIT = inspect.Parameter(
+    "max_episode_steps", inspect.Parameter.KEYWORD_ONLY, default=500, annotation=int
+)
 UNHELPFUL = ("self", "render_mode")  # parameters that no `--env-arg` is for
 WANTED = {
     bool: "true or false",
@@ -22,6 +24,7 @@ WANTED = {
     str: "text",
     tuple: "values with commas between",
 }
+EXAMPLES = {bool: "true", int: "1", float: "1.0", str: "text", tuple: "1,2", None: "1"}
 
 
 def parse_env_args(texts: Sequence[str]) -> dict[str, EnvArg]:
@@ -52,6 +55,29 @@ def limited(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
             f"{args[LIMIT.name]}"
         )
     return args
+
+
+def with_limit(
+    parameters: dict[str, inspect.Parameter] | None,
+) -> dict[str, inspect.Parameter] | None:
+    """Return the parameters of an environment, and a time limit, which any may be given."""
+    return None if parameters is None else {**parameters, LIMIT.name: LIMIT}
+
+
+def refuse_missing(
+    env_id: str, parameters: dict[str, inspect.Parameter] | None, args: Mapping[str, Any]
+) -> None:
+    """Refuse to make what a constructor cannot make without more arguments.
+
+    Raises:
+        UsageError: all that are missing, with an example of each.
+    """
+    required = [p for p in (parameters or {}).values() if p.default is p.empty]
+    missing = [p for p in required if p.name not in args]
+    if missing:
+        names = ", ".join(f"`{p.name}`" for p in missing)
+        typed = " ".join(f"--env-arg {p.name}={_example(p)}" for p in missing)
+        raise UsageError(f"environment `{env_id}` cannot be made without {names}; try {typed}")
 
 
 def fitting(
@@ -141,7 +167,7 @@ def _wanted(parameter: inspect.Parameter) -> str:
 
 def _example(parameter: inspect.Parameter) -> str:
     if parameter.default in (None, inspect.Parameter.empty):
-        return _wanted(parameter).upper().replace(" ", "_")
+        return EXAMPLES[_kind(parameter)]
     if isinstance(parameter.default, tuple):
         return ",".join(map(str, parameter.default))
     default = parameter.default

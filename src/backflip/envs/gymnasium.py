@@ -107,6 +107,7 @@ class GymnasiumEnv:
         num_envs: int,
         autoreset: str = "next_step",
         terminates: bool = True,
+        max_episode_steps: int | None = None,
     ) -> "GymnasiumEnv":
         """Return `num_envs` environments, each of its own call of `make`, stepped one by one.
 
@@ -116,6 +117,7 @@ class GymnasiumEnv:
             num_envs: how many, at least 1.
             autoreset: `next_step` or `same_step`, as Gymnasium means them.
             terminates: some state ends the task by its own rule.
+            max_episode_steps: the time limit in env steps; None asks the environments.
         """
         mode = mode_of(num_envs, autoreset)
         rows = [_Row(make(), row) for row in range(num_envs)]
@@ -123,7 +125,7 @@ class GymnasiumEnv:
         # The batch is to own the rows: it takes them out of one iterator, in order.
         take = iter(rows).__next__
         vector = SyncVectorEnv([take] * num_envs, copy=False, autoreset_mode=mode)
-        return cls(env_id, vector, terminates=terminates)
+        return cls(env_id, vector, max_episode_steps=max_episode_steps, terminates=terminates)
 
     @property
     def spec(self) -> EnvSpec:

@@ -9,7 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from backflip.core.errors import BackflipError, UsageError, one_line
-from backflip.envs.arguments import LIMIT, fitting, limited, parameters_of
+from backflip.envs.arguments import (
+    LIMIT,
+    fitting,
+    limited,
+    parameters_of,
+    refuse_missing,
+    with_limit,
+)
 from backflip.envs.ids import (
     ATARI_PREFIX,
     CONTROL_PREFIX,
@@ -69,7 +76,9 @@ def make_native(env_id: str, args: Mapping[str, Any] | None = None) -> "NativeEn
     target = _load(NATIVE[env_id]) if env_id in NATIVE else own
     if target is None or is_gymnasium(target):
         return None
-    args = fitting(env_id, parameters_of(target), args or {})
+    parameters = parameters_of(target)
+    args = fitting(env_id, parameters, args or {})
+    refuse_missing(env_id, parameters, args)
     env = _construct(env_id, "", lambda: target(**args))
     if own is not None:
         check_native(env_id, env)
@@ -110,11 +119,14 @@ def make_host(
         raise UsageError(f"environment `{env_id}` is written in JAX and has no host path")
     if own is None:
         refuse_old_atari(env_id)
-    extra = "" if own else _extra(env_id)
-    make = _own_make(env_id, own, args) if own else _gymnasium_make(env_id, extra, args)
+    extra, limit = "" if own else _extra(env_id), None
+    if own:
+        make, limit = _own_make(env_id, own, args)
+    else:
+        make = _gymnasium_make(env_id, extra, args)
     ends = bool(own) or family(env_id) not in ENDLESS
     return _construct(
-        env_id, extra, lambda: GymnasiumEnv.of(env_id, make, num_envs, autoreset, ends)
+        env_id, extra, lambda: GymnasiumEnv.of(env_id, make, num_envs, autoreset, ends, limit)
     )
 
 
@@ -204,8 +216,7 @@ def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callabl
     entry_point = gymnasium_spec(env_id).entry_point
     if isinstance(entry_point, str):
         entry_point = _construct(env_id, extra, lambda: load_env_creator(entry_point))
-    parameters = parameters_of(entry_point)
-    args = fitting(env_id, parameters and {**parameters, LIMIT.name: LIMIT}, args)
+    args = fitting(env_id, with_limit(parameters_of(entry_point)), args)
     name = env_id.removeprefix(HOST_PREFIX)
     # The adapter checks what the environment returns; Gymnasium's checker only warns about it.
     return lambda: gymnasium.make(name, disable_env_checker=True, **args)
@@ -217,9 +228,27 @@ def _extra(env_id: str) -> str:
     return next((extra for start, extra in EXTRAS.items() if entry_point.startswith(start)), "")
 
 
-def _own_make(env_id: str, own: type, args: Mapping[str, Any]) -> Callable[[], Any]:
-    args = fitting(env_id, parameters_of(own), args)
-    return lambda: own(**args)
+def _own_make(
+    env_id: str, own: type, args: Mapping[str, Any]
+) -> tuple[Callable[[], Any], int | None]:
+    """Return what makes an environment of one's own, and the time limit it is put under, if any.
+
+    A class with a parameter of that name keeps the limit itself.
+    """
+    from gymnasium.wrappers import TimeLimit  # noqa: PLC0415
+
+    parameters = parameters_of(own)
+    if LIMIT.name in (parameters or {}):
+        args = fitting(env_id, parameters, args)
+        refuse_missing(env_id, parameters, args)
+        return lambda: own(**args), None
+    args = fitting(env_id, with_limit(parameters), args)
+    refuse_missing(env_id, parameters, args)
+    asked = limited(env_id, {name: x for name, x in args.items() if name == LIMIT.name})
+    args = {name: x for name, x in args.items() if name != LIMIT.name}
+    if not asked:
+        return lambda: own(**args), None
+    return lambda: TimeLimit(own(**args), **asked), asked[LIMIT.name]
 
 
 def _load(target: str) -> Any:
