@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM are heard at bad moments, too; what others handle stays theirs."""
 
+import contextlib
 import gc
 import importlib
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from backflip.core.interrupts import Terminated, heard
+from backflip.core.interrupts import Terminated, heard, heed
 
 LONG = 20.0  # seconds; none of the waits lasts that long if all is well
 
@@ -160,3 +161,13 @@ def test_who_is_putting_things_away_is_not_asked_again(monkeypatch: pytest.Monke
         monkeypatch.setattr("backflip.core.interrupts.IMPATIENT_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):
             get(signal.SIGINT)
+
+
+def test_what_a_callback_kept_for_itself_is_raised_when_asked() -> None:
+    with heard(signal.SIGINT):
+        heed()
+        with contextlib.suppress(KeyboardInterrupt):
+            get(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            heed()
+    heed()

@@ -24,6 +24,15 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM. Whoever handles Ctrl-C handles it, too."""
 
 
+_raised: list[type[KeyboardInterrupt]] = []  # what whoever catches it must let go on
+
+
+def heed() -> None:
+    """Raise anew what somebody caught and kept for himself, as a callback of a library may."""
+    if _raised:
+        raise _raised[-1]
+
+
 @contextmanager
 def heard(*numbers: signal.Signals) -> Generator[None, None, None]:
     """Raise `KeyboardInterrupt` for SIGINT and `Terminated` for SIGTERM, and never lose one.
@@ -34,12 +43,14 @@ def heard(*numbers: signal.Signals) -> Generator[None, None, None]:
     if not mine or threading.current_thread() is not threading.main_thread():
         yield
         return
+    _raised.clear()
     ear, hook = _Ear(), sys.unraisablehook
     before = {number: signal.signal(number, ear.hear) for number in mine}
     sys.unraisablehook = ear.take_up
     try:
         yield
     finally:
+        _raised.clear()
         ear.again.cancel()
         sys.unraisablehook = hook
         for number, handler in before.items():
@@ -71,7 +82,8 @@ class _Ear:
         self._raised = time.monotonic()
         if self._raised - before < IMPATIENT_SECONDS:
             return
-        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        _raised.append(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
+        raise _raised[-1]
 
     def take_up(self, dropped: Any) -> None:
         """Ring again for an interrupt that was dropped; leave all else to the hook of before."""

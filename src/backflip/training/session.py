@@ -33,7 +33,7 @@ from backflip.core.errors import (
     Interrupted,
     UsageError,
 )
-from backflip.core.interrupts import Terminated, heard
+from backflip.core.interrupts import Terminated, heard, heed
 from backflip.core.trees import flatten, unflatten
 from backflip.training import runtime
 from backflip.training.build import Built
@@ -111,6 +111,7 @@ class Session:
 
     def spent(self, part: Part) -> float:
         """Book the time since the last call as spent on `part`; return it, compiling left out."""
+        heed()
         now, compiled = time.perf_counter(), self._clock.seconds
         passed, compiling = now - self._marked, compiled - self._compiled
         self._marked, self._compiled = now, compiled
@@ -330,6 +331,7 @@ class Session:
 
     def wait(self, what: str) -> None:
         """Report what is waited for."""
+        heed()
         self._report(dataclasses.replace(self._newest, waiting_for=what))
 
     def finish(
