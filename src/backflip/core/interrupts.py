@@ -18,6 +18,7 @@ from typing import Any, final
 AGAIN_SECONDS = 0.05
 IMPATIENT_SECONDS = 2.0
 MOST_PUT_OFF = 200  # times: an import that takes longer is stopped after all
+_PYTHONS = signal.default_int_handler
 
 
 class Terminated(KeyboardInterrupt):
@@ -55,9 +56,6 @@ def heard(*numbers: signal.Signals) -> Generator[None, None, None]:
         sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-_PYTHONS = signal.default_int_handler
 
 
 @final
