@@ -1,11 +1,14 @@
 """`train`: its result, what bad input gets, and what it leaves on disk."""
 
 import errno
+import importlib
 import json
 import math
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from backflip.core.errors import BackflipError, EnvironmentFailed, Interrupted, 
 from backflip.core.trees import unflatten
 from backflip.envs.registry import make_native
 from backflip.looking.watch import watch
+from backflip.preferences.loop import resume_teach
 from backflip.training import session
 from backflip.training.build import build
 from backflip.training.planning import evaluation_episodes, phase_count, plan
@@ -575,6 +579,72 @@ def test_an_environment_that_changes_folder_moves_no_run(
     assert result.to_json()["folder"] == f"runs/{result.run}"
     watch(the_run(Path()), seed=None, episodes=1, out=None, tell=lambda *_: None, warn=print)
     assert (result.folder / "watch" / "seed-0" / "overview.png").is_file()
+
+
+CHANGES = """
+import gymnasium
+import numpy as np
+
+class Changes(gymnasium.Env):
+    numbers, choices, made = 3, 2, 0
+
+    def __init__(self, grows=False):
+        self.numbers = Changes.numbers + (grows and Changes.made > 1)
+        Changes.made += 1
+        self.observation_space = gymnasium.spaces.Box(-1, 1, (self.numbers,), np.float32)
+        self.action_space = gymnasium.spaces.Discrete(Changes.choices)
+
+    def reset(self, *, seed=None, options=None):
+        self.age = 0
+        return np.zeros(self.numbers, np.float32), {}
+
+    def step(self, action):
+        self.age += 1
+        return np.zeros(self.numbers, np.float32), 0.0, self.age == 4, False, {}
+"""
+
+
+@pytest.fixture
+def changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A class of which more than the code decides how it is."""
+    (tmp_path / "changes.py").write_text(CHANGES)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "changes", raising=False)
+    return importlib.import_module("changes").Changes
+
+
+@pytest.mark.medium
+def test_an_environment_that_is_another_when_made_again_is_refused(
+    changes: Any, tmp_path: Path
+) -> None:
+    said = r"observation was \(3,\), now \(4,\); its spaces must not depend on how often"
+    with pytest.raises(EnvironmentFailed, match=said):
+        small(tmp_path, env="changes:Changes", env_args={"grows": True})
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("work", ["train", "teach"])
+def test_an_environment_that_was_edited_is_not_gone_on_with(
+    work: str, changes: Any, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {**SMALL, "minibatches": 1, "rollout_length": 8}
+    of: dict[str, Any] = {"home": tmp_path, "env_steps": ENV_STEPS, "report": interrupting(after=1)}
+    begin, resume = partial(train, "ppo", env_args={"max_episode_steps": 4}), resume_train
+    if work == "teach":
+        settings |= {"clip_length": 2, "phases": 2, "random_env_steps": 8}
+        begin, resume = partial(backflip.teach, labels=4), resume_teach
+    with pytest.raises(Interrupted):
+        begin(env="changes:Changes", settings=settings, **of)
+    changes.numbers, changes.choices = 4, 3
+    run = the_run(tmp_path)
+    said = (
+        f"`changes:Changes` has changed since run `{run.ulid}` learnt in it: its observation was "
+    )
+    said += r"\(3,\), now \(4,\) and its action was one of 2, now one of 3"
+    with pytest.raises(UsageError, match=said):
+        resume(run)
+    with pytest.raises(UsageError, match=said):
+        watch(run, seed=0, episodes=1, out=None, tell=lambda *_: None, warn=print)
 
 
 def test_the_defaults_fit_every_environment() -> None:

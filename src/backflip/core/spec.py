@@ -119,6 +119,21 @@ class EnvSpec:
         return self.observation.dtype == np.uint8 and len(self.observation.shape) == 3
 
 
+def changes(before: EnvSpec, now: EnvSpec) -> str:
+    """Return what an algorithm made for one environment finds otherwise in another, or nothing."""
+    said = [
+        ("observation", _in_words(before.observation), _in_words(now.observation)),
+        ("action", _in_words(before.action), _in_words(now.action)),
+    ]
+    return " and ".join(f"its {role} was {old}, now {new}" for role, old, new in said if old != new)
+
+
+def _in_words(space: Box | Discrete) -> str:
+    if isinstance(space, Discrete):
+        return f"one of {space.n}"
+    return str(space.shape) if space.dtype == np.float32 else f"{space.shape} of {space.dtype}"
+
+
 def newest_frame(spec: EnvSpec, obs: Any) -> Any:
     """Return the newest frame of stacked pixels; other observations as they are."""
     if spec.frame_stack == 1:

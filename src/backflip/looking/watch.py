@@ -26,7 +26,7 @@ from backflip.looking.state_space import Map, map_policy, picture, state_space_o
 from backflip.looking.stepping import open_env
 from backflip.looking.timeline import with_tracks
 from backflip.training.build import env_args_of
-from backflip.training.policy import POLICY, Acting, kept_policies, load_acting
+from backflip.training.policy import POLICY, Acting, kept_policies, load_acting, refuse_changed
 
 NUMBERS = "watch.json"
 MOMENTS, SMALL, CAPTION = 6, 150, 22  # of the overview: pictures in a row, their height, its words
@@ -99,6 +99,7 @@ def watch(
     env_id, args = run.manifest["env"], env_args_of(run)
     env = open_env(env_id, args, episodes)
     try:
+        refuse_changed(run, env.spec)
         view, note = drawable(view_of(env_id, env.spec, args), env.spec)
         if note:
             warn(note)

@@ -57,6 +57,7 @@ from backflip.training.build import Built, build, rebuild
 from backflip.training.memory import check_memory
 from backflip.training.offers import offer_of
 from backflip.training.planning import evaluation_episodes, plan
+from backflip.training.policy import refuse_changed
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
 from backflip.training.session import Session, begin, go_on, seeds_from
@@ -323,6 +324,7 @@ class _Teaching:
         """Return what the run goes on from, and how many phases are done."""
         spec = self.driver.spec
         blank = Taught(self.driver.start(self.seeds), untaught(spec, len(self.seeds)))
+        refuse_changed(self.session.run, spec)
         restored = self.session.restore(blank)
         learners, reward = restored.state
         if restored.phases == 0:

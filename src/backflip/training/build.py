@@ -8,7 +8,8 @@ from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Algorithm, Settings
 from backflip.archive.run import Run
-from backflip.core.spec import EnvSpec
+from backflip.core.errors import EnvironmentFailed
+from backflip.core.spec import EnvSpec, changes
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
 from backflip.training.defaults import defaults_of
@@ -58,7 +59,7 @@ def build(
     check_against(config, spec)
     check_network(config, spec)
     learner = offer.build(config, spec)
-    return Built(_driver(native, env, env_args, learner), config)
+    return Built(_driver(native, env, env_args, learner, spec), config)
 
 
 def rebuild(run: Run) -> Built:
@@ -87,12 +88,23 @@ def _host_spec(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
 
 
 def _driver(
-    native: NativeEnv | None, env: str, env_args: Mapping[str, Any], algorithm: Algorithm
+    native: NativeEnv | None,
+    env: str,
+    env_args: Mapping[str, Any],
+    algorithm: Algorithm,
+    spec: EnvSpec,
 ) -> Driver:
     if native is not None:
         return NativeDriver(native, algorithm)
 
     def make(rows: int) -> HostEnv:
-        return make_host(env, env_args, rows)
+        batch = make_host(env, env_args, rows)
+        if changed := changes(spec, batch.spec):
+            batch.close()
+            raise EnvironmentFailed(
+                f"environment `{env}` is made a second time and is another: {changed}; its spaces "
+                "must not depend on how often it was made"
+            )
+        return batch
 
     return HostDriver(make, algorithm)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -10,10 +11,11 @@ import jax
 import numpy as np
 
 from backflip.algorithms.interface import Algorithm
-from backflip.archive.checkpoint import load_arrays
+from backflip.archive.checkpoint import has_checkpoint, load_arrays
 from backflip.archive.metrics import from_json
+from backflip.archive.run import Run
 from backflip.core.errors import DamagedFile, UsageError
-from backflip.core.spec import Box, Discrete, EnvSpec, within
+from backflip.core.spec import Box, Discrete, EnvSpec, changes, within
 from backflip.core.trees import unflatten
 from backflip.training.offers import ALGORITHMS
 from backflip.training.settings import resolve
@@ -132,6 +134,25 @@ def load_acting(path: Path, seed: int | None = None) -> Acting:
     state = algorithm.init(0)
     state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
     return Acting(spec, algorithm, state, about.get("env_steps"))
+
+
+def refuse_changed(run: Run, spec: EnvSpec) -> None:
+    """Refuse an environment that is no longer the one whose policies a run has saved.
+
+    Raises:
+        UsageError: says what differs.
+    """
+    path = run.folder / POLICY
+    if not has_checkpoint(path):
+        return
+    changed = ""
+    with suppress(DamagedFile, KeyError, TypeError, ValueError):  # said where it is needed
+        about = from_json(json.loads(load_arrays(path).metadata["about"]))
+        changed = changes(spec_from_json(about["spec"]), spec)
+    if changed:
+        raise UsageError(
+            f"environment `{spec.id}` has changed since run `{run.ulid}` learnt in it: {changed}"
+        )
 
 
 def _listed(seeds: Sequence[int]) -> str:

@@ -13,6 +13,7 @@ from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
 from backflip.training.memory import check_memory, remember
 from backflip.training.planning import evaluation_episodes, phase_count, plan
+from backflip.training.policy import refuse_changed
 from backflip.training.progress import Report
 from backflip.training.result import Result
 from backflip.training.session import Session, begin, go_on, seeds_from
@@ -93,6 +94,7 @@ def _perform(session: Session, built: Built) -> Result:
     driver, config, run = built.driver, built.config, session.run
     try:
         remember(driver, len(run.seeds), session.say)
+        refuse_changed(run, driver.spec)
         restored = session.restore({"learners": driver.start(run.seeds)})
         learners = restored.state["learners"]
         if not restored.phases:
