@@ -212,6 +212,8 @@ def test_a_minibatch_that_nobody_could_live_through_is_refused(name: str) -> Non
         UsageError, match=r"`batch_size` must be at most env_steps, .* try batch_size"
     ):
         made(name, batch_size=1_000_000_000)
+    rounded = {"num_envs": 1, "rollout_length": 64, "env_steps": 65, "warm_up": 64}
+    assert made(name, **rounded, batch_size=128).config.updates == 1
 
 
 def test_a_longer_warm_up_is_suggested_with_env_steps_to_learn_in() -> None:

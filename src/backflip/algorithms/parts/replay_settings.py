@@ -86,11 +86,13 @@ def _ratio_problems(settings: ReplaySettings) -> list[str]:
 
 
 def _memory_problems(settings: ReplaySettings, spec: EnvSpec, n_step: int) -> list[str]:
-    if settings.batch_size > settings.env_steps:
+    rows = settings.num_envs * settings.rollout_length
+    lived = rollouts_of(settings.env_steps, settings.num_envs, settings.rollout_length) * rows
+    if settings.batch_size > lived:
         return [
             "`batch_size` must be at most env_steps, for a minibatch is drawn from what was lived "
-            f"through: {settings.env_steps}, got {settings.batch_size}; try "
-            f"batch_size={min(128, settings.env_steps)}"
+            f"through: {lived}, got {settings.batch_size}; try "
+            f"batch_size={min(128, lived)}"
         ]
     held = layout(
         spec,
