@@ -466,11 +466,20 @@ def test_the_largest_spaces_are_supported() -> None:
     assert GymnasiumEnv.of("x", lambda: _Counter(action=spaces.Discrete(100_000)), 1).spec.action
 
 
-@pytest.mark.parametrize("shape", [(3, 16, 20), (4, 84, 84), (1, 64, 64)])
+FIRST = [(3, 16, 20), (4, 84, 84), (1, 64, 64), (12, 84, 84), (24, 40, 30)]
+
+
+@pytest.mark.parametrize("shape", FIRST)
 def test_images_with_their_channels_first_are_refused(shape: tuple[int, ...]) -> None:
     image = spaces.Box(0, 255, shape, np.uint8)
     with pytest.raises(UsageError, match=r"channels first, .* `numpy.moveaxis\(image, 0, -1\)`"):
         GymnasiumEnv.of("x", lambda: _Shows(None, image), 1)
+
+
+@pytest.mark.parametrize("shape", [(84, 84, 12), (16, 16, 16), (10, 10, 12), (3, 15, 20)])
+def test_images_that_are_small_or_of_many_channels_are_not(shape: tuple[int, ...]) -> None:
+    image = spaces.Box(0, 255, shape, np.uint8)
+    assert GymnasiumEnv.of("x", lambda: _Shows(None, image), 1).spec.is_pixels
 
 
 def test_an_action_that_cannot_vary_is_refused() -> None:

@@ -249,7 +249,11 @@ def test_an_own_class_may_have_many_actions_and_none_of_bounds(own: str, name: s
         ("own_envs:number", "`own_envs` has no class `number`"),
         ("no_such_module:Env", "no module `no_such_module` in /"),
         ("own_envs.sub:Env", "unknown environment `own_envs.sub:Env`"),
-        ("probe:6", "unknown environment `probe:6`, did you mean `probe:"),
+        (
+            "probe:6",
+            r"unknown environment `probe:6`, did you mean `probe:.`\? \(there are: probe:1,",
+        ),
+        ("dott:6", "no module `dott` in /"),
         ("needy_env:Env", "`needy_env` needs `surely_not_installed`, which is not installed"),
         ("torn_env:Env", "`torn_env` cannot be imported: ZeroDivisionError: division by zero"),
         ("script_env:Env", "`script_env` cannot be imported: SystemExit: 6"),

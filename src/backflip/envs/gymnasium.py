@@ -426,8 +426,11 @@ def _box(space: spaces.Box, shape: tuple[int, ...], dtype: np.dtype) -> Box:
 
 
 def _channels_come_first(shape: tuple[int, ...]) -> bool:
-    """Return whether a shape is an image's that has its few channels on the first axis."""
-    return len(shape) == 3 and shape[0] in (1, 3, 4) and min(shape[1:]) >= SMALLEST_PICTURE
+    """Return whether a shape is an image's that has its few channels on the first axis.
+
+    There are a dozen or more in a stack of frames, but fewer than pixels along either side.
+    """
+    return len(shape) == 3 and max(shape[0], SMALLEST_PICTURE - 1) < min(shape[1:])
 
 
 def _unsupported(env_id: str, role: str, space: "spaces.Space[Any]", supported: str) -> UsageError:

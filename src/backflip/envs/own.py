@@ -85,9 +85,11 @@ def _import(env_id: str, module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise UsageError(f"`{module}` needs `{error.name}`, which is not installed") from error
+        alike = ", ".join(x for x in NATIVE if x.startswith(f"{module}:"))
+        no_module = f"no module `{module}` in {Path.cwd()} or among the installed packages"
         raise UsageError(
             f"unknown environment `{env_id}`{did_you_mean(env_id, NATIVE)} "
-            f"(no module `{module}` in {Path.cwd()} or among the installed packages)"
+            f"({f'there are: {alike}' if alike else no_module})"
         ) from error
     except KeyboardInterrupt:
         raise
