@@ -53,6 +53,22 @@ def test_every_kind_of_environment_gets_its_verdict_and_a_clip(env_id: str, tmp_
         assert image.size[0] > 0
 
 
+def test_what_may_take_long_is_told_step_by_step_up_to_its_end(tmp_path: Path) -> None:
+    told: dict[str, list[float]] = {}
+    look(
+        "CartPole-v1",
+        env_args={},
+        episodes=1,
+        seed=0,
+        discount=0.99,
+        clip=tmp_path / "clip.webp",
+        tell=lambda what, share: told.setdefault(what, []).append(share),
+        warn=print,
+    )
+    for what, env_steps in (("repeating", 2 * 200), ("trying actions", 0 + 5 + 25 + 100 + 4 * 8)):
+        assert told[what] == [(n + 1) / env_steps for n in range(env_steps)]
+
+
 @pytest.mark.medium
 def test_who_cannot_draw_says_so_before_playing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from backflip.core.errors import EnvironmentFailed
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.pendulum import Pendulum
 from backflip.envs.spec import NativeStep
-from backflip.looking.stepping import SteppedEnv, open_env, scenes_of
+from backflip.looking.stepping import SteppedEnv, ToldEnv, open_env, scenes_of
 from tests.conformance.host_env import check_host_env
 
 
@@ -38,6 +38,13 @@ def test_keeps_the_interface_of_host_environments(
     check_host_env(
         lambda rows: SteppedEnv(env, rows), ends_by=ends_by, env_steps=env_steps, reset_rows=True
     )
+
+
+def test_who_tells_how_far_it_is_keeps_the_interface_too() -> None:
+    def make(rows: int) -> ToldEnv:
+        return ToldEnv(SteppedEnv(Pendulum(max_episode_steps=12), rows), 40, lambda _: None)
+
+    check_host_env(make, ends_by={"truncated"}, env_steps=40, reset_rows=True)
 
 
 def test_it_is_the_environment_stepped_alone() -> None:

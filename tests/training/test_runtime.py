@@ -1,13 +1,11 @@
 """JAX is set up once, as the user's environment says where it says anything."""
 
-import functools
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import jax
 import pytest
 
 from backflip.training import runtime
@@ -36,21 +34,6 @@ def test_all_cores_and_a_cache_unless_the_environment_says_otherwise(tmp_path: P
     home = str(tmp_path)
     assert prepared(XDG_CACHE_HOME=home) == [cores, f"{home}/backflip/jax"]
     assert prepared(JAX_NUM_CPU_DEVICES="3", JAX_COMPILATION_CACHE_DIR=home) == [3, home]
-
-
-def test_the_compile_clock_counts_parts_within_parts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    # A list of its own: what this process compiled before has real times, beyond these.
-    fresh = functools.cache(runtime._compiling.__wrapped__)
-    monkeypatch.setattr(runtime, "_compiling", fresh)
-    monkeypatch.setattr(runtime.time, "perf_counter", lambda: now[0])
-    clock = runtime.CompileClock()
-    for end, seconds in ((101.0, 0.5), (102.0, 0.25), (103.0, 2.75), (105.0, 1.0)):
-        now[0] = end
-        jax.monitoring.record_event_duration_secs(f"{runtime.COMPILING}part", seconds)
-    jax.monitoring.record_event_duration_secs("/something/else", 50.0)
-    assert clock.seconds == 3.75
-    assert runtime.CompileClock().seconds == 0.0
 
 
 def test_the_home_is_named_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from backflip.core.trees import unflatten
 from backflip.envs.registry import make_native
 from backflip.looking.watch import watch
 from backflip.preferences.loop import resume_teach
-from backflip.training import session
+from backflip.training import session, telling
 from backflip.training.build import build
 from backflip.training.planning import evaluation_episodes, phase_count, plan
 from backflip.training.policy import load_policy
@@ -504,7 +504,7 @@ def test_a_phase_outside_jax_tells_how_far_it_is(
 
     The last of them is told of when all is saved; one line is kept.
     """
-    monkeypatch.setattr("backflip.training.session.SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr("backflip.training.telling.SECONDS_BETWEEN_REPORTS", 0.0)
     told: list[Progress] = []
     of = {"env": "gymnasium:Acrobot-v1", "env_steps": 32 * 24, "report": told.append}
     small(tmp_path, settings={**SMALL, "num_envs": 2}, **of)
@@ -524,7 +524,7 @@ def test_what_is_no_phase_tells_how_far_it_is_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two rounds of ten and of six episodes of 8 env steps for each of two seeds, in rows of 10."""
-    monkeypatch.setattr("backflip.training.session.SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr("backflip.training.telling.SECONDS_BETWEEN_REPORTS", 0.0)
     monkeypatch.setattr("backflip.training.planning.EPISODES_ON_HOST", 16)
     doing: list[str] = []
     train(
@@ -561,7 +561,7 @@ def test_an_environment_that_changes_folder_moves_no_run(
     settings |= {"hidden": (4,)}
     of: dict[str, Any] = {"env_steps": 64, "settings": settings}
     if work == "train":
-        monkeypatch.setattr(session, "SECONDS_BETWEEN_REPORTS", 0.0)
+        monkeypatch.setattr(telling, "SECONDS_BETWEEN_REPORTS", 0.0)
         with pytest.raises(Interrupted):
             train("ppo", "restless:Restless", report=within_a_phase, **of)
         os.chdir(tmp_path)

@@ -141,12 +141,8 @@ def _look(options: argparse.Namespace) -> dict[str, Any] | None:
     found = findings(looked.report)
     if options.json:
         said = {"findings": [one._asdict() for one in found], "verdict": verdict(found)}
-        return {
-            **looked.report.to_json(),
-            **said,
-            "clip": str(looked.clip),
-            "note": looked.note,
-        }
+        drawn = {"clip": str(looked.clip), "note": looked.note}
+        return {**looked.report.to_json(), **said, **drawn}
     from backflip.cli.reporting import print_report
 
     print_report(looked, found, verdict(found))

@@ -1,9 +1,9 @@
 """The command line: parse, call one function, print.
 
-Exit status 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C, 143 by
-SIGTERM. An error is one line on stderr. With `--json`, stdout holds exactly one JSON document. What
-is heavy (JAX, NumPy, rich) is imported by the command that needs it, so that `--help` and mistakes
-are answered at once.
+Exit status 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C, 143 by SIGTERM. An error is
+one line on stderr. With `--json`, stdout holds exactly one JSON document. What is heavy (JAX,
+NumPy, rich) is imported by the command that needs it, so that `--help` and mistakes are answered at
+once.
 """
 
 import argparse

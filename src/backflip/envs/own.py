@@ -140,12 +140,9 @@ def _impossible_actions(action: "Box | Discrete") -> list[str]:
     from backflip.core.spec import LARGEST_BOUND, LARGEST_DISCRETE, Discrete, has_room  # noqa: PLC0415
 
     if isinstance(action, Discrete):
-        few = 1 <= action.n <= LARGEST_DISCRETE
-        return (
-            []
-            if few
-            else [f"its actions are {action.n:,} choices, expected 1 to {LARGEST_DISCRETE:,}"]
-        )
+        if 1 <= action.n <= LARGEST_DISCRETE:
+            return []
+        return [f"its actions are {action.n:,} choices, expected 1 to {LARGEST_DISCRETE:,}"]
     low, high = action.low[action.bounded], action.high[action.bounded]
     if not low.size or has_room(low, high):
         return []

@@ -14,6 +14,7 @@ REPEATED = 200  # env steps that have to come out twice the same
 MOMENTS = (0, 5, 25, 100)  # env steps into an episode, from where every action is tried
 HELD = 8  # env steps for which it is held
 MOST_ACTIONS = 64  # actions tried, of a space with more
+REPEATING, TRYING = 2 * REPEATED, sum(MOMENTS) + len(MOMENTS) * HELD  # env steps in all
 
 Trace = list[list[bytes]]  # for each env step, a digest of each row
 

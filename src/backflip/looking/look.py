@@ -1,19 +1,20 @@
 """`look`: what an environment is like, before anything learns in it."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
-from backflip.looking.audit import audit_actions, repeatability
+from backflip.looking.audit import REPEATING, TRYING, audit_actions, repeatability
 from backflip.looking.clips import checked_file, drawable, first_seconds, frames_of, write_clip
 from backflip.looking.controls import actions
 from backflip.looking.facts import action_meanings, frame_skip, special_facts, step_seconds
 from backflip.looking.random_play import Tell, Warn, play_randomly
 from backflip.looking.report import Report
-from backflip.looking.stepping import open_env
+from backflip.looking.stepping import ToldEnv, open_env
 
 FEWEST_ROWS, MOST_ROWS = 4, 20  # environments stepped side by side
 CLIP_SECONDS = 10.0  # of the environment's own time
@@ -69,12 +70,14 @@ def look(
         if note:
             warn(note)
         play = play_randomly(env, episodes, seed, tell)
-        tell("repeating", 0.0)
-        repeated = repeatability(env, seed)
+        repeated = repeatability(ToldEnv(env, REPEATING, partial(tell, "repeating")), seed)
     finally:
         env.close()
-    tell("trying actions", 0.0)
-    audit = audit_actions(make, spec.action, seed, _called(env_id, spec, env_args))
+
+    def make_told(rows: int) -> HostEnv:
+        return ToldEnv(make(rows), TRYING, partial(tell, "trying actions"))
+
+    audit = audit_actions(make_told, spec.action, seed, _called(env_id, spec, env_args))
     tell("drawing", 0.0)
     shown = frames_of(view, spec, first_seconds(view, play.filmed, CLIP_SECONDS), with_agents=True)
     write_clip(file, shown.frames, shown.fps)

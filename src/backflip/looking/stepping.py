@@ -4,7 +4,7 @@ What is looked at is what training gets: the same `reset`, `step` and `observe` 
 JAX, the same adapter of all others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, final
 
 import jax
@@ -160,3 +160,43 @@ class SteppedEnv:
 
     def _scene(self, state: Any) -> Any:
         return self._env.scene(state) if isinstance(self._env, HasScene) else ()
+
+
+@final
+class ToldEnv:
+    """A batch that tells how far it is.
+
+    Args:
+        env: the batch.
+        env_steps: it will do in all, resets apart.
+        tell: is told the share of these that is done, after each.
+    """
+
+    def __init__(self, env: HostEnv, env_steps: int, tell: Callable[[float], None]) -> None:
+        self._env, self._env_steps, self._tell = env, env_steps, tell
+        self._done = 0
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The facts of one environment."""
+        return self._env.spec
+
+    @property
+    def num_envs(self) -> int:
+        """How many environments are stepped at once."""
+        return self._env.num_envs
+
+    def reset(self, seeds: list[int]) -> np.ndarray:
+        """Start a new episode in every environment."""
+        return self._env.reset(seeds)
+
+    def step(self, actions: np.ndarray) -> HostStep:
+        """Step every environment."""
+        step = self._env.step(actions)
+        self._done += 1
+        self._tell(self._done / self._env_steps)
+        return step
+
+    def close(self) -> None:
+        """Free what the environments hold."""
+        self._env.close()

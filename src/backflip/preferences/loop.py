@@ -300,19 +300,19 @@ class _Teaching:
     def _carry_out(self) -> Result:
         learners, reward, done = self._begin()
         functions = {updates: self._function(updates) for updates in set(self.phases)}
-        self.session.spent("setup")
+        self.session.clock.spent("setup")
         for number in range(done, len(self.phases)):
             if number == 0:
                 self._ask(None, reward, 0)
             if number == done:
                 self._compile_ahead(functions, learners, reward)
-                self.session.spent("setup")
+                self.session.clock.spent("setup")
             reward = self._learn_from_answers(number, reward)
             learners = self._train(number, functions, learners, reward)
         self.answering.tell("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(
-            learners, self.seeds, episodes=episodes, tell=self.session.evaluating(episodes)
+            learners, self.seeds, episodes=episodes, tell=self.session.teller.evaluating(episodes)
         )
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
@@ -346,7 +346,9 @@ class _Teaching:
         env_steps = self._env_steps(number + 1)
         self.answering.tell("learning", phase=number, env_steps=self._env_steps(number))
         done, updates = sum(self.phases[:number]), self.phases[number]
-        tell = self.session.teller(self.built, number, len(self.phases), done=done, updates=updates)
+        tell = self.session.teller.learning(
+            self.driver.algorithm, number, len(self.phases), done=done, updates=updates
+        )
         learners, measured = functions[updates](learners, reward, tell)
         health = self.session.log_phase(
             self.built,
@@ -370,7 +372,7 @@ class _Teaching:
         )
         shown = dict(health) | {"labels": float(self.store.counts().labels / len(self.seeds))}
         to_ask = sum(self.due[number + 2 :]) * len(self.seeds)
-        self.session.progress(
+        self.session.teller.phase_done(
             number + 1,
             len(self.phases),
             env_steps,
@@ -406,7 +408,7 @@ class _Teaching:
                 envs=envs,
                 env_steps=env_steps,
                 repeat=config.repeat,
-                tell=self.session.acting_at_random(what, envs * env_steps, envs),
+                tell=self.session.teller.acting_at_random(what, envs * env_steps, envs),
             )
             record = row_of(records, 0)
             rng = np.random.default_rng([seed, 0])

@@ -1,21 +1,18 @@
-"""How JAX is set up for a run: devices, the cache of compiled programs, the clock on compiling."""
+"""How JAX is set up for a run, and where the run belongs."""
 
 import contextlib
 import ctypes
-import functools
 import os
 import resource
 import sys
-import time
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import jax
 
 from backflip.core.cores import usable_cores
 
 SHORTEST_CACHED_SECONDS = 0.1
-COMPILING = "/jax/core/compile/"
 M_ARENA_MAX = -8  # of glibc's malloc.h
 
 
@@ -62,19 +59,6 @@ def peak_memory_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
-@final
-class CompileClock:
-    """Seconds this process has spent tracing, lowering and compiling since the clock was made."""
-
-    def __init__(self) -> None:
-        self._before = sum(end - start for start, end in _compiling())
-
-    @property
-    def seconds(self) -> float:
-        """The time so far."""
-        return sum(end - start for start, end in _compiling()) - self._before
-
-
 def _share_free_memory() -> None:
     """Let the threads of this process share what they free, where the C library is glibc's.
 
@@ -82,27 +66,6 @@ def _share_free_memory() -> None:
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
-
-
-@functools.cache
-def _compiling() -> list[tuple[float, float]]:
-    """Return a list that grows by the span of whatever this process compiles from now on.
-
-    JAX reports each part when it ends; parts within parts are taken up by the whole.
-    """
-    spans: list[tuple[float, float]] = []
-
-    def hear(event: str, duration_secs: float, **_: object) -> None:
-        if not event.startswith(COMPILING):
-            return
-        end = time.perf_counter()
-        start = end - duration_secs
-        while spans and spans[-1][1] > start:
-            start = min(start, spans.pop()[0])
-        spans.append((start, end))
-
-    jax.monitoring.register_event_duration_secs_listener(hear)
-    return spans
 
 
 def _prepare_cache() -> None:

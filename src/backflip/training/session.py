@@ -1,25 +1,24 @@
-"""One sitting at a run: its folder, metrics, checkpoints, progress, clock, and how it may end.
+"""One sitting at a run: its folder, metrics, checkpoints, and how it may end.
 
 `run.json` is there before the first step. After each phase its metrics are appended, then
 `checkpoint.safetensors` (everything) and `policy.safetensors` (what acting needs) are replaced;
-about ten of the latter are kept, as `policy-<phases>.safetensors`. A
-run killed at any moment goes on from its last checkpoint and ends as if it had never been killed.
+about ten of the latter are kept, as `policy-<phases>.safetensors`. A run killed at any moment goes
+on from its last checkpoint and ends as if it had never been killed.
 """
 
 import dataclasses
 import json
 import shlex
 import signal
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase, Tell, TellPlayed
+from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase
 from backflip.algorithms.drivers.learning import env_steps_after
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays, write_whole
@@ -27,31 +26,26 @@ from backflip.archive.metrics import MetricsWriter, from_json, to_json
 from backflip.archive.pictures import write_curve
 from backflip.archive.run import Asked, Run, RunWriter, create_run, resume_run
 from backflip.archive.series import write_summary
-from backflip.core.errors import (
-    DamagedFile,
-    Ended,
-    Interrupted,
-    UsageError,
-)
-from backflip.core.interrupts import Terminated, heard, heed
+from backflip.core.errors import DamagedFile, Ended, Interrupted, UsageError
+from backflip.core.interrupts import Terminated, heard
 from backflip.core.trees import flatten, unflatten
 from backflip.training import runtime
 from backflip.training.build import Built
+from backflip.training.clock import Clock
 from backflip.training.fingerprint import differences, fingerprint, resolved
 from backflip.training.health import health_of, refuse_nonfinite
 from backflip.training.keeping import Keeper, captured
 from backflip.training.planning import cut_short
 from backflip.training.policy import POLICY, kept_policy
-from backflip.training.progress import Pace, Progress, Report
+from backflip.training.progress import Progress, Report
 from backflip.training.replay_rows import trimmed, whole
 from backflip.training.result import Result
 from backflip.training.spec_json import spec_to_json
+from backflip.training.telling import Teller
 
 CHECKPOINT = "checkpoint.safetensors"
-SECONDS_BETWEEN_REPORTS = 2.0  # of a phase under way
 KEPT_POLICIES = 10  # about, of a run, beside the last one
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
-Part = Literal["setup", "train", "answers", "evaluate"]
 
 
 class Restored(NamedTuple):
@@ -78,23 +72,24 @@ class Session:
         writer: the run, locked.
         report: told of progress after every phase, and outside JAX every few seconds of one.
         began: `time.perf_counter()` when the work for this run began.
+
+    Attributes:
+        writer: the run, locked.
+        run: what it is.
+        clock: what its time is spent on.
+        teller: what reports progress.
     """
 
     def __init__(self, writer: RunWriter, report: Report | None, began: float) -> None:
         self.writer = writer
         self.run = writer.run
-        self._tell = report or _say_nothing
+        self.clock = Clock(began)
         self._keeper = Keeper(writer.run)
+        self.teller = Teller(
+            report or _say_nothing, self._keeper, self.clock, len(writer.run.seeds)
+        )
         self._metrics = MetricsWriter(writer.folder, "train")
-        self._clock = runtime.CompileClock()
-        self._marked, self._compiled = began, 0.0
-        parts = ("setup", "compile", "train", "answers", "evaluate")
-        self._sitting = dict.fromkeys(parts, 0.0)
-        self._before = dict(self._sitting)  # in earlier sittings, up to their last checkpoint
-        self._phases_here, self._rate, self._answering = 0, 0.0, 0.0
         self._env_steps = 0  # of each seed, with the phase last logged
-        self._note: str | None = None
-        self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
         self._said_cut = False
         self._hearing = ExitStack()
 
@@ -102,22 +97,6 @@ class Session:
     def folder(self) -> Path:
         """Where the run lives."""
         return self.writer.folder
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Time spent on each part of the run, over all sittings, and in all."""
-        parts = {name: self._before[name] + here for name, here in self._sitting.items()}
-        return {**parts, "total": sum(parts.values())}
-
-    def spent(self, part: Part) -> float:
-        """Book the time since the last call as spent on `part`; return it, compiling left out."""
-        heed()
-        now, compiled = time.perf_counter(), self._clock.seconds
-        passed, compiling = now - self._marked, compiled - self._compiled
-        self._marked, self._compiled = now, compiled
-        self._sitting[part] += passed - compiling
-        self._sitting["compile"] += compiling
-        return passed - compiling
 
     def restore(self, state: Any) -> Restored:
         """Return what the run's newest usable checkpoint holds, in the structure of `state`.
@@ -130,12 +109,11 @@ class Session:
         if not has_checkpoint(path):
             return Restored(state, 0, {})
         loaded = load_arrays(path)
-        self._note = loaded.note
+        self.teller.note = loaded.note
         try:
             about = from_json(json.loads(loaded.metadata["about"]))
-            phases, seconds, config = about["phases"], about["seconds"], about["config"]
-            # A part that an older backflip did not book is not there.
-            self._before = {name: float(seconds.get(name, 0.0)) for name in self._before}
+            phases, config = about["phases"], about["config"]
+            self.clock.go_on_from(about["seconds"])
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"`{path}` was not written by this backflip") from error
         if loaded.metadata["fingerprint"] != fingerprint(self.run):
@@ -173,7 +151,7 @@ class Session:
             BackflipError: learning itself went beyond finite numbers.
         """
         metrics = {name: np.asarray(values) for name, values in phase.metrics.items()}
-        seconds = self.spent("train")
+        seconds = self.clock.spent("train")
         algorithm, records = built.driver.algorithm, next(iter(metrics.values())).shape[1]
         lived = env_steps_after(algorithm, done + updates) - env_steps_after(algorithm, done)
         beside = {
@@ -181,8 +159,8 @@ class Session:
             "memory_mib": runtime.peak_memory_mib(),
             **(extra or {}),
         }
-        total = self.seconds["total"]
-        self._rate = beside["env_steps_per_second"]
+        total = self.clock.seconds["total"]
+        self.teller.rate = beside["env_steps_per_second"]
         self._env_steps = env_steps_after(algorithm, done + updates)
         numbers = [done + min((place + 1) * phase.every, updates) for place in range(records)]
         for place, number in enumerate(numbers):
@@ -201,7 +179,7 @@ class Session:
         )
         if not self._said_cut and (cut := cut_short(built.driver, phase, updates)):
             self._said_cut = True  # once is enough
-            self.say(cut)
+            self.teller.say(cut)
         return health_of(metrics)
 
     def save(
@@ -215,11 +193,11 @@ class Session:
     ) -> None:
         """Replace the checkpoint by `state` after so many phases, and the policy beside it."""
         self._metrics.sync()
-        self.spent("train")
+        self.clock.spent("train")
         about = {
             "config": resolved(self.run),
             "phases": phases,
-            "seconds": self.seconds,
+            "seconds": self.clock.seconds,
             "extra": extra or {},
         }
         metadata = {"fingerprint": fingerprint(self.run), "about": json.dumps(to_json(about))}
@@ -242,103 +220,11 @@ class Session:
         if phases % every == 0 and path.stat().st_size <= LARGEST_KEPT_POLICY:
             write_whole(self.folder / kept_policy(phases), path.read_bytes())
 
-    def progress(
-        self,
-        phase: int,
-        phases: int,
-        env_steps: int,
-        health: Mapping[str, float],
-        answering_seconds: float = 0.0,
-    ) -> None:
-        """Report that so many phases are done, and answers will take so much longer."""
-        self._phases_here, self._answering = self._phases_here + 1, answering_seconds
-        eta = self._sitting["train"] / self._phases_here * (phases - phase) + answering_seconds
-        self._newest = Progress(phase, phases, env_steps, self._rate, eta, health)
-        self._report(dataclasses.replace(self._newest, note=self._note))
-        self._note = None
-
-    def teller(self, built: Built, phase: int, phases: int, *, done: int, updates: int) -> Tell:
-        """Return a function that reports every few seconds how much of a phase is done.
-
-        Args:
-            built: what runs.
-            phase: phases done before it.
-            phases: phases in all.
-            done: updates done before it, of each seed.
-            updates: updates it will do.
-        """
-        algorithm, trained = built.driver.algorithm, self._sitting["train"]
-        begun, in_all = env_steps_after(algorithm, done), updates * algorithm.rollout_length
-        before = dataclasses.replace(self._newest, phase=phase, phases=phases, env_steps=begun)
-        pace = Pace(before, len(self.run.seeds), self._phases_here, trained, self._answering)
-        due = time.perf_counter() + SECONDS_BETWEEN_REPORTS
-
-        def tell(lived: int) -> None:
-            nonlocal due
-            now = time.perf_counter()
-            if now < due or lived == in_all:
-                return
-            due = now + SECONDS_BETWEEN_REPORTS
-            compiling = self._clock.seconds - self._compiled
-            env_steps = begun + lived * algorithm.num_envs
-            self._tell(pace.at(lived / in_all, env_steps, now - self._marked - compiling))
-
-        return tell
-
-    def acting_at_random(self, what: str, env_steps: int, num_envs: int) -> Tell:
-        """Return a function that reports every few seconds how many random actions are taken.
-
-        Args:
-            what: is done with them.
-            env_steps: in all, of all environments.
-            num_envs: how many there are.
-        """
-
-        def words(lived: int) -> str:
-            return f"{what}: {lived * num_envs:,} of {env_steps:,} env steps"
-
-        return self._telling(words)
-
-    def evaluating(self, episodes: int) -> TellPlayed:
-        """Return a function that reports every few seconds of so many episodes of each seed."""
-        in_all = episodes * len(self.run.seeds)
-
-        def words(ended: int, env_steps: int) -> str:
-            done = min(ended, in_all)  # the last round may have more
-            return f"evaluating: {done:,} of {in_all:,} episodes, {env_steps:,} env steps"
-
-        return self._telling(words)
-
-    def _telling(self, words: Callable[..., str]) -> Callable[..., None]:
-        """Return a function that reports every few seconds what is done, in words."""
-        due = time.perf_counter() + SECONDS_BETWEEN_REPORTS
-
-        def tell(*done: int) -> None:
-            nonlocal due
-            if time.perf_counter() >= due:
-                due = time.perf_counter() + SECONDS_BETWEEN_REPORTS
-                self._tell(dataclasses.replace(self._newest, doing=words(*done)))
-
-        return tell
-
-    def _report(self, progress: Progress) -> None:
-        self._keeper.keep(progress)
-        self._tell(progress)
-
-    def say(self, note: str) -> None:
-        """Report something to tell the user at once."""
-        self._report(dataclasses.replace(self._newest, note=note))
-
-    def wait(self, what: str) -> None:
-        """Report what is waited for."""
-        heed()
-        self._report(dataclasses.replace(self._newest, waiting_for=what))
-
     def finish(
         self, evaluation: Evaluation, *, env_steps: int, labels: int | None = None
     ) -> Result:
         """Record the evaluation and return the result; the run is finished."""
-        self.spent("evaluate")
+        self.clock.spent("evaluate")
         optimum = evaluation.optimum.mean(1)
         result = Result(
             folder=self.folder,
@@ -350,7 +236,7 @@ class Session:
             labels=labels,
             returns=evaluation.returns.mean(1).tolist(),
             optimum=None if np.isnan(optimum).any() else optimum.tolist(),
-            seconds={name: round(value, 3) for name, value in self.seconds.items()},
+            seconds={name: round(value, 3) for name, value in self.clock.seconds.items()},
         )
         best = None if result.optimum is None else float(np.mean(result.optimum))
         write_curve(self.folder, title=f"{self.run.manifest['command']} {result.env}", optimum=best)

@@ -93,20 +93,22 @@ def _perform(session: Session, built: Built) -> Result:
     """Do what is left of a run of `train`."""
     driver, config, run = built.driver, built.config, session.run
     try:
-        remember(driver, len(run.seeds), session.say)
+        remember(driver, len(run.seeds), session.teller.say)
         refuse_changed(run, driver.spec)
         restored = session.restore({"learners": driver.start(run.seeds)})
         learners = restored.state["learners"]
         if not restored.phases:
             env_steps, num_envs = env_steps_after(driver.algorithm, 0), driver.algorithm.num_envs
-            tell = session.acting_at_random("warming up", env_steps, num_envs)
+            tell = session.teller.acting_at_random("warming up", env_steps, num_envs)
             learners = driver.warm_up(learners, tell)
         phases = plan(config.updates, run.config["phases"])
         functions = {updates: driver.phase(updates) for updates in set(phases)}
-        session.spent("setup")
+        session.clock.spent("setup")
         done = sum(phases[: restored.phases])
         for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
-            tell = session.teller(built, number - 1, len(phases), done=done, updates=updates)
+            tell = session.teller.learning(
+                driver.algorithm, number - 1, len(phases), done=done, updates=updates
+            )
             learners, measured = functions[updates](learners, None, tell)
             health = session.log_phase(
                 built, measured, learners, done=done, updates=updates, learns_own_reward=True
@@ -114,10 +116,10 @@ def _perform(session: Session, built: Built) -> Result:
             done += updates
             session.save(built, {"learners": learners}, learners, phases=number)
             env_steps = env_steps_after(driver.algorithm, done)
-            session.progress(number, len(phases), env_steps, health)
+            session.teller.phase_done(number, len(phases), env_steps, health)
         episodes = run.config["evaluation_episodes"]
         evaluation = driver.evaluate(
-            learners, run.seeds, episodes=episodes, tell=session.evaluating(episodes)
+            learners, run.seeds, episodes=episodes, tell=session.teller.evaluating(episodes)
         )
         return session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
     finally:

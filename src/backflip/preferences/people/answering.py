@@ -162,7 +162,7 @@ class ByPeople:
     def _invite(self) -> None:
         """Say where the page is."""
         if self._beside.address:
-            self._session.say(self._settings.invite(self._beside.address))
+            self._session.teller.say(self._settings.invite(self._beside.address))
 
     def tell(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
         """Say what the trainer is doing; a phase is expected to take as long as the one before."""
@@ -175,7 +175,7 @@ class ByPeople:
 
     def attend(self, newest_round: int) -> None:
         """Wait until so few questions are open that the next phase may begin."""
-        self._session.spent("train")
+        self._session.clock.spent("train")
         if self._went_on is None:  # nothing has been learnt yet: wait for most of the answers
             newest_round //= FIRST_SHARE
         else:
@@ -188,9 +188,9 @@ class ByPeople:
                 self._restore_films()
             if self._may_go_on(newest_round):
                 break
-            self._session.wait(self._waiting_for())
+            self._session.teller.wait(self._waiting_for())
             time.sleep(LOOK_SECONDS)
-        self._session.spent("answers")
+        self._session.clock.spent("answers")
         self._went_on = time.monotonic()
 
     def seconds_to_go(self, questions: int) -> float:
