@@ -9,6 +9,8 @@ from _thread import get_ident
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from backflip.archive.logger import clip, image, log, rate, timed
     from backflip.preferences.loop import teach
     from backflip.training.train import train
@@ -55,10 +57,18 @@ def _logging(name: str) -> Any:
         return _Dropped(name)
     finally:
         _loading.remove(me)
-    while _dropped:
-        logger.note_dropped(_dropped.pop())
+    _note_dropped(logger.note_dropped)
     # Kept: `__getattr__` is far slower than logging is.
     return globals().setdefault(name, function)
+
+
+def _note_dropped(note: "Callable[[str], None]") -> None:
+    while True:
+        try:
+            name = _dropped.pop()
+        except IndexError:  # not asked before: a signal's handler may note the last one meanwhile
+            return
+        note(name)
 
 
 class _Dropped:

@@ -528,6 +528,20 @@ def test_what_is_dropped_while_loading_is_counted_and_said(tmp_path):
     assert values(the_run(tmp_path).folder) == [{"a": 2}]
 
 
+class NotedMeanwhile(list):
+    """What was dropped, all of which a signal's handler notes as soon as somebody looks."""
+
+    def __len__(self):
+        found = super().__len__()
+        self.clear()
+        return found
+
+
+def test_a_handler_may_note_what_was_dropped_between_a_look_and_the_taking(monkeypatch, run):
+    monkeypatch.setattr(backflip, "_dropped", NotedMeanwhile(["log"]))
+    assert backflip._logging("log") is backflip.log
+
+
 def test_importing_and_logging_numbers_load_nothing_heavy(run):
     program = (
         "import backflip, sys; backflip.log('a', 1.0); backflip.log({'a': 2, 'b': float('nan')}); "
