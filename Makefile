@@ -41,7 +41,7 @@ format: .venv/dev.stamp ## rewrite the code in the house's format, mend what the
 	$(bin)/ruff check --fix .
 
 test-slow: .venv/dev.stamp chromium graphics ## run the slow tests: minutes of learning, kill -9, many seeds
-	$(pytest) -m slow
+	$(pytest) -n $(WORKERS) -m slow --durations=12
 
 coverage: .venv/dev.stamp chromium graphics ## run every test but the slow ones, then say which branches none took
 	$(NICE) $(bin)/coverage run -m pytest -m "not slow"

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from backflip.algorithms.drivers.driver import LONGEST_EPISODE
+from backflip.algorithms.drivers.driver import LONGEST_EPISODE, Tell, tell_nobody
 from backflip.algorithms.interface import Algorithm
 from backflip.envs.spec import HostEnv
 from backflip.looking.clips import Filmed
@@ -57,9 +57,7 @@ class Performer:
         """Return the actions of the policy."""
         return np.asarray(self._exploit(state, obs, key))
 
-    def play(
-        self, env: HostEnv, state: Any, seed: int, tell: Callable[[int], None] | None = None
-    ) -> Performance:
+    def play(self, env: HostEnv, state: Any, seed: int, tell: Tell = tell_nobody) -> Performance:
         """Return one episode in every row; the same seed, the same starts.
 
         Where there is no time limit an episode is stopped after 10,000 env steps. `tell` is told of
@@ -74,8 +72,7 @@ class Performer:
         first = jax.random.key(seed)
         for number in range(longest):
             key = jax.random.fold_in(first, number)
-            if tell is not None:
-                tell(number)
+            tell(number)
             thought, scene = self.assess(state, obs), scenes_of(env)
             step = env.step(self.exploit(state, obs, key))
             returns, lengths = returns + np.where(alive, step.reward, 0.0), lengths + alive

@@ -72,12 +72,17 @@ Tell = Callable[[int], None]  # told of the env steps done so far in each enviro
 TellPlayed = Callable[[int, int], None]  # told of episodes that ended, and env steps, so far
 
 
+def tell_nobody(*done: int) -> None:
+    """Let what is done go untold: a `Tell` and a `TellPlayed`."""
+    del done
+
+
 @runtime_checkable
 class RunPhase(Protocol):
     """What does the updates of a phase."""
 
     def __call__(
-        self, learners: Learner, parameters: Any, tell: Tell | None = None, /
+        self, learners: Learner, parameters: Any, tell: Tell = tell_nobody, /
     ) -> tuple[Learner, Phase]:
         """Return the learners after the phase, and what it leaves beside them.
 
@@ -113,7 +118,7 @@ class Driver(Protocol):
         """Return the learners of the given seeds before their first update, stacked."""
         ...
 
-    def warm_up(self, learners: Learner, tell: Tell | None = None) -> Learner:
+    def warm_up(self, learners: Learner, tell: Tell = tell_nobody) -> Learner:
         """Return the learners with the random env steps in their replay that learning starts from.
 
         An algorithm without a replay needs none. The learners handed in may be used up. `tell` is
@@ -142,7 +147,7 @@ class Driver(Protocol):
         envs: int,
         env_steps: int,
         repeat: float,
-        tell: Tell | None = None,
+        tell: Tell = tell_nobody,
     ) -> Transition:
         """Return what a random policy lives through, as NumPy arrays (seeds, env_steps, envs, ...).
 
@@ -158,7 +163,7 @@ class Driver(Protocol):
         seeds: Sequence[int],
         *,
         episodes: int,
-        tell: TellPlayed | None = None,
+        tell: TellPlayed = tell_nobody,
     ) -> Evaluation:
         """Play fresh episodes with each learner's policy; the same seed, the same starts.
 

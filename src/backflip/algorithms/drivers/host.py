@@ -33,6 +33,7 @@ from backflip.algorithms.drivers.driver import (
     Tell,
     TellPlayed,
     own_reward,
+    tell_nobody,
 )
 from backflip.algorithms.drivers.episodes import episode_metrics, episode_totals
 from backflip.algorithms.drivers.learning import (
@@ -103,7 +104,7 @@ class HostDriver:
         memory = empty(self._layout(len(seeds))) if self._algorithm.replay else ()
         return Learner(stacked, (), zeros, zeros.copy(), keys, memory)
 
-    def warm_up(self, learners: Learner, tell: Tell | None = None) -> Learner:
+    def warm_up(self, learners: Learner, tell: Tell = tell_nobody) -> Learner:
         """Return the learners with a replay of random env steps to start learning from."""
         rollouts = rollouts_of_warm_up(self._algorithm)
         if not rollouts:
@@ -121,8 +122,7 @@ class HostDriver:
                 )
                 row, obs = _row(env, obs, action, len(keys), recorded=False)
                 rows.append(row)
-                if tell is not None:
-                    tell(rollout * self._algorithm.rollout_length + step + 1)
+                tell(rollout * self._algorithm.rollout_length + step + 1)
             last = rollout == rollouts - 1
             add(layout, learners.replay, _columns(_cut(_stack_steps(rows), last)))
         return learners
@@ -145,7 +145,7 @@ class HostDriver:
         draw = jax.jit(jax.vmap(partial(_draw, self._algorithm.rollout_length), out_axes=(0, 1, 0)))
 
         def run(
-            learners: Learner, parameters: Any, tell: Tell | None = None
+            learners: Learner, parameters: Any, tell: Tell = tell_nobody
         ) -> tuple[Learner, Phase]:
             seeds = jax.tree.leaves(learners.algorithm)[0].shape[0]
             env = self._batch(seeds * self._algorithm.num_envs)
@@ -162,9 +162,13 @@ class HostDriver:
                     learners = learners._replace(episode_return=zeros, episode_length=zeros)
                 recorded = update >= updates - record_rollouts
                 done = update * self._algorithm.rollout_length
-                so_far = None if tell is None else partial(_tell_of_more, tell, done)
                 obs, batch = self._collect(
-                    env, learners.algorithm, obs, act_keys, recorded=recorded, tell=so_far
+                    env,
+                    learners.algorithm,
+                    obs,
+                    act_keys,
+                    recorded=recorded,
+                    tell=partial(_tell_of_more, tell, done),
                 )
                 if recorded:
                     kept.append(clip_material(self.spec, batch, record_envs))
@@ -178,8 +182,7 @@ class HostDriver:
                     stacked: Any = jax.tree.map(lambda *rows: np.stack(rows, 1), *metrics)
                     records.append(thin(stacked, every))
                     metrics.clear()
-                if tell is not None:
-                    tell(done + self._algorithm.rollout_length)
+                tell(done + self._algorithm.rollout_length)
             joined: Any = jax.tree.map(lambda *parts: np.concatenate(parts, 1), *records)
             record = jax.tree.map(lambda *rows: np.concatenate(rows, 1), *kept) if kept else None
             return learners, Phase(joined, record, every)
@@ -225,7 +228,7 @@ class HostDriver:
         envs: int,
         env_steps: int,
         repeat: float,
-        tell: Tell | None = None,
+        tell: Tell = tell_nobody,
     ) -> Transition:
         """Return what a random policy lives through, (seeds, env_steps, envs, ...) in NumPy.
 
@@ -238,8 +241,7 @@ class HostDriver:
         rows: list[Transition] = []
         for number in range(env_steps):
             row, obs = _row(env, obs, action, len(seeds), recorded=True)
-            if tell is not None:
-                tell(number + 1)
+            tell(number + 1)
             few = newest_frame(self.spec, row.obs), newest_frame(self.spec, row.next_obs)
             rows.append(row._replace(obs=few[0].copy(), next_obs=few[1].copy()))
             fresh = np.stack([random_actions_on_host(self.spec.action, rng, envs) for rng in draws])
@@ -253,7 +255,7 @@ class HostDriver:
         seeds: Sequence[int],
         *,
         episodes: int,
-        tell: TellPlayed | None = None,
+        tell: TellPlayed = tell_nobody,
     ) -> Evaluation:
         """Play fresh episodes with each learner's policy; the same seed, the same starts.
 
@@ -266,7 +268,7 @@ class HostDriver:
         rounds: list[tuple[np.ndarray, np.ndarray]] = []
         for number in range(-(-episodes // count)):
             entropy = [[EVALUATION, seed, number] for seed in seeds]
-            so_far = None if tell is None else partial(_tell_of_round, tell, tuple(rounds))
+            so_far = partial(_tell_of_round, tell, tuple(rounds))
             rounds.append(self._play(env, learners.algorithm, entropy, so_far))
         returns, lengths = (
             np.concatenate(parts, 1)[:, :episodes] for parts in zip(*rounds, strict=True)
@@ -294,7 +296,7 @@ class HostDriver:
         act_keys: np.ndarray,
         *,
         recorded: bool,
-        tell: Tell | None,
+        tell: Tell,
     ) -> tuple[np.ndarray, Transition]:
         """Return the observations after T env steps, and the transitions (S, T, N).
 
@@ -304,7 +306,7 @@ class HostDriver:
         act = self._explorer.of(states, _by_seed(obs, seeds), act_keys[0])
         rows: list[Transition] = []
         for number, keys in enumerate(act_keys):
-            if tell is not None and number:
+            if number:
                 tell(number)
             action, extra = act(_by_seed(obs, seeds), keys)
             row, obs = _row(env, obs, np.asarray(action), seeds, recorded=recorded)
@@ -312,7 +314,7 @@ class HostDriver:
         return obs, _stack_steps(rows)
 
     def _play(
-        self, env: HostEnv, states: Any, entropy: list[list[int]], tell: TellPlayed | None
+        self, env: HostEnv, states: Any, entropy: list[list[int]], tell: TellPlayed
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return true returns and lengths (S, N) of one episode in every environment."""
         obs = env.reset(_env_seeds(np.array(entropy), env.num_envs // len(entropy)))
@@ -330,8 +332,7 @@ class HostDriver:
             length += alive
             alive &= ~(step.terminated | step.truncated)
             obs = step.obs
-            if tell is not None:
-                tell(int((~alive).sum()), int(length.sum()))
+            tell(int((~alive).sum()), int(length.sum()))
         return _by_seed(total, len(entropy)), _by_seed(length, len(entropy))
 
 

@@ -30,6 +30,7 @@ from backflip.algorithms.drivers.driver import (
     Tell,
     TellPlayed,
     own_reward,
+    tell_nobody,
 )
 from backflip.algorithms.drivers.episodes import episode_metrics, episode_totals
 from backflip.algorithms.drivers.learning import (
@@ -130,15 +131,14 @@ def thinned(run: Callable[..., Any], updates: int, rollout_length: int) -> RunPh
     every, lasted, in_all = updates_per_record(updates), 0.0, updates * rollout_length
 
     def run_thinned(
-        learners: Learner, parameters: Any, tell: Tell | None = None
+        learners: Learner, parameters: Any, tell: Tell = tell_nobody
     ) -> tuple[Learner, Phase]:
         nonlocal lasted
         before = lasted
 
         def meanwhile(seconds: float) -> None:
             """Tell what must be done by now, going by the phase before."""
-            if tell is not None:
-                tell(int(in_all * min(seconds / before, MOST_TOLD)) if before else 0)
+            tell(int(in_all * min(seconds / before, MOST_TOLD)) if before else 0)
 
         begun = run(learners, parameters)  # at once, but for compiling the first time
         began = time.perf_counter()
@@ -359,12 +359,12 @@ class NativeDriver:
         """Return the learners of the given seeds before their first update, stacked."""
         return start(self._env, self._algorithm, list(seeds))
 
-    def warm_up(self, learners: Learner, tell: Tell | None = None) -> Learner:
+    def warm_up(self, learners: Learner, tell: Tell = tell_nobody) -> Learner:
         """Return the learners with a replay of random env steps to start learning from."""
         if not rollouts_of_warm_up(self._algorithm):
             return learners
         began = warm_up(self._env, self._algorithm)(learners)
-        (warm,) = wait_for(began, lambda _: tell(0) if tell else None)
+        (warm,) = wait_for(began, lambda _: tell(0))
         return warm
 
     def phase(
@@ -392,7 +392,7 @@ class NativeDriver:
         envs: int,
         env_steps: int,
         repeat: float,
-        tell: Tell | None = None,
+        tell: Tell = tell_nobody,
     ) -> Transition:
         """Return what a random policy lives through, (seeds, env_steps, envs, ...) in NumPy."""
         shape = (envs, env_steps)
@@ -400,7 +400,7 @@ class NativeDriver:
             self._random[shape] = _random_policy(self._env, *shape)
         chances = np.full(len(seeds), repeat, np.float32)
         began = self._random[shape](seed_keys(seeds, RANDOM_POLICY), chances)
-        (record,) = wait_for(began, lambda _: tell(0) if tell else None)
+        (record,) = wait_for(began, lambda _: tell(0))
         return jax.tree.map(np.asarray, record)
 
     def evaluate(
@@ -409,14 +409,14 @@ class NativeDriver:
         seeds: Sequence[int],
         *,
         episodes: int,
-        tell: TellPlayed | None = None,
+        tell: TellPlayed = tell_nobody,
     ) -> Evaluation:
         """Play fresh episodes with each learner's policy; the same seed, the same starts."""
         if episodes not in self._evaluations:
             self._evaluations[episodes] = _evaluation(self._env, self._algorithm, episodes)
         keys = seed_keys(seeds, EVALUATION)
         began = self._evaluations[episodes](learners.algorithm, keys)
-        played = wait_for(began, lambda _: tell(0, 0) if tell else None)
+        played = wait_for(began, lambda _: tell(0, 0))
         return Evaluation(*map(np.asarray, played))
 
     def close(self) -> None:
