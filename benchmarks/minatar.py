@@ -2,17 +2,20 @@
 
     python benchmarks/minatar.py [--pairs 1] [--only ppo,dqn] [--quick]
 
-The same settings, the same network (16 3x3 convolutions, 128 units; rejax has one for the policy
-and one for the value, ours are two heads), and the same game: gymnax's has no sticky actions and a
-time limit of 1,000. Env steps per second of training, compilation left out on both sides. rejax
-does fewer env steps, for it takes so much longer for one: `vmap` makes its convolutions grouped
-ones, which XLA has no fast code for on a CPU. What it does with its own layers of 64 and 64, a
-fifth of the arithmetic, is printed beside the table.
+The same settings, the same game (gymnax's has no sticky actions and a time limit of 1,000), and
+the same networks: MinAtar's (16 3x3 convolutions, 128 units), and rejax's own layers of 64 and 64,
+a fifth of the arithmetic. rejax has one for the policy and one for the value, ours are two heads.
+Env steps per second of training, compilation left out on both sides. Through convolutions rejax
+does fewer env steps, for it takes so much longer for one: `vmap` makes them grouped ones, which XLA
+has no fast code for on a CPU.
 """
 
 import argparse
 import json
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
 
 import arithmetic
 from side_by_side import Row, in_turn, matmul_flops, peer, rate, returns_in_words, table, train
@@ -78,27 +81,62 @@ REJAX: dict[str, dict[str, Any]] = {
     },
 }
 ENV_STEPS = {"ppo": 102_400, "dqn": 25_600}
-THEIR_ENV_STEPS = {"ppo": 10_240, "dqn": 7_680}
 QUICK = {"ppo": 4_096, "dqn": 6_400}
 
 
-def flops_per_env_step(algorithm: str) -> float:
+class Network(NamedTuple):
+    """A network that both sides have.
+
+    Attributes:
+        name: what it is.
+        ours: our settings for it.
+        rejax: what names it there.
+        forward: (heads) -> multiplications forward, and those of the first layer.
+        their_env_steps: of a seed there, for each algorithm.
+    """
+
+    name: str
+    ours: dict[str, Any]
+    rejax: tuple[str, ...]
+    forward: Callable[[int], tuple[int, int]]
+    their_env_steps: dict[str, int]
+
+
+def layers(heads: int) -> tuple[int, int]:
+    """Return the multiplications of layers of 64 and 64, and of the first."""
+    return arithmetic.weights(10 * 10 * CHANNELS, 64, 64, heads), 10 * 10 * CHANNELS * 64
+
+
+NETWORKS = (
+    Network(
+        "convolutions",
+        {"network": "grid"},
+        ("--conv",),
+        partial(arithmetic.minatar, CHANNELS),
+        {"ppo": 10_240, "dqn": 7_680},
+    ),
+    Network("layers", {"network": "flat", "hidden": [64, 64]}, (), layers, ENV_STEPS),
+)
+
+
+def flops_per_env_step(algorithm: str, network: Network) -> float:
     """Return the arithmetic of one env step; the first layer needs no gradient of its input."""
-    heads = ACTIONS + 1 if algorithm == "ppo" else ACTIONS
-    forward, first = arithmetic.minatar(CHANNELS, heads)
+    forward, first = network.forward(ACTIONS + 1 if algorithm == "ppo" else ACTIONS)
     if algorithm == "ppo":
         epochs = OURS["ppo"]["epochs"]
         return arithmetic.ppo(forward, epochs) - 2 * epochs * first
     return arithmetic.dqn(forward, BATCH, RATIO) - 2 * RATIO * BATCH * first
 
 
-def compared(algorithm: str, options: argparse.Namespace, flops: float) -> tuple[Row, list[str]]:
-    """Measure one algorithm."""
+def compared(
+    algorithm: str, network: Network, options: argparse.Namespace, flops: float
+) -> tuple[Row, str]:
+    """Measure one algorithm with one network."""
     env_steps = (QUICK if options.quick else ENV_STEPS)[algorithm]
     warm_up = OURS[algorithm].get("warm_up", 0)
-    settings = OURS[algorithm] | {"env_steps": env_steps}
-    few = (QUICK if options.quick else THEIR_ENV_STEPS)[algorithm]
-    arguments = ["--seeds", SEEDS, "--settings", json.dumps(REJAX[algorithm])]
+    settings = OURS[algorithm] | network.ours | {"env_steps": env_steps}
+    few = (QUICK if options.quick else network.their_env_steps)[algorithm]
+    arguments = ["--env-steps", few, "--seeds", SEEDS, "--settings", json.dumps(REJAX[algorithm])]
     arguments += ["--steady-from", warm_up] if warm_up else []
     first = options.seed
     measured = in_turn(
@@ -106,22 +144,18 @@ def compared(algorithm: str, options: argparse.Namespace, flops: float) -> tuple
         lambda: (
             train(algorithm, ENV, seeds=SEEDS, first=first, settings=settings, env_args=GAME).output
         ),
-        lambda: rejax(algorithm, "--conv", "--env-steps", few, *arguments),
-        lambda: rejax(algorithm, "--env-steps", env_steps, *arguments),
+        lambda: rejax(algorithm, *network.rejax, *arguments),
     )
     row = Row(
-        f"{algorithm}: env steps/s in training, {env_steps:,} of a seed, rejax {few:,}",
-        [rate(ours, warm_up) for ours, *_ in measured],
-        [conv["env_steps_per_second"] for _, conv, _ in measured],
-        max(flops, matmul_flops()) / flops_per_env_step(algorithm),
+        f"{algorithm}, {network.name}: env steps/s in training, {env_steps:,} of a seed, rejax "
+        f"{few:,}",
+        [rate(ours, warm_up) for ours, _ in measured],
+        [theirs["env_steps_per_second"] for _, theirs in measured],
+        max(flops, matmul_flops()) / flops_per_env_step(algorithm, network),
         bar=1.5,
     )
-    ours, _, layers = measured[-1]
-    return row, [
-        f"{algorithm}: {returns_in_words('ours', ours['returns'])}",
-        f"{algorithm}: rejax with layers of 64 and 64: "
-        f"{layers['env_steps_per_second']:,.0f} env steps/s",
-    ]
+    ours, _ = measured[-1]
+    return row, f"{algorithm}, {network.name}: {returns_in_words('ours', ours['returns'])}"
 
 
 def rejax(algorithm: str, *arguments: Any) -> dict[str, Any]:
@@ -138,10 +172,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few env steps: only that it runs")
     options = parser.parse_args()
     flops, rows, notes = matmul_flops(), list[Row](), list[str]()
-    for algorithm in options.only.split(","):
-        row, said = compared(algorithm, options, flops)
+    for algorithm, network in product(options.only.split(","), NETWORKS):
+        row, said = compared(algorithm, network, options, flops)
         rows.append(row)
-        notes += said
+        notes.append(said)
     table(f"{ENV}: {SEEDS} seeds, rejax 0.1.3 with gymnax 0.0.9; {options.pairs} in turn", rows)
     print(*notes, sep="\n")
 

@@ -229,7 +229,7 @@ def test_contrast_does_not_see_how_bright_a_picture_is(side: int) -> None:
     obs = rng.integers(0, 100, (1, side, side, 4), np.uint8)
     moved = np.roll(obs, 7, axis=2)
     same = jnp.asarray(np.concatenate([obs, 2 * obs, obs + 50, moved]))
-    net = torsos.pixel_torso(spec, "contrast")
+    net = torsos.pixel_torso(spec, (), "contrast")
     features = np.asarray(net.apply(net.init(rng), net.see(same)))
     for other in features[1:3]:
         np.testing.assert_allclose(other, features[0], atol=0.05)
@@ -288,3 +288,16 @@ def test_a_grid_whose_cells_can_only_be_0_is_divided_by_nothing_smaller_than_1()
     spec = EnvSpec("dark", Box(nothing, nothing, nothing.dtype), Discrete(2), None)
     for head in answer(spec, jnp.asarray(nothing[None])):
         assert np.isfinite(head).all()
+
+
+def test_flat_is_layers_of_the_widths_on_all_pixels_by_the_largest() -> None:
+    net = torsos.pixel_torso(SMALL_PIXELS, (16, 8), "flat")
+    params = net.init(np.random.default_rng(0))
+    obs = observations(SMALL_PIXELS, 2)
+    first, second = params["body"]
+    x = np.asarray(obs).reshape(2, 200) / 255.0
+    x = np.maximum(x @ first["w"] + first["b"], 0.0)
+    expected = np.maximum(x @ second["w"] + second["b"], 0.0)
+    assert net.features == 8
+    assert (expected > 0).sum() > 4
+    np.testing.assert_allclose(net.apply(params, net.see(obs)), expected, rtol=1e-5, atol=1e-6)

@@ -91,15 +91,16 @@ SEES_PICTURES = [name for name in ALGORITHMS if hasattr(ALGORITHMS[name].config,
 
 @pytest.mark.parametrize("name", SEES_PICTURES)
 def test_the_network_that_is_named_sees_pictures(name: str) -> None:
-    """By what its first layer takes: blocks of 8 x 8 pixels, patches of 6 x 6, 9 cells; 4 deep."""
+    """By what its first layer takes: 8 x 8 pixels, 6 x 6, 9 cells or all 10 x 10, each 4 deep."""
     for env, network, layer, inputs in (
         ("dot", "nature", "first", 8 * 8 * 4),
         ("dot", "patches", "patches", 6 * 6 * 4),
         ("MinAtar/Breakout-v1", "auto", "cells", 9 * 4),
+        ("MinAtar/Breakout-v1", "flat", "['body'][0]", 10 * 10 * 4),
     ):
         built = build(name, env, env_args={}, settings={"network": network})
         arrays = jax.tree_util.tree_leaves_with_path(built.driver.algorithm.init(0))
-        first = [x for path, x in arrays if f"'{layer}'" in jax.tree_util.keystr(path)]
+        first = [x for path, x in arrays if layer in jax.tree_util.keystr(path)]
         assert {x.shape[0] for x in first if x.ndim == 2} == {inputs}
 
 
@@ -355,6 +356,18 @@ def test_networks_that_do_not_fit_are_refused_before_one_is_made(name: str) -> N
     says = r"networks of \d x 65,536 x 65,536 x \d: .* try narrower layers, as with --set hidden="
     with pytest.raises(UsageError, match=says):
         made(name, hidden=(65_536, 65_536))
+
+
+@pytest.mark.usefixtures("two_gib")
+@pytest.mark.parametrize("name", SEES_PICTURES)
+def test_of_images_layers_are_counted_where_they_see_all_pixels(name: str) -> None:
+    def made_here(network: str) -> object:
+        settings = {"hidden": (65_536, 65_536), "network": network}
+        return build(name, "MinAtar/Breakout-v1", env_args={}, settings=settings)
+
+    made_here("grid")
+    with pytest.raises(UsageError, match="networks of 400 x 65,536 x 65,536 x 3: "):
+        made_here("flat")
 
 
 @pytest.mark.usefixtures("two_gib")

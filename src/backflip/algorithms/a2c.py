@@ -64,9 +64,9 @@ class A2CConfig:
         value_weight: c₁, weight of the value loss.
         max_grad_norm: gradients longer than this are shortened to it.
         normalize_advantage: shift and scale advantages to mean 0 and deviation 1 in each batch.
-        hidden: widths of the hidden layers, for vector observations.
-        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
-            `grid`; `auto` goes by their size.
+        hidden: widths of the hidden layers, for vector observations and `network=flat`.
+        network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
+            `grid` or `flat` (layers of `hidden` on all pixels); `auto` goes by their size.
         initial_log_std: log σ of a continuous policy at the start.
         normalize_obs: scale vector observations by running mean and standard deviation.
         scale_rewards: divide rewards by the running standard deviation of the discounted return.

@@ -81,9 +81,9 @@ class PPOConfig:
         value_weight: weight of the value loss.
         value_clip: how far the value is pushed in one update, in units of returns; 0: no limit.
         max_grad_norm: gradients longer than this are shortened to it.
-        hidden: widths of the hidden layers, for vector observations.
-        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
-            `grid`; `auto` goes by their size.
+        hidden: widths of the hidden layers, for vector observations and `network=flat`.
+        network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
+            `grid` or `flat` (layers of `hidden` on all pixels); `auto` goes by their size.
         initial_log_std: log σ of a continuous policy at the start.
         normalize_obs: scale vector observations by running mean and standard deviation.
         scale_rewards: divide rewards by the running standard deviation of the discounted return.

@@ -62,9 +62,9 @@ class VPGConfig:
         value_steps: gradient steps of the value function in each update.
         discount: γ per env step.
         decay: λ of the generalised advantage.
-        hidden: widths of the hidden layers of both networks, for vector observations.
-        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
-            `grid`; `auto` goes by their size.
+        hidden: widths of the hidden layers of both networks, for vectors and `network=flat`.
+        network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
+            `grid` or `flat` (layers of `hidden` on all pixels); `auto` goes by their size.
         initial_log_std: log σ of a continuous policy at the start.
         normalize_obs: scale vector observations by running mean and standard deviation.
         scale_rewards: divide rewards by the running standard deviation of the discounted return.

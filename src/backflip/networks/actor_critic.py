@@ -37,7 +37,7 @@ def actor_critic(
     """Return the default network for the observations and actions of `spec`."""
     outputs = spec.action.n if isinstance(spec.action, Discrete) else spec.action.shape[0]
     if spec.is_pixels:
-        return _pixel_actor_critic(spec, outputs, pixels)
+        return _pixel_actor_critic(spec, outputs, hidden, pixels)
     return _vector_actor_critic(spec.observation.shape[0], outputs, hidden)
 
 
@@ -68,9 +68,11 @@ def _vector_actor_critic(inputs: int, outputs: int, hidden: tuple[int, ...]) -> 
     return ActorCritic(init, see, apply)
 
 
-def _pixel_actor_critic(spec: EnvSpec, outputs: int, pixels: PixelNetwork) -> ActorCritic:
+def _pixel_actor_critic(
+    spec: EnvSpec, outputs: int, hidden: tuple[int, ...], pixels: PixelNetwork
+) -> ActorCritic:
     """One body for both heads."""
-    body = pixel_torso(spec, pixels)
+    body = pixel_torso(spec, hidden, pixels)
 
     def init(rng: np.random.Generator) -> Params:
         return body.init(rng) | {

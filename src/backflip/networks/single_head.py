@@ -44,12 +44,14 @@ def single_head(
     Args:
         spec: what there is to see.
         outputs: numbers it puts out.
-        hidden: widths of its layers, for vectors.
+        hidden: widths of its layers, for vectors and `flat`.
         head_gain: gain of the orthogonal weights of the last layer.
         pixels: the network that sees images.
     """
-    tanh = not spec.is_pixels
-    body = tanh_torso(spec.observation.shape[0], hidden) if tanh else pixel_torso(spec, pixels)
+    if spec.is_pixels:
+        body = pixel_torso(spec, hidden, pixels)
+    else:
+        body = tanh_torso(spec.observation.shape[0], hidden)
 
     def init(rng: np.random.Generator) -> Params:
         return body.init(rng) | {"head": dense(rng, body.features, outputs, head_gain)}

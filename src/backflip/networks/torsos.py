@@ -1,6 +1,7 @@
 """What turns an observation into features: the part of a network before its heads."""
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from itertools import pairwise
@@ -23,7 +24,7 @@ GRID_SIDE = 16  # images up to this size are grids of cells, as MinAtar's, not p
 GRID_CHANNELS = 16
 LEAST_SIDE = {"grid": 3, "nature": 36}  # of which their convolutions leave one row
 
-PixelNetwork = Literal["auto", "patches", "contrast", "nature", "grid"]
+PixelNetwork = Literal["auto", "patches", "contrast", "nature", "grid", "flat"]
 
 
 class Torso(NamedTuple):
@@ -44,9 +45,9 @@ class Torso(NamedTuple):
 
 
 def torso(spec: EnvSpec, hidden: tuple[int, ...], pixels: PixelNetwork = "auto") -> Torso:
-    """Return the torso for the observations of `spec`; `hidden` is for vectors only."""
+    """Return the torso for the observations of `spec`; `hidden` is for vectors and `flat`."""
     if spec.is_pixels:
-        return pixel_torso(spec, pixels)
+        return pixel_torso(spec, hidden, pixels)
     return vector_torso(spec.observation.shape[0], hidden)
 
 
@@ -65,7 +66,7 @@ def vector_torso(inputs: int, hidden: tuple[int, ...]) -> Torso:
     return Torso(init, _as_it_is, apply, (inputs, *hidden)[-1])
 
 
-def pixel_torso(spec: EnvSpec, kind: PixelNetwork) -> Torso:
+def pixel_torso(spec: EnvSpec, hidden: tuple[int, ...], kind: PixelNetwork) -> Torso:
     """Return the torso for images: by their size, unless one is named.
 
     Raises:
@@ -84,6 +85,8 @@ def pixel_torso(spec: EnvSpec, kind: PixelNetwork) -> Torso:
         return nature_torso(shape)
     if kind == "grid":
         return grid_torso(spec)
+    if kind == "flat":
+        return flat_torso(spec, hidden)
     return patches_torso(shape, contrast=kind == "contrast")
 
 
@@ -128,7 +131,7 @@ def grid_torso(spec: EnvSpec) -> Torso:
     """
     height, width, channels = spec.observation.shape
     cells = (height - 2) * (width - 2)
-    largest = max(float(spec.observation.high.max()), 1.0)
+    largest = _largest(spec)
 
     def init(rng: np.random.Generator) -> Params:
         return {
@@ -147,6 +150,20 @@ def grid_torso(spec: EnvSpec) -> Torso:
         return jax.nn.relu(affine(params["hidden"], x.reshape(seen.shape[0], -1)))
 
     return Torso(init, see, apply, PIXEL_HIDDEN)
+
+
+def flat_torso(spec: EnvSpec, hidden: tuple[int, ...]) -> Torso:
+    """Return layers of the given widths with ReLU after each, on all pixels in a row."""
+    sizes = (math.prod(spec.observation.shape), *hidden)
+    largest = _largest(spec)
+
+    def init(rng: np.random.Generator) -> Params:
+        return {"body": [dense(rng, i, o, np.sqrt(2)) for i, o in pairwise(sizes)]}
+
+    def see(obs: Array) -> Array:
+        return obs.reshape(obs.shape[0], -1).astype(jnp.float32) / largest
+
+    return Torso(init, see, vector_torso(sizes[0], hidden).apply, sizes[-1])
 
 
 def nature_torso(shape: tuple[int, ...]) -> Torso:
@@ -179,6 +196,11 @@ def nature_torso(shape: tuple[int, ...]) -> Torso:
         return jax.nn.relu(affine(params["hidden"], x.reshape(x.shape[0], -1)))
 
     return Torso(init, see, apply, 512)
+
+
+def _largest(spec: EnvSpec) -> float:
+    """Return the largest value that a cell may have; 1 where it is less."""
+    return max(float(spec.observation.high.max()), 1.0)
 
 
 def halving(shape: tuple[int, ...]) -> int:

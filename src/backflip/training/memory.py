@@ -101,7 +101,7 @@ def _needs(driver: Driver, config: Settings, seeds: int) -> Iterator[Need]:
         yield _rollout(driver, config, together)
     if native:
         yield _evaluation(driver, in_programs)
-    if not driver.spec.is_pixels and not _is_cem(config):
+    if _has_layers(config, driver.spec) and not _is_cem(config):
         yield _gradient(driver, config, in_programs)
     if hasattr(config, "epochs"):
         yield _gradient_steps(config, in_programs)
@@ -120,8 +120,8 @@ def _is_cem(config: Settings) -> bool:
 
 
 def _networks(config: Any, spec: EnvSpec, seeds: int) -> Iterator[Need]:
-    """Yield what parameters of networks for vectors need, Adam's two moments beside each."""
-    if spec.is_pixels:
+    """Yield what parameters of networks of layers need, Adam's two moments beside each."""
+    if not _has_layers(config, spec):
         return
     outputs = spec.action.n if isinstance(spec.action, Discrete) else math.prod(spec.action.shape)
     sizes = (math.prod(spec.observation.shape), *config.hidden, outputs)
@@ -131,6 +131,11 @@ def _networks(config: Any, spec: EnvSpec, seeds: int) -> Iterator[Need]:
         4 * seeds * copies * sum(i * o for i, o in pairwise(sizes)),
         _narrower,
     )
+
+
+def _has_layers(config: Any, spec: EnvSpec) -> bool:
+    """Return whether networks are layers of the widths that are set."""
+    return not spec.is_pixels or config.network == "flat"
 
 
 def _minibatches(driver: Driver, plan: ReplayPlan, seeds: int) -> Need:

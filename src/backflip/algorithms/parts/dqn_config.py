@@ -36,9 +36,9 @@ class DQNConfig:
         priority_exponent: α, how much so.
         priority_correction: β of the importance weights at the start; it goes to 1 on a line.
         max_grad_norm: gradients longer than this are shortened to it.
-        hidden: widths of the hidden layers, for vector observations.
-        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
-            `grid`; `auto` goes by their size.
+        hidden: widths of the hidden layers, for vector observations and `network=flat`.
+        network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
+            `grid` or `flat` (layers of `hidden` on all pixels); `auto` goes by their size.
     """
 
     env_steps: int = 50_000

@@ -28,9 +28,9 @@ class SACConfig:
         entropy_share: the entropy wanted of n discrete actions, as a share of log n.
         discount: γ per env step.
         target_rate: τ, how fast the target networks follow.
-        hidden: widths of the hidden layers, for vector observations.
-        network: for images: `patches`, `contrast` (patches of standardised images), `nature` or
-            `grid`; `auto` goes by their size.
+        hidden: widths of the hidden layers, for vector observations and `network=flat`.
+        network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
+            `grid` or `flat` (layers of `hidden` on all pixels); `auto` goes by their size.
     """
 
     env_steps: int = 1_000_000
