@@ -263,7 +263,7 @@ def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> Non
     options = line.split()
     whole = run(REAL, *options, "whole", cwd=tmp_path)
     process = subprocess.Popen(
-        [sys.executable, "-c", REAL, *options, "here and there"],
+        [sys.executable, "-m", "backflip", *options, "here and there"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

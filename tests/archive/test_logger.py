@@ -465,6 +465,20 @@ def test_a_full_disk_is_said_once_and_costs_only_what_it_refused(run, capsys, mo
     assert lines.torn == 1
 
 
+def test_who_closes_the_file_while_it_is_synced_hears_of_no_loss(run, capsys, monkeypatch):
+    def closing(descriptor):
+        logger._file.close()
+        return fsync(descriptor)
+
+    backflip.log("a", 0)
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", closing)
+    logger._file._sync_once()
+    backflip.log("a", 1)
+    assert "not logged" not in capsys.readouterr().err
+    assert [record["a"] for record in read_metrics(run).records] == [0, 1]
+
+
 def test_logging_from_a_signals_handler_in_the_middle_of_logging(run):
     def handler(*_):
         backflip.log("signal", 1.0)

@@ -31,8 +31,9 @@ import sys
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
 from backflip.preferences.loop import resume_teach, teach
+from backflip.preferences.people.answering import DeskSettings
 
-home, labels = Path(sys.argv[1]), int(sys.argv[2])
+home, labels, port = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 settings = {
     "num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 2, "hidden": (8,),
     "phases": 30, "clip_length": 5, "clip_envs": 4, "random_envs": 8, "random_env_steps": 60,
@@ -41,7 +42,7 @@ if list_runs(home):
     resume_teach(find_run(home, "latest"))
 else:
     teach("Pendulum-v1", teacher="human", labels=labels, settings=settings, env_steps=4 * 16 * 30,
-          home=home, argv=["backflip"])
+          home=home, argv=["backflip"], desk=DeskSettings(port=port))
 """
 KEYS = ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "u")
 
@@ -51,7 +52,9 @@ class World:
 
     def __init__(self, home: Path, playwright: Playwright, labels: int) -> None:
         self.home, self.playwright = home, playwright
-        self.command = [sys.executable, "-c", TRAINER, str(home), str(labels)]
+        # Not the usual port, where a test beside this one has its page; nor one given by chance.
+        port = 20_000 + os.getpid() % 10_000
+        self.command = [sys.executable, "-c", TRAINER, str(home), str(labels), str(port)]
         self.trainer = subprocess.Popen(self.command)
         self.folder = self._folder()
         self.acknowledged: dict[int, str] = {}  # label: attempt

@@ -375,7 +375,9 @@ class _File:
                 raise _Refused(f"the run `{self.folder}` was removed: logging anew", "removed")
             os.fsync(self._descriptor)
         except (OSError, _Refused) as error:
-            _trouble.note(error)
+            # Closed meanwhile, at the end or by the program: what was written is in the file.
+            if not isinstance(error, OSError) or error.errno != errno.EBADF:
+                _trouble.note(error)
 
 
 _file = _File()
