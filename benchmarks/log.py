@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from backflip.archive import columns
-from backflip.archive.foreign.events import read_entries
-from backflip.archive.foreign.tfrecord import TornFile
+from backflip.archive.interop.event_files import read_entries
+from backflip.archive.interop.tfrecord import TornFile
 from backflip.archive.metrics import read_metrics
 
 ROOT = Path(__file__).parents[1]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from backflip.archive.capture.objects import object_path, store
 from backflip.archive.comparing.code import Bounds, diff_code
 from backflip.archive.comparing.metrics import diff_metrics
 from backflip.archive.comparing.runs import changes, compare
 from backflip.archive.comparing.settings import flat, side_by_side
 from backflip.archive.run import open_run
+from backflip.archive.snapshot.object_store import object_path, store
 from tests.archive.index.homes import make_run
 
 
@@ -154,7 +154,7 @@ def test_code_is_compared_file_by_file(tmp_path: Path) -> None:
     assert by_path["a.py"].lines == [
         "--- a/a.py",
         "+++ b/a.py",
-        "@@ -1,2 +1,2 @@",
+        " -1,2 +1,2 ",
         " 1",
         "-2",
         "+3",

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from backflip.archive.capture.snapshot import read_snapshot
 from backflip.archive.metrics import read_metrics
 from backflip.archive.run import find_run, list_runs
+from backflip.archive.snapshot.code_snapshot import read_snapshot
 
 ENVIRONMENT = """
 import gymnasium

@@ -202,10 +202,10 @@ def _record_exit(writer: "RunWriter", status: object) -> None:
 
 def _make_run() -> "RunWriter":
     # What this needs, numpy and git among it, is loaded by programs that make a run only.
-    from backflip.archive.capture.run import capture  # noqa: PLC0415
-    from backflip.archive.capture.secrets import find_secrets  # noqa: PLC0415
-    from backflip.archive.capture.settings import config_of  # noqa: PLC0415
     from backflip.archive.run import create_run  # noqa: PLC0415
+    from backflip.archive.snapshot.capture import capture  # noqa: PLC0415
+    from backflip.archive.snapshot.command_settings import config_of  # noqa: PLC0415
+    from backflip.archive.snapshot.secrets import find_secrets  # noqa: PLC0415
 
     home = Path(os.environ.get(HOME) or ".").absolute()
     argv = [sys.executable or "python", *sys.orig_argv[1:]]

@@ -11,9 +11,9 @@ from backflip.cli.arguments import RUN, add_output, home, sentence, whole
 from backflip.cli.plain import harmless, moment_of, print_table, size_of
 
 if TYPE_CHECKING:
-    from backflip.archive.index.index import Index
     from backflip.archive.index.refresh import Problem, Progress
     from backflip.archive.index.rows import GroupRow, RunRow
+    from backflip.archive.index.run_index import Index
 
     Outcome = dict[str, Any] | None
 
@@ -227,7 +227,7 @@ def _diff(options: argparse.Namespace) -> "Outcome":
 
 
 def _rm(options: argparse.Namespace) -> "Outcome":
-    from backflip.archive.keeping import remove
+    from backflip.archive.cleanup import remove
     from backflip.archive.run import find_run
 
     # All are looked for before the first is moved: a mistyped one leaves everything as it was.
@@ -241,7 +241,7 @@ def _rm(options: argparse.Namespace) -> "Outcome":
 
 
 def _restore(options: argparse.Namespace) -> "Outcome":
-    from backflip.archive.keeping import restore, trashed
+    from backflip.archive.cleanup import restore, trashed
 
     if not options.run:
         known = trashed(home(options))
@@ -256,7 +256,7 @@ def _restore(options: argparse.Namespace) -> "Outcome":
 
 
 def _gc(options: argparse.Namespace) -> "Outcome":
-    from backflip.archive.keeping import collect, find_garbage
+    from backflip.archive.cleanup import collect, find_garbage
 
     if options.yes:
         garbage = collect(home(options), float(options.trash), _CompactingTold())
@@ -295,7 +295,7 @@ def _gc(options: argparse.Namespace) -> "Outcome":
 
 
 def _du(options: argparse.Namespace) -> "Outcome":
-    from backflip.archive.keeping import disk_usage
+    from backflip.archive.cleanup import disk_usage
 
     usage = disk_usage(home(options))
     sums = {
@@ -325,7 +325,7 @@ def _du(options: argparse.Namespace) -> "Outcome":
 
 
 def _reindex(options: argparse.Namespace) -> "Outcome":
-    from backflip.archive.index.index import open_index
+    from backflip.archive.index.run_index import open_index
 
     began = time.monotonic()
     with open_index(home(options)) as index:
@@ -346,7 +346,7 @@ def _reindex(options: argparse.Namespace) -> "Outcome":
 
 def _fresh_index(place: Path) -> "Index":
     """Return the index of a home, up to date; say what was skipped."""
-    from backflip.archive.index.index import open_index
+    from backflip.archive.index.run_index import open_index
 
     index = open_index(place)
     _say_skipped(index.refresh(_ReadingTold()))

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import IO, TYPE_CHECKING, Any, final
 
-from backflip.cli import finding, foreign, looking, pages, recording, teaching
+from backflip.cli import finding, interop, looking, pages, recording, teaching
 from backflip.cli.arguments import Parser, integer, listed
 from backflip.core.errors import BackflipError, Interrupted, UsageError, did_you_mean
 
@@ -173,7 +173,7 @@ def _parser() -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
     looking.add(commands)
     recording.add(commands)
     finding.add(commands)
-    foreign.add(commands)
+    interop.add(commands)
     pages.add(commands)
     return parser, dict(commands.choices)
 

@@ -8,7 +8,7 @@ from backflip.cli.arguments import RUN, add_output, home, sentence
 from backflip.core.errors import BackflipError, UsageError
 
 if TYPE_CHECKING:
-    from backflip.archive.index.index import Index
+    from backflip.archive.index.run_index import Index
     from backflip.web.archive_pages.subjects import Runs
 
 
@@ -45,7 +45,7 @@ def serve_archive(options: argparse.Namespace, announce: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> dict[str, Any]:
-    from backflip.archive.index.index import open_index
+    from backflip.archive.index.run_index import open_index
     from backflip.archive.series import AXES
     from backflip.web.archive_pages.export import report
     from backflip.web.archive_pages.shelf import Shelf

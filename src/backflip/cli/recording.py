@@ -108,7 +108,7 @@ def weekly(text: str) -> float:
 
 
 def _run(options: argparse.Namespace) -> dict[str, Any] | None:
-    from backflip.archive.recorder.record import record, recording_of
+    from backflip.archive.recorder.run_command import record, recording_of
 
     recording = recording_of(
         home(options), options.program, _asked(options), say, grace_seconds=options.grace
@@ -125,8 +125,8 @@ def _asked(options: argparse.Namespace) -> "Asked":
 def _rerun(
     commands: Mapping[str, argparse.ArgumentParser], options: argparse.Namespace
 ) -> dict[str, Any] | None:
-    from backflip.archive.recorder.changes import parse_changes
     from backflip.archive.recorder.rerun import is_ours, rerun, rerun_ours
+    from backflip.archive.recorder.setting_changes import parse_changes
     from backflip.archive.run import find_run, list_runs
     from backflip.archive.state import state_of
 

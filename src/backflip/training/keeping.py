@@ -14,12 +14,12 @@ from typing import NamedTuple, final
 
 import psutil
 
-from backflip.archive.capture.run import capture, without_secrets
-from backflip.archive.capture.secrets import find_secrets
 from backflip.archive.recorder.lines import Line
-from backflip.archive.recorder.output import OutputWriter, recorded_up_to
-from backflip.archive.recorder.system import SystemMetrics
+from backflip.archive.recorder.output_log import OutputWriter, recorded_up_to
+from backflip.archive.recorder.system_metrics import SystemMetrics
 from backflip.archive.run import Asked, Capture, Run, open_run
+from backflip.archive.snapshot.capture import capture, without_secrets
+from backflip.archive.snapshot.secrets import find_secrets
 from backflip.training.progress import Progress, plain_line
 
 

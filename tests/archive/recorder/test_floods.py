@@ -15,9 +15,9 @@ import pytest
 from backflip.archive.liveness import read_heartbeat
 from backflip.archive.recorder import holding
 from backflip.archive.recorder.holding import Hold
+from backflip.archive.recorder.process_tree import Tree
 from backflip.archive.recorder.salvage import salvage
 from backflip.archive.recorder.spool import find_spool, make_spool
-from backflip.archive.recorder.tree import Tree
 from backflip.archive.state import state_of
 
 # A child that is forked here starts another program at once, or only waits: what JAX, if another

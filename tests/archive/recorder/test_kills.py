@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from backflip.archive.liveness import read_heartbeat
-from backflip.archive.recorder.output import read_output
+from backflip.archive.recorder.output_log import read_output
 from backflip.archive.recorder.salvage import salvage
 from backflip.archive.recorder.spool import find_spool
 from backflip.archive.run import list_runs, open_run

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from backflip.archive.capture.snapshot import CodeFile, Snapshot
-from backflip.archive.capture.source import source_fingerprint
-from backflip.archive.recorder.changes import change as apply
-from backflip.archive.recorder.changes import parse_changes
-from backflip.archive.recorder.differences import changed_source
+from backflip.archive.recorder.environment_changes import changed_source
 from backflip.archive.recorder.rerun import _without as without
+from backflip.archive.recorder.setting_changes import change as apply
+from backflip.archive.recorder.setting_changes import parse_changes
+from backflip.archive.snapshot.code_snapshot import CodeFile, Snapshot
+from backflip.archive.snapshot.source import source_fingerprint
 
 pytestmark = [
     pytest.mark.medium,

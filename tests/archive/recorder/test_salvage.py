@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from backflip.archive.index.index import open_index
+from backflip.archive.index.run_index import open_index
 from backflip.archive.liveness import is_alive, read_heartbeat
 from backflip.archive.recorder import salvage as module
 from backflip.archive.recorder import spool

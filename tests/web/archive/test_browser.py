@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from backflip.archive.capture.snapshot import Limits, take_snapshot, write_snapshot
 from backflip.archive.metrics import MetricsWriter
+from backflip.archive.snapshot.code_snapshot import Limits, take_snapshot, write_snapshot
 from tests.web.archive.pages import serving, until
 from tests.web.archive.runs import begin, done, finish, log, print_to
 from tests.web.pool import Server
@@ -502,7 +502,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         print_to(writer.folder, [("out", text) for text in PAYLOADS] + [("err", ALL)])
         (writer.folder / "code.patch").write_text(
-            "".join(f"diff --git a/x b/x\n@@ -1 +1 @@\n-{p}\n+{p}\n" for p in PAYLOADS)
+            "".join(f"diff --git a/x b/x\n -1 +1 \n-{p}\n+{p}\n" for p in PAYLOADS)
         )
         (project / "code.py").write_text(f"{payload}\n{n}")
         write_snapshot(writer.folder, take_snapshot(home, project, None, limits), limits)

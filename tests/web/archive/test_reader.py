@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from backflip.archive.index.index import open_index
+from backflip.archive.index.run_index import open_index
 from backflip.web.archive_pages.reader import Reader
 from tests.coroutines import finished
 from tests.web.archive.runs import begin

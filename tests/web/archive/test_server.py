@@ -22,9 +22,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backflip.archive.capture.snapshot import Limits, take_snapshot, write_snapshot
 from backflip.archive.metrics import MetricsWriter
 from backflip.archive.run import RunWriter
+from backflip.archive.snapshot.code_snapshot import Limits, take_snapshot, write_snapshot
 from backflip.web.archive_pages.subjects import MOST_RUNS
 from tests.web.archive.pages import (
     COMMAND,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, final
 
-from backflip.archive.capture.snapshot import CodeFile, read_object, read_snapshot
+from backflip.archive.snapshot.code_snapshot import CodeFile, read_object, read_snapshot
 from backflip.core.errors import BackflipError
 
 

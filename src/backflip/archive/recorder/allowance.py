@@ -4,7 +4,7 @@ import time
 from typing import final
 
 from backflip.archive.recorder.budget import read_weekly, spent_this_week
-from backflip.archive.recorder.recording import Recording, Say
+from backflip.archive.recorder.launch import Recording, Say
 from backflip.core.errors import BackflipError
 
 CHECK_SECONDS = 1.0

@@ -22,8 +22,8 @@ import psutil
 
 from backflip.archive.checkpoint import write_whole
 from backflip.archive.liveness import Process, is_alive, process
+from backflip.archive.recorder.process_tree import Tree
 from backflip.archive.recorder.spool import Spool
-from backflip.archive.recorder.tree import Tree
 from backflip.core.errors import BackflipError
 
 MOST = 64 << 20

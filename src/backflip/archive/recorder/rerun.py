@@ -13,25 +13,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, final
 
-from backflip.archive.capture.interpreter import Question, find_executable, find_interpreter
-from backflip.archive.capture.machine import machine
-from backflip.archive.capture.run import PATCH, kind_of_input, without_secrets
-from backflip.archive.capture.secrets import MASK, find_secrets, is_relevant, relevant_environment
-from backflip.archive.capture.settings import parse_settings
-from backflip.archive.capture.snapshot import CODE, Snapshot, materialise, read_snapshot
 from backflip.archive.checkpoint import disk_errors
-from backflip.archive.recorder.changes import change, refuse_masked, refuse_unknown
-from backflip.archive.recorder.differences import (
+from backflip.archive.recorder.ending import Ending
+from backflip.archive.recorder.environment_changes import (
     changed_lock_files,
     changed_source,
     differences,
     imports_outside,
 )
-from backflip.archive.recorder.elsewhere import names_of_root
-from backflip.archive.recorder.ending import Ending
-from backflip.archive.recorder.record import record
-from backflip.archive.recorder.recording import GRACE_SECONDS, Launch, Recording
+from backflip.archive.recorder.launch import GRACE_SECONDS, Launch, Recording
+from backflip.archive.recorder.old_paths import names_of_root
+from backflip.archive.recorder.run_command import record
+from backflip.archive.recorder.setting_changes import change, refuse_masked, refuse_unknown
 from backflip.archive.run import Asked, Run, new_ulid
+from backflip.archive.snapshot.capture import PATCH, kind_of_input, without_secrets
+from backflip.archive.snapshot.code_snapshot import CODE, Snapshot, materialise, read_snapshot
+from backflip.archive.snapshot.command_settings import parse_settings
+from backflip.archive.snapshot.interpreter import Question, find_executable, find_interpreter
+from backflip.archive.snapshot.machine import machine
+from backflip.archive.snapshot.secrets import MASK, find_secrets, is_relevant, relevant_environment
 from backflip.core.errors import UsageError
 
 CLEAN = "code"

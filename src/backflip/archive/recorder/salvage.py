@@ -11,7 +11,7 @@ from typing import Any
 
 from backflip.archive.recorder.holding import release
 from backflip.archive.recorder.lines import STREAMS, Line, Splitter, StreamName
-from backflip.archive.recorder.output import OutputWriter, recorded_up_to
+from backflip.archive.recorder.output_log import OutputWriter, recorded_up_to
 from backflip.archive.recorder.spool import Spool, SpoolReader, find_spool, spool_folders
 from backflip.core.errors import BackflipError
 

@@ -16,13 +16,13 @@ from backflip.archive.recorder.echo import Echo
 from backflip.archive.recorder.ending import Ending, error_of_ending, state_of_ending
 from backflip.archive.recorder.forwarding import forwarding
 from backflip.archive.recorder.holding import Hold
+from backflip.archive.recorder.launch import Launch, Recording, Say
 from backflip.archive.recorder.lines import Line, StreamName
-from backflip.archive.recorder.output import OutputWriter
-from backflip.archive.recorder.outputs import FOLDER, list_outputs
+from backflip.archive.recorder.output_files import FOLDER, list_outputs
+from backflip.archive.recorder.output_log import OutputWriter
+from backflip.archive.recorder.process_tree import Tree
 from backflip.archive.recorder.program import Command, Program
-from backflip.archive.recorder.recording import Launch, Recording, Say
-from backflip.archive.recorder.system import SystemMetrics
-from backflip.archive.recorder.tree import Tree
+from backflip.archive.recorder.system_metrics import SystemMetrics
 from backflip.archive.run import RunWriter
 from backflip.core.errors import BackflipError
 

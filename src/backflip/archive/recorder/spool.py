@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, final
 
 from backflip.archive.checkpoint import disk_full, is_disk_full, write_whole
-from backflip.archive.recorder.kernel import punch_hole
 from backflip.archive.recorder.lines import STREAMS, StreamName
+from backflip.archive.recorder.linux import punch_hole
 from backflip.core.errors import BackflipError
 
 _MEMORY = Path("/dev/shm")

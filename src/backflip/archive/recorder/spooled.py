@@ -5,8 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import final
 
-from backflip.archive.recorder.kernel import Watch
 from backflip.archive.recorder.lines import STREAMS, Line, Splitter, StreamName, in_order
+from backflip.archive.recorder.linux import Watch
 from backflip.archive.recorder.spool import CHUNK, Spool, SpoolReader
 
 # Given lines, and what of each stream belongs to a line not ended yet.

@@ -15,8 +15,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from backflip.archive import opening
-from backflip.archive.index.index import Index
 from backflip.archive.index.rows import Keys, RunRow
+from backflip.archive.index.run_index import Index
 from backflip.archive.opening import NoFile
 from backflip.archive.run import is_ulid
 from backflip.core.errors import BackflipError, UsageError

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from backflip.archive import opening
-from backflip.archive.capture.snapshot import (
+from backflip.archive.comparing.code import Bounds, CodeDiff, diff_code
+from backflip.archive.opening import NoFile
+from backflip.archive.snapshot.code_snapshot import (
     CODE,
     CodeFile,
     Snapshot,
     read_object,
     read_snapshot,
 )
-from backflip.archive.comparing.code import Bounds, CodeDiff, diff_code
-from backflip.archive.opening import NoFile
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages.plain import decoded, plain, shown
 
@@ -96,7 +96,7 @@ def _text(home: Path, file: CodeFile) -> str:
 def _kind(line: str) -> str:
     if line.startswith(("+++", "---", "diff ", "index ")):
         return "file"
-    if line.startswith("@@"):
+    if line.startswith(""):
         return "at"
     return {"+": "add", "-": "del"}.get(line[:1], "")
 

@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
-from backflip.archive.index.index import Index
 from backflip.archive.index.rows import GroupRow, RunRow
+from backflip.archive.index.run_index import Index
 from backflip.archive.run import open_run
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages.colours import colour_of

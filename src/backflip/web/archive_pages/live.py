@@ -7,8 +7,8 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple, final
 
-from backflip.archive.index.index import Index
 from backflip.archive.index.rows import RunRow
+from backflip.archive.index.run_index import Index
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages import output
 from backflip.web.archive_pages.changes import News

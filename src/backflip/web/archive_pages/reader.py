@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, final
 
-from backflip.archive.index.index import Index, open_index
 from backflip.archive.index.rows import RunRow
+from backflip.archive.index.run_index import Index, open_index
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages.changes import Changes
 from backflip.web.archive_pages.home import Asked, ask_now

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, final
 
 from backflip.archive import series
 from backflip.archive.columns import broken_lines, read_batches, writers
-from backflip.archive.index.index import Index
 from backflip.archive.index.rows import RunRow
+from backflip.archive.index.run_index import Index
 from backflip.archive.run import open_run
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages import facts, files

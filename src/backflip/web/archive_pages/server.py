@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from backflip.archive.index.place import cache_folder
+from backflip.archive.index.location import cache_folder
 from backflip.core.errors import BackflipError, UsageError
 from backflip.web.address import LOOPBACK, Place, take_place
 from backflip.web.archive_pages.app import Pages

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
-from backflip.archive.index.index import Index
 from backflip.archive.index.rows import RunRow
+from backflip.archive.index.run_index import Index
 from backflip.core.errors import UsageError
 from backflip.web.archive_pages.figures import Part, Subject
 from backflip.web.archive_pages.plain import shown

@@ -5,8 +5,8 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, final
 
-from backflip.archive.index.index import Index
 from backflip.archive.index.rows import GroupRow, Keys, RunRow
+from backflip.archive.index.run_index import Index
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages.colours import colour_of
 from backflip.web.archive_pages.figures import rank
