@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, final
 
 from backflip.archive.checkpoint import disk_errors
 from backflip.archive.columns import BrokenLine, compact
-from backflip.archive.recorder.salvage import salvage
 from backflip.archive.run import Run, is_locked, is_ulid, list_runs, open_run
 from backflip.archive.series import kept_as_lines
 from backflip.archive.state import OVER, state_of
@@ -183,8 +182,6 @@ def collect(
 ) -> Garbage:
     """Remove what may go, make metrics of finished runs smaller; return what was done.
 
-    Output that killed recorders left behind is taken into its runs first.
-
     Args:
         home: the folder of runs, objects and trash.
         trash_days: how long a run stays in the trash.
@@ -194,9 +191,6 @@ def collect(
         BackflipError: something cannot be removed.
     """
     _put_back(home)
-    for ulid in list_runs(home):
-        with suppress(BackflipError, OSError):
-            salvage(home / _RUNS / ulid)
     garbage = find_garbage(home, trash_days)
     with disk_errors(home):
         for ulid in garbage.trashed:

@@ -192,7 +192,6 @@ def _show(options: argparse.Namespace) -> "Outcome":
     from backflip.cli.showing import about, print_code, print_output, print_packages, print_run
 
     run = find_run(home(options), options.run)
-    _salvage(run.folder)
     if options.json:
         return about(run)
     if options.output:
@@ -204,13 +203,6 @@ def _show(options: argparse.Namespace) -> "Outcome":
     if not (options.output or options.code or options.packages):
         print_run(run)
     return None
-
-
-def _salvage(folder: Path) -> None:
-    """Take what a killed recorder left behind into the run's output."""
-    from backflip.archive.recorder.salvage import salvage
-
-    salvage(folder)
 
 
 def _diff(options: argparse.Namespace) -> "Outcome":

@@ -14,7 +14,8 @@ from backflip.archive.comparing.runs import Change, Comparison
 from backflip.archive.grouping import group_of
 from backflip.archive.index.entry import read_standing, seconds_of
 from backflip.archive.recorder.output_files import LIST
-from backflip.archive.recorder.output_log import OUTPUT, read_output
+from backflip.archive.recorder.output_log import OUTPUT
+from backflip.archive.recorder.output_reader import read_output, read_part
 from backflip.archive.run import Run
 from backflip.archive.series import Summary, summarise
 from backflip.archive.snapshot.code_snapshot import CODE, read_snapshot
@@ -219,11 +220,8 @@ def _print_output_tail(folder: Path) -> None:
 
 def _tail(folder: Path) -> list[Any]:
     """Return the last lines of a run's output."""
-    try:
-        size = (folder / OUTPUT).stat().st_size
-        return read_output(folder, max(size - _TAIL_BYTES, 0))[-TAIL_LINES:]
-    except (OSError, BackflipError):
-        return []
+    _, size = read_part(folder, 0, 0)
+    return read_output(folder, max(size - _TAIL_BYTES, 0))[-TAIL_LINES:]
 
 
 def _print_metrics(metrics: Mapping[str, Summary]) -> None:

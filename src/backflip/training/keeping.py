@@ -15,7 +15,8 @@ from typing import NamedTuple, final
 import psutil
 
 from backflip.archive.recorder.lines import Line
-from backflip.archive.recorder.output_log import OutputWriter, recorded_up_to
+from backflip.archive.recorder.output_log import OutputWriter
+from backflip.archive.recorder.output_reader import recorded_up_to
 from backflip.archive.recorder.system_metrics import SystemMetrics
 from backflip.archive.run import Asked, Capture, Run, open_run
 from backflip.archive.snapshot.capture import capture, without_secrets

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from backflip.archive.recorder.output_log import read_output
+from backflip.archive.recorder.output_reader import read_output
 from backflip.archive.run import list_runs, open_run
 
 BACKFLIP = "import sys; from backflip.cli.main import main; sys.exit(main())"

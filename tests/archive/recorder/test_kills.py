@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 from backflip.archive.liveness import read_heartbeat
-from backflip.archive.recorder.output_log import read_output
-from backflip.archive.recorder.salvage import salvage
-from backflip.archive.recorder.spool import find_spool
+from backflip.archive.recorder.output_reader import read_output
 from backflip.archive.run import list_runs, open_run
 from backflip.archive.state import state_of
 
@@ -118,19 +116,21 @@ def check_one(home, acks, chance):
         is_named = read_heartbeat(folder).program is not None
         assert state_of(run).name == ("running" if is_named else "lost")
         assert ("goes on" in state_of(run).note) == is_named
-        salvage(folder)
+        printed = len(read_output(folder))
         before = len(acknowledged(acks)["out"])
         wait_for(lambda: len(acknowledged(acks)["out"]) > before + 20)
+        assert len(read_output(folder)) > printed, "what it prints without its recorder is read"
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: is_gone(pid))
-    salvage(folder)
+    before = content_of(folder)
     if "recorder" in victims:
         assert state_of(run).name == "lost"
     check_kept(folder, acks)
-    log = (folder / "output.log").read_bytes()
-    assert not salvage(folder), "there is nothing to be taken twice"
-    assert (folder / "output.log").read_bytes() == log
-    assert find_spool(folder) is None
+    assert content_of(folder) == before, "reading writes nothing"
+
+
+def content_of(folder):
+    return {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in (folder, *folder.rglob("*"))}
 
 
 def check_many(home, moments):

@@ -5,9 +5,11 @@ import os
 
 import pytest
 
-from backflip.archive.recorder import output_log as module
 from backflip.archive.recorder.lines import Line
-from backflip.archive.recorder.output_log import OutputWriter, read_output, recorded_up_to
+from backflip.archive.recorder.output_log import OutputWriter
+from backflip.archive.recorder.output_reader import read_output, recorded_up_to
+
+NOTHING = {"out": 0, "err": 0}
 
 
 def line(text, end, stream="out", is_cut=False):
@@ -47,15 +49,16 @@ def test_others_lines_are_skipped(tmp_path):
     assert [one.text for one in read_output(tmp_path)] == ["good", "fine"]
 
 
-def test_a_torn_end_is_closed_and_positions_are_found_far_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_CHUNK", 64)
+def test_a_torn_end_is_cut_when_somebody_writes_and_positions_are_found_far_back(tmp_path):
     data = b"0.1\terr\t5\tonce\n" + b"".join(b"0.2\tout\t%d\tx\n" % n for n in range(300))
-    (tmp_path / "output.log").write_bytes(data + b"0.3\tout\t9")
-    assert recorded_up_to(tmp_path) == {"out": 299, "err": 5}
-    assert (tmp_path / "output.log").read_bytes() == data
-    (tmp_path / "output.log").write_bytes(b"0.3\tout\t9")
-    assert recorded_up_to(tmp_path) == {"out": 0, "err": 0}
-    assert (tmp_path / "output.log").read_bytes() == b""
+    log = tmp_path / "output.log"
+    for whole in (data, data * 100, b""):
+        log.write_bytes(whole + b"0.3\tout\t9")
+        assert recorded_up_to(tmp_path) == ({"out": 299, "err": 5} if whole else NOTHING)
+        assert log.read_bytes() == whole + b"0.3\tout\t9", "reading writes nothing"
+        OutputWriter(tmp_path).close()
+        assert log.read_bytes() == whole
+        assert recorded_up_to(tmp_path) == ({"out": 299, "err": 5} if whole else NOTHING)
 
 
 def test_what_a_full_disk_refuses_waits_and_comes_in_order(tmp_path, monkeypatch):

@@ -24,7 +24,6 @@ from backflip.archive.index.entry import (
     metrics_stamp,
     read_entry,
 )
-from backflip.archive.recorder.salvage import salvage
 from backflip.archive.run import is_ulid
 from backflip.archive.series import Summary, summarise
 from backflip.core.errors import BackflipError
@@ -215,11 +214,6 @@ def _is_unborn(folder: Path) -> bool:
 
 def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
     entry = read_entry(folder)
-    state = entry.standing.state
-    is_newly_lost = state.name == "lost" and (known is None or known.state != "lost")
-    # A program that goes on without its recorder may have been held back by it.
-    if is_newly_lost or (state.name == "running" and state.note):
-        salvage(folder)
     metrics = metrics_stamp(folder)
     now = time.time()
     if known and (metrics == known.metrics_stamp or _is_too_soon(entry, known, now)):

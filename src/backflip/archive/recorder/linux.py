@@ -1,6 +1,6 @@
-"""What Linux offers and Python's standard library does not: inotify, holes in files, subreapers.
+"""Linux calls that Python's standard library lacks: inotify, fallocate, subreapers.
 
-Elsewhere each of these does nothing and says so; its callers have another way.
+On other systems each of these does nothing, and its callers have another way.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from typing import final
 
 _IN_MODIFY = 0x2
 _IN_Q_OVERFLOW = 0x4000
-_KEEP_SIZE_PUNCH_HOLE = 0x1 | 0x2
+_KEEP_SIZE, _PUNCH_HOLE = 0x1, 0x2
 _PR_SET_CHILD_SUBREAPER = 36
 _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 16
@@ -77,10 +77,18 @@ class Watch:
 
 
 def punch_hole(descriptor: int, start: int, end: int) -> None:
-    """Give the memory or disk space of a part of a file back; reading it gives zeros."""
-    if _is_linux and end > start:
-        where = (ctypes.c_int64(start), ctypes.c_int64(end - start))
-        _libc.fallocate(descriptor, _KEEP_SIZE_PUNCH_HOLE, *where)
+    """Free the disk space of a part of a file; reading it gives zeros."""
+    _allocate(descriptor, _KEEP_SIZE | _PUNCH_HOLE, start, end)
+
+
+def reserve(descriptor: int, start: int, end: int) -> None:
+    """Reserve disk space for a part of a file, if there is any; its size stays."""
+    _allocate(descriptor, _KEEP_SIZE, start, end)
+
+
+def _allocate(descriptor: int, mode: int, start: int, end: int) -> None:
+    if _is_linux:
+        _libc.fallocate(descriptor, mode, ctypes.c_int64(start), ctypes.c_int64(end - start))
 
 
 def adopt_orphans(adopt: bool) -> bool:

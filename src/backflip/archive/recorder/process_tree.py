@@ -1,4 +1,4 @@
-"""The tree of a program: itself and all that it started, sessions of their own included."""
+"""The processes of a program: itself and all that it started, also in other sessions."""
 
 import os
 import signal
@@ -32,16 +32,6 @@ class Tree:
     def begin(self, pid: int) -> None:
         """Say which process is the program."""
         self._main = pid
-
-    def main(self) -> list[psutil.Process]:
-        """Return the program's first process, while it lives."""
-        with suppress(psutil.Error):
-            return [psutil.Process(self._main)] if self._main else []
-        return []
-
-    def leave_out(self, pid: int) -> None:
-        """Say that a process of this one's is not the program's."""
-        self._not_ours.add(pid)
 
     def processes(self) -> list[psutil.Process]:
         """Return the processes that live now; zombies have ended, and are taken leave of."""

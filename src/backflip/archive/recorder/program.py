@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import final
 
 from backflip.archive.recorder.lines import STREAMS, StreamName
-from backflip.archive.recorder.spool import Spool, make_spool
-from backflip.archive.recorder.spooled import SpooledOutput, Take
+from backflip.archive.recorder.printed import SpooledOutput, Take
+from backflip.archive.recorder.spool import Spool
 from backflip.archive.recorder.terminal import Terminal, with_terminal
 from backflip.core.errors import BackflipError
 
@@ -43,20 +43,18 @@ class Command:
 class Program:
     """A program that runs in a session of its own."""
 
-    def __init__(self, command: Command, run: Path, started: float) -> None:
+    def __init__(self, command: Command, run: Path) -> None:
         """Start it.
 
         Args:
             command: what to start.
             run: the run's folder.
-            started: what time it is.
 
         Raises:
-            BackflipError: there is no room for what it prints, or it is no program.
+            BackflipError: the disk is full, or the file is not a program.
         """
         self._terminal: Terminal | None = None
         self._spooled: SpooledOutput | None = None
-        self.spool: Spool | None = None
         terminals = dict[StreamName, int]()
         terminals |= {s: d for s, d in command.shown_on.items() if os.isatty(d)}
         files = dict[StreamName, int]()
@@ -66,11 +64,11 @@ class Program:
                     self._terminal = Terminal(terminals)
                     stack.callback(self._terminal.close)
             if self._terminal is None or len(terminals) < len(STREAMS):
-                self.spool = make_spool(run, started)
-                stack.callback(self.spool.remove)
-                self._spooled = SpooledOutput(self.spool)
+                spool = Spool(run)
+                stack.callback(spool.remove)
+                self._spooled = SpooledOutput(spool)
                 stack.callback(self._spooled.close)
-                files |= {stream: self.spool.open_for_program(stream) for stream in STREAMS}
+                files |= {stream: spool.open_for_program(stream) for stream in STREAMS}
             try:
                 self._process = self._launch(command, files)
             finally:
@@ -102,11 +100,6 @@ class Program:
     def times_emptied(self) -> int:
         """How often it emptied its own output."""
         return self._spooled.times_emptied if self._spooled else 0
-
-    @property
-    def backlog(self) -> int:
-        """How many bytes it has printed into files that have not been read."""
-        return self._spooled.backlog if self._spooled else 0
 
     def wait(self, seconds: float, writes: Sequence[int] = (), *, reads: bool = True) -> None:
         """Wait until it prints, ends, or time has passed.

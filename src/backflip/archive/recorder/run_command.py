@@ -13,7 +13,6 @@ from typing import Any
 from backflip.archive.recorder.allowance import Allowance
 from backflip.archive.recorder.ending import Ending
 from backflip.archive.recorder.launch import GRACE_SECONDS, Launch, Recording, Say
-from backflip.archive.recorder.salvage import salvage_all
 from backflip.archive.recorder.session import Session
 from backflip.archive.run import Asked, create_run
 from backflip.archive.snapshot.capture import capture, without_secrets
@@ -56,7 +55,6 @@ def record(recording: Recording, say: Say) -> Ending:
         BackflipError: the week's budget is used up, there is no room for the run, or the program
             cannot be started.
     """
-    salvage_all()
     allowance = Allowance(recording, say)
     config = config_of(recording.argv)
     writer = create_run(

@@ -2,9 +2,10 @@
 
 import os
 import signal
+import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 from typing import Any, final
 
@@ -14,8 +15,6 @@ from backflip.archive.metrics import LinesWriter
 from backflip.archive.recorder.allowance import CHECK_SECONDS, Allowance, duration
 from backflip.archive.recorder.echo import Echo
 from backflip.archive.recorder.ending import Ending, error_of_ending, state_of_ending
-from backflip.archive.recorder.forwarding import forwarding
-from backflip.archive.recorder.holding import Hold
 from backflip.archive.recorder.launch import Launch, Recording, Say
 from backflip.archive.recorder.lines import Line, StreamName
 from backflip.archive.recorder.output_files import FOLDER, list_outputs
@@ -31,6 +30,7 @@ _BATCH_SECONDS = 0.025
 _AT_ONCE = 100
 # A look that finds ever more lasts this long at most: a budget may be used up meanwhile.
 _LONGEST_LOOK_SECONDS = 0.25
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @final
@@ -60,12 +60,11 @@ class Session:
         self._echo = Echo(self._shown_on)
         self._log = OutputWriter(self._folder)
         self._looks, self._looked = float(_AT_ONCE), time.monotonic()
-        self._interrupted = self._was_signalled = False
+        self._interrupted = False
         self._stop_reason = ""
         self._stop_at = 0.0
         self._program: Program | None = None
-        self._early: list[int] = []  # signals that came before there was a program
-        self._hold: Hold | None = None
+        self._early: list[int] = []  # signals that came before the program was started
         self._began = time.monotonic()
 
     def run(self, launch: Launch) -> Ending:
@@ -87,13 +86,10 @@ class Session:
     def _start(self, launch: Launch, tree: Tree, stack: ExitStack) -> Program:
         """Start the program, and all that goes on beside it until the stack is unwound."""
         started, self._began = time.time(), time.monotonic()
-        stack.enter_context(forwarding(self._forward))  # its first act may be to signal us
-        program = Program(self._command(launch), self._folder, started)
+        stack.enter_context(_handled(self._forward))  # its first act may be to signal us
+        program = Program(self._command(launch), self._folder)
         stack.callback(program.close)
         self._writer.pulse.name_program(program.pid)
-        if program.spool is not None:
-            self._hold = Hold(program.spool, tree)
-            stack.callback(self._hold.close)
         self._program = program
         for number in self._early:
             program.signal(number)
@@ -117,9 +113,6 @@ class Session:
             if not more:
                 self._wait(program)
             more = self._read(program)
-            if self._was_signalled:
-                self._was_signalled = False
-                self._relent(program)
             if not self._stop_reason:
                 self._stop_if_exceeded(program)
             elif time.monotonic() >= self._stop_at:
@@ -156,17 +149,10 @@ class Session:
 
     def _read_some(self, program: Program) -> bool:
         """Record some of what was printed, if it can be shown; return whether there may be more."""
-        if self._hold is not None:
-            self._hold.check(program.backlog)
         if self._echo.has_room:
             return program.read(self._take)
         program.pass_keys()
         return False
-
-    def _relent(self, program: Program) -> None:
-        """Let a program that was made to wait heed a signal."""
-        if self._hold is not None:
-            self._hold.relent(program.backlog)
 
     def _stop_if_exceeded(self, program: Program) -> None:
         self._stop_reason = self._allowance.exceeded(self._seconds())
@@ -176,7 +162,6 @@ class Session:
             self._say(f"{self._stop_reason}: asked it to end, and will kill it in {grace}")
             program.signal(signal.SIGTERM)
             program.signal(signal.SIGCONT)
-            self._relent(program)
 
     def _finish_stop(self, program: Program, tree: Tree) -> list[int]:
         """Wait for all of a stopped program's processes until the grace is over; kill the rest."""
@@ -197,8 +182,6 @@ class Session:
 
     def _end(self, program: Program, tree: Tree, seconds: float, survivors: list[int]) -> Ending:
         """Record the rest of what was printed, and how the program ended."""
-        if self._hold is not None:
-            self._hold.close()
         program.finish(self._take_last)
         self._echo.drain()
         self._close_log(program)
@@ -283,7 +266,6 @@ class Session:
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self._interrupted = self._interrupted or number == signal.SIGINT
-        self._was_signalled = True
         if self._program is None:
             self._early.append(number)
         else:
@@ -291,3 +273,15 @@ class Session:
 
     def _seconds(self) -> float:
         return time.monotonic() - self._began
+
+
+@contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None]) -> Generator[None, None, None]:
+    """Handle the signals that are meant for the program; only the main thread gets signals."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number in _FORWARDED if is_main}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

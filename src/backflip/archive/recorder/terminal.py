@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, final
 
 from backflip.archive.recorder.lines import Splitter, StreamName
-from backflip.archive.recorder.spooled import Take
+from backflip.archive.recorder.printed import Take
 
 _CHUNK = 1 << 16
 _TYPED_AHEAD = 1 << 12

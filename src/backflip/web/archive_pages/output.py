@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
-from backflip.archive import opening
+from backflip.archive.recorder.output_reader import read_part
 from backflip.web.archive_pages.plain import decoded, shown
 
-LOG = "output.log"
 MOST_LINES = 400
 MOST_BYTES = 256 * 1024
 
@@ -49,14 +48,12 @@ NOTHING = OutputPage((), 0, 0, 0)
 
 def page_before(folder: Path, before: int | None = None) -> OutputPage:
     """Return the last lines that end at or before a position; by default the end of the log."""
-    size = opening.size_of(folder, LOG)
-    if size is None:
-        return NOTHING
+    _, size = read_part(folder, 0, 0)
     before = size if before is None else max(0, min(before, size))
     if not before:
         return OutputPage((), 0, 0, size)
     first = max(0, before - MOST_BYTES)
-    data, size = _part(folder, first, before - first)
+    data, size = read_part(folder, first, before - first)
     data = data[: data.rfind(b"\n") + 1] or data
     end = first + len(data)
     skipped = 0 if first == 0 else data.find(b"\n") + 1
@@ -67,7 +64,7 @@ def page_before(folder: Path, before: int | None = None) -> OutputPage:
 
 def page_after(folder: Path, after: int, most: int = MOST_LINES) -> OutputPage:
     """Return the first whole lines from a position on."""
-    data, size = _part(folder, max(0, after), MOST_BYTES)
+    data, size = read_part(folder, max(0, after), MOST_BYTES)
     if not data:
         return OutputPage((), after, after, size)
     whole = data[: data.rfind(b"\n") + 1]
@@ -77,13 +74,6 @@ def page_after(folder: Path, after: int, most: int = MOST_LINES) -> OutputPage:
     return OutputPage(
         [_line(piece) for piece in pieces], after, after + sum(map(len, pieces)), size
     )
-
-
-def _part(folder: Path, start: int, most: int) -> tuple[bytes, int]:
-    try:
-        return opening.read_part(folder, LOG, start, most)
-    except opening.NoFile:
-        return b"", 0
 
 
 def _line(piece: bytes) -> OutputLine:
