@@ -97,7 +97,7 @@ def test_runs_are_filtered_sorted_and_counted(
     home: Path, screen: Screen, line: list[str], found: list[int]
 ) -> None:
     answer = screen.json("runs", *line)
-    assert [row["ulid"] for row in answer["runs"]] == [ulid(n) for n in found]
+    assert [row["run"] for row in answer["runs"]] == [ulid(n) for n in found]
     assert answer["total"] == (3 if "--limit" in line else len(found))
 
 
@@ -276,7 +276,7 @@ def test_values_and_sizes_as_a_person_says_them() -> None:
 
 def test_rm_and_restore(home: Path, screen: Screen) -> None:
     assert screen("rm", "run1", ulid(2)).count("is in the trash") == 2
-    assert [row["ulid"] for row in screen.json("runs")["runs"]] == [ulid(0)]
+    assert [row["run"] for row in screen.json("runs")["runs"]] == [ulid(0)]
     assert screen("restore").split() == [ulid(1), ulid(2)]
     assert screen.json("restore", ulid(1)) == {"restored": [ulid(1)]}
     assert screen.json("runs")["total"] == 2

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from backflip.archive.recorder.budget import sittings, spent_this_week, week_start
+from backflip.archive.recorder.budget import spent_this_week, week_start
 from backflip.archive.run import Asked, create_run, list_runs
+from backflip.archive.sittings import sittings
 from backflip.cli.main import _parser, main
 from backflip.cli.recording import duration, split_program
 
@@ -86,7 +87,7 @@ def test_how_long_a_run_has_run():
         *({"status": "started", "time": at(0)}, {"event": "budget", "time": at(5)}),
         *({"status": "interrupted", "time": at(10)}, {"status": "resumed", "time": at(100)}),
     ]
-    assert sittings(events, zero + 107) == [(zero, zero + 10), (zero + 100, zero + 107)]
+    assert sittings(events, zero + 107) == [(zero, 10, None), (zero + 100, 7, None)]
     assert sittings([{"status": "started", "time": "never"}], zero) == []
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from backflip.archive import cleanup
-from backflip.archive.cleanup import collect, disk_usage, find_garbage, remove, restore, trashed
+from backflip.archive.cleanup import collect, disk_usage, find_garbage
 from backflip.archive.run import create_run, list_runs, open_run
 from backflip.archive.series import metric_names, read_series
-from backflip.archive.snapshot.object_store import object_path, store
+from backflip.archive.snapshot.object_store import object_path, snapshot_taken, store
+from backflip.archive.trash import remove, restore, trashed
 from backflip.cli.main import main
 from backflip.core.errors import BackflipError, UsageError
 from tests.archive.index.homes import CREATED, make_run, settle, ulid
@@ -24,14 +24,11 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def keep(home: Path, content: bytes, *, old: bool = True) -> str:
+def keep(home: Path, content: bytes) -> str:
     """An object of this content."""
     source = home.parent / "source"
     source.write_bytes(content)
-    sha256 = store(home, source).sha256
-    if old:
-        os.utime(object_path(home, sha256), (0, 0))
-    return sha256
+    return store(home, source).sha256
 
 
 def with_code(folder: Path, *hashes: str) -> Path:
@@ -93,7 +90,6 @@ def test_what_cannot_be_restored_is_said(home: Path) -> None:
 
 def test_objects_that_no_run_names_go_and_all_others_stay(home: Path) -> None:
     ours, theirs, shared, removed, nobodys = (keep(home, name.encode()) for name in "abcde")
-    fresh = keep(home, b"fresh", old=False)
     with_code(make_run(home, 1), ours, shared)
     with_code(make_run(home, 2), theirs, shared)
     remove(home, open_run(with_code(make_run(home, 3), removed)))
@@ -105,10 +101,9 @@ def test_objects_that_no_run_names_go_and_all_others_stay(home: Path) -> None:
     assert object_path(home, nobodys).exists(), "nothing is changed by looking"
     collect(home)
     assert not object_path(home, nobodys).exists()
-    for sha256 in (ours, theirs, shared, removed, fresh, damaged):
+    for sha256 in (ours, theirs, shared, removed, damaged):
         assert object_path(home, sha256).exists()
     assert find_garbage(home).objects == []
-    assert not (home / "objects" / "quarantine").exists()
 
 
 def test_the_trash_is_emptied_of_what_was_removed_long_ago(home: Path) -> None:
@@ -160,44 +155,32 @@ def test_links_among_the_objects_are_not_followed(home: Path) -> None:
 
 
 def test_a_run_that_is_being_prepared_keeps_what_it_found_there(home: Path) -> None:
-    """Its code is stored before its manifest names it; the object was there before."""
+    """Its code was stored, or found there, and its list of files is not written yet."""
     sha256 = keep(home, b"shared by chance")
     done: list[object] = []
+    thread = threading.Thread(target=lambda: done.append(collect(home)))
 
     def capture(folder: Path, cwd: Path) -> dict[str, object]:
-        thread = threading.Thread(target=lambda: done.append(collect(home)))
-        thread.start()
-        while object_path(home, sha256).exists():
-            time.sleep(0.01)
-        with_code(folder, sha256)
-        threads.append(thread)
+        with snapshot_taken(home):
+            thread.start()
+            thread.join(0.2)
+            assert not done, "it waits for the snapshot"
+            with_code(folder, sha256)
         return {}
 
-    threads: list[threading.Thread] = []
     with create_run(home, command="run", config={}, argv=[], capture=capture):
-        threads[0].join(30)
+        thread.join(30)
     assert len(done) == 1
     assert object_path(home, sha256).read_bytes() == b"shared by chance"
 
 
-def test_preparing_that_does_not_end_in_time_keeps_everything(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cleanup, "_WAIT_SECONDS", 0.2)
+def test_a_list_of_files_that_cannot_be_read_keeps_everything(home: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("nothing is unreadable to root")
     sha256 = keep(home, b"a")
-    with create_run(home, command="run", config={}, argv=[]) as writer:
-        (writer.folder / "run.json").unlink()
-        assert collect(home).objects == []
-    assert object_path(home, sha256).exists()
-
-
-def test_what_a_killed_collection_set_aside_is_put_back(home: Path) -> None:
-    sha256 = keep(home, b"a")
-    with_code(make_run(home, 1), sha256)
-    aside = home / "objects" / "quarantine"
-    aside.mkdir()
-    object_path(home, sha256).rename(aside / sha256)
-    collect(home)
+    (with_code(make_run(home, 1), sha256) / "code.json").chmod(0)
+    with pytest.raises(BackflipError, match="cannot be read: make it readable"):
+        collect(home)
     assert object_path(home, sha256).exists()
 
 
@@ -273,11 +256,11 @@ def test_disk_usage_counts_shared_code_once(home: Path) -> None:
     (home / "runs" / ulid(1) / "link").symlink_to("/usr")
     usage = disk_usage(home)
     sizes = {sha256: object_path(home, sha256).stat().st_blocks * 512 for sha256 in (shared, own)}
-    assert usage.runs[0].ulid == ulid(2)
-    assert {row.ulid: row.code_bytes for row in usage.runs} == {
+    assert usage.runs[0].run == ulid(2)
+    assert {row.run: row.code_bytes for row in usage.runs} == {
         **{ulid(1): sizes[shared], ulid(2): sizes[shared] + sizes[own], ulid(3): sizes[shared]},
     }
-    assert [row.ulid for row in usage.runs if row.is_trashed] == [ulid(3)]
+    assert [row.run for row in usage.runs if row.is_trashed] == [ulid(3)]
     assert usage.objects_bytes == sum(sizes.values())
     assert usage.runs[0].bytes >= 1_000_000
     assert usage.runs_bytes < 2_000_000, "the link was followed"

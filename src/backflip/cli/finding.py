@@ -140,10 +140,9 @@ def row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
     """Return a row as JSON has it."""
     from dataclasses import asdict
 
-    return {
-        name: str(value) if isinstance(value, Path) else value
-        for name, value in asdict(row).items()
-    }
+    fields = {k: str(v) if isinstance(v, Path) else v for k, v in asdict(row).items()}
+    run = fields.pop("ulid", None)
+    return {"run": run} | fields if run else fields
 
 
 def _run_columns(rows: Sequence["RunRow"]) -> dict[str, Sequence[object]]:
@@ -182,7 +181,7 @@ def _listed(seeds: Sequence[int]) -> str:
 
 
 def _duration(seconds: float | None) -> str:
-    from backflip.training.progress import duration
+    from backflip.archive.durations import duration
 
     return "" if seconds is None else duration(seconds)
 
@@ -219,8 +218,8 @@ def _diff(options: argparse.Namespace) -> "Outcome":
 
 
 def _rm(options: argparse.Namespace) -> "Outcome":
-    from backflip.archive.cleanup import remove
     from backflip.archive.run import find_run
+    from backflip.archive.trash import remove
 
     # All are looked for before the first is moved: a mistyped one leaves everything as it was.
     runs = list(
@@ -233,7 +232,7 @@ def _rm(options: argparse.Namespace) -> "Outcome":
 
 
 def _restore(options: argparse.Namespace) -> "Outcome":
-    from backflip.archive.cleanup import restore, trashed
+    from backflip.archive.trash import restore, trashed
 
     if not options.run:
         known = trashed(home(options))
@@ -302,7 +301,7 @@ def _du(options: argparse.Namespace) -> "Outcome":
     rows = usage.runs[: options.limit]
     if rows:
         columns = {
-            "run": [row.ulid for row in rows],
+            "run": [row.run for row in rows],
             "own": [size_of(row.bytes) for row in rows],
             "code, shared": [size_of(row.code_bytes) for row in rows],
             "": ["in the trash" if row.is_trashed else "" for row in rows],

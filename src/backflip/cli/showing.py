@@ -11,17 +11,18 @@ from backflip.archive.columns import BrokenLine, broken_lines
 from backflip.archive.comparing.code import CodeDiff
 from backflip.archive.comparing.metrics import MetricsDiff
 from backflip.archive.comparing.runs import Change, Comparison
+from backflip.archive.durations import duration
 from backflip.archive.grouping import group_of
-from backflip.archive.index.entry import read_standing, seconds_of
+from backflip.archive.index.entry import read_standing
 from backflip.archive.recorder.output_files import LIST
 from backflip.archive.recorder.output_log import OUTPUT
 from backflip.archive.recorder.output_reader import read_output, read_part
 from backflip.archive.run import Run
 from backflip.archive.series import Summary, summarise
+from backflip.archive.sittings import seconds_of
 from backflip.archive.snapshot.code_snapshot import CODE, read_snapshot
 from backflip.cli.plain import harmless, moment_of, print_table, size_of, value_of
 from backflip.core.errors import BackflipError
-from backflip.training.progress import duration
 
 TAIL_LINES = 10
 _TAIL_BYTES = 256 * 1024
@@ -37,8 +38,10 @@ _MARGIN = 12
 def about(run: Run) -> dict[str, Any]:
     """Return everything about a run, as JSON has it."""
     standing = read_standing(run)
+    manifest = {name: value for name, value in run.manifest.items() if name != "ulid"}
     return {
-        **run.manifest,
+        "run": run.ulid,
+        **manifest,
         "folder": str(run.folder),
         "group": group_of(run.manifest),
         "state": standing.state.name,

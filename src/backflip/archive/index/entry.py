@@ -9,8 +9,7 @@ import math
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast, final
 
@@ -18,6 +17,7 @@ from backflip.archive.grouping import group_of
 from backflip.archive.index.database import folded
 from backflip.archive.liveness import HEARTBEAT
 from backflip.archive.run import Run, open_run
+from backflip.archive.sittings import finite, seconds_of, sittings
 from backflip.archive.state import OVER, State, state_of
 from backflip.core.errors import DamagedFile
 
@@ -125,13 +125,14 @@ def read_standing(run: Run) -> Standing:
     beat = heartbeat_time(run.folder)
     state = state_of(run)
     until = beat / 1e9 if state.name == "lost" and beat else time.time()
-    sittings = list(_sittings(run.events(), until))
-    rate = _finite(run.manifest.get("cost_per_hour"))
-    costs = [spent if spent is not None else _cost(length, rate) for length, spent in sittings]
+    found = sittings(run.events(), until)
+    rate = finite(run.manifest.get("cost_per_hour"))
+    hourly = [None if rate is None else one.seconds / 3600 * rate for one in found]
+    costs = [c if one.cost is None else one.cost for one, c in zip(found, hourly, strict=True)]
     known = [cost for cost in costs if cost is not None]
     return Standing(
         state._replace(note=clean(state.note), since=clean(state.since)),
-        sum(length for length, _ in sittings) if sittings else None,
+        sum(one.seconds for one in found) if found else None,
         sum(known) if known else None,
         beat,
     )
@@ -185,43 +186,9 @@ def metrics_stamp(folder: Path) -> str:
     return clean("\n".join(sorted(parts)))
 
 
-def seconds_of(moment: object) -> float | None:
-    """Return the Unix time of an ISO text; None if it is none."""
-    if not isinstance(moment, str):
-        return None
-    try:
-        when = datetime.fromisoformat(moment)
-        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
 def clean(text: str) -> str:
     """Return text that can be stored: halves of characters, as JSON may hold them, replaced."""
     return text.encode(errors="replace").decode()
-
-
-def _sittings(
-    events: Sequence[Mapping[str, Any]], until: float
-) -> Iterator[tuple[float, float | None]]:
-    """Yield how long each sitting of a run took, and what it cost if its end says so."""
-    began: float | None = None
-    for event in events:
-        status, moment = event.get("status"), seconds_of(event.get("time"))
-        if moment is None:
-            continue
-        if status in ("started", "resumed"):
-            began = moment
-        elif status in OVER and began is not None:
-            length = _finite(event.get("seconds"))
-            yield max(moment - began if length is None else length, 0.0), _finite(event.get("cost"))
-            began = None
-    if began is not None:
-        yield max(until - began, 0.0), None
-
-
-def _cost(seconds: float, per_hour: float | None) -> float | None:
-    return None if per_hour is None else seconds / 3600 * per_hour
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[Setting]:
@@ -276,9 +243,3 @@ def _text(value: object) -> str | None:
 
 def _list(value: object) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-def _finite(value: object) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    return float(value) if abs(value) < 1e300 else None

@@ -3,6 +3,7 @@
 import time
 from typing import final
 
+from backflip.archive.durations import duration
 from backflip.archive.recorder.budget import read_weekly, spent_this_week
 from backflip.archive.recorder.launch import Recording, Say
 from backflip.core.errors import BackflipError
@@ -29,50 +30,39 @@ class Allowance:
         self._own = recording.asked.budget_seconds
         self._rate = recording.asked.cost_per_hour or 0.0
         self._weekly = read_weekly(recording.home) if self._rate else None
-        self._besides: str | None = None
-        self._count()
+        self._run: str | None = None
+        self._others = self._recount_at = 0.0
         if self._weekly is not None:
+            self._count()
             self._say_what_is_left(self._weekly, self._weekly - self._others, say)
 
-    def begin(self, ulid: str) -> None:
-        """Say which run it is: its own cost is reckoned from its time."""
-        self._besides = ulid
+    def begin(self, run: str) -> None:
+        """Say which run it is, so that its own cost is not counted twice."""
+        self._run = run
 
     def exceeded(self, seconds: float) -> str:
-        """Return why a run that has taken `seconds` is to be stopped; empty if it is not."""
+        """Return why a run that has taken `seconds` must be stopped; empty if it need not."""
         if self._own is not None and seconds >= self._own:
             return f"its budget of {duration(self._own)} is used up"
-        if time.monotonic() >= self._recount_at:
-            self._count()
-        if self._weekly is not None and self._left(self._weekly, seconds) <= 0:
-            return f"the week's budget of {self._weekly:g} is used up"
+        if self._weekly is not None:
+            if time.monotonic() >= self._recount_at:
+                self._count()
+            if self._others + self._rate * seconds / 3600 >= self._weekly:
+                return f"the week's budget of {self._weekly:g} is used up"
         return ""
 
     def next_check(self, seconds: float) -> float:
         """Return in how many seconds to look again."""
-        until = [] if self._own is None else [self._own - seconds]
-        if self._weekly is not None:
-            hourly = self._rate + self._others_rate
-            until.append(self._left(self._weekly, seconds) / hourly * 3600)
-        return max(min([CHECK_SECONDS, *until]), 0.0)
-
-    def _left(self, weekly: float, seconds: float) -> float:
-        """Return what is left of the week now, if the others go on as when they were counted."""
-        since = time.monotonic() - self._counted_at
-        others = self._others + self._others_rate * since / 3600
-        return weekly - others - self._rate * seconds / 3600
+        left = CHECK_SECONDS if self._own is None else self._own - seconds
+        return max(min(CHECK_SECONDS, left), 0.0)
 
     def _count(self) -> None:
-        """Count what the other runs have cost this week, and what they cost by the hour now."""
+        """Count what the other runs have cost this week."""
         began = time.monotonic()
-        spent = [] if self._weekly is None else spent_this_week(self._home, self._besides)
-        self._others = sum(one.cost for one in spent)
-        going = [one for one in spent if one.state == "running" and one.seconds > 0]
-        self._others_rate = sum(one.cost / one.seconds * 3600 for one in going)
-        self._counted_at = time.monotonic()
-        # Of a home with many runs, counting takes a small part of the time all the same.
-        pause = max(_RECOUNT_SECONDS, 50 * (self._counted_at - began))
-        self._recount_at = self._counted_at + pause
+        self._others = sum(one.cost for one in spent_this_week(self._home, self._run))
+        now = time.monotonic()
+        # In a home with many runs, counting takes a small share of the time all the same.
+        self._recount_at = now + max(_RECOUNT_SECONDS, 50 * (now - began))
 
     def _say_what_is_left(self, weekly: float, left: float, say: Say) -> None:
         spent = weekly - left
@@ -85,10 +75,3 @@ class Allowance:
             f"{spent:.2f} of this week's {weekly:g} spent, {left:.2f} left: "
             f"{duration(left / self._rate * 3600)} at {self._rate:g} an hour"
         )
-
-
-def duration(seconds: float) -> str:
-    """Return a time as a person says it."""
-    if seconds >= 7200:
-        return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:g} s"

@@ -2,15 +2,15 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 from backflip.archive.checkpoint import disk_errors, write_whole
 from backflip.archive.liveness import HEARTBEAT
-from backflip.archive.run import ENDS, Run, list_runs, open_run
+from backflip.archive.run import Run, list_runs, open_run
+from backflip.archive.sittings import sittings
 from backflip.archive.state import state_of
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
@@ -107,28 +107,10 @@ def _spending(run: Run, start: float, now: float) -> Spending | None:
         return None
     state = state_of(run).name
     until = now if state == "running" else _last_touched(run.folder)
-    seconds = sum(max(end - max(begin, start), 0.0) for begin, end in sittings(run.events(), until))
+    found = sittings(run.events(), until)
+    seconds = sum(max(one.begin + one.seconds - max(one.begin, start), 0.0) for one in found)
     name = str(run.manifest.get("name") or "")
     return Spending(run.ulid, name, seconds, seconds / 3600 * rate, state)
-
-
-def sittings(events: Iterable[Mapping[str, Any]], until: float) -> list[tuple[float, float]]:
-    """Return from when to when a run ran, by its events; one without an end ran `until` then."""
-    spans: list[tuple[float, float]] = []
-    begun: float | None = None
-    for event in events:
-        try:
-            at = datetime.fromisoformat(str(event.get("time"))).timestamp()
-        except ValueError:
-            continue
-        if event.get("status") in ("started", "resumed"):
-            # A sitting that was killed has no end of its own: the next one's beginning bounds it.
-            spans += [(begun, min(at, until))] if begun is not None and begun < until < at else []
-            begun = at
-        elif event.get("status") in ENDS and begun is not None:
-            spans.append((begun, at))
-            begun = None
-    return spans if begun is None else [*spans, (begun, max(until, begun))]
 
 
 def _last_touched(folder: Path) -> float:

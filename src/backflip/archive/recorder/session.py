@@ -11,8 +11,9 @@ from typing import Any, final
 
 from backflip.archive.checkpoint import disk_errors
 from backflip.archive.columns import wind_up
+from backflip.archive.durations import duration
 from backflip.archive.metrics import LinesWriter
-from backflip.archive.recorder.allowance import CHECK_SECONDS, Allowance, duration
+from backflip.archive.recorder.allowance import CHECK_SECONDS, Allowance
 from backflip.archive.recorder.echo import Echo
 from backflip.archive.recorder.ending import Ending, error_of_ending, state_of_ending
 from backflip.archive.recorder.launch import Launch, Recording, Say

@@ -30,6 +30,7 @@ from backflip.archive.snapshot.git import (
 from backflip.archive.snapshot.interpreter import Question, find_executable, find_interpreter
 from backflip.archive.snapshot.lock_files import find_lock_files
 from backflip.archive.snapshot.machine import machine
+from backflip.archive.snapshot.object_store import snapshot_taken
 from backflip.archive.snapshot.secrets import Secrets, find_secrets, relevant_environment
 from backflip.archive.snapshot.source import PACKAGE, source_fingerprint
 
@@ -70,10 +71,11 @@ def capture(
         executable = find_executable(argv[0], cwd, environ) if argv else None
         python = interpreter or (find_interpreter(executable, environ) if executable else None)
         question = Question(python, environ)
-        if parent is None:
-            code, snapshot = _keep_code(home, folder, cwd, limits, say)
-        else:
-            code, snapshot = _inherit_code(parent, folder, cwd, limits)
+        with snapshot_taken(home):
+            if parent is None:
+                code, snapshot = _keep_code(home, folder, cwd, limits, say)
+            else:
+                code, snapshot = _inherit_code(parent, folder, cwd, limits)
         root = Path(snapshot.root)
         hardware, said = machine(), question.answer(root)
         fields = {

@@ -4,6 +4,7 @@ An object is written under another name and renamed, so that no reader ever sees
 two writers of the same one do each other no harm.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -14,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, final
 
+from backflip.archive.checkpoint import disk_errors
 from backflip.core.errors import DamagedFile
 
 _CHUNK = 1 << 20
@@ -132,6 +134,38 @@ def _is_there(target: Path, sha256: str, size: int) -> bool:
     with suppress(OSError, NotAFileError):
         return target.lstat().st_size == size and hash_file(target) == (sha256, size)
     return False
+
+
+@contextmanager
+def snapshot_taken(home: Path) -> Generator[None, None, None]:
+    """Keep the objects of `home` from being removed while a snapshot uses them."""
+    folder = home / "objects" / "sha256"
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder, fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def no_snapshot_taken(home: Path) -> Generator[None, None, None]:
+    """Wait until every snapshot names its objects, and keep others from being taken meanwhile."""
+    folder = home / "objects" / "sha256"
+    if not folder.is_dir():
+        yield
+        return
+    with _locked(folder, fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
+def _locked(folder: Path, kind: int) -> Generator[None, None, None]:
+    with disk_errors(folder):
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
