@@ -98,6 +98,7 @@ def test_runs_are_filtered_sorted_and_counted(
 ) -> None:
     answer = screen.json("runs", *line)
     assert [row["run"] for row in answer["runs"]] == [ulid(n) for n in found]
+    assert not any("ulid" in row for row in answer["runs"])
     assert answer["total"] == (3 if "--limit" in line else len(found))
 
 
@@ -175,6 +176,8 @@ def test_show_begins_with_the_question_and_has_everything(home: Path, screen: Sc
     ):
         assert expected in text, expected
     fields = screen.json("show", "n")
+    assert fields["run"] == ulid(9)
+    assert "ulid" not in fields
     assert (fields["state"], fields["metrics"]["loss"]["last"]) == ("finished", 0.5)
     assert fields["outputs"][0]["path"] == "a.txt"
     assert [line["text"] for line in fields["output"]] == ["hello", "oh"]

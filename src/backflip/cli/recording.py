@@ -125,20 +125,21 @@ def _asked(options: argparse.Namespace) -> "Asked":
 def _rerun(
     commands: Mapping[str, argparse.ArgumentParser], options: argparse.Namespace
 ) -> dict[str, Any] | None:
-    from backflip.archive.recorder.rerun import is_ours, rerun, rerun_ours
+    from backflip.archive.recorder.rerun import rerun, rerun_by_itself
     from backflip.archive.recorder.setting_changes import parse_changes
     from backflip.archive.run import find_run, list_runs
     from backflip.archive.state import state_of
 
     run, changes = find_run(home(options), options.run), parse_changes(options.changes)
-    if not is_ours(run):
+    itself = commands.get(run.manifest["command"])  # a command of ours records itself
+    if itself is None or run.manifest["command"] in RUNS_A_PROGRAM:
         ending = rerun(home(options), run, changes, _asked(options), say, options.grace)
         return _ended(ending, options)
     if options.budget is not None or options.cost is not None:
         raise UsageError("--budget and --cost are of programs that `backflip run` started")
-    known = list(commands[run.manifest["command"]]._option_string_actions)
+    known = list(itself._option_string_actions)
     before = set(list_runs(home(options)))
-    options.exit_status = rerun_ours(home(options), run, changes, known, _words(options), say)
+    options.exit_status = rerun_by_itself(home(options), run, changes, known, _words(options), say)
     if not options.json:
         return None
     made = [ulid for ulid in list_runs(home(options)) if ulid not in before]

@@ -142,9 +142,7 @@ HOSTILE = [
     field(1, 3),  # a time that is no double
     field(5, 3),
     field(5, field(1, field(1, 5))),
-    field(5, field(1, tensor(1, field(4, b"123")))),
     field(5, field(1, tensor(9, field(10, b"\x80" * 20)))),
-    field(5, field(1, tensor(1, field(5, 3)))),
 ]
 
 
@@ -180,11 +178,7 @@ def test_messages_within_messages_cost_no_stack(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "dtype", "number"),
-    [
-        *((1, "<f4", 5), (2, "<f8", 6), (3, "<i4", 7), (9, "<i8", 10), (4, "<u1", 7)),
-        *((6, "<i1", 7), (5, "<i2", 7), (17, "<u2", 7), (22, "<u4", 16), (23, "<u8", 17)),
-    ],
+    ("kind", "dtype", "number"), [(1, "<f4", 5), (2, "<f8", 6), (3, "<i4", 7), (9, "<i8", 10)]
 )
 def test_tensors_of_one_number_are_numbers(tmp_path, kind, dtype, number):
     one = np.array([3], dtype)
@@ -194,36 +188,24 @@ def test_tensors_of_one_number_are_numbers(tmp_path, kind, dtype, number):
         forms.append(field(number, 3))
     found = contents(tmp_path / "e", *(value("a", tensor(kind, form)) for form in forms))
     assert found == [3.0] * len(forms)
+    several = [field(4, np.array([1, 2], dtype).tobytes()), field(number, packed * 2)]
+    found = contents(tmp_path / "e", *(value("a", tensor(kind, form)) for form in several))
+    assert found == [Unread("a tensor of several numbers")] * 2
 
 
-def test_small_floats_are_numbers_too(tmp_path):
-    half = np.array([1.5], "<f2").view("<u2")[0]
-    bfloat = np.array([1.5], "<f4").view("<u4")[0] >> 16
-    found = contents(
-        tmp_path / "e",
-        value("a", tensor(19, field(13, int(half)))),
-        value("a", tensor(14, field(13, int(bfloat)))),
-        value("a", tensor(10, field(11, 1))),
-        value("a", tensor(3, field(7, -5))),
-    )
-    assert found == [1.5, 1.5, 1.0, -5.0]
+def test_a_negative_number_is_read(tmp_path):
+    assert contents(tmp_path / "e", value("a", tensor(3, field(7, -5)))) == [-5.0]
 
 
-def test_larger_tensors_and_histograms_are_statistics(tmp_path):
+def test_histograms_are_statistics(tmp_path):
     numbers = [(1, 1.0), (2, 4.0), (3, 3.0), (4, 7.0), (5, 21.0)]
     histogram = field(5, b"".join(field(n, x) for n, x in numbers))
+    statistics, empty = contents(tmp_path / "e", value("a", histogram), value("a", field(5, b"")))
     array = np.array([1.0, 2.0, 4.0])
-    found = contents(
-        tmp_path / "e",
-        value("a", histogram),
-        value("a", tensor(2, field(4, array.tobytes()))),
-        value("a", field(5, b"")),
-    )
-    for statistics in found[:2]:
-        assert statistics["mean"] == pytest.approx(array.mean())
-        assert statistics["std"] == pytest.approx(array.std())
-        assert (statistics["min"], statistics["max"], statistics["n"]) == (1.0, 4.0, 3.0)
-    assert found[2] == {"n": 0.0}
+    assert statistics["mean"] == pytest.approx(array.mean())
+    assert statistics["std"] == pytest.approx(array.std())
+    assert (statistics["min"], statistics["max"], statistics["n"]) == (1.0, 4.0, 3.0)
+    assert empty == {"n": 0.0}
 
 
 def test_texts_images_and_settings(tmp_path):

@@ -5,17 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from backflip.archive.recorder.environment_changes import changed_source
 from backflip.archive.recorder.rerun import _without as without
 from backflip.archive.recorder.setting_changes import change as apply
 from backflip.archive.recorder.setting_changes import parse_changes
-from backflip.archive.snapshot.code_snapshot import CodeFile, Snapshot
-from backflip.archive.snapshot.source import source_fingerprint
 
 pytestmark = [
     pytest.mark.medium,
@@ -333,25 +329,3 @@ def test_a_name_is_one_runs_and_the_home_another(tmp_path):
     words = ["train", "--name", "a", "--home=x", "--seed", "3", "--name=b"]
     assert without("name", words) == ["train", "--home=x", "--seed", "3"]
     assert without("home", words) == ["train", "--name", "a", "--seed", "3", "--name=b"]
-
-
-def test_another_backflip_is_said_unless_its_code_is_archived():
-    then = {"backflip_source": "0" * 64, "versions": {"backflip": "0.1"}}
-    other, whole = Snapshot("/r", ".", (), ()), CodeFile("src/backflip/__init__.py", "", 0, 0)
-    (line,) = changed_source(then, other)
-    assert "backflip itself is not as it was then (version 0.1)" in line
-    assert changed_source(then, replace(other, files=(whole,))) == []
-    assert changed_source(then | {"backflip_source": source_fingerprint()}, other) == []
-    assert changed_source({}, other) == []
-
-
-def test_the_fingerprint_is_of_names_and_bytes(tmp_path):
-    (tmp_path / "a.py").write_text("1")
-    seen = [source_fingerprint(tmp_path)]
-    (tmp_path / "b.txt").write_text("1")
-    assert source_fingerprint(tmp_path) == seen[0]
-    (tmp_path / "a.py").write_text("2")
-    seen.append(source_fingerprint(tmp_path))
-    (tmp_path / "a.py").rename(tmp_path / "c.py")
-    seen.append(source_fingerprint(tmp_path))
-    assert len(set(seen)) == 3

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast, final
 
 from backflip.archive.grouping import group_of
 from backflip.archive.index.database import folded
+from backflip.archive.index.rows import RunRow
 from backflip.archive.liveness import HEARTBEAT
 from backflip.archive.run import Run, open_run
 from backflip.archive.sittings import finite, seconds_of, sittings
@@ -67,22 +68,19 @@ class Standing(NamedTuple):
 
 @final
 class Entry(NamedTuple):
-    """A run's row."""
+    """What the index keeps of one run.
 
-    ulid: str
-    name: str | None
-    group: str
-    command: str
-    env: str | None
-    algorithm: str | None
-    question: str | None
-    tags: list[str]
-    seeds: list[int]
-    parent: str | None
-    created: float
+    Attributes:
+        row: its row.
+        words: the text that a word of a filter is looked for in.
+        settings: its configuration.
+        beat: when its heartbeat was last touched, in nanoseconds.
+    """
+
+    row: RunRow
     words: str
     settings: list[Setting]
-    standing: Standing
+    beat: int
 
 
 def read_entry(folder: Path) -> Entry:
@@ -101,19 +99,25 @@ def read_entry(folder: Path) -> Entry:
     tags = [clean(tag) for tag in _list(manifest.get("tags")) if isinstance(tag, str)]
     group = clean(group_of(manifest))
     looked_in = [run.ulid, group, *texts.values(), *tags]
-    return Entry(
+    standing = read_standing(run)
+    row = RunRow(
         ulid=run.ulid,
         group=group,
-        command=clean(run.manifest["command"]),
+        command=clean(manifest["command"]),
+        state=standing.state.name,
+        note=standing.state.note,
+        since=standing.state.since,
         tags=tags,
         seeds=[seed for seed in manifest["seeds"] if type(seed) is int and abs(seed) < 2**63],
         parent=_text(manifest.get("parent")),
         created=seconds_of(manifest["created"]) or 0.0,
-        words=folded("\n".join(text for text in looked_in if text)),
-        settings=list(_settings(run.config)),
-        standing=read_standing(run),
+        seconds=standing.seconds,
+        cost=standing.cost,
+        folder=folder,
         **texts,
     )
+    words = folded("\n".join(text for text in looked_in if text))
+    return Entry(row, words, list(_settings(run.config)), standing.beat)
 
 
 def read_standing(run: Run) -> Standing:

@@ -5,7 +5,6 @@ time; one that is lost, when its heartbeat goes on. What is read is written in s
 so that any number of processes may do so at once; they do some work twice and agree.
 """
 
-import json
 import os
 import sqlite3
 import time
@@ -24,6 +23,7 @@ from backflip.archive.index.entry import (
     metrics_stamp,
     read_entry,
 )
+from backflip.archive.index.rows import to_columns
 from backflip.archive.run import is_ulid
 from backflip.archive.series import Summary, summarise
 from backflip.core.errors import BackflipError
@@ -227,7 +227,7 @@ def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
 
 def _is_too_soon(entry: Entry, known: Known, now: float) -> bool:
     """Return whether a run's metrics were read so lately that reading would be all we do."""
-    if is_over(entry.standing.state.name):
+    if is_over(entry.row.state):
         return False
     return 0 <= now - known.summarised < known.summary_seconds / SUMMARY_SHARE
 
@@ -252,27 +252,11 @@ def _store(connection: sqlite3.Connection, readings: Sequence[Reading]) -> None:
 
 def _store_run(connection: sqlite3.Connection, reading: Reading) -> int:
     """Write a run's row, over the one it has; return its number."""
-    entry, standing = reading.entry, reading.entry.standing
     row = {
-        "ulid": entry.ulid,
-        "name": entry.name,
-        "grouping": entry.group,
-        "command": entry.command,
-        "env": entry.env,
-        "algorithm": entry.algorithm,
-        "state": standing.state.name,
-        "note": standing.state.note,
-        "since": standing.state.since,
-        "question": entry.question,
-        "tags": json.dumps(entry.tags),
-        "seeds": json.dumps(entry.seeds),
-        "parent": entry.parent,
-        "created": entry.created,
-        "seconds": standing.seconds,
-        "cost": standing.cost,
-        "words": entry.words,
+        **to_columns(reading.entry.row),
+        "words": reading.entry.words,
+        "beat": reading.entry.beat,
         "stamp": reading.stamp,
-        "beat": standing.beat,
         "metrics_stamp": reading.metrics_stamp,
         "summarised": reading.summarised,
         "summary_seconds": reading.summary_seconds,

@@ -1,8 +1,10 @@
 """What the index answers with."""
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 
 @final
@@ -49,6 +51,30 @@ class RunRow:
     parent: str | None
     folder: Path
     values: dict[str, object] = field(default_factory=dict[str, object])
+
+
+_OF_THE_TABLE = [one.name for one in fields(RunRow) if one.name not in ("folder", "values")]
+# `group` is a word of SQL.
+COLUMNS = ", ".join("grouping" if name == "group" else name for name in _OF_THE_TABLE)
+
+
+def to_columns(row: RunRow) -> dict[str, Any]:
+    """Return a row as the database has it."""
+    found = {name: getattr(row, name) for name in _OF_THE_TABLE}
+    found["grouping"] = found.pop("group")
+    return found | {"tags": json.dumps(row.tags), "seeds": json.dumps(row.seeds)}
+
+
+def from_columns(values: Sequence[Any], runs: Path) -> RunRow:
+    """Return the row that the database has as `COLUMNS`.
+
+    Args:
+        values: of the columns, in order.
+        runs: the folder that holds all runs.
+    """
+    found = dict(zip(_OF_THE_TABLE, values, strict=True))
+    found |= {"tags": json.loads(found["tags"]), "seeds": json.loads(found["seeds"])}
+    return RunRow(**found, folder=runs / found["ulid"])
 
 
 @final

@@ -23,7 +23,15 @@ from backflip.archive.index.entry import clean
 from backflip.archive.index.filter_syntax import parse_filter, parse_sort
 from backflip.archive.index.location import places
 from backflip.archive.index.refresh import Problem, Report
-from backflip.archive.index.rows import GroupPage, GroupRow, Keys, RunPage, RunRow
+from backflip.archive.index.rows import (
+    COLUMNS,
+    GroupPage,
+    GroupRow,
+    Keys,
+    RunPage,
+    RunRow,
+    from_columns,
+)
 from backflip.archive.index.sql_conditions import (
     Field,
     Fields,
@@ -38,10 +46,6 @@ from backflip.core.errors import BackflipError, UsageError
 
 NEWEST_FIRST = "-created"
 MOST_COLUMNS = 200
-_RUN = (
-    "ulid, name, grouping, command, env, algorithm, state, note, since, question, tags, seeds,"
-    " created, seconds, cost, parent"
-)
 # A statement of SQLite takes no more parameters than some thousands; this many at a time.
 _AT_ONCE = 500
 
@@ -304,21 +308,14 @@ class Index:
     def _run_rows(self, numbers: Sequence[int], columns: dict[str, Field]) -> list[RunRow]:
         found: dict[int, RunRow] = {}
         for part in _parts(numbers):
-            select = f"SELECT number, {_RUN} FROM runs WHERE number IN ({_marks(part)})"
-            for number, *fields in self._connection.execute(select, part):
-                found[number] = self._run_row(fields)
+            select = f"SELECT number, {COLUMNS} FROM runs WHERE number IN ({_marks(part)})"
+            for number, *values in self._connection.execute(select, part):
+                found[number] = from_columns(values, self.home / "runs")
         for name, field in columns.items():
             for part in _parts(numbers):
                 for number, value in self._values(field, part):
                     found[number].values[name] = value
         return [found[number] for number in numbers]
-
-    def _run_row(self, fields: Sequence[Any]) -> RunRow:
-        names = [name.strip() for name in _RUN.split(",")]
-        row = dict(zip(names, fields, strict=True))
-        row["group"] = row.pop("grouping")
-        row["tags"], row["seeds"] = json.loads(row["tags"]), json.loads(row["seeds"])
-        return RunRow(**row, folder=self.home / "runs" / row["ulid"])
 
     def _values(self, field: Field, numbers: Sequence[int]) -> Iterator[tuple[int, object]]:
         """Yield the numbers of the runs that have a key, with its values."""

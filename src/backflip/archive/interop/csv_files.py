@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from backflip.archive.checkpoint import disk_errors
 from backflip.core.errors import DamagedFile
 
-LONGEST_CELL = 100_000
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 Row = dict[str, int | float | str]
@@ -26,16 +25,12 @@ class Csv(NamedTuple):
         head: what the line before the names says; empty where there is none.
         rows: by name; read when asked for, once.
         broken: the numbers of lines that were left out, as they are found; 1 is the first.
-        short: those of lines with fewer cells than there are names, as they are found.
-        repeated: names that stand there more than once; of these the last counts.
-        names: all names.
+        names: all names; of two columns of one name the last counts.
     """
 
     head: dict[str, Any]
     rows: Iterator[Row]
     broken: list[int]
-    short: list[int]
-    repeated: list[str]
     names: list[str]
 
 
@@ -65,8 +60,7 @@ def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
     if len(whole) <= start:
         raise DamagedFile(f"`{path}` has no line of names: it is no CSV file of a training")
     names = next(_cells(whole[start : start + 1]), [])
-    repeated = sorted({name for name in names if name and names.count(name) > 1})
-    table = Csv(head, iter(()), [len(lines)] if lines[-1] else [], [], repeated, names)
+    table = Csv(head, iter(()), [len(lines)] if lines[-1] else [], names)
     return table._replace(rows=_rows(table, whole, start + 1, numbers))
 
 
@@ -90,15 +84,11 @@ def _rows(table: Csv, lines: list[str], start: int, numbers: Collection[str]) ->
         if not all(isinstance(row.get(name), int | float) for name in numbers):
             table.broken.append(number)
             continue
-        if len(cells) < len(table.names):
-            table.short.append(number)
         yield row
 
 
 def _cells(lines: list[str]) -> Iterator[list[str]]:
     """Yield the cells of each line; a line that is no CSV has none."""
-    if any(len(line) > LONGEST_CELL for line in lines):
-        return
     try:
         yield from csv.reader(lines, strict=True)
     except csv.Error:

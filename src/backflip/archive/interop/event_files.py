@@ -10,12 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-import numpy as np
-from jaxtyping import Shaped
-
 from backflip.archive.interop.protobuf import (
     Value,
-    WireError,
     double,
     field,
     field_of_single,
@@ -24,20 +20,15 @@ from backflip.archive.interop.protobuf import (
     signed,
     single,
     text,
+    varint_at,
 )
 from backflip.archive.interop.tfrecord import frame, read_frames
 
 VERSION = "brain.Event:2"
 
-# TensorProto: the number of a type, what its raw bytes are, and the field of its repeated values.
-_TYPES: dict[int, tuple[str, int]] = {
-    **{1: ("<f4", 5), 2: ("<f8", 6), 3: ("<i4", 7), 4: ("<u1", 7), 5: ("<i2", 7), 6: ("<i1", 7)},
-    **{9: ("<i8", 10), 10: ("<?", 11), 17: ("<u2", 7), 19: ("<f2", 13), 22: ("<u4", 16)},
-    **{23: ("<u8", 17)},
-}
-_BFLOAT16 = 14
+# TensorProto: the number of a type, its raw form, and the field of its repeated values.
+_NUMBERS = {1: ("<f", 5), 2: ("<d", 6), 3: ("<i", 7), 9: ("<q", 10)}
 _STRING = 7
-_MOST_VALUES = 2**24
 
 
 @final
@@ -61,6 +52,7 @@ class Unread(NamedTuple):
     kind: str
 
 
+_SEVERAL = Unread("a tensor of several numbers")
 Content = float | str | dict[str, float] | Pictures | Settings | Unread
 
 
@@ -165,82 +157,32 @@ def _histogram(message: bytes) -> Content:
 
 
 def _tensor(message: bytes, plugin: str) -> Content:
-    """Return what a `TensorProto` holds: a number, a text, images, or statistics of an array."""
-    kind, content, repeated = 0, None, list[tuple[int, Value]]()
-    for number, value in fields(message):
-        if number == 1:
-            kind = signed(value)
-        elif number == 4:
-            content = raw(value)
-        elif number > 4:
-            repeated.append((number, value))
+    """Return what a `TensorProto` holds: a number, a text, or images."""
+    found = list(fields(message))
+    kind = next((signed(value) for number, value in found if number == 1), 0)
     if kind == _STRING:
-        return _strings([raw(value) for number, value in repeated if number == 8], plugin)
-    if kind != _BFLOAT16 and kind not in _TYPES:
+        return _strings([raw(value) for number, value in found if number == 8], plugin)
+    if kind not in _NUMBERS:
         return Unread(f"a tensor of type {kind}")
-    if plugin in ("histograms", "pr_curves"):
-        return Unread(plugin)
-    return _of_array(_array(kind, content, repeated))
+    form, repeated = _NUMBERS[kind]
+    data = next((raw(value) for number, value in found if number == 4 and value), None)
+    values = [value for number, value in found if number == repeated]
+    if data is None and len(values) == 1:
+        if isinstance(values[0], int):
+            return float(signed(values[0]))
+        if kind in (3, 9):
+            number, end = varint_at(values[0], 0)
+            return float(signed(number)) if end == len(values[0]) else _SEVERAL
+        data = values[0]
+    if data is None or len(data) != struct.calcsize(form):
+        return _SEVERAL
+    return float(struct.unpack(form, data)[0])
 
 
 def _strings(values: Sequence[bytes], plugin: str) -> Content:
     if plugin == "images":  # the first two are width and height
         return Pictures(list(values[2:]))
     return "\n".join(value.decode("utf-8", "replace") for value in values)
-
-
-def _array(
-    kind: int, content: bytes | None, repeated: Sequence[tuple[int, Value]]
-) -> Shaped[np.ndarray, " n"]:
-    dtype, number = _TYPES.get(kind, ("<u2", 13))
-    try:
-        if content:
-            values = np.frombuffer(content, dtype)
-        else:
-            values = _repeated(dtype, [value for n, value in repeated if n == number])
-    except (ValueError, OverflowError, struct.error) as error:
-        raise WireError(f"a tensor that does not fit its type: {error}") from error
-    if kind == _BFLOAT16:
-        return (values.astype(np.uint32) << 16).view(np.float32)
-    return values
-
-
-def _repeated(dtype: str, values: Sequence[Value]) -> Shaped[np.ndarray, " n"]:
-    """Return repeated values, packed into one field or not."""
-    if dtype in ("<f4", "<f8"):
-        return np.frombuffer(b"".join(raw(value) for value in values), dtype)
-    numbers: list[int] = []
-    for value in values:
-        # Packed numbers are a message's tags without their fields.
-        numbers += [value] if isinstance(value, int) else _packed(value)
-    whole = np.array([signed(number) for number in numbers], np.int64)
-    if dtype == "<f2":
-        return whole.astype(np.uint16).view(np.float16)
-    return whole.view(np.uint64) if dtype == "<u8" else whole
-
-
-def _packed(data: bytes) -> list[int]:
-    numbers: list[int] = []
-    number = shift = 0
-    for byte in data:
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            numbers.append(number & 0xFFFFFFFFFFFFFFFF)
-            number = shift = 0
-        elif shift > 63:
-            raise WireError("a number of more than ten bytes")
-    return numbers
-
-
-def _of_array(values: Shaped[np.ndarray, " n"]) -> Content:
-    if len(values) == 1:
-        return float(values[0])
-    if len(values) > _MOST_VALUES:
-        return Unread("a very large tensor")
-    from backflip.archive.media import statistics  # noqa: PLC0415  (needs Pillow)
-
-    return {name: float(value) for name, value in statistics(values).items()}
 
 
 def _hparams(message: bytes) -> dict[str, Any]:

@@ -4,26 +4,31 @@ Each folder that has such files is one run. What was imported is known by the ha
 is not imported again. Links are not followed, and no name inside a file is ever opened.
 """
 
-import hashlib
 import json
 import math
-import os
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
 
 from backflip.archive import columns
 from backflip.archive.checkpoint import disk_errors
-from backflip.archive.interop.csv_files import Csv, read_csv
+from backflip.archive.interop.csv_files import Csv
 from backflip.archive.interop.event_files import Entry, Pictures, Settings, Unread, read_entries
+from backflip.archive.interop.log_folders import (
+    LogFolder,
+    Say,
+    Skipped,
+    find_log_folders,
+    read_table,
+    without_unreadable,
+)
 from backflip.archive.interop.metric_names import Library, cautions, library_of, normaliser
 from backflip.archive.interop.protobuf import WireError
-from backflip.archive.interop.tfrecord import TornFile, read_frames
+from backflip.archive.interop.tfrecord import TornFile
 from backflip.archive.media import save_clip, save_image
 from backflip.archive.metrics import to_json
 from backflip.archive.run import Asked, create_run, list_runs, open_run
@@ -31,24 +36,11 @@ from backflip.archive.series import AXES, SEED
 from backflip.archive.snapshot.command_settings import parse_value
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
-MOST_FILES = 10_000
-MOST_ENTRIES = 200_000
-DEEPEST = 20
-MOST_TAGS = 100_000
-LONGEST_TAG = 500
-LONGEST_TEXT = 10_000
-MOST_PICTURES = 2_000
 LARGEST_PICTURE = 2**26  # pixels, all frames together
-MOST_FRAMES = 2_000
-LARGEST_CSV = 2**30
 
-_PROGRESS = "progress.csv"
-_MONITOR = ("r", "l", "t")
 _SB3_FOLDER = re.compile(r"(.+)_(\d+)")
 _SENSIBLE = (946684800.0, 4102444800.0)  # unix seconds of 2000 and 2100
 _TAKEN = frozenset((*AXES, SEED))
-
-Say = Callable[[str], None]
 
 
 class Imported(NamedTuple):
@@ -72,18 +64,6 @@ class Imported(NamedTuple):
     values: int
     is_new: bool
     notes: list[str]
-
-
-class Skipped(NamedTuple):
-    """A file that could not be imported, while others could.
-
-    Attributes:
-        path: the file.
-        why: what is wrong with it, in one line.
-    """
-
-    path: Path
-    why: str
 
 
 class Outcome(NamedTuple):
@@ -115,19 +95,12 @@ def import_path(home: Path, path: Path, *, asked: Asked, argv: Sequence[str], sa
         DamagedFile: there is not one file that can be read.
         BackflipError: a folder cannot be read, or the disk is full.
     """
-    if not path.exists():
-        raise UsageError(f"there is no `{path}`: name a folder of logs")
-    sources = _sources(path, say)
-    if not sources:
-        raise UsageError(
-            f"there is nothing to import in `{path}`: expected event files of TensorBoard "
-            "(`*tfevents*`), `progress.csv` or `monitor.csv`"
-        )
+    sources = find_log_folders(path, say)
     known = _imported_before(home)
     done: list[Imported] = []
     skipped: list[Skipped] = []
     for whole in sources:
-        source, bad = _readable(whole)
+        source, bad = without_unreadable(whole)
         skipped += bad
         for file in bad:
             say(f"skipped: {file.why}")
@@ -147,114 +120,6 @@ def import_path(home: Path, path: Path, *, asked: Asked, argv: Sequence[str], sa
     return Outcome(done, skipped)
 
 
-@final
-@dataclass(frozen=True)
-class _Source:
-    """A folder with logs.
-
-    Attributes:
-        folder: where.
-        root: what was asked for.
-        files: their names, sorted.
-    """
-
-    folder: Path
-    root: Path
-    files: list[str]
-
-    def events(self) -> list[Path]:
-        return [self.folder / name for name in self.files if "tfevents" in name]
-
-    def progress(self) -> Path | None:
-        return self.folder / _PROGRESS if _PROGRESS in self.files else None
-
-    def monitors(self) -> list[Path]:
-        return [self.folder / name for name in self.files if _is_monitor(name)]
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the names and contents of all files."""
-        whole = hashlib.sha256()
-        for name in self.files:
-            path = self.folder / name
-            with disk_errors(path), path.open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
-            whole.update(f"{os.fsencode(name)!r} {content}\n".encode())
-        return whole.hexdigest()
-
-
-def _sources(path: Path, say: Say) -> list[_Source]:
-    """Return the folders with logs at or below a path, the nearest first."""
-    if not path.is_dir():
-        return [_Source(path.parent, path.parent, [path.name])] if _is_log(path.name) else []
-    found: list[_Source] = []
-    seen = files = 0
-    for folder, folders, names in os.walk(path, onerror=_raise, followlinks=False):
-        here = Path(folder)
-        folders.sort()
-        seen += len(names) + len(folders)
-        files += len(names := [name for name in sorted(names) if _is_log(name)])
-        if seen > MOST_ENTRIES or files > MOST_FILES:
-            raise UsageError(
-                f"`{path}` has more than {MOST_FILES} logs or {MOST_ENTRIES} files: "
-                "import folders below it"
-            )
-        if len(here.relative_to(path).parts) >= DEEPEST:
-            say(f"left out, deeper than {DEEPEST} folders: what is below `{here}`")
-            folders.clear()
-        whole = [name for name in names if _is_plain(here / name)]
-        for name in sorted({*names} - {*whole}):
-            say(f"left out, no plain file: `{here / name}`")
-        if whole:
-            found.append(_Source(here, path, whole))
-    return found
-
-
-def _readable(source: _Source) -> tuple[_Source, list[Skipped]]:
-    """Return a source without the files that hold nothing that can be read, and these."""
-    bad: list[Skipped] = []
-    for name in source.files:
-        try:
-            _check(source.folder / name)
-        except BackflipError as error:
-            bad.append(Skipped(source.folder / name, str(error)))
-    left_out = {file.path.name for file in bad}
-    return replace(source, files=[name for name in source.files if name not in left_out]), bad
-
-
-def _check(path: Path) -> None:
-    """Read the beginning of a file of logs.
-
-    Raises:
-        DamagedFile: it is none.
-        BackflipError: it cannot be read.
-    """
-    if "tfevents" in path.name:
-        with suppress(TornFile):
-            if next(read_frames(path), None) is not None:
-                return
-        raise DamagedFile(f"`{path}` has no whole record: it is no event file")
-    table = _read_csv(path)
-    missing = [name for name in _MONITOR if name not in table.names]
-    if _is_monitor(path.name) and missing:
-        raise DamagedFile(f"`{path}` has no column `{missing[0]}`: it is no file of a monitor")
-
-
-def _raise(error: OSError) -> None:
-    raise BackflipError(f"cannot read `{error.filename}`: {error.strerror}") from error
-
-
-def _is_log(name: str) -> bool:
-    return "tfevents" in name or name == _PROGRESS or _is_monitor(name)
-
-
-def _is_monitor(name: str) -> bool:
-    return name == "monitor.csv" or name.endswith(".monitor.csv")
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
-
-
 def _imported_before(home: Path) -> dict[str, str]:
     """Return the ids of imported runs, by the hash of what they were imported from."""
     known: dict[str, str] = {}
@@ -267,7 +132,7 @@ def _imported_before(home: Path) -> dict[str, str]:
 
 
 def _import(
-    home: Path, source: _Source, digest: str, *, asked: Asked, argv: Sequence[str]
+    home: Path, source: LogFolder, digest: str, *, asked: Asked, argv: Sequence[str]
 ) -> Imported:
     """Make the run of a folder; a kill before it is whole leaves none."""
     survey = _survey(source)
@@ -322,7 +187,7 @@ class _Named(NamedTuple):
     config: dict[str, Any]
 
 
-def _named(source: _Source) -> _Named:
+def _named(source: LogFolder) -> _Named:
     """Return what a folder's name says: CleanRL's `env__exp__seed__time`, SB3's `PPO_1`."""
     parts = source.folder.absolute().name.split("__")
     if len(parts) == 4 and parts[2].isdigit() and parts[3].isdigit():
@@ -342,24 +207,20 @@ class _Survey:
     """What files hold, before anything is written.
 
     Attributes:
+        source: the files.
         tags: the names in event files and in `progress.csv`.
         first: the earliest time, in unix seconds; NaN where there is none.
         last: the latest.
         config: the hyper-parameters.
         env: the environment's id, if a file says it.
-        has_monitor: whether there is a `monitor.csv`.
-        has_events: whether there is an event file.
-        has_progress: whether there is a `progress.csv`.
     """
 
+    source: LogFolder
     tags: set[str] = field(default_factory=set[str])
     first: float = math.inf
     last: float = -math.inf
     config: dict[str, Any] = field(default_factory=dict[str, Any])
     env: str | None = None
-    has_monitor: bool = False
-    has_events: bool = False
-    has_progress: bool = False
 
     @property
     def library(self) -> Library:
@@ -367,34 +228,30 @@ class _Survey:
 
     @property
     def kind(self) -> str:
-        if self.library or self.has_events:
+        if self.library or self.source.events:
             return self.library or "tensorboard"
-        return "csv" if self.has_progress else "monitor"
+        return "csv" if self.source.progress else "monitor"
 
     def see(self, time: float) -> None:
         if math.isfinite(time):
             self.first, self.last = min(self.first, time), max(self.last, time)
 
     def cautions(self) -> dict[str, str]:
-        of_monitor = cautions("monitor", "rlt") if self.has_monitor else {}
+        of_monitor = cautions("monitor", "rlt") if self.source.monitors else {}
         return cautions(self.library, self.tags) | of_monitor
 
 
-def _survey(source: _Source) -> _Survey:
-    survey = _Survey(
-        has_monitor=bool(source.monitors()),
-        has_events=bool(source.events()),
-        has_progress=source.progress() is not None,
-    )
-    for path in source.events():
+def _survey(source: LogFolder) -> _Survey:
+    survey = _Survey(source)
+    for path in source.events:
         for entry in _entries(path, []):
             _survey_entry(survey, entry)
-    progress = source.progress()
+    progress = source.progress
     if progress:
-        for row in _read_csv(progress).rows:
+        for row in read_table(progress).rows:
             survey.tags.update(row)
-    for path in source.monitors():
-        table = _read_csv(path)
+    for path in source.monitors:
+        table = read_table(path)
         survey.env = survey.env or _text(table.head.get("env_id"))
         start = table.head.get("t_start")
         for row in table.rows:
@@ -409,7 +266,7 @@ def _survey_entry(survey: _Survey, entry: Entry) -> None:
         survey.config |= entry.content.values
     elif isinstance(entry.content, str) and entry.tag.startswith("hyperparameters"):
         survey.config |= _settings_of_table(entry.content)
-    elif len(survey.tags) < MOST_TAGS and len(entry.tag) <= LONGEST_TAG:
+    else:
         survey.tags.add(entry.tag)
 
 
@@ -428,14 +285,6 @@ def _entries(path: Path, notes: list[str]) -> Iterator[Entry]:
         notes.append(f"`{path.name}` is {error}; read up to there")
 
 
-def _read_csv(path: Path) -> Csv:
-    with disk_errors(path):
-        size = path.stat().st_size
-    if size > LARGEST_CSV:
-        raise UsageError(f"`{path}` has {size} bytes, at most {LARGEST_CSV} are read: cut it")
-    return read_csv(path, _MONITOR if _is_monitor(path.name) else ())
-
-
 @final
 class _Writer:
     """Writes the records of a run, and remembers what it left out."""
@@ -446,18 +295,17 @@ class _Writer:
         self._survey = survey
         self._notes = notes
         self._normalised = normaliser(survey.library)
-        self._pictures = 0
         self._left_out: dict[str, int] = {}
 
-    def write_all(self, source: _Source) -> None:
+    def write_all(self, source: LogFolder) -> None:
         """Write everything that the files hold."""
-        self._write_events(source.events())
-        progress = source.progress()
+        self._write_events(source.events)
+        progress = source.progress
         if progress:
             # What the event files beside it have as well would be there twice.
-            self._write_progress(progress, self._tags_of(source.events()))
-        for number, path in enumerate(source.monitors()):
-            self._write_monitor(path, number, alone=len(source.monitors()) == 1)
+            self._write_progress(progress, self._tags_of(source.events))
+        for number, path in enumerate(source.monitors):
+            self._write_monitor(path, number, alone=len(source.monitors) == 1)
         for what, count in sorted(self._left_out.items()):
             self._notes.append(f"left out: {what}" + (f", {count} times" if count > 1 else ""))
 
@@ -470,12 +318,7 @@ class _Writer:
                     self._write_entry(file, entry)
 
     def _write_entry(self, file: IO[str], entry: Entry) -> None:
-        if isinstance(entry.content, Settings):
-            return  # in the configuration
-        if entry.tag not in self._survey.tags:
-            if isinstance(entry.content, str) and entry.tag.startswith("hyperparameters"):
-                return
-            self._leave_out(f"more than {MOST_TAGS} tags, or one of over {LONGEST_TAG} characters")
+        if entry.tag not in self._survey.tags:  # in the configuration
             return
         found = self._values_of(entry)
         if not found:
@@ -491,9 +334,6 @@ class _Writer:
             case float():
                 return self._named(entry.tag, entry.content)
             case str():
-                if len(entry.content) > LONGEST_TEXT:
-                    self._leave_out(f"a text of over {LONGEST_TEXT} characters")
-                    return {}
                 return {_own_name(entry.tag): entry.content}
             case dict():
                 return {f"{entry.tag}/{name}": value for name, value in entry.content.items()}
@@ -509,10 +349,6 @@ class _Writer:
         """Return the fields of pictures, drawn anew: what a file says it is need not be so."""
         found: dict[str, Any] = {}
         for number, data in enumerate(encoded):
-            if self._pictures >= MOST_PICTURES:
-                self._leave_out(f"more than {MOST_PICTURES} images")
-                break
-            self._pictures += 1
             name = _own_name(tag) if len(encoded) == 1 else f"{tag}/{number}"
             try:
                 found[name] = _save_picture(str(self._folder), data)
@@ -521,12 +357,9 @@ class _Writer:
         return found
 
     def _write_progress(self, path: Path, elsewhere: set[str]) -> None:
-        table = _read_csv(path)
-        texts, numbers = Counter[str](), set[str]()
+        table = read_table(path)
         with self._open("progress") as file:
             for row in table.rows:
-                texts.update(name for name, value in row.items() if isinstance(value, str))
-                numbers.update(name for name, value in row.items() if not isinstance(value, str))
                 record: dict[str, Any] = {}
                 steps = row.get("time/total_timesteps")
                 if isinstance(steps, int):
@@ -536,11 +369,9 @@ class _Writer:
                         record |= self._named(name, value)
                 self._write(file, record)
         self._note_broken(path, table)
-        for name in sorted(numbers & texts.keys()):
-            self._notes.append(f"`{path.name}`: {texts[name]} cells of `{name}` are no numbers")
 
     def _write_monitor(self, path: Path, number: int, *, alone: bool) -> None:
-        table = _read_csv(path)
+        table = read_table(path)
         normalised = normaliser("monitor")
         start = table.head.get("t_start")
         steps = 0
@@ -584,11 +415,6 @@ class _Writer:
         if table.broken:
             lines = ", ".join(map(str, sorted(table.broken)[:5]))
             self._notes.append(f"`{path.name}`: {len(table.broken)} broken lines ({lines})")
-        if table.short:
-            lines = ", ".join(map(str, table.short[:5]))
-            self._notes.append(f"`{path.name}`: {len(table.short)} short lines ({lines})")
-        for name in table.repeated[:5]:
-            self._notes.append(f"`{path.name}`: several columns are `{name}`: the last counts")
 
 
 def _save_picture(folder: str, data: bytes) -> dict[str, Any]:
@@ -597,8 +423,8 @@ def _save_picture(folder: str, data: bytes) -> dict[str, Any]:
     from PIL import Image, ImageSequence  # noqa: PLC0415
 
     with Image.open(BytesIO(data), formats=["PNG", "JPEG", "GIF"]) as picture:
-        frames = min(getattr(picture, "n_frames", 1), MOST_FRAMES + 1)
-        if picture.width * picture.height * frames > LARGEST_PICTURE or frames > MOST_FRAMES:
+        frames = getattr(picture, "n_frames", 1)
+        if picture.width * picture.height * frames > LARGEST_PICTURE:
             raise UsageError("too large")
         if frames == 1:
             return save_image(folder, picture.convert("RGBA" if "A" in picture.mode else "RGB"))

@@ -25,14 +25,14 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
     """
     at, size = 0, len(data)
     while at < size:
-        tag, at = _varint(data, at)
+        tag, at = varint_at(data, at)
         number, kind = tag >> 3, tag & 7
         if kind == 0:
-            value, at = _varint(data, at)
+            value, at = varint_at(data, at)
             yield number, value
             continue
         if kind == 2:
-            length, at = _varint(data, at)
+            length, at = varint_at(data, at)
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
         else:
@@ -43,7 +43,7 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
         at += length
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint_at(data: bytes, at: int) -> tuple[int, int]:
     """Return the number of variable length at a place, and where it ends."""
     number = 0
     for shift in range(0, 70, 7):

@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from backflip.archive.snapshot.code_snapshot import Snapshot
 from backflip.archive.snapshot.lock_files import find_lock_files
-from backflip.archive.snapshot.source import source_fingerprint
 
 _NAMED_AT_MOST = 8
 
@@ -38,19 +36,6 @@ def changed_lock_files(then: Mapping[str, Any], root: Path) -> list[str]:
     now = {file["path"]: file["sha256"] for file in find_lock_files(root)}
     changed = [str(f.get("path")) for f in files if now.get(str(f.get("path"))) != f.get("sha256")]
     return [f"changed or gone since, in `{root}`: {', '.join(changed)}"] if changed else []
-
-
-def changed_source(then: Mapping[str, Any], snapshot: Snapshot) -> list[str]:
-    """Return one line if backflip itself is another now and the snapshot has not its code."""
-    recorded = then.get("backflip_source")
-    is_kept = any(f"/{file.path}".endswith("/backflip/__init__.py") for file in snapshot.files)
-    if is_kept or not isinstance(recorded, str) or recorded == source_fingerprint():
-        return []
-    version = _fields(then.get("versions")).get("backflip", "unknown")
-    return [
-        f"backflip itself is not as it was then (version {version}), and its code was not "
-        "archived: what runs is today's"
-    ]
 
 
 def imports_outside(then: Mapping[str, Any], roots: Sequence[str]) -> list[str]:

@@ -6,10 +6,10 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from backflip.archive.recorder.launch import Launch
 from backflip.archive.recorder.lines import STREAMS, StreamName
 from backflip.archive.recorder.printed import SpooledOutput, Take
 from backflip.archive.recorder.spool import Spool
@@ -20,34 +20,15 @@ _POLL_SECONDS = 0.01
 
 
 @final
-@dataclass(frozen=True)
-class Command:
-    """What to start.
-
-    Attributes:
-        argv: the command line.
-        executable: the absolute path of its program.
-        cwd: where.
-        environ: the environment.
-        shown_on: our descriptors on which its streams are shown.
-    """
-
-    argv: Sequence[str]
-    executable: str
-    cwd: Path
-    environ: Mapping[str, str]
-    shown_on: Mapping[StreamName, int]
-
-
-@final
 class Program:
     """A program that runs in a session of its own."""
 
-    def __init__(self, command: Command, run: Path) -> None:
+    def __init__(self, launch: Launch, shown_on: Mapping[StreamName, int], run: Path) -> None:
         """Start it.
 
         Args:
-            command: what to start.
+            launch: what to start.
+            shown_on: our descriptors on which its streams are shown.
             run: the run's folder.
 
         Raises:
@@ -56,7 +37,7 @@ class Program:
         self._terminal: Terminal | None = None
         self._spooled: SpooledOutput | None = None
         terminals = dict[StreamName, int]()
-        terminals |= {s: d for s, d in command.shown_on.items() if os.isatty(d)}
+        terminals |= {s: d for s, d in shown_on.items() if os.isatty(d)}
         files = dict[StreamName, int]()
         with ExitStack() as stack:
             if terminals:
@@ -70,7 +51,7 @@ class Program:
                 stack.callback(self._spooled.close)
                 files |= {stream: spool.open_for_program(stream) for stream in STREAMS}
             try:
-                self._process = self._launch(command, files)
+                self._process = self._started(launch, files)
             finally:
                 for descriptor in files.values():
                     os.close(descriptor)
@@ -165,13 +146,13 @@ class Program:
         found = self._spooled.descriptor if self._spooled else None
         return [] if found is None else [found]
 
-    def _launch(
-        self, command: Command, files: Mapping[StreamName, int]
+    def _started(
+        self, launch: Launch, files: Mapping[StreamName, int]
     ) -> "subprocess.Popen[bytes]":
         terminal = self._terminal
-        argv = list(command.argv)
+        argv = list(launch.argv)
         # A script is told the path it was called by.
-        executable = argv[0] if "/" in argv[0] else command.executable
+        executable = argv[0] if "/" in argv[0] else launch.executable
         stdin, streams = None, dict(files)
         if terminal is not None:
             stdin = terminal.stdin
@@ -184,8 +165,8 @@ class Program:
             return subprocess.Popen(
                 argv,
                 executable=executable,
-                cwd=command.cwd,
-                env=command.environ,
+                cwd=launch.cwd,
+                env=launch.environ,
                 stdin=stdin,
                 stdout=streams["out"],
                 stderr=streams["err"],
@@ -194,7 +175,7 @@ class Program:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise BackflipError(
-                f"`{command.argv[0]}` cannot be started ({reason}): is it a program, or does its "
+                f"`{launch.argv[0]}` cannot be started ({reason}): is it a program, or does its "
                 "first line name one that exists?"
             ) from error
 

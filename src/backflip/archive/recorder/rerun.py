@@ -17,7 +17,6 @@ from backflip.archive.checkpoint import disk_errors
 from backflip.archive.recorder.ending import Ending
 from backflip.archive.recorder.environment_changes import (
     changed_lock_files,
-    changed_source,
     differences,
     imports_outside,
 )
@@ -36,9 +35,7 @@ from backflip.core.errors import UsageError
 
 CLEAN = "code"
 PARENT = "BACKFLIP_PARENT"
-_OURS = ("train", "teach")
 _NAMED_AT_MOST = 3
-_COMMAND = "import sys; from backflip.cli.main import main; sys.exit(main())"
 # Of the parent's manifest: what says which code it was, and where it came from.
 _INHERITED = ("git", "lock_files", "snapshot")
 
@@ -108,7 +105,7 @@ def rerun(
     return record(recording, say)
 
 
-def rerun_ours(
+def rerun_by_itself(
     home: Path,
     parent: Run,
     changes: Mapping[str, str],
@@ -116,9 +113,10 @@ def rerun_ours(
     words: Sequence[str],
     say: Say,
 ) -> int:
-    """Run `backflip train` or `backflip teach` of a recorded run again; return its exit status.
+    """Repeat a run that its own program recorded, and return the exit status.
 
-    The command archives itself; the environment tells it its parent.
+    The first word of the run's command line names the Python module to run. The program records
+    the new run by itself; a variable of the environment tells it the parent.
 
     Args:
         home: where the new run goes.
@@ -126,7 +124,7 @@ def rerun_ours(
         changes: values by the names of options or settings.
         options: the options that the command has.
         words: more of its command line: what a person says of the new run.
-        say: is told, one line a call, what differs from then.
+        say: called with one line for each thing that differs from then.
 
     Raises:
         UsageError: the run's code was not kept.
@@ -136,18 +134,15 @@ def rerun_ours(
     environ = plan.environment(parent.manifest, os.environ) | {PARENT: parent.ulid}
     target = home.absolute() / "reruns" / new_ulid()
     try:
-        launch = plan.launch(target, environ, say)
-        for line in (
-            *changed_source(parent.manifest, plan.snapshot),
-            *differences(parent.manifest, _environment_now(launch, target)),
-        ):
+        launch = plan.launch(target, environ, say, _python_of(parent))
+        for line in differences(parent.manifest, _environment_now(launch, target)):
             say(line)
         repeated = _without("home", launch.argv[1:])
-        # A name is one run's.
-        repeated = repeated if "name" in changes else _without("name", repeated)
+        if "name" not in changes:  # a name belongs to one run
+            repeated = _without("name", repeated)
         given = [*repeated, *words, "--home", str(home.absolute())]
-        command = [launch.executable, "-c", _COMMAND, *given]
-        # Ctrl-C reaches it as it reaches us; it says how to go on, and how it ended.
+        command = [launch.executable, "-m", plan.argv[0], *given]
+        # Ctrl-C reaches the program as it reaches us; it says how to go on, and how it ended.
         process = subprocess.Popen(command, cwd=launch.cwd, env=dict(launch.environ))
         while True:
             try:
@@ -156,11 +151,6 @@ def rerun_ours(
                 continue
     finally:
         shutil.rmtree(target, ignore_errors=True)
-
-
-def is_ours(run: Run) -> bool:
-    """Return whether a run is of a command of ours, which archives itself."""
-    return run.manifest.get("command") in _OURS
 
 
 @final
@@ -173,11 +163,13 @@ class _Plan:
     home: Path
     parent: Run
 
-    def launch(self, target: Path, environ: dict[str, str], say: Say) -> Launch:
+    def launch(
+        self, target: Path, environ: dict[str, str], say: Say, executable: str = ""
+    ) -> Launch:
         """Write the code into `target`, and return what to start there."""
         materialise(self.home, self.parent.folder, target)
         cwd = target / self.snapshot.cwd
-        executable = self._executable(target, cwd, environ)
+        executable = executable or self._executable(target, cwd, environ)
         words = [self._mapped(word, target, say) for word in self.argv[1:]]
         for line in names_of_root(self.snapshot, words, target):
             say(line)
@@ -209,8 +201,6 @@ class _Plan:
     def _executable(self, target: Path, cwd: Path, environ: Mapping[str, str]) -> str:
         """Return the program: the archived one, else the recorded one, else one of that name."""
         name, recorded = self.argv[0], self.parent.manifest.get("executable")
-        if is_ours(self.parent):
-            return _python_of(self.parent)
         if "/" in name:
             archived = self._map(name, target) if Path(name).is_absolute() else name
             found = find_executable(archived, cwd, environ)
@@ -258,18 +248,20 @@ class _Plan:
         return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(mapped))} if mapped else {}
 
 
-def _plan(parent: Run, changes: Mapping[str, str], say: Say, options: Sequence[str] = ()) -> _Plan:
+def _plan(
+    parent: Run, changes: Mapping[str, str], say: Say, options: Sequence[str] | None = None
+) -> _Plan:
     argv = [str(word) for word in cast("list[Any]", parent.manifest.get("argv") or [])]
     if not argv:
         raise UsageError(f"run `{parent.ulid}` has no command line: it was not started by one")
     masked = [str(name) for name in cast("list[Any]", parent.manifest.get("masked") or [])]
     argv, left = change(argv, changes)
-    if is_ours(parent):
+    if options is None:
+        refuse_unknown(argv, left)
+    else:
         for key, value in left.items():
             option = f"--{key.replace('_', '-')}"
             argv += [option, value] if option in options else ["--set", f"{key}={value}"]
-    else:
-        refuse_unknown(argv, left)
     refuse_masked(argv, masked)
     for name in masked:
         if name.startswith("env:") and name[4:] not in os.environ:
@@ -308,7 +300,7 @@ def _python_of(run: Run) -> str:
 
 
 def _without(key: str, words: Sequence[str]) -> list[str]:
-    """Return a command line of ours without one option and its values."""
+    """Return a command line without one option and its values."""
     settings = [s for s in parse_settings(["", *words]) if s.key == key]
     dropped = {s.place for s in settings}
     dropped |= {s.place - 1 for s in settings if s.prefix == ""}

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from types import FrameType
 from typing import Any, final
 
@@ -21,7 +22,7 @@ from backflip.archive.recorder.lines import Line, StreamName
 from backflip.archive.recorder.output_files import FOLDER, list_outputs
 from backflip.archive.recorder.output_log import OutputWriter
 from backflip.archive.recorder.process_tree import Tree
-from backflip.archive.recorder.program import Command, Program
+from backflip.archive.recorder.program import Program
 from backflip.archive.recorder.system_metrics import SystemMetrics
 from backflip.archive.run import RunWriter
 from backflip.core.errors import BackflipError
@@ -88,7 +89,12 @@ class Session:
         """Start the program, and all that goes on beside it until the stack is unwound."""
         started, self._began = time.time(), time.monotonic()
         stack.enter_context(_handled(self._forward))  # its first act may be to signal us
-        program = Program(self._command(launch), self._folder)
+        named = {
+            "BACKFLIP_RUN": str(self._folder),
+            "BACKFLIP_OUTPUT": str(self._folder / FOLDER),
+        }
+        launch = replace(launch, environ={**launch.environ, **named})
+        program = Program(launch, self._shown_on, self._folder)
         stack.callback(program.close)
         self._writer.pulse.name_program(program.pid)
         self._program = program
@@ -98,14 +104,6 @@ class Session:
         system = SystemMetrics(self._folder, tree, started)
         stack.callback(system.stop)
         return program
-
-    def _command(self, launch: Launch) -> Command:
-        environ = {
-            **launch.environ,
-            "BACKFLIP_RUN": str(self._folder),
-            "BACKFLIP_OUTPUT": str(self._folder / FOLDER),
-        }
-        return Command(launch.argv, launch.executable, launch.cwd, environ, self._shown_on)
 
     def _follow(self, program: Program, tree: Tree) -> list[int]:
         """Record until the program has ended, or is stopped; return who survived that."""

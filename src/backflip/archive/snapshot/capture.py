@@ -32,11 +32,11 @@ from backflip.archive.snapshot.lock_files import find_lock_files
 from backflip.archive.snapshot.machine import machine
 from backflip.archive.snapshot.object_store import snapshot_taken
 from backflip.archive.snapshot.secrets import Secrets, find_secrets, relevant_environment
-from backflip.archive.snapshot.source import PACKAGE, source_fingerprint
 
 PATCH = "code.patch"
 _LARGEST_PATCH = 20_000_000
 DEFAULT_LIMITS = Limits()
+_IMPORTED_FROM = str(Path(__file__).resolve().parents[3])
 
 Say = Callable[[str], None]
 
@@ -85,15 +85,13 @@ def capture(
             "environment": relevant_environment(environ, secrets),
             "masked": list(secrets.names),
             "python": said,
-            # A program of ours runs in this process, from whatever backflip this is.
-            "backflip_source": source_fingerprint() if interpreter else None,
             "stdin": None if interpreter else kind_of_input(),
         }
         _say_masked(secrets, say)
         if parent is None:
             say_left_out(snapshot, say)
             _say_outside(argv, cwd, root, executable, say)
-            ours = [str(PACKAGE.parent)] if interpreter else []
+            ours = [_IMPORTED_FROM] if interpreter else []
             _say_imports(said, ours, say)
         return {name: value for name, value in fields.items() if value is not None or name == "git"}
 

@@ -55,14 +55,7 @@ def why_no_repository(folder: Path) -> str | None:
         return None
     where = f"`{above or folder}`"
     try:
-        process = subprocess.run(
-            _command(folder, _INERT, ["rev-parse", "--show-toplevel"]),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_SECONDS,
-            env=_environment(),
-            check=False,
-        )
+        process = _run(folder, _INERT, ["rev-parse", "--show-toplevel"])
     except (OSError, ValueError):
         return f"{where} has a git repository, but there is no program `git` to read it"
     except subprocess.SubprocessError:
@@ -78,21 +71,14 @@ def list_files(
 
     Returns whether it came to an end within `seconds`.
     """
-    command = _command(repository.root, repository.inert, ["ls-files", "-z", *selection])
-    deadline = time.monotonic() + seconds
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env=_environment(),
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        try:
-            rest = b""
-            while chunk := _read_before(process.stdout.fileno(), deadline):
-                *paths, rest = (rest + chunk).split(b"\0")
-                yield from paths
-            return chunk is not None
-        finally:
-            process.kill()
+    said = _said(repository, ["ls-files", "-z", *selection], seconds)
+    rest = b""
+    for chunk in said:
+        if chunk is None:
+            return False
+        *paths, rest = (rest + chunk).split(b"\0")
+        yield from paths
+    return True
 
 
 def describe(repository: Repository) -> dict[str, Any] | None:
@@ -135,37 +121,17 @@ def write_patch(repository: Repository, target: Path, leave_out: Sequence[str], 
     tree = "HEAD" if _ask(repository.root, _INERT, ["rev-parse", "--verify", "-q", "HEAD"]) else ""
     if not tree:
         return True
-    command = _command(
-        repository.root,
-        repository.inert,
-        [
-            *("diff", tree, "--binary", "--no-ext-diff", "--no-textconv", "--no-color"),
-            *(
-                "--ignore-submodules=dirty",
-                "--",
-                ":/",
-                *(f":(exclude,glob)**/{p}" for p in leave_out),
-            ),
-        ],
-    )
-    deadline, written = time.monotonic() + TIMEOUT_SECONDS, 0
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env=_environment(),
-    ) as process:  # fmt: skip
-        assert process.stdout is not None
-        try:
-            chunk = _read_before(process.stdout.fileno(), deadline)
-            if chunk == b"":
-                return True
-            with target.open("wb") as file:
-                while chunk and written <= most:
-                    file.write(chunk[: most - written])
-                    written += len(chunk)
-                    chunk = _read_before(process.stdout.fileno(), deadline)
-            return chunk == b"" and written <= most
-        finally:
-            process.kill()
+    options = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color")
+    paths = ("--", ":/", *(f":(exclude,glob)**/{pattern}" for pattern in leave_out))
+    diff = ["diff", tree, *options, "--ignore-submodules=dirty", *paths]
+    written = 0
+    for chunk in _said(repository, diff, TIMEOUT_SECONDS):
+        if chunk is None or written > most:
+            return False
+        with target.open("ab") as file:
+            file.write(chunk[: max(most - written, 0)])
+        written += len(chunk)
+    return written <= most
 
 
 def _remote(repository: Repository, upstream: str) -> str | None:
@@ -199,15 +165,44 @@ def _without_filters(folder: Path) -> tuple[str, ...]:
 def _ask(folder: Path, inert: Sequence[str], arguments: Sequence[str]) -> bytes | None:
     """Return what git answers; None if it fails, is not there, or takes too long."""
     with suppress(OSError, ValueError, subprocess.SubprocessError):
-        return subprocess.run(
-            _command(folder, inert, arguments),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_SECONDS,
-            check=True,
-            env=_environment(),
-        ).stdout
+        process = _run(folder, inert, arguments)
+        return None if process.returncode else process.stdout
     return None
+
+
+def _run(
+    folder: Path, inert: Sequence[str], arguments: Sequence[str]
+) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        _command(folder, inert, arguments),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=TIMEOUT_SECONDS,
+        env=_environment(),
+        check=False,
+    )
+
+
+def _said(
+    repository: Repository, arguments: Sequence[str], seconds: float
+) -> Generator[bytes | None, None, None]:
+    """Yield what git prints piece by piece, and None last if it takes longer than `seconds`."""
+    deadline = time.monotonic() + seconds
+    with subprocess.Popen(
+        _command(repository.root, repository.inert, arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+    ) as process:
+        assert process.stdout is not None
+        try:
+            while chunk := _read_before(process.stdout.fileno(), deadline):
+                yield chunk
+            if chunk is None:
+                yield None
+        finally:
+            process.kill()
 
 
 def _command(folder: Path, inert: Sequence[str], arguments: Sequence[str]) -> list[str]:

@@ -59,20 +59,13 @@ def store(home: Path, path: Path) -> Stored:
         NotAFileError: it is no regular file.
         OSError: it cannot be read, or the object not be written.
     """
-    # Opening a pipe would wait for its writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NotAFileError(str(path))
+    with _opened(path) as (descriptor, status):
         small = os.read(descriptor, _CHUNK) if status.st_size < _CHUNK else None
         if small is not None and len(small) < _CHUNK:
             sha256, size = _store_bytes(home, small), len(small)
         else:
             sha256, size = _store_large(home, descriptor)
         return Stored(sha256, size, stat.S_IMODE(status.st_mode))
-    finally:
-        os.close(descriptor)
 
 
 def hash_file(path: Path) -> tuple[str, int]:
@@ -82,15 +75,20 @@ def hash_file(path: Path) -> tuple[str, int]:
         NotAFileError: it is no regular file.
         OSError: it cannot be read.
     """
+    with _opened(path) as (descriptor, _):
+        return _copy(descriptor, None)
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[tuple[int, os.stat_result], None, None]:
+    """Yield a descriptor of a regular file, and its status."""
+    # Opening a pipe without O_NONBLOCK would wait for its writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise NotAFileError(str(path))
-        digest, size = hashlib.sha256(), 0
-        while chunk := os.read(descriptor, _CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-        return digest.hexdigest(), size
+        yield descriptor, status
     finally:
         os.close(descriptor)
 
