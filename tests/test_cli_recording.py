@@ -73,7 +73,7 @@ def test_the_weeks_budget_is_set_said_and_lifted(tmp_path, capsys):
     assert "no weekly budget" in capsys.readouterr().out
     (tmp_path / "budget.json").write_text('{"weekly": "much"}')
     assert main(["budget", *home]) == 1
-    assert "is damaged: write it anew" in capsys.readouterr().err
+    assert "is damaged: replace it" in capsys.readouterr().err
     assert main(["budget", *home, "--weekly", "much"]) == 2
 
 

@@ -37,7 +37,7 @@ def restore(home: Path, name: str) -> Run:
     """Move the run that `name` means, by id or its beginning, from the trash back to the runs.
 
     Raises:
-        UsageError: there is none, or more than one.
+        UsageError: no run is meant, or more than one.
         BackflipError: it cannot be moved.
     """
     known = trashed(home)
@@ -85,7 +85,7 @@ def folders_in(folder: Path) -> list[str]:
 
 @contextmanager
 def _unwritten(run: Run) -> Generator[None, None, None]:
-    """Hold a run's lock, so that nobody resumes it meanwhile."""
+    """Hold a run's lock, so that nobody can resume it during the block."""
     try:
         descriptor = os.open(run.folder / "lock", os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:

@@ -110,7 +110,7 @@ def _add_du(commands: Any) -> None:
 
 
 def _add_reindex(commands: Any) -> None:
-    parser = _add(commands, "reindex", "build the index anew from the run folders", _reindex)
+    parser = _add(commands, "reindex", "build the index again from the run folders", _reindex)
     add_output(parser)
 
 

@@ -146,7 +146,7 @@ def test_a_program_that_empties_its_own_output(bench):
     """
     done = bench("run", "bash", "-c", KEPT + script)
     assert [text for _, text in bench.output()] == list("abcdefg")
-    assert "opened its own output anew" in done.stderr
+    assert "opened its own output again" in done.stderr
     assert any(event.get("event") == "emptied-output" for event in bench.last.events())
 
 
@@ -155,7 +155,7 @@ def test_a_program_that_empties_its_own_output_again_and_again(bench):
     script = KEPT + "for i in $(seq 50); do echo $i > /dev/stderr; kept $i; done"
     done = bench("run", "bash", "-c", script)
     assert [int(text) for _, text in bench.output()] == list(range(1, 51))
-    assert "opened its own output anew" in done.stderr
+    assert "opened its own output again" in done.stderr
 
 
 @pytest.mark.parametrize(

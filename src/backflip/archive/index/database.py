@@ -1,6 +1,6 @@
 """The index's database: its tables, and opening it wherever it can be kept.
 
-It is a cache. Whatever is wrong with it is mended by making it anew: tables of another version are
+It is a cache. Any problem with it is solved by building it again: tables of another version are
 dropped, a damaged file is moved aside, and where nothing can be written it is in memory. A database
 of somebody else's that happens to have the name is left alone.
 """
@@ -49,7 +49,7 @@ CREATE INDEX summaries_by_run ON summaries(run);
 def open_database(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path | None]:
     """Return the database at the first of `places` where one can be kept, and that place.
 
-    Where there is none it is in memory, and its place None.
+    If it can be kept nowhere it is in memory, and its place is None.
     """
     for path in places:
         with contextlib.suppress(OSError, sqlite3.Error):
@@ -59,7 +59,7 @@ def open_database(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path | No
 
 
 def clear(connection: sqlite3.Connection) -> None:
-    """Drop all tables and make them anew, within the transaction that is open."""
+    """Drop all tables and make them again, within the transaction that is open."""
     drop = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     for (name,) in connection.execute(drop).fetchall():
         quoted = name.replace('"', '""')
@@ -126,7 +126,7 @@ def _open_file(path: Path) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Generator[None, None, None]:
-    """Keep others from opening or removing the database meanwhile.
+    """Keep others from opening or removing the database during the block.
 
     A log of writes belongs to one file. Who opens a database while another replaces it could
     otherwise find the log of the new one beside the old one.

@@ -50,7 +50,7 @@ def parse_filter(text: str) -> list[Term]:
     """Return the terms of a filter.
 
     Raises:
-        UsageError: it is none; the message says where.
+        UsageError: the text is malformed; the message says where.
     """
     reader = _Reader(_bounded(text, "filter"))
     terms: list[Term] = []
@@ -65,7 +65,7 @@ def parse_sort(text: str) -> list[SortKey]:
     """Return the keys of a sort order: `-created,lr`.
 
     Raises:
-        UsageError: it is none; the message says where.
+        UsageError: the text is malformed; the message says where.
     """
     reader = _Reader(_bounded(text, "sort order"))
     keys: list[SortKey] = []

@@ -27,7 +27,7 @@ def places(home: Path) -> list[Path]:
 
 
 def is_far(home: Path, mounts: Path = _MOUNTS) -> bool:
-    """Return whether `home` is on a network file system; False where that cannot be told."""
+    """Return whether `home` is on a network file system; False if that is unknown."""
     with contextlib.suppress(OSError):
         return _file_system(home.resolve(), mounts.read_text(errors="replace")) in NETWORK
     return False

@@ -57,7 +57,7 @@ class Progress(NamedTuple):
         done: folders read.
         total: folders to be read.
         seconds: since reading began.
-        to_go: seconds it will take yet, as far as can be told.
+        to_go: estimated seconds until it is done.
     """
 
     done: int
@@ -121,7 +121,7 @@ def refresh(
 
 
 def _found(runs: Path) -> tuple[dict[str, int], list[Problem]]:
-    """Return what may be runs, with their times, oldest first, and what is none."""
+    """Return the folders that may be runs, oldest first, with their times, and what else is there."""
     found: dict[str, int] = {}
     problems: list[Problem] = []
     try:

@@ -82,7 +82,7 @@ class Index:
                 return self._mended(error, report)
 
     def rebuild(self, report: Report | None = None) -> list[Problem]:
-        """Empty the index and fill it anew from the folders; return those that were skipped.
+        """Empty the index and fill it again from the folders; return those that were skipped.
 
         Raises:
             BackflipError: it cannot be written.
@@ -173,7 +173,7 @@ class Index:
         """Return the run that `name` means, as `archive.run.find_run` does.
 
         Raises:
-            UsageError: there is none, or more than one; the nearest ones are named.
+            UsageError: no run is meant, or more than one; the nearest ones are named.
         """
         found = find_run(self.home, name)
         row = self.run(found.ulid)

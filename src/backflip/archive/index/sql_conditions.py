@@ -128,7 +128,7 @@ class Fields:
     def _nearest(self, key: str) -> str:
         known = [*OWN, *self._names("keys"), *self._names("metrics")]
         lasts = [name.rpartition(".")[2] for name in known]
-        # Distances are dear: of very many names, those of about the same length are looked at.
+        # Edit distances are slow: of very many names, only those of about the same length count.
         near = [name for name in dict.fromkeys([*known, *lasts]) if abs(len(name) - len(key)) < 8]
         hint = did_you_mean(key[:200], near[:_MOST_COMPARED])
         return hint or f": known are {', '.join(OWN)}, keys of configurations, and metrics"
@@ -249,7 +249,7 @@ def _metric_condition(field: Field, term: Term) -> Sql:
 
 
 def read_number(text: str) -> int | float | None:
-    """Return the number that `text` is, such as SQLite can hold; None if it is none."""
+    """Return the number that `text` is, such as SQLite can hold; None if it is not a number."""
     try:
         whole = int(text)
         return whole if abs(whole) < 2**63 else float(text)

@@ -22,7 +22,7 @@ class Csv(NamedTuple):
     """A file of rows.
 
     Attributes:
-        head: what the line before the names says; empty where there is none.
+        head: what the line before the names says; empty if there is no such line.
         rows: by name; read when asked for, once.
         broken: the numbers of lines that were left out, as they are found; 1 is the first.
         names: all names; of two columns of one name the last counts.

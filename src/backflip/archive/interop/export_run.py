@@ -36,7 +36,7 @@ def export_run(run: Run, path: Path, say: Callable[[str], None] = lambda line: N
     Args:
         run: the run.
         path: where.
-        say: is told what could not be written as it is.
+        say: called with one line for each thing that could not be written exactly.
 
     Raises:
         UsageError: there is something at `path` already.

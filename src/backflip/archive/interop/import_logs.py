@@ -88,7 +88,7 @@ def import_path(home: Path, path: Path, *, asked: Asked, argv: Sequence[str], sa
         path: a folder, or one event file, `progress.csv` or `monitor.csv`.
         asked: what is said of the runs.
         argv: the command line.
-        say: is told of each folder, and of each file that is skipped.
+        say: called with one line for each folder, and for each file that is skipped.
 
     Raises:
         UsageError: there is nothing to import.
@@ -113,7 +113,7 @@ def import_path(home: Path, path: Path, *, asked: Asked, argv: Sequence[str], sa
         else:
             one = _import(home, source, digest, asked=asked, argv=argv)
             known[digest] = one.run
-        say(_told(one))
+        say(_line_on(one))
         done.append(one)
     if not done:
         raise DamagedFile(f"nothing in `{path}` can be imported: {skipped[0].why}")
@@ -209,7 +209,7 @@ class _Survey:
     Attributes:
         source: the files.
         tags: the names in event files and in `progress.csv`.
-        first: the earliest time, in unix seconds; NaN where there is none.
+        first: the earliest time, in unix seconds; infinite without one.
         last: the latest.
         config: the hyper-parameters.
         env: the environment's id, if a file says it.
@@ -346,7 +346,7 @@ class _Writer:
         return {}
 
     def _saved(self, tag: str, encoded: Sequence[bytes]) -> dict[str, Any]:
-        """Return the fields of pictures, drawn anew: what a file says it is need not be so."""
+        """Return the fields of pictures. They are decoded and encoded again."""
         found: dict[str, Any] = {}
         for number, data in enumerate(encoded):
             name = _own_name(tag) if len(encoded) == 1 else f"{tag}/{number}"
@@ -452,7 +452,7 @@ def _warnings(survey: _Survey) -> list[str]:
     return [whole] if whole else []
 
 
-def _told(one: Imported) -> str:
+def _line_on(one: Imported) -> str:
     if not one.is_new:
         return f"`{one.source}` was imported before: {one.run}"
     notes = "".join(f"; {note}" for note in one.notes)

@@ -78,7 +78,7 @@ def find_log_folders(path: Path, say: Say) -> list[LogFolder]:
     """Return the folders with logs at or below a path, or the folder of one log.
 
     Raises:
-        UsageError: there is none, or there are too many.
+        UsageError: there are no logs, or too many.
         BackflipError: a folder cannot be read.
     """
     if not path.exists():

@@ -18,7 +18,7 @@ class Meaning(NamedTuple):
     """What a foreign name stands for.
 
     Attributes:
-        ours: the name of ours that means the same; empty if there is none.
+        ours: the name of ours that means the same; empty if no name does.
         caution: what to know before reading it; empty if there is nothing.
         sign: ours is this times theirs.
     """

@@ -21,7 +21,7 @@ class Allowance:
 
         Args:
             recording: says what budget it has, and what an hour costs.
-            say: is told what of the week's budget is left.
+            say: called with a line on what is left of the week's budget.
 
         Raises:
             BackflipError: nothing is left.

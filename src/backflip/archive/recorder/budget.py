@@ -55,7 +55,7 @@ def read_weekly(home: Path) -> float | None:
             return float(weekly)
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
-    raise DamagedFile(f"`{path}` is damaged: write it anew with `backflip budget --weekly N`")
+    raise DamagedFile(f"`{path}` is damaged: replace it with `backflip budget --weekly N`")
 
 
 def write_weekly(home: Path, weekly: float | None) -> None:
@@ -81,7 +81,7 @@ def week_start(now: float | None = None) -> float:
 
 
 def spent_this_week(home: Path, besides: str | None = None) -> list[Spending]:
-    """Return what the runs of a home have cost since Monday, the dearest first.
+    """Return what the runs of a home have cost since Monday, the most expensive first.
 
     A run that is lost has cost until its last sign of life. Runs that cannot be read are left out.
 

@@ -1,6 +1,6 @@
-"""What the program prints, shown on where our own output goes; never a reason to stop recording.
+"""Shows what the program prints on our own stdout and stderr, without blocking the recorder.
 
-Who reads it may be slow, or read no more: what is not taken yet waits here, and nobody for it.
+A reader may be slow, or may have closed the pipe. What it has not taken yet waits in a buffer.
 """
 
 import os
@@ -20,7 +20,7 @@ _stream = itemgetter(0)
 
 @final
 class Echo:
-    """Writes to descriptors as far as somebody takes it, in order, and keeps the rest."""
+    """Writes to descriptors without blocking, in order, and keeps the rest."""
 
     def __init__(self, descriptors: Mapping[StreamName, int]) -> None:
         """Show each stream on its descriptor."""
@@ -40,7 +40,7 @@ class Echo:
         return [self._descriptors[stream] for stream, _ in list(self._waiting)[:1]]
 
     def show(self, lines: Sequence[Line], rests: Mapping[StreamName, bytes]) -> None:
-        """Show lines, then the beginnings of lines, as far as somebody takes them now."""
+        """Show lines, then the beginnings of lines, without blocking."""
         for stream, some in groupby(lines, _stream):
             self._add(stream, b"".join([line.raw for line in some]))
         for stream, rest in rests.items():
@@ -48,7 +48,7 @@ class Echo:
         self.write()
 
     def write(self) -> None:
-        """Show what waits, as far as somebody takes it now."""
+        """Show what waits, without blocking."""
         while self._waiting and self._write_some(0):
             pass
 
@@ -63,7 +63,7 @@ class Echo:
             self._waiting_bytes += len(data)
 
     def _write_some(self, milliseconds: int | None) -> bool:
-        """Write what is certain to be taken; return whether something was done."""
+        """Write what does not block; return whether something was written."""
         stream, data = self._waiting[0]
         descriptor = self._descriptors[stream]
         poll = select.poll()
@@ -75,7 +75,7 @@ class Echo:
         except BlockingIOError:
             return False
         except BrokenPipeError:
-            self._forget(stream)  # as with `| head`: who reads has had enough
+            self._forget(stream)  # as with `| head`: the reader has closed the pipe
             return True
         except OSError as error:
             self.problems[stream] = str(error.strerror)

@@ -24,13 +24,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @final
 class Watch:
-    """Tells which of some files were written to, in order.
+    """Reports which of some files were written to, in order.
 
-    Writes to one file with no write to another between them may be told once.
+    Several writes to one file, without a write to another between them, may be reported as one.
     """
 
     def __init__(self, paths: list[Path]) -> None:
-        """Watch `paths`; they are told by their place in the list.
+        """Watch `paths`; they are reported by their place in the list.
 
         Raises:
             OSError: this system has no inotify, or no more of it for this user.
@@ -69,7 +69,7 @@ class Watch:
         while start < len(data):
             number, mask, _, length = _EVENT.unpack_from(data, start)
             start += _EVENT.size + length
-            if mask & _IN_Q_OVERFLOW:  # something was not told: it may have been any of them
+            if mask & _IN_Q_OVERFLOW:  # the queue was full: it may have been any of them
                 places += sorted(self._places.values())
             elif number in self._places:
                 places.append(self._places[number])

@@ -48,7 +48,7 @@ class SpooledOutput:
         self._told += self._watch.read() if self._watch else []
         seen = len(self._told)
         data = [reader.read() for reader in self._readers]
-        # What was written before these reads is told by now; so is some of what came after.
+        # All writes before these reads are reported by now, and some of those after them.
         self._told += self._watch.read() if self._watch else []
         for place, new in enumerate(data):
             self._feed(place, new)

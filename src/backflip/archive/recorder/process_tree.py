@@ -34,7 +34,7 @@ class Tree:
         self._main = pid
 
     def processes(self) -> list[psutil.Process]:
-        """Return the processes that live now; zombies have ended, and are taken leave of."""
+        """Return the processes that live now; zombies are reaped and not returned."""
         found: set[psutil.Process] = set()
         for child in _children(self._me, recursive=False):
             if child.pid not in self._not_ours:

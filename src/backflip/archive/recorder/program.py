@@ -151,7 +151,7 @@ class Program:
     ) -> "subprocess.Popen[bytes]":
         terminal = self._terminal
         argv = list(launch.argv)
-        # A script is told the path it was called by.
+        # A script gets the path that it was called by.
         executable = argv[0] if "/" in argv[0] else launch.executable
         stdin, streams = None, dict(files)
         if terminal is not None:
@@ -181,7 +181,7 @@ class Program:
 
 
 def _open_pidfd(pid: int) -> int | None:
-    """Return a descriptor that can be read once a process has ended; None where there is none."""
+    """Return a descriptor that can be read once a process has ended; None without pidfd."""
     with suppress(OSError, AttributeError):
         return os.pidfd_open(pid)
     return None

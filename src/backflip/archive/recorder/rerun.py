@@ -57,7 +57,7 @@ def rerun(
         parent: the run.
         changes: values by the names of settings.
         asked: what a person says of the new run; what is not said is as of the parent.
-        say: is told, one line a call, what differs from then.
+        say: called with one line for each thing that differs from then.
         grace_seconds: from the end of its budget until it is killed.
 
     Raises:

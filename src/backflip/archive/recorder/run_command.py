@@ -1,7 +1,7 @@
 """Recording: one program, run as it would run by itself, with everything kept.
 
-What the program prints is recorded before it is shown. Nothing that befalls the recorder, a full
-disk or a kill, befalls the program.
+What the program prints is recorded before it is shown. A full disk or a kill of the recorder does
+not stop the program.
 """
 
 import os
@@ -34,7 +34,7 @@ def recording_of(
     """Return the recording of a command line, in the environment of this process.
 
     Raises:
-        UsageError: there is no such program.
+        UsageError: the program does not exist.
     """
     home, cwd, environ = home.absolute(), (cwd or Path.cwd()).absolute(), dict(os.environ)
     launch = Launch(tuple(argv), check_executable(argv, cwd, environ), cwd, environ)
@@ -49,7 +49,7 @@ def record(recording: Recording, say: Say) -> Ending:
 
     Args:
         recording: what to run.
-        say: is told, one line a call, what a person should know.
+        say: called with one line for each thing that a person should know.
 
     Raises:
         BackflipError: the week's budget is used up, there is no room for the run, or the program
@@ -76,7 +76,7 @@ def check_executable(argv: Sequence[str], cwd: Path, environ: Mapping[str, str])
     """Return the absolute path of the program of a command line.
 
     Raises:
-        UsageError: there is none, or it is no program.
+        UsageError: the program does not exist, or is not executable.
     """
     if not argv or not argv[0]:
         raise UsageError("no command given: backflip run -- python train.py")

@@ -30,7 +30,7 @@ from backflip.core.errors import BackflipError
 # A program that prints without end is looked at this often; before that, so many times at once.
 _BATCH_SECONDS = 0.025
 _AT_ONCE = 100
-# A look that finds ever more lasts this long at most: a budget may be used up meanwhile.
+# One look takes at most this long, because a budget may be used up during it.
 _LONGEST_LOOK_SECONDS = 0.25
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -47,8 +47,8 @@ class Session:
         Args:
             recording: what is to be recorded.
             writer: of the run that is made for it.
-            allowance: how long it may take.
-            say: is told, one line a call, what a person should know.
+            allowance: its budgets.
+            say: called with one line for each thing that a person should know.
 
         Raises:
             BackflipError: the run's folder cannot be written.
@@ -119,7 +119,7 @@ class Session:
         return self._finish_stop(program, tree) if self._stop_reason else []
 
     def _wait(self, program: Program) -> None:
-        """Wait until something can be done."""
+        """Wait until there is something to do."""
         seconds = self._allowance.next_check(self._seconds())
         seconds = CHECK_SECONDS if self._stop_reason else seconds
         program.wait(seconds, self._echo.waits_for(), reads=self._echo.has_room)
@@ -231,7 +231,7 @@ class Session:
         self._echo.show(lines, rests)
 
     def _take_last(self, lines: list[Line], rests: Mapping[StreamName, bytes]) -> None:
-        """Do the same when there is nothing else left to do: who reads is waited for."""
+        """Do the same at the end, and wait until a slow reader has taken it."""
         self._take(lines, rests)
         self._echo.drain()
 
@@ -243,7 +243,7 @@ class Session:
             self._note("lost-output", lines=self._log.lost_lines, error=problem)
         if program.times_emptied:
             self._say(
-                "the program opened its own output anew, which empties it: lines printed just "
+                "the program opened its own output again, which empties it: lines printed just "
                 "before may not be recorded"
             )
             self._note("emptied-output", times=program.times_emptied)

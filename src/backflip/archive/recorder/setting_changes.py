@@ -13,7 +13,7 @@ def parse_changes(texts: Sequence[str]) -> dict[str, str]:
     """Return the values of `--set KEY=VALUE` texts by key, with `_` for `-`.
 
     Raises:
-        UsageError: a text is no such, or names a key a second time.
+        UsageError: a text is not of that form, or names a key a second time.
     """
     changes: dict[str, str] = {}
     for text in texts:

@@ -20,7 +20,7 @@ _EVERY_SECONDS = 10.0
 
 @runtime_checkable
 class Processes(Protocol):
-    """Whoever knows which processes a program consists of."""
+    """Something that knows the processes of a program."""
 
     def processes(self) -> list[psutil.Process]:
         """Return those that live now."""

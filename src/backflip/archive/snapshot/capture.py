@@ -57,7 +57,7 @@ def capture(
     Args:
         home: the home of the run.
         argv: the program's command line.
-        say: is told, one line a call, what is masked and what is left out.
+        say: called with one line for each thing that is masked or left out.
         secrets: those of `argv` and the environment, if they have been found already.
         interpreter: the Python that runs it; by default found by `argv[0]`.
         limits: of the snapshot.

@@ -27,7 +27,7 @@ class Setting(NamedTuple):
 
 
 def parse_settings(argv: Sequence[str]) -> list[Setting]:
-    """Return the settings of a command line, in order; what is none of them is left out."""
+    """Return the settings of a command line, in order; other arguments are left out."""
     settings: list[Setting] = []
     index = 1
     while index < len(argv):

@@ -57,7 +57,7 @@ class Listing:
             root: the folder; a repository's root if it is in one.
             home: whose own files are no code.
             deadline: of `time.monotonic`; what is not found by then is left out.
-            left_out: is told which folder is left out, and why.
+            left_out: called with each folder that is left out, and why.
         """
         self._root = root
         self._deadline = deadline

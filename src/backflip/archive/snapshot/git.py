@@ -210,7 +210,7 @@ def _command(folder: Path, inert: Sequence[str], arguments: Sequence[str]) -> li
 
 
 def _environment() -> dict[str, str]:
-    # Without it git would take the index's lock and could break a commit made meanwhile.
+    # Without it git would take the index's lock and could break a commit made at the same time.
     return {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 

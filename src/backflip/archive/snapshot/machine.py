@@ -21,7 +21,7 @@ def machine() -> dict[str, Any]:
 
 
 def query_gpus(fields: Sequence[str]) -> list[list[str]]:
-    """Return the fields of each GPU as `nvidia-smi` tells them; nothing where there is none."""
+    """Return the fields of each GPU as `nvidia-smi` reports them; nothing without `nvidia-smi`."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []

@@ -110,7 +110,7 @@ def _store_large(home: Path, source: int) -> tuple[str, int]:
         return sha256, size
     folder = home / "objects" / "sha256"
     with _partial(folder) as (descriptor, partial):
-        # The file may be written meanwhile: what counts is what was stored.
+        # The file may change while it is read: the hash is of the bytes that were stored.
         sha256, size = _copy(source, descriptor)
         _finish(descriptor, partial, object_path(home, sha256))
     return sha256, size
@@ -146,7 +146,7 @@ def snapshot_taken(home: Path) -> Generator[None, None, None]:
 
 @contextmanager
 def no_snapshot_taken(home: Path) -> Generator[None, None, None]:
-    """Wait until every snapshot names its objects, and keep others from being taken meanwhile."""
+    """Wait until every snapshot names its objects, and hold up new ones until the block ends."""
     folder = home / "objects" / "sha256"
     if not folder.is_dir():
         yield

@@ -241,7 +241,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def _looks_like_a_key(value: str) -> bool:
-    """Return whether a value is none that a person would choose: no words, no number, not short."""
+    """Return whether a value looks random: it is long, and neither words nor a number."""
     if len(value) < _SHORTEST or any(letter.isspace() for letter in value):
         return False
     if _NUMBER.fullmatch(value) and len(value) < 16:
