@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from backflip.archive.recorder.rerun import _without as without
+from backflip.archive.recorder.rerun import rerun_by_itself
 from backflip.archive.recorder.setting_changes import change as apply
 from backflip.archive.recorder.setting_changes import parse_changes
+from backflip.archive.run import create_run, open_run
+from backflip.archive.snapshot.capture import capture
 
 pytestmark = [
     pytest.mark.medium,
@@ -329,3 +332,30 @@ def test_a_name_is_one_runs_and_the_home_another(tmp_path):
     words = ["train", "--name", "a", "--home=x", "--seed", "3", "--name=b"]
     assert without("name", words) == ["train", "--home=x", "--seed", "3"]
     assert without("home", words) == ["train", "--name", "a", "--seed", "3", "--name=b"]
+
+
+RECORDS_ITSELF = """
+import json, os, pathlib, sys
+home = pathlib.Path(sys.argv[sys.argv.index("--home") + 1])
+seen = {"words": sys.argv[1:], "parent": os.environ["BACKFLIP_PARENT"]}
+(home / "seen").write_text(json.dumps(seen))
+sys.exit(7)
+"""
+
+
+def test_a_program_that_records_itself_runs_as_the_module_that_its_argv_names(bench, monkeypatch):
+    module = bench.write("tiny.py", RECORDS_ITSELF)
+    monkeypatch.chdir(bench.work)
+    argv = ["tiny", "--lr", "1", "--name", "a", "--home", "elsewhere"]
+    keep = capture(bench.home, argv, say=print, interpreter=sys.executable)
+    with create_run(bench.home, command="tiny", config={}, argv=argv, capture=keep) as writer:
+        pass
+    module.write_text("raise SystemExit('changed since')")
+    changes, words = {"lr": "2", "depth": "3"}, ["--tag", "x"]
+    run = open_run(writer.folder)
+    assert rerun_by_itself(bench.home, run, changes, ["--lr"], words, print) == 7
+    assert json.loads((bench.home / "seen").read_text()) == {
+        "words": ["--lr", "2", "--set", "depth=3", *words, "--home", str(bench.home)],
+        "parent": run.ulid,
+    }
+    assert not list((bench.home / "reruns").iterdir()), "the clean folder is removed"

@@ -121,7 +121,7 @@ def refresh(
 
 
 def _found(runs: Path) -> tuple[dict[str, int], list[Problem]]:
-    """Return the folders that may be runs, oldest first, with their times, and what else is there."""
+    """Return the folders that may be runs, oldest first, with their times, and others."""
     found: dict[str, int] = {}
     problems: list[Problem] = []
     try:

@@ -5,11 +5,8 @@ is not imported again. Links are not followed, and no name inside a file is ever
 """
 
 import json
-import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
@@ -17,7 +14,7 @@ from typing import IO, Any, NamedTuple, final
 from backflip.archive import columns
 from backflip.archive.checkpoint import disk_errors
 from backflip.archive.interop.csv_files import Csv
-from backflip.archive.interop.event_files import Entry, Pictures, Settings, Unread, read_entries
+from backflip.archive.interop.event_files import Entry, Pictures, Unread
 from backflip.archive.interop.log_folders import (
     LogFolder,
     Say,
@@ -26,19 +23,16 @@ from backflip.archive.interop.log_folders import (
     read_table,
     without_unreadable,
 )
-from backflip.archive.interop.metric_names import Library, cautions, library_of, normaliser
-from backflip.archive.interop.protobuf import WireError
-from backflip.archive.interop.tfrecord import TornFile
+from backflip.archive.interop.log_survey import Survey, entries_of, named_by, survey_of, text_of
+from backflip.archive.interop.metric_names import normaliser
 from backflip.archive.media import save_clip, save_image
 from backflip.archive.metrics import to_json
 from backflip.archive.run import Asked, create_run, list_runs, open_run
 from backflip.archive.series import AXES, SEED
-from backflip.archive.snapshot.command_settings import parse_value
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
 LARGEST_PICTURE = 2**26  # pixels, all frames together
 
-_SB3_FOLDER = re.compile(r"(.+)_(\d+)")
 _SENSIBLE = (946684800.0, 4102444800.0)  # unix seconds of 2000 and 2100
 _TAKEN = frozenset((*AXES, SEED))
 
@@ -135,7 +129,7 @@ def _import(
     home: Path, source: LogFolder, digest: str, *, asked: Asked, argv: Sequence[str]
 ) -> Imported:
     """Make the run of a folder; a kill before it is whole leaves none."""
-    survey = _survey(source)
+    survey = survey_of(source)
     notes: list[str] = []
     values = 0
 
@@ -156,7 +150,7 @@ def _import(
         fields: dict[str, Any] = {"git": None, "hardware": {}, "imported": imported}
         return fields | ({"created": _iso(created)} if created else {})
 
-    named = _named(source)
+    named = named_by(source)
     config = named.config | survey.config
     seed = config.get("seed", named.seed)
     writer = create_run(
@@ -164,7 +158,7 @@ def _import(
         command="import",
         config=config,
         seeds=[seed] if type(seed) is int else [],
-        env=_text(config.get("env_id")) or survey.env or named.env,
+        env=text_of(config.get("env_id")) or survey.env or named.env,
         algorithm=named.algorithm,
         argv=argv,
         asked=asked,
@@ -178,118 +172,11 @@ def _import(
     )
 
 
-class _Named(NamedTuple):
-    """What the name of a folder says."""
-
-    env: str | None
-    algorithm: str | None
-    seed: int | None
-    config: dict[str, Any]
-
-
-def _named(source: LogFolder) -> _Named:
-    """Return what a folder's name says: CleanRL's `env__exp__seed__time`, SB3's `PPO_1`."""
-    parts = source.folder.absolute().name.split("__")
-    if len(parts) == 4 and parts[2].isdigit() and parts[3].isdigit():
-        env, algorithm, seed = parts[0], parts[1], int(parts[2])
-        if source.folder.absolute().parent.name == "ALE":
-            env = f"ALE/{env}"
-        return _Named(env, algorithm, seed, {"exp_name": algorithm, "seed": seed})
-    match = _SB3_FOLDER.fullmatch(parts[-1])
-    if match and match[1].isupper():
-        return _Named(None, match[1].lower(), None, {})
-    return _Named(None, None, None, {})
-
-
-@final
-@dataclass
-class _Survey:
-    """What files hold, before anything is written.
-
-    Attributes:
-        source: the files.
-        tags: the names in event files and in `progress.csv`.
-        first: the earliest time, in unix seconds; infinite without one.
-        last: the latest.
-        config: the hyper-parameters.
-        env: the environment's id, if a file says it.
-    """
-
-    source: LogFolder
-    tags: set[str] = field(default_factory=set[str])
-    first: float = math.inf
-    last: float = -math.inf
-    config: dict[str, Any] = field(default_factory=dict[str, Any])
-    env: str | None = None
-
-    @property
-    def library(self) -> Library:
-        return library_of(self.tags)
-
-    @property
-    def kind(self) -> str:
-        if self.library or self.source.events:
-            return self.library or "tensorboard"
-        return "csv" if self.source.progress else "monitor"
-
-    def see(self, time: float) -> None:
-        if math.isfinite(time):
-            self.first, self.last = min(self.first, time), max(self.last, time)
-
-    def cautions(self) -> dict[str, str]:
-        of_monitor = cautions("monitor", "rlt") if self.source.monitors else {}
-        return cautions(self.library, self.tags) | of_monitor
-
-
-def _survey(source: LogFolder) -> _Survey:
-    survey = _Survey(source)
-    for path in source.events:
-        for entry in _entries(path, []):
-            _survey_entry(survey, entry)
-    progress = source.progress
-    if progress:
-        for row in read_table(progress).rows:
-            survey.tags.update(row)
-    for path in source.monitors:
-        table = read_table(path)
-        survey.env = survey.env or _text(table.head.get("env_id"))
-        start = table.head.get("t_start")
-        for row in table.rows:
-            if isinstance(start, int | float) and isinstance(row.get("t"), int | float):
-                survey.see(start + float(row["t"]))
-    return survey
-
-
-def _survey_entry(survey: _Survey, entry: Entry) -> None:
-    survey.see(entry.time)
-    if isinstance(entry.content, Settings):
-        survey.config |= entry.content.values
-    elif isinstance(entry.content, str) and entry.tag.startswith("hyperparameters"):
-        survey.config |= _settings_of_table(entry.content)
-    else:
-        survey.tags.add(entry.tag)
-
-
-def _settings_of_table(text: str) -> dict[str, Any]:
-    """Return the settings in CleanRL's table: `|param|value|`, a line each."""
-    rows = (line.strip().removeprefix("|").removesuffix("|") for line in text.splitlines()[2:])
-    pairs = (row.partition("|") for row in rows)
-    return {name: parse_value(value) for name, bar, value in pairs if bar and name}
-
-
-def _entries(path: Path, notes: list[str]) -> Iterator[Entry]:
-    """Yield what a file holds up to where it is torn or damaged; that is noted."""
-    try:
-        yield from read_entries(path)
-    except (TornFile, WireError) as error:
-        notes.append(f"`{path.name}` is {error}; read up to there")
-
-
 @final
 class _Writer:
     """Writes the records of a run, and remembers what it left out."""
 
-    def __init__(self, folder: Path, survey: _Survey, notes: list[str]) -> None:
+    def __init__(self, folder: Path, survey: Survey, notes: list[str]) -> None:
         self.values = 0
         self._folder = folder
         self._survey = survey
@@ -314,7 +201,7 @@ class _Writer:
             return
         with self._open("events") as file:
             for path in paths:
-                for entry in _entries(path, self._notes):
+                for entry in entries_of(path, self._notes):
                     self._write_entry(file, entry)
 
     def _write_entry(self, file: IO[str], entry: Entry) -> None:
@@ -396,7 +283,7 @@ class _Writer:
         return {_own_name(name): value} | (dict([ours]) if ours else {})
 
     def _tags_of(self, paths: Sequence[Path]) -> set[str]:
-        return {entry.tag for path in paths for entry in _entries(path, [])}
+        return {entry.tag for path in paths for entry in entries_of(path, [])}
 
     def _open(self, writer: str) -> IO[str]:
         path = self._folder / f"metrics-import-{writer}.jsonl"
@@ -438,15 +325,11 @@ def _own_name(name: str) -> str:
     return f"logged/{name}" if name in _TAKEN else name
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value and value != "None" else None
-
-
 def _iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
 
 
-def _warnings(survey: _Survey) -> list[str]:
+def _warnings(survey: Survey) -> list[str]:
     """Return what is to be said at once of a whole log."""
     whole = survey.cautions().get("")
     return [whole] if whole else []

@@ -27,7 +27,7 @@ _OFFSET = 1 << 20
 _PAGE = 1 << 16
 _PUNCH_EVERY = 1 << 20
 _RESERVED = 1 << 18
-_MOST_LEFT = 64 << 20
+_MOST_LEFT = 1 << 30
 
 
 @final
