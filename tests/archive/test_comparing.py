@@ -154,7 +154,7 @@ def test_code_is_compared_file_by_file(tmp_path: Path) -> None:
     assert by_path["a.py"].lines == [
         "--- a/a.py",
         "+++ b/a.py",
-        " -1,2 +1,2 ",
+        "@@ -1,2 +1,2 @@",
         " 1",
         "-2",
         "+3",

@@ -106,3 +106,20 @@ def test_a_run_without_a_spool_has_what_its_log_has(tmp_path):
     (tmp_path / "spool").mkdir()
     os.mkfifo(tmp_path / "spool" / "started")
     assert read_output(tmp_path) == []
+
+
+def test_the_order_of_two_streams_is_kept_when_disk_space_is_freed_and_reserved(tmp_path):
+    spool, order = Spool(tmp_path), []
+    printed = SpooledOutput(spool)
+    streams = [spool.open_for_program(stream) for stream in ("out", "err")]
+    for number in range(60):
+        for place in range(40):
+            os.write(
+                streams[(number + place) % 2], b"%d %d " % (number, place) + b"x" * 1000 + b"\n"
+            )
+        while printed.read(lambda lines, _: order.extend(line.text.split()[:2] for line in lines)):
+            pass
+    assert order == [[b"%d" % n, b"%d" % p] for n in range(60) for p in range(40)]
+    for descriptor in streams:
+        os.close(descriptor)
+    printed.close()

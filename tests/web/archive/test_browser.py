@@ -502,7 +502,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         print_to(writer.folder, [("out", text) for text in PAYLOADS] + [("err", ALL)])
         (writer.folder / "code.patch").write_text(
-            "".join(f"diff --git a/x b/x\n -1 +1 \n-{p}\n+{p}\n" for p in PAYLOADS)
+            "".join(f"diff --git a/x b/x\n@@ -1 +1 @@\n-{p}\n+{p}\n" for p in PAYLOADS)
         )
         (project / "code.py").write_text(f"{payload}\n{n}")
         write_snapshot(writer.folder, take_snapshot(home, project, None, limits), limits)

@@ -1,5 +1,6 @@
 """What a program prints, when that is no terminal: read from its spool, in the order it came."""
 
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,6 +9,8 @@ from typing import final
 from backflip.archive.recorder.lines import STREAMS, Line, Splitter, StreamName, in_order
 from backflip.archive.recorder.linux import Watch
 from backflip.archive.recorder.spool import CHUNK, Spool, SpoolReader
+
+_SETTLE_SECONDS = 0.002
 
 # Given lines, and what of each stream belongs to a line not ended yet.
 Take = Callable[[list[Line], dict[StreamName, bytes]], None]
@@ -48,6 +51,10 @@ class SpooledOutput:
         self._told += self._watch.read() if self._watch else []
         seen = len(self._told)
         data = [reader.read() for reader in self._readers]
+        is_full = any(len(new) >= CHUNK for new in data)
+        if any(data) and (all(data) or not is_full):
+            # What was written is visible a moment before it is reported.
+            time.sleep(_SETTLE_SECONDS)
         # All writes before these reads are reported by now, and some of those after them.
         self._told += self._watch.read() if self._watch else []
         for place, new in enumerate(data):
@@ -60,9 +67,10 @@ class SpooledOutput:
         if lines or any(rests.values()):
             take(lines, rests)
         for place, reader in enumerate(self._readers):
-            if not self._lines[place]:
-                reader.release(self._splitters[place].pending_start)
-        return any(len(new) >= CHUNK for new in data) or any(self._lines)
+            start = self._splitters[place].pending_start
+            if not self._lines[place] and reader.release(start):
+                self._drop_own_event(place)
+        return is_full or any(self._lines)
 
     def finish(self, take: Take) -> None:
         """Take everything there is, and lines that were never ended."""
@@ -82,6 +90,13 @@ class SpooledOutput:
             self._watch.close()
         for reader in self._readers:
             reader.close()
+
+    def _drop_own_event(self, place: int) -> None:
+        """Drop the report of a change that we have made ourselves."""
+        reported = self._watch.read() if self._watch else []
+        if place in reported:
+            reported.remove(place)
+        self._told += reported
 
     def _feed(self, place: int, data: bytes) -> None:
         """Cut what is new into lines that wait for their turn."""

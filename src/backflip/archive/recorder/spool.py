@@ -85,20 +85,26 @@ class SpoolReader:
         size = os.fstat(self._descriptor).st_size
         if size < min(self._offset, _OFFSET):
             self._was_emptied()
-        elif size > self._reserved - _RESERVED // 2:
-            self._reserve(size)
         data = self._read_low() if self._low is not None else b""
         more = os.pread(self._descriptor, CHUNK, self._offset)
         self._offset += len(more)
         return data + more
 
-    def release(self, position: int) -> None:
-        """Free the disk space of everything before a position of the stream."""
+    def release(self, position: int) -> bool:
+        """Free the disk space before a position of the stream, and reserve some ahead.
+
+        Returns whether the file was changed, which a watch of it reports like a write.
+        """
         end = min(position + self._shift, self._offset)
         end -= end % _PAGE
-        if end - self._punched >= _PUNCH_EVERY:
+        is_freed = end - self._punched >= _PUNCH_EVERY
+        if is_freed:
             punch_hole(self._descriptor, self._punched, end)
             self._punched = end
+        is_reserved = self._offset > self._reserved - _RESERVED // 2
+        if is_reserved:
+            self._reserve(self._offset)
+        return is_freed or is_reserved
 
     def close(self) -> None:
         """Stop reading."""

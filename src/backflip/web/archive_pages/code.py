@@ -96,7 +96,7 @@ def _text(home: Path, file: CodeFile) -> str:
 def _kind(line: str) -> str:
     if line.startswith(("+++", "---", "diff ", "index ")):
         return "file"
-    if line.startswith(""):
+    if line.startswith("@@"):
         return "at"
     return {"+": "add", "-": "del"}.get(line[:1], "")
 

@@ -43,9 +43,6 @@ class OutputPage(NamedTuple):
     size: int
 
 
-NOTHING = OutputPage((), 0, 0, 0)
-
-
 def page_before(folder: Path, before: int | None = None) -> OutputPage:
     """Return the last lines that end at or before a position; by default the end of the log."""
     _, size = read_part(folder, 0, 0)
