@@ -24,6 +24,7 @@ from backflip.archive.checkpoint import write_whole
 from backflip.archive.pictures import clip_strip_png
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
 from backflip.core.errors import UsageError, did_you_mean
+from backflip.core.settings import resolve
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.preferences.asking import Asker, some_clips
@@ -215,27 +216,11 @@ def _resolve(
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
     built = build(algorithm, env, env_args=env_args, settings=learning)
-    _check_kinds(teaching)
-    asked = int(teaching.get("phases", TeachConfig.phases))
-    phases = asked if "phases" in settings else min(asked, built.config.updates)
-    numbers: dict[str, Any] = {"labels": labels, "phases": phases}
-    config = TeachConfig(**(teaching | numbers))
+    config = resolve(TeachConfig, teaching | {"labels": labels})
+    if "phases" not in settings:
+        config = dataclasses.replace(config, phases=min(config.phases, built.config.updates))
     config.check(built.driver.spec, built.config.updates)
     return config, built
-
-
-def _check_kinds(teaching: Mapping[str, Any]) -> None:
-    """Refuse values of another type than the field's."""
-    wrong: list[str] = []
-    for field in dataclasses.fields(TeachConfig):
-        value, kind = teaching.get(field.name, field.default), type(field.default)
-        wanted = (int, float) if kind is float else kind
-        if not isinstance(value, wanted) or isinstance(value, bool):
-            names: dict[Any, str] = {int: "a whole number", float: "a number"}
-            what = names.get(kind, "disagreement or uniform")
-            wrong.append(f"`{field.name}` must be {what}, got {value!r}")
-    if wrong:
-        raise UsageError(f"settings: {'; '.join(wrong)}")
 
 
 @dataclass
