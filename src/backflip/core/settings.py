@@ -53,11 +53,13 @@ class Bounds(NamedTuple):
 
 
 Count = Annotated[int, Bounds(1, LARGEST_COUNT)]
+CountOrZero = Annotated[int, Bounds(0, LARGEST_COUNT)]
 Fraction = Annotated[float, Bounds(0, 1)]
 Positive = Annotated[float, Bounds(0, LARGEST, above=True)]
 NonNegative = Annotated[float, Bounds(0, LARGEST)]
 Unbounded = Annotated[float, Bounds(-LARGEST, LARGEST)]
 LearningRate = Annotated[float, Bounds(0, 10)]  # at 0 nothing is learned
+LogStd = Annotated[float, Bounds(-20, 10)]  # beyond, σ is not a float32
 Widths = Annotated[tuple[int, ...], Bounds(1, WIDEST)]
 
 C = TypeVar("C")

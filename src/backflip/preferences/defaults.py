@@ -90,12 +90,12 @@ PIXELS: dict[str, Any] = {
     "epochs": 4,
     "minibatches": 8,
     "discount": 0.9,
-    "decay": 0.9,
-    "entropy_bonus": 0.1,
-    "entropy_bonus_end": 0.01,
+    "gae_lambda": 0.9,
+    "entropy_coef": 0.1,
+    "entropy_coef_end": 0.01,
     "learning_rate": 1e-3,
     "learning_rate_end": 1e-4,
-    "clip_end": 0.2,
+    "clip_range_end": 0.2,
 }
 PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "random_envs": 256, "random_env_steps": 50}
 DISCRETE: dict[str, Any] = {
@@ -105,11 +105,11 @@ DISCRETE: dict[str, Any] = {
     "epochs": 6,
     "minibatches": 8,
     "discount": 0.99,
-    "decay": 0.95,
+    "gae_lambda": 0.95,
     "learning_rate_end": 0.0,
-    "clip_end": 0.1,
+    "clip_range_end": 0.1,
     "normalize_obs": True,
-    "scale_rewards": True,
+    "normalize_rewards": True,
 }
 CONTINUOUS: dict[str, Any] = {
     "env_steps": 819_200,
@@ -118,13 +118,13 @@ CONTINUOUS: dict[str, Any] = {
     "epochs": 8,
     "minibatches": 32,
     "discount": 0.98,
-    "decay": 0.95,
-    "entropy_bonus": 0.05,
-    "entropy_bonus_end": 0.02,
+    "gae_lambda": 0.95,
+    "entropy_coef": 0.05,
+    "entropy_coef_end": 0.02,
     "learning_rate_end": 1e-4,
-    "clip_end": 0.2,
+    "clip_range_end": 0.2,
     "hidden": (32, 32),
     "normalize_obs": True,
-    "scale_rewards": True,
+    "normalize_rewards": True,
 }
 CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}
