@@ -43,7 +43,7 @@ class Cell:
         name: what both call it.
         env_steps: of each seed.
         quick: of each seed, to see that all of it runs.
-        warm_up: env steps before learning starts.
+        learning_starts: env steps before learning starts.
         ours: our settings.
         sb3: SB3's.
         sb3_envs: environments side by side there.
@@ -53,7 +53,7 @@ class Cell:
     name: str
     env_steps: int
     quick: int
-    warm_up: int
+    learning_starts: int
     ours: dict[str, Any]
     sb3: dict[str, Any]
     sb3_envs: int
@@ -65,7 +65,7 @@ CELLS = (
         "ppo",
         env_steps=100_000,
         quick=10_240,
-        warm_up=0,
+        learning_starts=0,
         ours={"num_envs": 8, "rollout_length": 32, "epochs": 20},
         sb3={
             "n_steps": 32,
@@ -84,11 +84,11 @@ CELLS = (
         "a2c",
         env_steps=500_000,
         quick=4_000,
-        warm_up=0,
+        learning_starts=0,
         ours={
             "num_envs": 8,
             "rollout_length": 5,
-            "entropy_bonus": 0.0,
+            "entropy_coef": 0.0,
             "learning_rate": 7e-4,
             "learning_rate_end": 7e-4,
         },
@@ -100,18 +100,18 @@ CELLS = (
         "dqn",
         env_steps=50_000,
         quick=2_048,
-        warm_up=1_024,
+        learning_starts=1_024,
         ours={
             "num_envs": 8,
             "rollout_length": 32,
             "updates_per_step": 0.5,
             "batch_size": 64,
             "buffer_size": 100_000,
-            "warm_up": 1_024,
+            "learning_starts": 1_024,
             "learning_rate": 2.3e-3,
-            "target_update": 256,
-            "exploration_steps": 8_000,
-            "exploration_end": 0.04,
+            "target_update_interval": 256,
+            "epsilon_steps": 8_000,
+            "epsilon_end": 0.04,
             "double": False,
             "hidden": (256, 256),
         },
@@ -170,7 +170,7 @@ def ours(cell: Cell, env_steps: int, first: int, **more: Any) -> Timed:
 def sb3(cell: Cell, env_steps: int, threads: int) -> Timed:
     """SB3's whole process for one seed."""
     arguments = ["--env-steps", env_steps, "--num-envs", cell.sb3_envs, "--episodes", 100]
-    arguments += ["--window-from", cell.warm_up, "--threads", threads]
+    arguments += ["--window-from", cell.learning_starts, "--threads", threads]
     arguments += ["--settings", json.dumps(cell.sb3)]
     return peer("sb3", "stable_baselines.py", "sb3", cell.name, ENV, *arguments)
 
@@ -195,7 +195,7 @@ def against_sb3(
         ),
         Row(
             f"{cell.name}: env steps/s in training, SB3",
-            [rate(a.output, cell.warm_up) for a, _ in measured],
+            [rate(a.output, cell.learning_starts) for a, _ in measured],
             [b.output["env_steps_per_second"] for _, b in measured],
             max(flops, matmul_flops()) / cell.flops,
         ),
@@ -237,7 +237,7 @@ def against_rejax_dqn(options: argparse.Namespace, flops: float) -> tuple[list[R
             *("--steady-from", warm, "--q-hidden", 256, 256),
         ),
     )
-    ours_rate = [rate(a.output, cell.warm_up) for a, _ in measured]
+    ours_rate = [rate(a.output, cell.learning_starts) for a, _ in measured]
     what = "dqn: env steps/s in training, buffer of 1M, rejax"
     theirs = [rejax_rate(b) for _, b in measured]
     limit = max(flops, matmul_flops()) / cell.flops

@@ -33,9 +33,9 @@ ENV, SEEDS, OBS, ACTIONS = "Pendulum-v1", 10, 3, 1
 BARS = {"sb3": 10.0, "sbx": 3.0}
 # What the zoo has for each, as both sides call it: warm-up, discount, noise on actions.
 ZOO: dict[str, dict[str, Any]] = {
-    "ddpg": {"warm_up": 10_000, "discount": 0.98, "noise": 0.1},
-    "td3": {"warm_up": 10_000, "discount": 0.98, "noise": 0.1},
-    "sac": {"warm_up": 256, "discount": 0.99},
+    "ddpg": {"learning_starts": 10_000, "discount": 0.98, "noise": 0.1},
+    "td3": {"learning_starts": 10_000, "discount": 0.98, "noise": 0.1},
+    "sac": {"learning_starts": 256, "discount": 0.99},
 }
 LEARNING_RATE, BUFFER = 1e-3, 200_000
 
@@ -50,7 +50,7 @@ def our_settings(algorithm: str, options: argparse.Namespace) -> dict[str, Any]:
         "updates_per_step": 1,
         "batch_size": options.batch_size,
         "buffer_size": BUFFER,
-        "warm_up": warm_up(algorithm, options),
+        "learning_starts": warm_up(algorithm, options),
         "discount": zoo["discount"],
         "actor_learning_rate": LEARNING_RATE,
         "critic_learning_rate": LEARNING_RATE,
@@ -83,7 +83,7 @@ def their_settings(algorithm: str, library: str, options: argparse.Namespace) ->
 
 def warm_up(algorithm: str, options: argparse.Namespace) -> int:
     """Return the env steps before the first update, whole groups, at most about half of all."""
-    wanted = min(ZOO[algorithm]["warm_up"], options.env_steps // 2)
+    wanted = min(ZOO[algorithm]["learning_starts"], options.env_steps // 2)
     return -(-wanted // options.train_freq) * options.train_freq
 
 

@@ -25,11 +25,11 @@ CLEANRL: dict[str, Any] = {
     "epochs": 4,
     "learning_rate_end": 0.0,
     "discount": 0.99,
-    "decay": 0.95,
-    "clip": 0.2,
-    "clip_end": 0.2,
-    "entropy_bonus": 0.01,
-    "entropy_bonus_end": 0.01,
+    "gae_lambda": 0.95,
+    "clip_range": 0.2,
+    "clip_range_end": 0.2,
+    "entropy_coef": 0.01,
+    "entropy_coef_end": 0.01,
 }
 # Environment, settings, env steps of a whole run, updates of a phase, published seconds by seeds.
 TASKS: dict[str, tuple[str, dict[str, Any], int, int, dict[int, str]]] = {

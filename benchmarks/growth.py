@@ -62,7 +62,7 @@ def over_environments(num_envs: int, phases: int) -> dict[str, Any]:
 
 def over_buffers(size: int, phases: int) -> dict[str, Any]:
     """DQN with a larger replay, full from the start, so that draws reach all of it."""
-    filled = {"buffer_size": size, "warm_up": size, "exploration_steps": 2 * size + 10_000}
+    filled = {"buffer_size": size, "learning_starts": size, "epsilon_steps": 2 * size + 10_000}
     settings = DQN | filled | {"env_steps": 10**8}
     return driven("dqn", "CartPole-v1", settings, "--updates", 20, "--phases", phases)
 

@@ -32,11 +32,11 @@ OURS: dict[str, dict[str, Any]] = {
         "learning_rate": 1e-3,
         "learning_rate_end": 1e-3,
         "discount": 0.99,
-        "decay": 0.95,
-        "clip": 0.2,
-        "clip_end": 0.2,
-        "entropy_bonus": 0.01,
-        "entropy_bonus_end": 0.01,
+        "gae_lambda": 0.95,
+        "clip_range": 0.2,
+        "clip_range_end": 0.2,
+        "entropy_coef": 0.01,
+        "entropy_coef_end": 0.01,
     },
     "dqn": {
         "num_envs": 8,
@@ -44,11 +44,11 @@ OURS: dict[str, dict[str, Any]] = {
         "updates_per_step": RATIO,
         "batch_size": BATCH,
         "buffer_size": 100_000,
-        "warm_up": WARM_UP,
+        "learning_starts": WARM_UP,
         "learning_rate": 2.5e-4,
-        "target_update": 1_024,
-        "exploration_steps": 20_000,
-        "exploration_end": 0.1,
+        "target_update_interval": 1_024,
+        "epsilon_steps": 20_000,
+        "epsilon_end": 0.1,
         "double": False,
     },
 }
@@ -133,7 +133,7 @@ def compared(
 ) -> tuple[Row, str]:
     """Measure one algorithm with one network."""
     env_steps = (QUICK if options.quick else ENV_STEPS)[algorithm]
-    warm_up = OURS[algorithm].get("warm_up", 0)
+    warm_up = OURS[algorithm].get("learning_starts", 0)
     settings = OURS[algorithm] | network.ours | {"env_steps": env_steps}
     few = (QUICK if options.quick else network.their_env_steps)[algorithm]
     arguments = ["--env-steps", few, "--seeds", SEEDS, "--settings", json.dumps(REJAX[algorithm])]

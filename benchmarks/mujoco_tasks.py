@@ -24,7 +24,7 @@ SAC: dict[str, Any] = {
     "updates_per_step": 1,
     "batch_size": 256,
     "buffer_size": 100_000,
-    "warm_up": WARM_UP,
+    "learning_starts": WARM_UP,
     "hidden": (256, 256),
 }
 # By epochs and minibatches: for many environments, and what is usual for few.

@@ -21,10 +21,10 @@ SETTINGS: dict[str, Any] = {
     "minibatches": 4,
     "learning_rate": 2.5e-4,
     "learning_rate_end": 2.5e-4,
-    "clip": 0.1,
-    "clip_end": 0.1,
+    "clip_range": 0.1,
+    "clip_range_end": 0.1,
     "discount": 0.99,
-    "decay": 0.95,
+    "gae_lambda": 0.95,
 }
 
 

@@ -53,8 +53,8 @@ class Cell(NamedTuple):
 
 
 CLEANRL = (
-    "num_envs=4 rollout_length=128 epochs=4 minibatches=4 learning_rate=2.5e-4 clip_end=0.2 "
-    "discount=0.99 decay=0.95 entropy_bonus=0.01 entropy_bonus_end=0.01 value_clip=0.2"
+    "num_envs=4 rollout_length=128 epochs=4 minibatches=4 learning_rate=2.5e-4 clip_range_end=0.2 "
+    "discount=0.99 gae_lambda=0.95 entropy_coef=0.01 entropy_coef_end=0.01 value_clip_range=0.2"
 )
 SPINNING_UP = (  # of SAC
     "batch_size=100 actor_learning_rate=1e-3 critic_learning_rate=1e-3 "

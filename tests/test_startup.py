@@ -52,6 +52,17 @@ def test_what_the_pages_read_starts_without_jax(module: str) -> None:
     assert not imported_after(f"import {module}") & {"jax", "jaxlib", "optax"}
 
 
+def test_the_registry_of_algorithms_is_read_without_jax() -> None:
+    """Names, which have a replay, settings with bounds and documentation: not even NumPy."""
+    statement = (
+        "from backflip.algorithms.registry import algorithms\n"
+        "for entry in algorithms().values():\n"
+        "    entry.has_replay, entry.page, entry.config.__doc__\n"
+        "    assert entry.settings['env_steps'].bounds.low == 1\n"
+    )
+    assert not imported_after(statement) & set(HEAVY)
+
+
 def test_help_is_fast() -> None:
     """Under 0.3 s of a core: the best of five, and no waiting for one that others use."""
     seconds: list[float] = []

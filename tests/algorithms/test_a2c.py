@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from backflip.algorithms import a2c as module
-from backflip.algorithms.a2c import A2CConfig, A2CState, a2c, estimate, loss
+from backflip.algorithms.a2c import A2CState, a2c, estimate, loss
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.entries.a2c import A2CConfig
 from backflip.algorithms.parts.actor import Actor
 from backflip.algorithms.parts.rows import Rows, prepare
 from backflip.core import losses, returns
@@ -32,7 +33,7 @@ from tests.algorithms.batches import (
 from tests.algorithms.probing import PROBES, endless_on_the_host, error, native
 
 SMALL = A2CConfig(env_steps=5 * 32, num_envs=4, rollout_length=8, hidden=(16, 16))
-SCALED = replace(SMALL, normalize_obs=True, scale_rewards=True)
+SCALED = replace(SMALL, normalize_obs=True, normalize_rewards=True)
 by_kind = pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS], ids=lambda spec: spec.id)
 
 
@@ -55,7 +56,7 @@ def some_rows(state: A2CState, spec: EnvSpec) -> Rows:
 @by_kind
 @pytest.mark.parametrize("normalized", [False, True])
 def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, normalized: bool) -> None:
-    config = replace(SMALL, entropy_bonus=0.03, normalize_advantage=normalized)
+    config = replace(SMALL, entropy_coef=0.03, normalize_advantage=normalized)
     state, actor = start(a2c(config, spec)), actor_of(config, spec)
     rows = some_rows(state, spec)
     total, metrics = jax.jit(partial(loss, config, actor))(state.params, rows)
@@ -157,8 +158,8 @@ def test_gradients_of_policy_and_value_reach_their_own_halves_alone() -> None:
     actor, state = actor_of(SMALL, DISCRETE), start(a2c(SMALL, DISCRETE))
     batch = make_batch(a2c(SMALL, DISCRETE), DISCRETE, state)
 
-    def gradient(value_weight: float, advantage: float) -> Any:
-        config = replace(SMALL, value_weight=value_weight, entropy_bonus=0.0)
+    def gradient(value_coef: float, advantage: float) -> Any:
+        config = replace(SMALL, value_coef=value_coef, entropy_coef=0.0)
 
         def whole(params: Any) -> Any:
             """Everything from the parameters on, advantages and targets included."""
@@ -179,10 +180,10 @@ def test_gradients_of_policy_and_value_reach_their_own_halves_alone() -> None:
         one, other = (float(sum(jnp.abs(x).sum() for x in side)) for side in sides)
         return one, other
 
-    one, other = norms(gradient(value_weight=0.0, advantage=1.0))
+    one, other = norms(gradient(value_coef=0.0, advantage=1.0))
     assert one > 0.01
     assert other == 0
-    one, other = norms(gradient(value_weight=0.5, advantage=0.0))
+    one, other = norms(gradient(value_coef=0.5, advantage=0.0))
     assert one == 0
     assert other > 0.01
 
@@ -227,7 +228,7 @@ PROBE = A2CConfig(
     rollout_length=5,
     learning_rate=2e-2,
     discount=0.9,
-    entropy_bonus=0.0,
+    entropy_coef=0.0,
     hidden=(16, 16),
 )
 LONG = replace(PROBE, env_steps=40 * 1000)
@@ -255,8 +256,8 @@ def value_gradient_stopped(value: Any, target: Any) -> Any:
     return losses.squared_error(jax.lax.stop_gradient(value), target)
 
 
-def undiscounted(*stream: Any, discount: float, decay: float) -> Any:
-    return returns.gae(*stream, discount=1.0, decay=decay)
+def undiscounted(*stream: Any, discount: float, gae_lambda: float) -> Any:
+    return returns.gae(*stream, discount=1.0, gae_lambda=gae_lambda)
 
 
 def truncation_as_death(*stream: Any, **factors: float) -> Any:
@@ -325,7 +326,7 @@ def test_a_time_limit_is_no_death_on_the_host_driver(
 @pytest.mark.slow
 def test_cartpole_is_learned_on_every_seed() -> None:
     """Measured at 200k env steps: see docs/algorithms/a2c.md; a random policy gets 22."""
-    config = A2CConfig(env_steps=200_000, entropy_bonus=0.0)
+    config = A2CConfig(env_steps=200_000, entropy_coef=0.0)
     env, seeds = CartPole(), [0, 1, 2]
     driver = NativeDriver(env, a2c(config, env.spec))
     learners, done = driver.phase(config.updates)(driver.start(seeds), np.zeros(3))

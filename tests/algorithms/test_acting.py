@@ -7,19 +7,25 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.algorithms.a2c import A2CConfig, a2c
-from backflip.algorithms.cem import CEMConfig, cem
-from backflip.algorithms.ddpg import DDPGConfig, ddpg
+from backflip.algorithms.a2c import a2c
+from backflip.algorithms.cem import cem
+from backflip.algorithms.ddpg import ddpg
 from backflip.algorithms.discrete_sac import discrete_sac
 from backflip.algorithms.dqn import dqn
 from backflip.algorithms.drivers.acting import HostPolicy, arrays_read
+from backflip.algorithms.entries.a2c import A2CConfig
+from backflip.algorithms.entries.cem import CEMConfig
+from backflip.algorithms.entries.ddpg import DDPGConfig
+from backflip.algorithms.entries.dqn import DQNConfig
+from backflip.algorithms.entries.ppo import PPOConfig
+from backflip.algorithms.entries.sac import SACConfig
+from backflip.algorithms.entries.td3 import TD3Config
+from backflip.algorithms.entries.vpg import VPGConfig
 from backflip.algorithms.interface import Algorithm
-from backflip.algorithms.parts.dqn_config import DQNConfig
-from backflip.algorithms.parts.sac_config import SACConfig
-from backflip.algorithms.ppo import PPOConfig, ppo
+from backflip.algorithms.ppo import ppo
 from backflip.algorithms.sac import sac
-from backflip.algorithms.td3 import TD3Config, td3
-from backflip.algorithms.vpg import VPGConfig, vpg
+from backflip.algorithms.td3 import td3
+from backflip.algorithms.vpg import vpg
 from tests.algorithms.batches import CONTINUOUS, DISCRETE
 
 SEEDS = (0, 1, 2)

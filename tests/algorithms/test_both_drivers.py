@@ -12,17 +12,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from backflip.algorithms.a2c import A2CConfig, a2c
-from backflip.algorithms.cem import CEMConfig, cem
-from backflip.algorithms.ddpg import DDPGConfig, ddpg
+from backflip.algorithms.a2c import a2c
+from backflip.algorithms.cem import cem
+from backflip.algorithms.ddpg import ddpg
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.entries.a2c import A2CConfig
+from backflip.algorithms.entries.cem import CEMConfig
+from backflip.algorithms.entries.ddpg import DDPGConfig
+from backflip.algorithms.entries.sac import SACConfig
+from backflip.algorithms.entries.td3 import TD3Config
+from backflip.algorithms.entries.vpg import VPGConfig
 from backflip.algorithms.interface import Algorithm
-from backflip.algorithms.parts.sac_config import SACConfig
 from backflip.algorithms.sac import sac
-from backflip.algorithms.td3 import TD3Config, td3
-from backflip.algorithms.vpg import VPGConfig, vpg
+from backflip.algorithms.td3 import td3
+from backflip.algorithms.vpg import vpg
 from backflip.core.types import Transition
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.pendulum import Pendulum
@@ -39,11 +44,11 @@ FROM_REPLAY: dict[str, Any] = {
     "updates_per_step": 0.5,
     "batch_size": 64,
     "buffer_size": 8_192,
-    "warm_up": 1_024,
+    "learning_starts": 1_024,
     "actor_learning_rate": 1e-3,
     "critic_learning_rate": 1e-3,
     "discount": 0.95,
-    "target_rate": 0.02,
+    "tau": 0.02,
     "hidden": (32, 32),
 }
 
@@ -64,7 +69,7 @@ ALL = {
             env_steps=40_000,
             learning_rate=2e-3,
             discount=0.95,
-            entropy_bonus=0.0,
+            entropy_coef=0.0,
             max_grad_norm=10.0,
         ),
         CARTPOLE,
@@ -77,7 +82,7 @@ ALL = {
             rollout_length=64,
             learning_rate=1e-2,
             value_learning_rate=3e-3,
-            value_steps=20,
+            value_gradient_steps=20,
         ),
         CARTPOLE,
         22,

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from backflip.algorithms import cem as module
-from backflip.algorithms.cem import CEMConfig, actions, cem, fitness, make_policy, refit
+from backflip.algorithms.cem import actions, cem, fitness, make_policy, refit
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.entries.cem import CEMConfig
 from backflip.algorithms.parts.masking import blank_invalid
 from backflip.core.errors import UsageError
 from backflip.core.spec import Box, EnvSpec
@@ -28,7 +29,7 @@ from tests.algorithms.batches import (
 )
 from tests.algorithms.probing import PROBES, error, native
 
-SMALL = CEMConfig(env_steps=5 * 32, num_envs=4, rollout_length=8, elite_share=0.5)
+SMALL = CEMConfig(env_steps=5 * 32, num_envs=4, rollout_length=8, elite_fraction=0.5)
 by_kind = pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS], ids=lambda spec: spec.id)
 
 # The pieces, by hand
@@ -135,14 +136,14 @@ def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec) -> None:
 def test_what_it_cannot_do_is_refused_in_a_line() -> None:
     with pytest.raises(UsageError, match=r"`cem` .* `pixels` shows images of 12x12x2"):
         cem(SMALL, PIXELS)
-    for wrong in ({"num_envs": 1}, {"elite_share": 0.0}, {"elite_share": 1.5}):
-        with pytest.raises(UsageError, match="elite_share"):
+    for wrong in ({"num_envs": 1}, {"elite_fraction": 0.0}, {"elite_fraction": 1.5}):
+        with pytest.raises(UsageError, match="elite_fraction"):
             cem(replace(SMALL, **wrong), DISCRETE)
 
 
 @pytest.mark.parametrize(("share", "elite"), [(0.01, 1), (0.2, 10), (1.0, 50)])
 def test_the_elite_is_a_share_of_the_members(share: float, elite: int) -> None:
-    assert CEMConfig(elite_share=share).elite == elite
+    assert CEMConfig(elite_fraction=share).elite == elite
 
 
 # Probes, of choices alone: there are no values

@@ -53,7 +53,7 @@ SMALL: dict[str, Any] = {
     "updates_per_step": 0.25,
     "batch_size": 12,
     "buffer_size": 1_000,
-    "warm_up": 64,
+    "learning_starts": 64,
     "hidden": (16, 16),
 }
 U, B = 4, 12
@@ -191,7 +191,7 @@ def test_metrics_of_the_critics_equal_slow_loops(name: str) -> None:
     rates: dict[str, Any] = {
         "actor_learning_rate": 0.0,
         "critic_learning_rate": 0.0,
-        "target_rate": 1.0,
+        "tau": 1.0,
     }
     algorithm, batch = small(name, **rates), drawn(LOPSIDED, U, B)
     state = start(algorithm)
@@ -253,10 +253,10 @@ def test_spaces_that_cannot_be_are_refused_with_what_can(name: str) -> None:
 @pytest.mark.parametrize(
     ("says", "settings"),
     [
-        ("no update would ever", {"warm_up": 2_000}),
+        ("no update would ever", {"learning_starts": 2_000}),
         ("whole number", {"updates_per_step": 0.3}),
         ("`buffer_size`", {"buffer_size": 8}),
-        ("`warm_up` and the first rollout", {"warm_up": 0, "batch_size": 32}),
+        ("`learning_starts` and the first rollout", {"learning_starts": 0, "batch_size": 32}),
     ],
 )
 def test_settings_that_cannot_be_are_refused(
@@ -268,7 +268,7 @@ def test_settings_that_cannot_be_are_refused(
 
 @each
 def test_updates_leave_the_warm_up_out(name: str) -> None:
-    config = ALL[name].config(**(SMALL | {"warm_up": 65}))
+    config = ALL[name].config(**(SMALL | {"learning_starts": 65}))
     assert config.updates == 125 - 5
 
 
@@ -281,11 +281,11 @@ PROBE: dict[str, Any] = {
     "updates_per_step": 0.5,
     "batch_size": 32,
     "buffer_size": 2_048,
-    "warm_up": 256,
+    "learning_starts": 256,
     "actor_learning_rate": 3e-3,
     "critic_learning_rate": 3e-3,
     "discount": 0.9,
-    "target_rate": 0.05,
+    "tau": 0.05,
     "hidden": (16, 16),
 }
 COLD: dict[str, Any] = {"initial_temperature": 0.01, "temperature_learning_rate": 3e-3}
@@ -305,7 +305,7 @@ VALUE_TOLERANCE, ACTION_TOLERANCE = 0.06, 0.12
 def learnt(driver: Driver) -> Any:
     """The states of all seeds after learning."""
     learners = driver.warm_up(driver.start(SEEDS))
-    updates = PROBE["env_steps"] // 64 - PROBE["warm_up"] // 64
+    updates = PROBE["env_steps"] // 64 - PROBE["learning_starts"] // 64
     learners, _ = driver.phase(updates)(learners, np.zeros(len(SEEDS)))
     return jax.tree.map(np.asarray, learners.algorithm)
 
@@ -448,7 +448,12 @@ def test_pendulum_is_swung_up(name: str) -> None:
     """20,000 env steps, five seeds: as good as the zoo's, which say -152 to -157."""
     rates: dict[str, Any] = {"actor_learning_rate": 1e-3, "critic_learning_rate": 1e-3}
     sizes = {"num_envs": 4, "rollout_length": 16, "updates_per_step": 1.0, "batch_size": 256}
-    span = {"env_steps": 20_000, "buffer_size": 20_000, "warm_up": 1_024, "hidden": (64, 64)}
+    span = {
+        "env_steps": 20_000,
+        "buffer_size": 20_000,
+        "learning_starts": 1_024,
+        "hidden": (64, 64),
+    }
     heat = {"temperature_learning_rate": 1e-3} if name == "sac" else {}
     algorithm = small(name, Pendulum().spec, **rates, **sizes, **span, **heat)
     driver, seeds = NativeDriver(Pendulum(), algorithm), list(range(5))

@@ -8,7 +8,8 @@ import numpy as np
 import optax
 import pytest
 
-from backflip.algorithms.ddpg import DDPGConfig, DDPGState, ddpg, targets
+from backflip.algorithms.ddpg import DDPGState, ddpg, targets
+from backflip.algorithms.entries.ddpg import DDPGConfig
 from backflip.algorithms.parts.critics import critic_loss
 from backflip.algorithms.parts.deterministic import actor_loss
 from backflip.core import trees
@@ -25,8 +26,8 @@ SMALL = DDPGConfig(
     updates_per_step=0.25,
     batch_size=B,
     buffer_size=1_000,
-    warm_up=60,
-    target_rate=0.1,
+    learning_starts=60,
+    tau=0.1,
     hidden=(16, 8),
 )
 HALFWAY = straight(0.0, bias=float(np.arctanh(0.5)))  # μ(s) = ½ whatever is seen

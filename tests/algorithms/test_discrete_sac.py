@@ -14,7 +14,7 @@ from backflip.algorithms import discrete_sac as module
 from backflip.algorithms.discrete_sac import actor_loss, discrete_sac
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.native import NativeDriver
-from backflip.algorithms.parts.sac_config import SACConfig
+from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.parts.soft_step import SoftState
 from backflip.core import targets, trees
 from backflip.core.errors import UsageError
@@ -37,8 +37,8 @@ SMALL = SACConfig(
     updates_per_step=0.25,
     batch_size=B,
     buffer_size=1_000,
-    warm_up=60,
-    target_rate=0.1,
+    learning_starts=60,
+    tau=0.1,
     initial_temperature=0.3,
     temperature_learning_rate=1e-2,
     hidden=(16, 8),
@@ -139,7 +139,7 @@ def test_evaluation_is_greedy_on_vectors_and_draws_from_pixels() -> None:
 def test_the_entropy_wanted_is_a_share_of_the_largest() -> None:
     batch = drawn(DISCRETE, U, B)
     for share, rises in ((0.0, False), (2.0, True)):
-        config = replace(SMALL, entropy_share=share)
+        config = replace(SMALL, target_entropy_scale=share)
         after, metrics = jax.jit(discrete_sac(config, DISCRETE).update)(start(), batch, KEY)
         assert (after.log_temperature > start().log_temperature) == rises
         np.testing.assert_allclose(metrics["entropy_max"], np.log(3), rtol=1e-6)
@@ -207,14 +207,14 @@ PROBE = SACConfig(
     updates_per_step=0.5,
     batch_size=32,
     buffer_size=2_048,
-    warm_up=256,
+    learning_starts=256,
     actor_learning_rate=3e-3,
     critic_learning_rate=3e-3,
     temperature_learning_rate=3e-3,
     initial_temperature=0.02,
-    entropy_share=0.1,
+    target_entropy_scale=0.1,
     discount=0.9,
-    target_rate=0.05,
+    tau=0.05,
     hidden=(16, 16),
 )
 NATIVE: dict[str, tuple[Any, list[float], list[list[float]]]] = {

@@ -14,7 +14,7 @@ from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.drivers.learning import layout_of
 from backflip.algorithms.drivers.native import NativeDriver
-from backflip.algorithms.parts.dqn_config import DQNConfig
+from backflip.algorithms.entries.dqn import DQNConfig
 from backflip.algorithms.parts.exploration import epsilon
 from backflip.core import trees
 from backflip.core.errors import UsageError
@@ -37,9 +37,9 @@ SMALL = DQNConfig(
     updates_per_step=0.25,
     batch_size=12,
     buffer_size=1_000,
-    warm_up=64,
-    target_update=16,
-    exploration_steps=640,
+    learning_starts=64,
+    target_update_interval=16,
+    epsilon_steps=640,
     learning_rate=2e-3,
     n_step=1,
     hidden=(16, 16),
@@ -101,7 +101,7 @@ def updated(config: DQNConfig, spec: EnvSpec, state: DQNState, batch: Transition
 )
 def test_loss_equals_the_definition_row_by_row(loss: Any, double: bool, dueling: bool) -> None:
     config = changed(loss=loss, double=double, dueling=dueling, max_grad_norm=1e9)
-    config = changed(config, target_update=10**9, learning_rate=0.0, learning_rate_end=0.0)
+    config = changed(config, target_update_interval=10**9, learning_rate=0.0, learning_rate_end=0.0)
     net = q_network(DISCRETE, 3, config.hidden, dueling=dueling)
     state, batch = start(config, DISCRETE), drawn(DISCRETE)
     _, metrics = updated(config, DISCRETE, state, batch)
@@ -137,7 +137,7 @@ def test_loss_equals_the_definition_row_by_row(loss: Any, double: bool, dueling:
 
 def test_u_minibatches_are_u_steps_of_adam_one_after_the_other() -> None:
     """Against a loop with optax's own optimiser, the targets moving with the online network."""
-    config = changed(max_grad_norm=1e9, target_update=10**9)
+    config = changed(max_grad_norm=1e9, target_update_interval=10**9)
     net = q_network(DISCRETE, 3, config.hidden)
     state, batch = start(config, DISCRETE), drawn(DISCRETE)
     after, _ = updated(config, DISCRETE, state, batch)
@@ -211,7 +211,7 @@ def test_rewards_are_clipped_where_asked(clips: bool) -> None:
 
 def test_the_target_follows_every_so_many_env_steps() -> None:
     """Rollouts are 16 env steps: of 40, every third or second passes a multiple."""
-    config = changed(target_update=40)
+    config = changed(target_update_interval=40)
     state, batch = start(config, DISCRETE), drawn(DISCRETE)
     update, copied = jax.jit(dqn(config, DISCRETE).update), []
     for _ in range(10):
@@ -228,7 +228,7 @@ def test_the_target_follows_every_so_many_env_steps() -> None:
 
 def test_a_soft_target_by_hand() -> None:
     state = start(SMALL, DISCRETE)
-    moved = module.follow(changed(target_rate=0.25), state)
+    moved = module.follow(changed(tau=0.25), state)
     for old, new, found in zip(
         *(jax.tree.leaves(x) for x in (state.target, state.params, moved)), strict=True
     ):
@@ -248,7 +248,7 @@ def test_schedules_count_the_warm_up_too() -> None:
 
 
 def test_the_share_of_random_actions_is_epsilon() -> None:
-    config = changed(exploration_start=0.3, exploration_end=0.3)
+    config = changed(epsilon_start=0.3, epsilon_end=0.3)
     algorithm, state = dqn(config, DISCRETE), start(config, DISCRETE)
     obs = jnp.broadcast_to(jnp.arange(5.0), (30_000, 5))
     action, _ = jax.jit(algorithm.act)(state, obs, KEY)
@@ -374,12 +374,12 @@ def test_only_the_network_that_acts_is_kept_of_a_policy() -> None:
 # Bad settings
 
 BAD = {
-    "would ever": {"warm_up": 2_000},
+    "would ever": {"learning_starts": 2_000},
     "whole number": {"updates_per_step": 0.3},
     "at least 1, got": {"updates_per_step": 0.01},
-    "epsilon ends": {"exploration_steps": 64},
+    "epsilon ends": {"epsilon_steps": 64},
     "`buffer_size`": {"buffer_size": 8},
-    "`warm_up` and the first rollout": {"warm_up": 0, "batch_size": 32},
+    "`learning_starts` and the first rollout": {"learning_starts": 0, "batch_size": 32},
 }
 
 
@@ -419,13 +419,13 @@ PROBE = DQNConfig(
     updates_per_step=0.5,
     batch_size=32,
     buffer_size=2_048,
-    warm_up=256,
+    learning_starts=256,
     learning_rate=5e-3,
     learning_rate_end=5e-4,
     discount=0.9,
-    target_update=64,
-    exploration_end=0.1,
-    exploration_steps=2_048,
+    target_update_interval=64,
+    epsilon_end=0.1,
+    epsilon_steps=2_048,
     n_step=1,
     hidden=(16, 16),
 )
@@ -487,7 +487,7 @@ def test_time_limits_outside_jax_are_no_deaths_either() -> None:
         {"dueling": True},
         {"n_step": 3},
         {"prioritized": True},
-        {"loss": "squared", "target_rate": 0.5},
+        {"loss": "squared", "tau": 0.5},
     ],
     ids=str,
 )
@@ -569,7 +569,7 @@ def test_values_stay_within_what_rewards_allow() -> None:
 
 @pytest.mark.slow
 def test_pixels_are_learned_from() -> None:
-    config = changed(PROBE, env_steps=768, rollout_length=8, warm_up=256, exploration_steps=512)
+    config = changed(PROBE, env_steps=768, rollout_length=8, learning_starts=256, epsilon_steps=512)
     driver = NativeDriver(Dot(), dqn(config, Dot().spec))
     learners = driver.warm_up(driver.start([0]))
     learners, phase = driver.phase(config.updates)(learners, np.zeros(1))
@@ -587,10 +587,10 @@ def test_both_drivers_give_returns_of_the_same_distribution_on_cartpole() -> Non
         updates_per_step=0.5,
         batch_size=64,
         buffer_size=16_384,
-        warm_up=1_024,
+        learning_starts=1_024,
         learning_rate=1e-3,
-        target_update=16,
-        exploration_steps=4_096,
+        target_update_interval=16,
+        epsilon_steps=4_096,
         n_step=1,
         hidden=(64, 64),
     )

@@ -121,7 +121,9 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("a2c", "forgotten"): {"env_steps": 160 * 600, "num_envs": 32},
     ("ppo", "forgotten"): {"env_steps": 2_048 * 20, "num_envs": 32, "rollout_length": 64},
     ("vpg", "forgotten"): {"env_steps": 2_048 * 30, "num_envs": 32, "rollout_length": 64},
-    ("sac", "bound"): {"entropy_per_dimension": -3.0},  # -1 nat keeps actions .1 away from it
+    ("sac", "bound"): {
+        "target_entropy_per_dimension": -3.0
+    },  # -1 nat keeps actions .1 away from it
     ("cem", "memory"): {"env_steps": 60 * 20 * 24, "rollout_length": 24, "episodes": 8},
     ("cem", "distractor"): {"env_steps": 60 * 20 * 16, "rollout_length": 16, "episodes": 16},
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from backflip.algorithms.cem import CEMConfig, cem
+from backflip.algorithms.cem import cem
 from backflip.algorithms.dqn import dqn
 from backflip.algorithms.drivers.driver import Learner
 from backflip.algorithms.drivers.host import (
@@ -19,9 +19,11 @@ from backflip.algorithms.drivers.host import (
     HostDriver,
 )
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.entries.cem import CEMConfig
+from backflip.algorithms.entries.dqn import DQNConfig
+from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.interface import Algorithm
-from backflip.algorithms.parts.dqn_config import DQNConfig
-from backflip.algorithms.ppo import PPOConfig, ppo
+from backflip.algorithms.ppo import ppo
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.types import Transition
 from backflip.envs.gymnasium import GymnasiumEnv
@@ -350,8 +352,8 @@ FROM_REPLAY = DQNConfig(
     updates_per_step=0.5,
     batch_size=8,
     buffer_size=200,
-    warm_up=20,
-    exploration_steps=100,
+    learning_starts=20,
+    epsilon_steps=100,
     n_step=1,
     hidden=(8,),
 )

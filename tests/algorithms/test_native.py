@@ -11,7 +11,8 @@ import pytest
 from backflip.algorithms.drivers import native
 from backflip.algorithms.drivers.driver import Learner
 from backflip.algorithms.drivers.episodes import episode_totals
-from backflip.algorithms.ppo import PPOConfig, ppo
+from backflip.algorithms.entries.ppo import PPOConfig
+from backflip.algorithms.ppo import ppo
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.trees import where_rows
 from backflip.core.types import Transition
@@ -23,7 +24,7 @@ from backflip.envs.spec import NativeStep
 CONFIG = PPOConfig(
     env_steps=100_000, num_envs=4, rollout_length=16, epochs=2, minibatches=2, hidden=(16, 16)
 )
-SCALED = PPOConfig(**(vars(CONFIG) | {"normalize_obs": True, "scale_rewards": True}))
+SCALED = PPOConfig(**(vars(CONFIG) | {"normalize_obs": True, "normalize_rewards": True}))
 PIXELS = PPOConfig(env_steps=10_000, num_envs=2, rollout_length=8, epochs=2, minibatches=2)
 
 

@@ -12,13 +12,14 @@ import pytest
 
 from backflip.algorithms import ppo as module
 from backflip.algorithms.drivers import native
+from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts import bootstrap, masking
 from backflip.algorithms.parts import rows as preparing
 from backflip.algorithms.parts.actor import Actor
 from backflip.algorithms.parts.rows import Rows
 from backflip.algorithms.parts.scaling import observe
-from backflip.algorithms.ppo import PPOConfig, PPOState, loss, ppo
+from backflip.algorithms.ppo import PPOState, loss, ppo
 from backflip.core import losses, returns
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.types import Transition
@@ -38,10 +39,10 @@ SMALL = PPOConfig(
     epochs=2,
     minibatches=2,
     hidden=(16, 16),
-    entropy_bonus=0.01,
-    entropy_bonus_end=0.01,
+    entropy_coef=0.01,
+    entropy_coef_end=0.01,
 )
-SCALED = PPOConfig(**(vars(SMALL) | {"normalize_obs": True, "scale_rewards": True}))
+SCALED = PPOConfig(**(vars(SMALL) | {"normalize_obs": True, "normalize_rewards": True}))
 
 
 SPECS = [DISCRETE, CONTINUOUS, PIXELS]
@@ -102,8 +103,8 @@ def test_a_normaliser_moved_too_early_shows_in_the_first_ratio(
 
 
 def test_schedules_by_hand() -> None:
-    ends = {"learning_rate_end": 5e-4, "clip_end": 0.1, "entropy_bonus_end": 0.06}
-    config = PPOConfig(**(vars(SMALL) | {"clip": 0.2} | ends))
+    ends = {"learning_rate_end": 5e-4, "clip_range_end": 0.1, "entropy_coef_end": 0.06}
+    config = PPOConfig(**(vars(SMALL) | {"clip_range": 0.2} | ends))
     assert config.updates == 5
     state = start(config, DISCRETE)
     batch = make_batch(config, DISCRETE, state)
@@ -111,7 +112,7 @@ def test_schedules_by_hand() -> None:
     found = []
     for _ in range(7):
         state, metrics = update(state, batch, KEY)
-        found.append([metrics[name] for name in ("learning_rate", "clip_range", "entropy_bonus")])
+        found.append([metrics[name] for name in ("learning_rate", "clip_range", "entropy_coef")])
     steps = np.minimum(np.arange(7), 5)[:, None]
     expected = np.array([1e-3, 0.2, 0.01]) + steps * np.array([-1e-4, -0.02, 0.01])
     np.testing.assert_allclose(found, expected, rtol=1e-5)
@@ -166,10 +167,13 @@ def some_rows(state: PPOState, spec: EnvSpec) -> Rows:
     return Rows(obs, action, log_prob, advantage, target, jnp.arange(12) % 3 != 2)
 
 
-@pytest.mark.parametrize("value_clip", [0.0, 0.5])
+@pytest.mark.parametrize("value_clip_range", [0.0, 0.5])
 @pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS], ids=lambda spec: spec.id)
-def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, value_clip: float) -> None:
-    state, config = start(SMALL, spec), PPOConfig(**(vars(SMALL) | {"value_clip": value_clip}))
+def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, value_clip_range: float) -> None:
+    state, config = (
+        start(SMALL, spec),
+        PPOConfig(**(vars(SMALL) | {"value_clip_range": value_clip_range})),
+    )
     rows, actor = some_rows(state, spec), actor_of(config, spec)
     compiled = jax.jit(partial(loss, config, actor))
     total, metrics = compiled(state.params, rows, jnp.asarray(0.2), jnp.asarray(0.03))
@@ -191,8 +195,10 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, value_clip: float)
         policy_losses.append(-min(ratio * a, min(max(ratio, 0.8), 1.2) * a))
         wanted = float(rows.target[i])
         errors, old = [value[i] - wanted], wanted - float(rows.advantage[i])
-        if value_clip:
-            errors.append(min(max(value[i], old - value_clip), old + value_clip) - wanted)
+        if value_clip_range:
+            errors.append(
+                min(max(value[i], old - value_clip_range), old + value_clip_range) - wanted
+            )
         value_losses.append(max(0.5 * error**2 for error in errors))
         entropies.append(entropy)
         kls.append(ratio - 1 - math.log(ratio))
@@ -282,7 +288,7 @@ def test_explained_variances_equal_slow_loops() -> None:
             for k in range(t, 8):
                 bootstrap = 0.0 if b.terminated[k, n] else SMALL.discount * float(following[k, n])
                 advantage += weight * (b.reward[k, n] + bootstrap - values[k, n])
-                weight *= SMALL.discount * SMALL.decay
+                weight *= SMALL.discount * SMALL.gae_lambda
                 total, scale = total + scale * b.reward[k, n], scale * SMALL.discount
                 if ended[k, n]:
                     certain = bool(b.terminated[k, n])
@@ -376,8 +382,8 @@ PROBE = PPOConfig(
     minibatches=2,
     learning_rate=1e-2,
     discount=0.9,
-    decay=0.95,
-    clip_end=0.2,
+    gae_lambda=0.95,
+    clip_range_end=0.2,
     hidden=(16, 16),
 )
 SEEDS = [0, 1, 2]
@@ -438,8 +444,8 @@ def value_gradient_stopped(value: Any, target: Any) -> Any:
     return losses.squared_error(jax.lax.stop_gradient(value), target)
 
 
-def undiscounted(*stream: Any, discount: float, decay: float) -> Any:
-    return returns.gae(*stream, discount=1.0, decay=decay)
+def undiscounted(*stream: Any, discount: float, gae_lambda: float) -> Any:
+    return returns.gae(*stream, discount=1.0, gae_lambda=gae_lambda)
 
 
 def bootstrapped_at_death(

@@ -10,8 +10,8 @@ import numpy as np
 import optax
 import pytest
 
+from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.parts.critics import critic_loss
-from backflip.algorithms.parts.sac_config import SACConfig
 from backflip.algorithms.parts.soft_step import SoftState
 from backflip.algorithms.parts.temperature import temperature_loss
 from backflip.algorithms.sac import actor_loss, policy, sac, targets
@@ -32,8 +32,8 @@ SMALL = SACConfig(
     updates_per_step=0.25,
     batch_size=B,
     buffer_size=1_000,
-    warm_up=60,
-    target_rate=0.1,
+    learning_starts=60,
+    tau=0.1,
     initial_temperature=0.3,
     temperature_learning_rate=1e-2,
     hidden=(16, 8),
@@ -81,7 +81,7 @@ def test_too_much_entropy_makes_the_temperature_fall() -> None:
 def test_the_temperature_steers_towards_the_entropy_wanted() -> None:
     batch = drawn(LOPSIDED, U, B)
     for wanted, falls in ((-9.0, True), (9.0, False)):
-        config = replace(SMALL, entropy_per_dimension=wanted)
+        config = replace(SMALL, target_entropy_per_dimension=wanted)
         after, _ = jax.jit(sac(config, LOPSIDED).update)(start(), batch, KEY)
         moved = float(after.log_temperature - start().log_temperature)
         np.testing.assert_allclose(moved, -0.03 if falls else 0.03, rtol=0.01)

@@ -8,9 +8,10 @@ import numpy as np
 import optax
 import pytest
 
+from backflip.algorithms.entries.td3 import TD3Config
 from backflip.algorithms.parts.critics import critic_loss
 from backflip.algorithms.parts.deterministic import actor_loss
-from backflip.algorithms.td3 import TD3Config, TD3State, smoothing_noise, targets, td3
+from backflip.algorithms.td3 import TD3State, smoothing_noise, targets, td3
 from backflip.core import trees
 from backflip.core.errors import UsageError
 from backflip.core.types import Transition
@@ -27,8 +28,8 @@ SETTINGS: dict[str, Any] = {
     "updates_per_step": 0.25,
     "batch_size": B,
     "buffer_size": 1_000,
-    "warm_up": 64,
-    "target_rate": 0.1,
+    "learning_starts": 64,
+    "tau": 0.1,
     "hidden": (16, 8),
 }
 SMALL = TD3Config(**SETTINGS)

@@ -13,10 +13,10 @@ import pytest
 
 from backflip.algorithms import vpg as module
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.entries.vpg import VPGConfig
 from backflip.algorithms.parts.actor import Actor
 from backflip.algorithms.parts.rows import Rows, prepare
 from backflip.algorithms.vpg import (
-    VPGConfig,
     VPGState,
     estimate,
     policy_loss,
@@ -40,8 +40,10 @@ from tests.algorithms.batches import (
 )
 from tests.algorithms.probing import PROBES, endless_on_the_host, error, native
 
-SMALL = VPGConfig(env_steps=5 * 32, num_envs=4, rollout_length=8, value_steps=3, hidden=(16, 16))
-SCALED = replace(SMALL, normalize_obs=True, scale_rewards=True)
+SMALL = VPGConfig(
+    env_steps=5 * 32, num_envs=4, rollout_length=8, value_gradient_steps=3, hidden=(16, 16)
+)
+SCALED = replace(SMALL, normalize_obs=True, normalize_rewards=True)
 by_spec = pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
 
 
@@ -107,7 +109,7 @@ def test_estimates_equal_slow_loops_over_ends_and_cuts(advantage: Any) -> None:
             if not going_on[k]:
                 total += weight * after
                 break
-            trace, weight = trace * config.discount * config.decay, weight * config.discount
+            trace, weight = trace * config.discount * config.gae_lambda, weight * config.discount
         gae.append(estimated)
         to_go.append(total)
     stream = (rewards, values, following, terminated, truncated)
@@ -214,7 +216,7 @@ PROBE = VPGConfig(
     rollout_length=8,
     learning_rate=3e-2,
     value_learning_rate=1e-2,
-    value_steps=10,
+    value_gradient_steps=10,
     discount=0.9,
     hidden=(16, 16),
 )
@@ -240,8 +242,8 @@ def value_gradient_stopped(value: Any, target: Any) -> Any:
     return losses.squared_error(jax.lax.stop_gradient(value), target)
 
 
-def undiscounted(*stream: Any, discount: float, decay: float) -> Any:
-    return returns.gae(*stream, discount=1.0, decay=decay)
+def undiscounted(*stream: Any, discount: float, gae_lambda: float) -> Any:
+    return returns.gae(*stream, discount=1.0, gae_lambda=gae_lambda)
 
 
 def truncation_as_death(*stream: Any, **factors: float) -> Any:

@@ -26,9 +26,11 @@ WIDE = st.floats(-200, 200, width=32)
 NOISE = st.sampled_from([0.0, 0.1, 0.5])
 
 
-def surrogate_by_definition(log_prob: float, old: float, advantage: float, clip: float) -> float:
+def surrogate_by_definition(
+    log_prob: float, old: float, advantage: float, clip_range: float
+) -> float:
     ratio = math.exp(log_prob - old)
-    clipped = min(max(ratio, 1 - clip), 1 + clip)
+    clipped = min(max(ratio, 1 - clip_range), 1 + clip_range)
     return -min(ratio * advantage, clipped * advantage)
 
 
@@ -46,12 +48,12 @@ def scalar(x: float) -> Any:
 # Clipped surrogate
 
 
-@given(log_prob=SMALL, old=SMALL, advantage=SMALL, clip=st.sampled_from([0.0, 0.1, 0.3]))
+@given(log_prob=SMALL, old=SMALL, advantage=SMALL, clip_range=st.sampled_from([0.0, 0.1, 0.3]))
 def test_surrogate_equals_the_definition(
-    log_prob: float, old: float, advantage: float, clip: float
+    log_prob: float, old: float, advantage: float, clip_range: float
 ) -> None:
-    found = clipped_surrogate(scalar(log_prob), scalar(old), scalar(advantage), clip)
-    expected = surrogate_by_definition(log_prob, old, advantage, clip)
+    found = clipped_surrogate(scalar(log_prob), scalar(old), scalar(advantage), clip_range)
+    expected = surrogate_by_definition(log_prob, old, advantage, clip_range)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -20,7 +20,7 @@ def both_ends(stream: Stream) -> Any:
     return stream["terminated"] | stream["truncated"]
 
 
-def gae_by_definition(stream: Stream, discount: float, decay: float) -> list[float]:
+def gae_by_definition(stream: Stream, discount: float, gae_lambda: float) -> list[float]:
     """Eq. 16 as written: a double loop, no recursion, no scan."""
     stream = jax.tree.map(np.asarray, stream)
     rewards, ended = stream["rewards"], both_ends(stream)
@@ -32,7 +32,7 @@ def gae_by_definition(stream: Stream, discount: float, decay: float) -> list[flo
             total += weight * (rewards[k] + discount * bootstrap - stream["values"][k])
             if ended[k]:
                 break
-            weight *= discount * decay
+            weight *= discount * gae_lambda
         advantages.append(total)
     return advantages
 
@@ -92,11 +92,11 @@ def close(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("gae_lambda", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
-def test_gae_equals_the_definition(stream: Stream, discount: float, decay: float) -> None:
-    expected = gae_by_definition(stream, discount, decay)
-    close(gae(**stream, discount=discount, decay=decay), expected)
+def test_gae_equals_the_definition(stream: Stream, discount: float, gae_lambda: float) -> None:
+    expected = gae_by_definition(stream, discount, gae_lambda)
+    close(gae(**stream, discount=discount, gae_lambda=gae_lambda), expected)
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
@@ -105,10 +105,13 @@ def test_reward_to_go_equals_the_definition(stream: Stream, discount: float) -> 
     close(reward_to_go(stream["rewards"], both_ends(stream), discount=discount), expected)
 
 
-@given(seed=st.integers(0, 10_000), discount=st.floats(0, 1), decay=st.floats(0, 1))
-def test_all_definitions_on_any_stream(seed: int, discount: float, decay: float) -> None:
+@given(seed=st.integers(0, 10_000), discount=st.floats(0, 1), gae_lambda=st.floats(0, 1))
+def test_all_definitions_on_any_stream(seed: int, discount: float, gae_lambda: float) -> None:
     stream = make_stream(seed, 9)
-    close(gae(**stream, discount=discount, decay=decay), gae_by_definition(stream, discount, decay))
+    close(
+        gae(**stream, discount=discount, gae_lambda=gae_lambda),
+        gae_by_definition(stream, discount, gae_lambda),
+    )
     close(
         reward_to_go(stream["rewards"], both_ends(stream), discount=discount),
         to_go_by_definition(stream, discount),
@@ -117,8 +120,8 @@ def test_all_definitions_on_any_stream(seed: int, discount: float, decay: float)
 
 def test_gae_by_hand_truncation_bootstraps_and_termination_does_not() -> None:
     one = jnp.array([1.0]), jnp.array([3.0]), jnp.array([10.0])
-    cut = gae(*one, jnp.array([NO]), jnp.array([YES]), discount=0.5, decay=1.0)
-    end = gae(*one, jnp.array([YES]), jnp.array([NO]), discount=0.5, decay=1.0)
+    cut = gae(*one, jnp.array([NO]), jnp.array([YES]), discount=0.5, gae_lambda=1.0)
+    end = gae(*one, jnp.array([YES]), jnp.array([NO]), discount=0.5, gae_lambda=1.0)
     assert float(cut[0]) == 1 + 0.5 * 10 - 3
     assert float(end[0]) == 1 - 3
 
@@ -127,7 +130,9 @@ def test_gae_by_hand_of_three_steps() -> None:
     """Rewards 1, 2, 3; V = 0 everywhere but V(s_3) = 8; γ = ½, λ = ½, so γ λ = ¼."""
     zero, none = jnp.zeros(3), jnp.zeros(3, bool)
     following = jnp.array([0.0, 0.0, 8.0])
-    found = gae(jnp.array([1.0, 2.0, 3.0]), zero, following, none, none, discount=0.5, decay=0.5)
+    found = gae(
+        jnp.array([1.0, 2.0, 3.0]), zero, following, none, none, discount=0.5, gae_lambda=0.5
+    )
     np.testing.assert_array_equal(found, [1 + 2 / 4 + 7 / 16, 2 + 7 / 4, 3 + 4])
 
 
@@ -138,14 +143,14 @@ def test_reward_to_go_by_hand() -> None:
 
 def test_gae_without_decay_is_the_one_step_error(stream: Stream) -> None:
     one_step = n_step_by_definition(stream, 0.9, 1)
-    close(gae(**stream, discount=0.9, decay=0.0), one_step - np.asarray(stream["values"]))
+    close(gae(**stream, discount=0.9, gae_lambda=0.0), one_step - np.asarray(stream["values"]))
 
 
 def test_gae_of_decay_1_is_the_longest_return_minus_the_value(stream: Stream) -> None:
     """The two agree where V of the successor is V of the next row, as in a rollout."""
     stream = stream | {"next_values": jnp.append(stream["values"][1:], 0.3)}
     longest = n_step_by_definition(stream, 0.9, 7)
-    close(gae(**stream, discount=0.9, decay=1.0), longest - np.asarray(stream["values"]))
+    close(gae(**stream, discount=0.9, gae_lambda=1.0), longest - np.asarray(stream["values"]))
 
 
 def test_reward_to_go_is_the_longest_return_of_values_that_are_zero(stream: Stream) -> None:
@@ -157,21 +162,21 @@ def test_reward_to_go_is_the_longest_return_of_values_that_are_zero(stream: Stre
 def test_a_constant_shift_of_exact_values_changes_no_advantage() -> None:
     """Rewards 1 for ever under γ = ½ are worth 2: every advantage is 0, whatever λ."""
     two, none = jnp.full(5, 2.0), jnp.zeros(5, bool)
-    for decay in (0.0, 0.7, 1.0):
-        found = gae(jnp.ones(5), two, two, none, none, discount=0.5, decay=decay)
+    for gae_lambda in (0.0, 0.7, 1.0):
+        found = gae(jnp.ones(5), two, two, none, none, discount=0.5, gae_lambda=gae_lambda)
         np.testing.assert_array_equal(found, np.zeros(5))
 
 
 def test_nothing_after_an_end_reaches_back(stream: Stream) -> None:
     floats = ("rewards", "values", "next_values")
     changed = stream | {name: stream[name].at[5:].set(1e6) for name in floats}
-    before, after = (gae(**s, discount=0.9, decay=0.9)[:5] for s in (stream, changed))
+    before, after = (gae(**s, discount=0.9, gae_lambda=0.9)[:5] for s in (stream, changed))
     np.testing.assert_array_equal(before, after)
 
 
 def test_gradient_reaches_values_so_callers_must_stop_it(stream: Stream) -> None:
     def total(values: Any) -> Any:
-        return gae(**(stream | {"values": values}), discount=0.9, decay=0.0).sum()
+        return gae(**(stream | {"values": values}), discount=0.9, gae_lambda=0.0).sum()
 
     np.testing.assert_allclose(jax.grad(total)(stream["values"]), -np.ones(7))
 
@@ -180,7 +185,7 @@ def test_gradient_reaches_next_values_but_not_past_a_termination(stream: Stream)
     def total(next_values: Any, function: Any) -> Any:
         return function(**(stream | {"next_values": next_values})).sum()
 
-    one_step = partial(gae, discount=0.9, decay=0.0)
+    one_step = partial(gae, discount=0.9, gae_lambda=0.0)
     gradient = jax.grad(total)(stream["next_values"], one_step)
     np.testing.assert_allclose(gradient, np.where(stream["terminated"], 0.0, 0.9), rtol=1e-6)
 
@@ -194,7 +199,7 @@ def test_gradient_of_reward_to_go_counts_the_discounted_past(stream: Stream) -> 
 
 
 def test_jit_changes_nothing_and_vmap_is_a_loop(stream: Stream) -> None:
-    function = partial(gae, discount=0.9, decay=0.8)
+    function = partial(gae, discount=0.9, gae_lambda=0.8)
     close(jax.jit(function)(**stream), function(**stream))
     streams = [make_stream(seed, 7) for seed in range(4)]
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *streams)
@@ -205,4 +210,4 @@ def test_jit_changes_nothing_and_vmap_is_a_loop(stream: Stream) -> None:
 def test_rejects_a_batch(stream: Stream) -> None:
     batch = jax.tree.map(lambda x: jnp.stack([x, x]), stream)
     with pytest.raises(TypeError, match="rewards"):
-        gae(**batch, discount=0.9, decay=0.5)
+        gae(**batch, discount=0.9, gae_lambda=0.5)

@@ -1,16 +1,17 @@
 """Every command, option, setting and metric has its place in docs/, and no other has."""
 
 import dataclasses
+import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from backflip.algorithms.registry import algorithms, names
 from backflip.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.defaults import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
 from backflip.preferences.teachers import SimulatedTeacher
-from backflip.training import defaults
-from backflip.training.offers import ALGORITHMS
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs" / "cli.md").read_text()
@@ -90,13 +91,37 @@ def as_typed(value: object) -> str:
     return str(value).lower()
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_every_setting_of_an_algorithm_is_described_with_its_default(name: str) -> None:
-    page = (ROOT / "docs" / "algorithms" / f"{name}.md").read_text()
-    rows = [line.split("|") for line in section(page, "Settings").splitlines() if "| `" in line[:3]]
-    written = {row[1].strip(" `"): row[2].strip(" `") for row in rows}
-    fields = dataclasses.fields(ALGORITHMS[name].config)
-    assert written == {field.name: as_typed(field.default) for field in fields}
+def settings_tables() -> ModuleType:
+    """The program that writes the tables of settings."""
+    spec = importlib.util.spec_from_file_location(
+        "settings_tables", ROOT / "docs/settings_tables.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_setting_of_an_algorithm_is_documented_in_its_dataclass(name: str) -> None:
+    documented = settings_tables().documented(algorithms()[name].config)
+    assert list(documented) == list(algorithms()[name].settings)
+    assert all(documented.values())
+
+
+def test_the_tables_of_settings_are_those_of_the_entries() -> None:
+    for path, text in settings_tables().pages().items():
+        assert path.read_text() == text, f"{path.name}: run python docs/settings_tables.py"
+
+
+def test_tables_of_settings_by_hand() -> None:
+    page = settings_tables().pages()[ROOT / "docs" / "algorithms" / "ppo.md"]
+    assert "\n| `gae_lambda` | `0.8` | 0 to 1 | λ of the advantage estimator |\n" in page
+    assert "\n| `hidden` | `64,64` | whole numbers, or none | widths of" in page
+    defaults = settings_tables().pages()[ROOT / "docs" / "algorithms" / "defaults.md"]
+    assert "\n| [`dqn`](dqn.md) | `dot` | `network=patches` |\n" in defaults
+    assert "\n| [`cem`](cem.md) | vectors, discrete actions | `env_steps=500000` |\n" in defaults
 
 
 def test_every_setting_of_teaching_and_property_of_teachers_is_described() -> None:
@@ -122,36 +147,10 @@ def test_defaults_of_teaching_are_those_described() -> None:
         assert written[field.name] == "; ".join([as_typed(field.default), *of_kinds])
 
 
-KINDS = {
-    "discrete": "vectors, discrete actions",
-    "continuous": "vectors, continuous actions",
-    "pixels": "pictures",
-    "grid": "grids of cells",
-}
-
-
-def test_what_train_sets_by_itself_is_on_its_page() -> None:
-    page = (ROOT / "docs" / "algorithms" / "defaults.md").read_text()
-    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| [")]
-    written = {
-        (re.findall(r"`(\w+)`", who)[0], where.strip("`")): set(re.findall(r"`([^`]+)`", settings))
-        for who, where, settings in rows
-    }
-    of_kinds = {
-        (name, KINDS[kind]): settings
-        for name, kinds in defaults.ALGORITHMS.items()
-        for kind, settings in kinds.items()
-    }
-    assert written == {
-        key: {f"{name}={as_typed(value)}" for name, value in settings.items()}
-        for key, settings in (of_kinds | defaults.OF_ONE).items()
-    }
-
-
 def details() -> list[tuple[str, str]]:
     """Every numbered detail of every algorithm's page."""
     found: list[tuple[str, str]] = []
-    for name in ALGORITHMS:
+    for name in names():
         page = (ROOT / "docs" / "algorithms" / f"{name}.md").read_text()
         numbered = section(page, "Implementation details")
         found += [(name, item) for item in re.findall(r"^\d+\. .*$", numbered, re.MULTILINE)]
@@ -164,7 +163,8 @@ def test_every_function_named_for_an_algorithm_exists(name: str, item: str) -> N
     spans = re.findall(r"`([^`]+)`", item)
     paths = [span.partition(": ")[0] for span in spans if "/" in span or ".py" in span]
     assert [path for path in paths if not (source / path).exists()] == []
-    files = [source / path for path in [*paths, f"algorithms/{name}.py"] if path.endswith(".py")]
+    of_algorithm = [f"algorithms/{name}.py", f"algorithms/entries/{name}.py"]
+    files = [source / path for path in [*paths, *of_algorithm] if path.endswith(".py")]
     code = "\n".join(path.read_text() for path in files)
     known = re.findall(r"^(?:def|class|    )\s*(\w+)", code, flags=re.MULTILINE)
     names = [span.rpartition(": ")[2] for span in spans if span not in paths]

@@ -1,6 +1,5 @@
 """docs/metrics.md names every metric that is returned, and no other."""
 
-import dataclasses
 import importlib
 import re
 from pathlib import Path
@@ -11,13 +10,14 @@ import numpy as np
 import pytest
 
 from backflip.algorithms.drivers import native
-from backflip.algorithms.ppo import PPOConfig, ppo
+from backflip.algorithms.entries.ppo import PPOConfig
+from backflip.algorithms.ppo import ppo
+from backflip.algorithms.registry import algorithms
 from backflip.archive.metrics import read_metrics
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
 from backflip.preferences.loop import teach
-from backflip.training.offers import ALGORITHMS
 from backflip.training.train import train
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -59,7 +59,7 @@ SMALL = {
     "epochs": 1,
     "batch_size": 4,
     "buffer_size": 64,
-    "warm_up": 16,
+    "learning_starts": 16,
     "updates_per_step": 1.0,
     "hidden": (4,),
 }
@@ -67,10 +67,9 @@ SMALL = {
 
 def of_algorithm(name: str, env: Any) -> set[str]:
     """Names of what an update of an algorithm returns; nothing is computed."""
-    offer = ALGORITHMS[name]
-    fields = {field.name for field in dataclasses.fields(offer.config)}
-    settings = {key: value for key, value in SMALL.items() if key in fields}
-    algorithm = offer.build(offer.config(**settings), env.spec)
+    entry = algorithms()[name]
+    settings = {key: value for key, value in SMALL.items() if key in entry.settings}
+    algorithm = entry.build(entry.config(**settings), env.spec)
     learners = native.start(env, algorithm, [0])
     _, done = jax.eval_shape(native.phase(env, algorithm, updates=1), learners, np.zeros(1))
     return set(done.metrics)
@@ -79,9 +78,9 @@ def of_algorithm(name: str, env: Any) -> set[str]:
 def test_every_metric_of_the_other_algorithms_is_in_their_table() -> None:
     """And every row names the algorithms that return it, no more and no fewer."""
     found: dict[str, set[str]] = {}
-    for name, offer in ALGORITHMS.items():
+    for name, entry in algorithms().items():
         for env in (CartPole(), Pendulum()):
-            if name != "ppo" and offer.can(env.spec):
+            if name != "ppo" and entry.supports(env.spec):
                 found[name] = found.get(name, set()) | of_algorithm(name, env)
     others = table(["other algorithms"])
     known = set(table()) | set(others)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from backflip.algorithms.registry import entry_of
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.looking.audit import ActionAudit, Choice, Repeatability
 from backflip.looking.clips import Filmed
@@ -13,7 +14,6 @@ from backflip.looking.random_play import RandomPlay
 from backflip.looking.report import Report
 from backflip.looking.scales import Scale
 from backflip.looking.verdict import findings, verdict
-from backflip.training.defaults import defaults_of
 
 NOTHING = np.zeros(0, np.float32)
 BOX = Box(*(np.full(1, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
@@ -105,7 +105,7 @@ def test_what_is_said_of_normalising_is_what_train_does(
 ) -> None:
     far = Scale(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))
     seen = report(scale=far, action=action)
-    does = defaults_of(algorithm, seen.spec, {}).get("normalize_obs", False)
+    does = entry_of(algorithm).defaults_for(seen.spec, {}).get("normalize_obs", False)
     said = "unless --set normalize_obs=false" if does else "--set normalize_obs=true"
     assert said in hindering(seen)
     assert algorithm in hindering(seen)

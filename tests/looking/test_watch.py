@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backflip.algorithms.ppo import PPOConfig, ppo
+from backflip.algorithms.entries.ppo import PPOConfig
+from backflip.algorithms.ppo import ppo
 from backflip.archive.run import create_run, open_run
 from backflip.core.errors import UsageError
 from backflip.looking.performance import Performer

@@ -16,6 +16,7 @@ from backflip.archive.checkpoint import load_arrays
 from backflip.archive.metrics import read_metrics
 from backflip.archive.run import find_run, list_runs
 from backflip.core.errors import Interrupted, UsageError
+from backflip.core.settings import resolve
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_native
 from backflip.preferences.asking import Asker
@@ -179,7 +180,7 @@ def test_every_number_of_teaching_is_refused_where_it_means_nothing(setting):
     beyond = [-0.5, 1.5] if isinstance(getattr(TeachConfig(), setting), float) else [-1]
     for value in beyond:
         with pytest.raises(UsageError, match=f"`{setting}` must (be|lie) .*, got {value}"):
-            TeachConfig(**{setting: value}).check(CartPole().spec, updates=100)
+            resolve(TeachConfig, {setting: value}).check(CartPole().spec, updates=100)
 
 
 def test_a_record_too_short_for_a_clip_is_refused_with_what_to_type():

@@ -12,15 +12,15 @@ import pytest
 from gymnasium import spaces
 
 from backflip.algorithms.interface import Algorithm
+from backflip.algorithms.registry import entry_of
 from backflip.archive.checkpoint import load_arrays, save_arrays
 from backflip.archive.metrics import to_json
 from backflip.core.errors import UsageError
 from backflip.core.spec import EnvSpec
 from backflip.envs.gymnasium import GymnasiumEnv
 from backflip.envs.registry import make_native
-from backflip.training.offers import offer_of
 from backflip.training.policy import Policy, load_policy
-from backflip.training.settings import resolve
+from backflip.training.settings import configure
 from backflip.training.spec_json import spec_from_json, spec_to_json
 from backflip.training.train import train
 
@@ -60,8 +60,8 @@ class _Takes(gymnasium.Env[Any, Any]):
 
 def learner(spec: EnvSpec) -> tuple[Algorithm, Any]:
     """PPO before it has learnt anything."""
-    offer = offer_of("ppo")
-    algorithm = offer.build(resolve(offer.config, {"hidden": (4,)}), spec)
+    entry = entry_of("ppo")
+    algorithm = entry.build(configure(entry, {"hidden": (4,)}), spec)
     return algorithm, jax.tree.map(jax.numpy.asarray, algorithm.init(0))
 
 

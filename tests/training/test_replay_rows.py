@@ -5,7 +5,7 @@ import pytest
 
 from backflip.algorithms.dqn import dqn
 from backflip.algorithms.drivers.native import NativeDriver
-from backflip.algorithms.parts.dqn_config import DQNConfig
+from backflip.algorithms.entries.dqn import DQNConfig
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.run import find_run
 from backflip.core.trees import flatten, unflatten
@@ -17,10 +17,10 @@ SETTINGS = {
     "env_steps": 1_024,
     "num_envs": 4,
     "rollout_length": 16,
-    "warm_up": 128,
+    "learning_starts": 128,
     "batch_size": 16,
     "buffer_size": 4_096,
-    "exploration_steps": 500,
+    "epsilon_steps": 500,
     "hidden": (8,),
 }
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import backflip
-from backflip.algorithms.ppo import PPOConfig
+from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.metrics import read_metrics
 from backflip.archive.run import Run, find_run, open_run
@@ -536,7 +536,7 @@ def test_what_is_no_phase_tells_how_far_it_is_too(
         settings={
             "num_envs": 3,
             "rollout_length": 2,
-            "warm_up": 30,
+            "learning_starts": 30,
             "batch_size": 4,
             "hidden": (8,),
         },

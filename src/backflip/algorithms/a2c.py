@@ -10,13 +10,12 @@ one batch is that of OpenAI's baselines ("A2C").
 Departures from the paper:
   * environments step together and make one gradient, instead of each its own in its own time;
   * a truncated step bootstraps from the value of the true successor;
-  * the gradient is shortened by its norm; `decay` < 1 gives generalised advantages;
+  * the gradient's global norm is clipped; `gae_lambda` < 1 gives generalised advantages;
   * policy and value have networks of their own on vectors, and none is recurrent;
   * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
   * observations and rewards can be scaled by running statistics, advantages be normalised.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,13 +25,14 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics, rollouts_of
+from backflip.algorithms.entries.a2c import A2CConfig
+from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts.actor import Actor, policy_and_value
 from backflip.algorithms.parts.masking import blank_invalid
 from backflip.algorithms.parts.measures import rollout_metrics
 from backflip.algorithms.parts.rows import Rows, prepare
-from backflip.algorithms.parts.scaling import observe, scale_rewards
+from backflip.algorithms.parts.scaling import normalize_rewards, observe
 from backflip.core import statistics
 from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import policy_gradient, squared_error
@@ -43,58 +43,6 @@ from backflip.core.statistics import RunningStatistics, masked_mean, standardize
 from backflip.core.types import Transition
 from backflip.networks.actor_critic import actor_critic
 from backflip.networks.layers import Params
-from backflip.networks.torsos import PixelNetwork
-
-
-@dataclass(frozen=True)
-class A2CConfig:
-    """Settings of A2C.
-
-    Attributes:
-        env_steps: env steps of one seed in all; the learning rate's line ends there.
-        num_envs: N, environments side by side.
-        rollout_length: T, env steps of each between two updates.
-        learning_rate: RMSProp's step size at the start.
-        learning_rate_end: the same at the end, reached linearly.
-        rms_decay: α, how much of the mean squared gradient is kept from update to update.
-        rms_epsilon: ε, added to the mean squared gradient, inside the root.
-        discount: γ per env step.
-        decay: λ of the advantage estimator; 1 gives n-step returns.
-        entropy_bonus: c₂, weight of the policy's entropy in the objective.
-        value_weight: c₁, weight of the value loss.
-        max_grad_norm: gradients longer than this are shortened to it.
-        normalize_advantage: shift and scale advantages to mean 0 and deviation 1 in each batch.
-        hidden: widths of the hidden layers, for vector observations and `network=flat`.
-        network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
-            `grid` or `flat` (layers of `hidden` on all pixels); `auto` goes by their size.
-        initial_log_std: log σ of a continuous policy at the start.
-        normalize_obs: scale vector observations by running mean and standard deviation.
-        scale_rewards: divide rewards by the running standard deviation of the discounted return.
-    """
-
-    env_steps: int = 500_000
-    num_envs: int = 8
-    rollout_length: int = 5
-    learning_rate: float = 7e-4
-    learning_rate_end: float = 0.0
-    rms_decay: float = 0.99
-    rms_epsilon: float = 1e-5
-    discount: float = 0.99
-    decay: float = 1.0
-    entropy_bonus: float = 0.01
-    value_weight: float = 0.5
-    max_grad_norm: float = 0.5
-    normalize_advantage: bool = False
-    hidden: tuple[int, ...] = (64, 64)
-    network: PixelNetwork = "auto"
-    initial_log_std: float = 0.0
-    normalize_obs: bool = False
-    scale_rewards: bool = False
-
-    @property
-    def updates(self) -> int:
-        """Updates of one seed in all; the last batch may go a little beyond `env_steps`."""
-        return rollouts_of(self.env_steps, self.num_envs, self.rollout_length)
 
 
 class A2CState(NamedTuple):
@@ -159,8 +107,8 @@ def update(
     """
     del key
     batch = blank_invalid(batch)
-    if config.scale_rewards:
-        batch, state = scale_rewards(config.discount, state, batch)
+    if config.normalize_rewards:
+        batch, state = normalize_rewards(config.discount, state, batch)
     rows = prepare(actor, state, batch, partial(estimate, config))
     gradient, measured = jax.grad(loss, argnums=2, has_aux=True)(config, actor, state.params, rows)
     gradient, norm = clip_by_global_norm(gradient, config.max_grad_norm)
@@ -188,7 +136,7 @@ def estimate(config: A2CConfig, *stream: Array) -> tuple[Float[Array, " T"], Flo
 
     With λ = 1, G is the n-step return to the end of the rollout or episode, and A is G - V.
     """
-    advantages = gae(*stream, discount=config.discount, decay=config.decay)
+    advantages = gae(*stream, discount=config.discount, gae_lambda=config.gae_lambda)
     return advantages, advantages + stream[1]
 
 
@@ -204,7 +152,7 @@ def loss(
     policy_loss = masked_mean(policy_gradient(log_prob, advantage), rows.valid)
     value_loss = masked_mean(squared_error(value, rows.target), rows.valid)
     entropy = masked_mean(policy.entropy(), rows.valid)
-    total = policy_loss + config.value_weight * value_loss - config.entropy_bonus * entropy
+    total = policy_loss + config.value_coef * value_loss - config.entropy_coef * entropy
     distance = jnp.abs(jnp.exp(log_prob - rows.log_prob) - 1.0)
     return total, {
         "policy_loss": policy_loss,

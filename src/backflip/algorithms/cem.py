@@ -15,7 +15,6 @@ Departures from the papers:
   * Z goes along a line from a share of the first variance to 0 by a share of the updates.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,7 +24,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics, rollouts_of
+from backflip.algorithms.entries.cem import CEMConfig
+from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts.masking import blank_invalid
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.core.errors import UsageError
@@ -34,43 +34,6 @@ from backflip.core.schedules import linear
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition
 from backflip.networks.single_head import SingleHead, action_outputs, single_head
-
-
-@dataclass(frozen=True)
-class CEMConfig:
-    """Settings of CEM.
-
-    Attributes:
-        env_steps: env steps of one seed in all, those after what counts included.
-        num_envs: N, members of a generation.
-        rollout_length: T, env steps of a member: the time limit, times `episodes`.
-        episodes: how many of a member's episodes count; more where returns depend on the start.
-        elite_share: ρ, share of the members that the next generation is drawn around.
-        initial_std: σ of every parameter at the start.
-        noise: Z_0 / σ_0², variance added to that of the elite at the start.
-        noise_end: share of the updates after which none is added.
-        hidden: widths of the policy's hidden layers; none is a linear policy.
-    """
-
-    env_steps: int = 500_000
-    num_envs: int = 50
-    rollout_length: int = 500
-    episodes: int = 1
-    elite_share: float = 0.2
-    initial_std: float = 1.0
-    noise: float = 0.25
-    noise_end: float = 0.5
-    hidden: tuple[int, ...] = ()
-
-    @property
-    def updates(self) -> int:
-        """Generations in all; the last may go a little beyond `env_steps`."""
-        return rollouts_of(self.env_steps, self.num_envs, self.rollout_length)
-
-    @property
-    def elite(self) -> int:
-        """Members of the elite: ρ N rounded, at least 1."""
-        return max(1, round(self.elite_share * self.num_envs))
 
 
 class CEMState(NamedTuple):
@@ -117,10 +80,10 @@ def cem(config: CEMConfig, spec: EnvSpec) -> Algorithm:
     Raises:
         UsageError: observations are images, or there is nobody to choose an elite from.
     """
-    if config.num_envs < 2 or not 0 < config.elite_share <= 1:
+    if config.num_envs < 2 or not 0 < config.elite_fraction <= 1:
         raise UsageError(
-            "`cem` needs at least 2 members (`num_envs`) and an `elite_share` above 0 and at most "
-            f"1, got {config.num_envs} and {config.elite_share}"
+            "`cem` needs at least 2 members (`num_envs`) and an `elite_fraction` above 0 and at most "
+            f"1, got {config.num_envs} and {config.elite_fraction}"
         )
     policy = make_policy(config, spec)
     return Algorithm(
@@ -213,7 +176,7 @@ def update(
     The batch has axes (T, N). Rows that are not valid change nothing, whatever they hold.
     """
     score = fitness(blank_invalid(batch), config.episodes)
-    progress = state.updates / config.updates / max(config.noise_end, 1e-6)
+    progress = state.updates / config.updates / max(config.noise_fraction, 1e-6)
     noise = linear(config.noise * config.initial_std**2, 0.0, progress)
     mean, std = refit(state.members, score, config.elite, noise)
     members = mean[None] + std[None] * jax.random.normal(key, state.members.shape)

@@ -20,7 +20,6 @@ DDPG"):
   * a truncated step bootstraps.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,7 +28,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
+from backflip.algorithms.entries.ddpg import DDPGConfig
+from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts import deterministic
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units
@@ -42,57 +42,13 @@ from backflip.algorithms.parts.critics import (
     first_critics,
 )
 from backflip.algorithms.parts.deterministic import actor_loss, first_actor, unit_action
-from backflip.algorithms.parts.replay_settings import (
-    gradient_steps,
-    refuse_unworkable,
-    rollouts_learnt_from,
-)
+from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
 from backflip.algorithms.parts.rewards import reward_metrics
 from backflip.core.gradients import update_ratio
 from backflip.core.spec import EnvSpec
 from backflip.core.targets import bellman_target, polyak
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
-
-
-@dataclass(frozen=True)
-class DDPGConfig:
-    """Settings of DDPG.
-
-    Attributes:
-        env_steps: env steps of one seed in all, those of the warm-up included.
-        num_envs: N, environments side by side.
-        rollout_length: T, env steps of each between two updates.
-        updates_per_step: gradient steps for each env step; times T N a whole number U.
-        batch_size: B, rows of a minibatch.
-        buffer_size: env steps remembered.
-        warm_up: env steps of uniformly random actions before the first update.
-        actor_learning_rate: Adam's step size for the policy.
-        critic_learning_rate: Adam's step size for the action value.
-        discount: γ per env step.
-        target_rate: τ, how fast the target networks follow.
-        exploration_noise: σ of the noise, in half-widths of the action space.
-        hidden: widths of the hidden layers.
-    """
-
-    env_steps: int = 1_000_000
-    num_envs: int = 1
-    rollout_length: int = 64
-    updates_per_step: float = 1.0
-    batch_size: int = 256
-    buffer_size: int = 1_000_000
-    warm_up: int = 10_000
-    actor_learning_rate: float = 1e-3
-    critic_learning_rate: float = 1e-3
-    discount: float = 0.99
-    target_rate: float = 0.005
-    exploration_noise: float = 0.1
-    hidden: tuple[int, ...] = (256, 256)
-
-    @property
-    def updates(self) -> int:
-        """Rollouts of one seed that are learnt from; those of the warm-up are not."""
-        return rollouts_learnt_from(self)
 
 
 class DDPGState(NamedTuple):
@@ -133,13 +89,7 @@ def ddpg(config: DDPGConfig, spec: EnvSpec) -> Algorithm:
         update=partial(update, config, scale),
         policy=acting_part,
         with_policy=with_acting_part,
-        replay=ReplayPlan(
-            capacity=config.buffer_size,
-            batch_size=config.batch_size,
-            gradient_steps=gradient_steps(config),
-            warm_up=config.warm_up,
-            discount=config.discount,
-        ),
+        replay=replay_plan(config),
         assess=deterministic.assess,
     )
 
@@ -187,8 +137,8 @@ def step(
     after = DDPGState(
         actor,
         critics,
-        polyak(state.target_actor, actor, config.target_rate),
-        polyak(state.target_critics, critics, config.target_rate),
+        polyak(state.target_actor, actor, config.tau),
+        polyak(state.target_critics, critics, config.tau),
         actor_moments,
         critic_moments,
     )

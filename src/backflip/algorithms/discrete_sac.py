@@ -27,13 +27,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.critics import critic_metrics, sum_of_errors
 from backflip.algorithms.parts.masking import blank
-from backflip.algorithms.parts.replay_settings import refuse_unworkable
+from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
 from backflip.algorithms.parts.rewards import reward_metrics
-from backflip.algorithms.parts.sac_config import SACConfig, replay_plan
 from backflip.algorithms.parts.soft_step import SoftState, first_state, soft_step
 from backflip.core.distributions import Categorical
 from backflip.core.errors import UsageError
@@ -159,7 +159,7 @@ def step(
     def of_actor(actor: Params, critics: Critics) -> tuple[Array, Array]:
         return actor_loss(net, actor, critics, temperature, rows)
 
-    wanted = config.entropy_share * float(np.log(networks.actions))
+    wanted = config.target_entropy_scale * float(np.log(networks.actions))
     after, measured, values = soft_step(config, state, of_critics, of_actor, wanted)
     return after, (measured, values, goal)
 

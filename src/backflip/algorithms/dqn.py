@@ -35,14 +35,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from backflip.algorithms.entries.dqn import DQNConfig
 from backflip.algorithms.interface import Algorithm, Metrics, Priorities, ReplayPlan
 from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import critic_metrics
-from backflip.algorithms.parts.dqn_config import DQNConfig
 from backflip.algorithms.parts.exploration import epsilon, epsilon_greedily, refuse_early_end
 from backflip.algorithms.parts.masking import blank_invalid, blank_vectors
-from backflip.algorithms.parts.replay_settings import gradient_steps, refuse_unworkable
+from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.parts.rewards import reward_metrics
+from backflip.algorithms.rollouts import gradient_steps
 from backflip.core.errors import UsageError
 from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import huber_error, squared_error
@@ -116,13 +117,13 @@ def replay_plan(config: DQNConfig) -> ReplayPlan:
         return state.errors
 
     priorities = Priorities(
-        config.priority_exponent, config.priority_correction, config.updates, errors
+        config.priority_exponent, config.importance_sampling_exponent, config.updates, errors
     )
     return ReplayPlan(
         capacity=config.buffer_size,
         batch_size=config.batch_size,
         gradient_steps=gradient_steps(config),
-        warm_up=config.warm_up,
+        warm_up=config.learning_starts,
         n_step=config.n_step,
         discount=config.discount,
         priority=priorities if config.prioritized else None,
@@ -223,13 +224,13 @@ def update(
 
 
 def follow(config: DQNConfig, state: DQNState) -> Params:
-    """Return θ⁻ ← τ θ + (1 - τ) θ⁻ if a multiple of `target_update` env steps has come, else θ⁻."""
+    """Return θ⁻, after θ⁻ ← τ θ + (1 - τ) θ⁻ if a `target_update_interval` has passed."""
     rows = config.num_envs * config.rollout_length
-    passed = (state.updates + 1) * rows // config.target_update
-    due = passed > state.updates * rows // config.target_update
+    passed = (state.updates + 1) * rows // config.target_update_interval
+    due = passed > state.updates * rows // config.target_update_interval
     moved = state.params
-    if config.target_rate < 1.0:
-        moved = polyak(state.target, state.params, config.target_rate)
+    if config.tau < 1.0:
+        moved = polyak(state.target, state.params, config.tau)
     return jax.tree.map(partial(jnp.where, due), moved, state.target)
 
 

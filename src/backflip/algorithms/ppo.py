@@ -16,13 +16,12 @@ Departures from the paper:
   * observations and rewards can be scaled by running statistics (rewards are never shifted);
   * advantages are normalised per minibatch, gradients clipped by their global norm, Adam's ε is
     1e-5, all of it as in the authors' code;
-  * no adaptive KL penalty; the value loss is clipped only where `value_clip` says so;
+  * no adaptive KL penalty; the value loss is clipped only if `value_clip_range` is above 0;
   * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
   * rows are shuffled by a random bijection, which cannot give every one of all orders;
   * evaluation takes the most probable action, from pixels a drawn one.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,14 +30,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics, rollouts_of
+from backflip.algorithms.entries.ppo import PPOConfig
+from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts.actor import Actor, policy_and_value
 from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.masking import blank_invalid
 from backflip.algorithms.parts.measures import rollout_metrics
 from backflip.algorithms.parts.rows import Rows, prepare
-from backflip.algorithms.parts.scaling import observe, scale_rewards
+from backflip.algorithms.parts.scaling import normalize_rewards, observe
 from backflip.core import statistics
 from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import (
@@ -55,66 +55,8 @@ from backflip.core.statistics import RunningStatistics, masked_mean, standardize
 from backflip.core.types import Transition
 from backflip.networks.actor_critic import actor_critic
 from backflip.networks.layers import Params
-from backflip.networks.torsos import PixelNetwork
 
 ADAM_EPSILON = 1e-5  # as in the authors' code; 1e-8 is Adam's own
-
-
-@dataclass(frozen=True)
-class PPOConfig:
-    """Settings of PPO; the defaults suit classic control.
-
-    Attributes:
-        env_steps: env steps of one seed in all; the schedules end there.
-        num_envs: N, environments side by side.
-        rollout_length: T, env steps of each between two updates.
-        epochs: passes over each batch.
-        minibatches: gradient steps in one pass; divides T N.
-        learning_rate: Adam's step size at the start.
-        learning_rate_end: the same at the end, reached linearly.
-        discount: γ per env step.
-        decay: λ of the advantage estimator.
-        clip: ε of the surrogate at the start.
-        clip_end: the same at the end, reached linearly.
-        entropy_bonus: weight of the policy's entropy in the objective at the start.
-        entropy_bonus_end: the same at the end, reached linearly.
-        value_weight: weight of the value loss.
-        value_clip: how far the value is pushed in one update, in units of returns; 0: no limit.
-        max_grad_norm: gradients longer than this are shortened to it.
-        hidden: widths of the hidden layers, for vector observations and `network=flat`.
-        network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
-            `grid` or `flat` (layers of `hidden` on all pixels); `auto` goes by their size.
-        initial_log_std: log σ of a continuous policy at the start.
-        normalize_obs: scale vector observations by running mean and standard deviation.
-        scale_rewards: divide rewards by the running standard deviation of the discounted return.
-    """
-
-    env_steps: int = 100_000
-    num_envs: int = 8
-    rollout_length: int = 32
-    epochs: int = 20
-    minibatches: int = 1
-    learning_rate: float = 1e-3
-    learning_rate_end: float = 0.0
-    discount: float = 0.98
-    decay: float = 0.8
-    clip: float = 0.2
-    clip_end: float = 0.0
-    entropy_bonus: float = 0.0
-    entropy_bonus_end: float = 0.0
-    value_weight: float = 0.5
-    value_clip: float = 0.0
-    max_grad_norm: float = 0.5
-    hidden: tuple[int, ...] = (64, 64)
-    network: PixelNetwork = "auto"
-    initial_log_std: float = 0.0
-    normalize_obs: bool = False
-    scale_rewards: bool = False
-
-    @property
-    def updates(self) -> int:
-        """Updates of one seed in all; the last batch may go a little beyond `env_steps`."""
-        return rollouts_of(self.env_steps, self.num_envs, self.rollout_length)
 
 
 class PPOState(NamedTuple):
@@ -178,8 +120,8 @@ def update(
     Rows that are not valid change nothing, whatever they hold.
     """
     batch = blank_invalid(batch)
-    if config.scale_rewards:
-        batch, state = scale_rewards(config.discount, state, batch)
+    if config.normalize_rewards:
+        batch, state = normalize_rewards(config.discount, state, batch)
     rows = prepare(actor, state, batch, partial(estimate, config))
     now = schedules(config, state)
     params, optimizer, measured = _improve(config, actor, state, rows, now, key)
@@ -195,7 +137,7 @@ def update(
 
 def estimate(config: PPOConfig, *stream: Array) -> tuple[Float[Array, " T"], Float[Array, " T"]]:
     """Return generalised advantages A and the value's targets A + V of one environment's stream."""
-    advantages = gae(*stream, discount=config.discount, decay=config.decay)
+    advantages = gae(*stream, discount=config.discount, gae_lambda=config.gae_lambda)
     return advantages, advantages + stream[1]
 
 
@@ -204,7 +146,7 @@ class Schedules(NamedTuple):
 
     learning_rate: Float[Array, ""]
     clip_range: Float[Array, ""]
-    entropy_bonus: Float[Array, ""]
+    entropy_coef: Float[Array, ""]
 
 
 def schedules(config: PPOConfig, state: PPOState) -> Schedules:
@@ -212,8 +154,8 @@ def schedules(config: PPOConfig, state: PPOState) -> Schedules:
     progress = state.updates / config.updates
     return Schedules(
         linear(config.learning_rate, config.learning_rate_end, progress),
-        linear(config.clip, config.clip_end, progress),
-        linear(config.entropy_bonus, config.entropy_bonus_end, progress),
+        linear(config.clip_range, config.clip_range_end, progress),
+        linear(config.entropy_coef, config.entropy_coef_end, progress),
     )
 
 
@@ -238,7 +180,7 @@ def _improve(
         params, optimizer = carry
         chosen = rows if config.minibatches == 1 else jax.tree.map(choose, rows)
         gradient, measured = jax.grad(loss, argnums=2, has_aux=True)(
-            config, actor, params, chosen, now.clip_range, now.entropy_bonus
+            config, actor, params, chosen, now.clip_range, now.entropy_coef
         )
         gradient, norm = clip_by_global_norm(gradient, config.max_grad_norm)
         rate = now.learning_rate
@@ -255,32 +197,32 @@ def loss(
     actor: Actor,
     params: Params,
     rows: Rows,
-    clip: Float[Array, ""],
-    entropy_bonus: Float[Array, ""],
+    clip_range: Float[Array, ""],
+    entropy_coef: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Metrics]:
     """Return L_clip + c₁ L_value - c₂ H over the valid rows (arXiv:1707.06347, eq. 9, negated)."""
     policy, value = policy_and_value(actor, params, rows.seen)
     log_prob = policy.log_prob(rows.action)
     advantage = standardize(rows.advantage, rows.valid)
-    surrogate = clipped_surrogate(log_prob, rows.log_prob, advantage, clip)
+    surrogate = clipped_surrogate(log_prob, rows.log_prob, advantage, clip_range)
     entropy = masked_mean(policy.entropy(), rows.valid)
     value_loss = masked_mean(value_error(config, value, rows), rows.valid)
     policy_loss = masked_mean(surrogate, rows.valid)
     distance = jnp.abs(jnp.exp(log_prob - rows.log_prob) - 1.0)
-    total = policy_loss + config.value_weight * value_loss - entropy_bonus * entropy
+    total = policy_loss + config.value_coef * value_loss - entropy_coef * entropy
     return total, {
         "policy_loss": policy_loss,
         "value_loss": value_loss,
         "entropy": entropy,
         "approx_kl": masked_mean(approximate_kl(log_prob, rows.log_prob), rows.valid),
-        "clip_fraction": masked_mean((distance > clip).astype(jnp.float32), rows.valid),
+        "clip_fraction": masked_mean((distance > clip_range).astype(jnp.float32), rows.valid),
         "ratio_error": jnp.where(rows.valid, distance, 0.0).max(),
     }
 
 
 def value_error(config: PPOConfig, value: Float[Array, " B"], rows: Rows) -> Float[Array, " B"]:
-    """Return how wrong the value of each row is: ½ (V - G)², clipped where `value_clip` says so."""
-    if not config.value_clip:
+    """Return ½ (V - G)² of each row, clipped if `value_clip_range` is above 0."""
+    if not config.value_clip_range:
         return squared_error(value, rows.target)
     old_value = rows.target - rows.advantage  # G = A + V_old
-    return clipped_squared_error(value, old_value, rows.target, config.value_clip)
+    return clipped_squared_error(value, old_value, rows.target, config.value_clip_range)

@@ -30,6 +30,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.discrete_sac import discrete_sac
+from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units, to_env
@@ -40,9 +41,8 @@ from backflip.algorithms.parts.critics import (
     critic_metrics,
     first_critics,
 )
-from backflip.algorithms.parts.replay_settings import refuse_unworkable
+from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
 from backflip.algorithms.parts.rewards import reward_metrics
-from backflip.algorithms.parts.sac_config import SACConfig, replay_plan
 from backflip.algorithms.parts.soft_step import SoftState, first_state, soft_step
 from backflip.core.distributions import TanhNormal
 from backflip.core.gradients import update_ratio
@@ -160,7 +160,7 @@ def step(
     def of_actor(actor: list[Params], critics: Critics) -> tuple[Array, Array]:
         return actor_loss(actor, critics, temperature, rows, noise[1])
 
-    wanted = config.entropy_per_dimension * noise.shape[-1]
+    wanted = config.target_entropy_per_dimension * noise.shape[-1]
     after, measured, values = soft_step(config, state, of_critics, of_actor, wanted)
     return after, (measured, values, goal)
 

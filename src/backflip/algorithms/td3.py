@@ -16,7 +16,6 @@ Departures from the paper:
   * a truncated step bootstraps (as in the authors' code).
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,7 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
+from backflip.algorithms.entries.td3 import TD3Config
+from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts import deterministic
 from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units
@@ -38,64 +38,15 @@ from backflip.algorithms.parts.critics import (
     first_critics,
 )
 from backflip.algorithms.parts.deterministic import actor_loss, first_actor, unit_action
-from backflip.algorithms.parts.replay_settings import (
-    gradient_steps,
-    refuse_unworkable,
-    rollouts_learnt_from,
-)
+from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
 from backflip.algorithms.parts.rewards import reward_metrics
+from backflip.algorithms.rollouts import gradient_steps
 from backflip.core.errors import UsageError
 from backflip.core.gradients import update_ratio
 from backflip.core.spec import EnvSpec
 from backflip.core.targets import bellman_target, polyak
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
-
-
-@dataclass(frozen=True)
-class TD3Config:
-    """Settings of TD3.
-
-    Attributes:
-        env_steps: env steps of one seed in all, those of the warm-up included.
-        num_envs: N, environments side by side.
-        rollout_length: T, env steps of each between two updates.
-        updates_per_step: gradient steps for each env step; times T N a whole number U.
-        batch_size: B, rows of a minibatch.
-        buffer_size: env steps remembered.
-        warm_up: env steps of uniformly random actions before the first update.
-        actor_learning_rate: Adam's step size for the policy.
-        critic_learning_rate: Adam's step size for the action values.
-        discount: γ per env step.
-        target_rate: τ, how fast the target networks follow.
-        exploration_noise: σ of the noise, in half-widths of the action space.
-        target_noise: σ̃ of the noise in the targets, likewise.
-        target_noise_clip: c, the most it can be, likewise.
-        policy_delay: d, gradient steps of the critics for each of the policy; divides U.
-        hidden: widths of the hidden layers.
-    """
-
-    env_steps: int = 1_000_000
-    num_envs: int = 1
-    rollout_length: int = 64
-    updates_per_step: float = 1.0
-    batch_size: int = 256
-    buffer_size: int = 1_000_000
-    warm_up: int = 10_000
-    actor_learning_rate: float = 1e-3
-    critic_learning_rate: float = 1e-3
-    discount: float = 0.99
-    target_rate: float = 0.005
-    exploration_noise: float = 0.1
-    target_noise: float = 0.2
-    target_noise_clip: float = 0.5
-    policy_delay: int = 2
-    hidden: tuple[int, ...] = (256, 256)
-
-    @property
-    def updates(self) -> int:
-        """Rollouts of one seed that are learnt from; those of the warm-up are not."""
-        return rollouts_learnt_from(self)
 
 
 class TD3State(NamedTuple):
@@ -137,13 +88,7 @@ def td3(config: TD3Config, spec: EnvSpec) -> Algorithm:
         update=partial(update, config, scale),
         policy=acting_part,
         with_policy=with_acting_part,
-        replay=ReplayPlan(
-            capacity=config.buffer_size,
-            batch_size=config.batch_size,
-            gradient_steps=gradient_steps(config),
-            warm_up=config.warm_up,
-            discount=config.discount,
-        ),
+        replay=replay_plan(config),
         assess=deterministic.assess,
     )
 
@@ -209,8 +154,8 @@ def one_round(
     }
     state = state._replace(
         actor=actor,
-        target_actor=polyak(state.target_actor, actor, config.target_rate),
-        target_critics=polyak(state.target_critics, state.critics, config.target_rate),
+        target_actor=polyak(state.target_actor, actor, config.tau),
+        target_critics=polyak(state.target_critics, state.critics, config.tau),
         actor_moments=actor_moments,
     )
     return state, (metrics, values, goals)

@@ -18,23 +18,23 @@ Departures from the paper:
   * episodes go on over updates, where Spinning Up cuts them.
 """
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics, rollouts_of
+from backflip.algorithms.entries.vpg import VPGConfig
+from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts.actor import Actor, policy_and_value
 from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.masking import blank_invalid
 from backflip.algorithms.parts.measures import rollout_metrics
 from backflip.algorithms.parts.rows import Rows, prepare
-from backflip.algorithms.parts.scaling import observe, scale_rewards
+from backflip.algorithms.parts.scaling import normalize_rewards, observe
 from backflip.core import statistics
 from backflip.core.gradients import update_ratio
 from backflip.core.losses import approximate_kl, policy_gradient, squared_error
@@ -44,51 +44,8 @@ from backflip.core.statistics import RunningStatistics, masked_mean, standardize
 from backflip.core.types import Transition
 from backflip.networks.actor_critic import POLICY_HEAD_GAIN, ActorCritic
 from backflip.networks.layers import Params
+from backflip.networks.pixel_networks import PixelNetwork
 from backflip.networks.single_head import action_outputs, single_head
-from backflip.networks.torsos import PixelNetwork
-
-
-@dataclass(frozen=True)
-class VPGConfig:
-    """Settings of VPG.
-
-    Attributes:
-        env_steps: env steps of one seed in all.
-        num_envs: N, environments side by side.
-        rollout_length: T, env steps of each between two updates.
-        advantage: Ψ: `gae`, the generalised advantage, or `reward_to_go`, G without a baseline.
-        learning_rate: Adam's step size, of the policy.
-        value_learning_rate: Adam's step size, of the value function.
-        value_steps: gradient steps of the value function in each update.
-        discount: γ per env step.
-        decay: λ of the generalised advantage.
-        hidden: widths of the hidden layers of both networks, for vectors and `network=flat`.
-        network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
-            `grid` or `flat` (layers of `hidden` on all pixels); `auto` goes by their size.
-        initial_log_std: log σ of a continuous policy at the start.
-        normalize_obs: scale vector observations by running mean and standard deviation.
-        scale_rewards: divide rewards by the running standard deviation of the discounted return.
-    """
-
-    env_steps: int = 1_000_000
-    num_envs: int = 8
-    rollout_length: int = 500
-    advantage: Literal["gae", "reward_to_go"] = "gae"
-    learning_rate: float = 3e-4
-    value_learning_rate: float = 1e-3
-    value_steps: int = 80
-    discount: float = 0.99
-    decay: float = 0.97
-    hidden: tuple[int, ...] = (64, 64)
-    network: PixelNetwork = "auto"
-    initial_log_std: float = -0.5
-    normalize_obs: bool = False
-    scale_rewards: bool = False
-
-    @property
-    def updates(self) -> int:
-        """Updates of one seed in all; the last batch may go a little beyond `env_steps`."""
-        return rollouts_of(self.env_steps, self.num_envs, self.rollout_length)
 
 
 class VPGState(NamedTuple):
@@ -171,14 +128,14 @@ def split(params: Params) -> tuple[Params, Params]:
 def update(
     config: VPGConfig, actor: Actor, state: VPGState, batch: Transition, key: PRNGKeyArray
 ) -> tuple[VPGState, Metrics]:
-    """Return the state after a step of the policy and `value_steps` of the value function.
+    """Return the state after a step of the policy and `value_gradient_steps` of the value function.
 
     The batch has axes (T, N). Rows that are not valid change nothing, whatever they hold.
     """
     del key
     batch = blank_invalid(batch)
-    if config.scale_rewards:
-        batch, state = scale_rewards(config.discount, state, batch)
+    if config.normalize_rewards:
+        batch, state = normalize_rewards(config.discount, state, batch)
     rows = prepare(actor, state, batch, partial(estimate, config))
     of_policy, optimizer, measured = _improve_policy(config, actor, state, rows)
     of_value, value_optimizer, fitted = _fit_value(config, actor, state, rows)
@@ -196,10 +153,10 @@ def estimate(config: VPGConfig, *stream: Array) -> tuple[Float[Array, " T"], Flo
 
     With λ = 1 the generalised advantage is G - V: that is where G comes from.
     """
-    to_go = gae(*stream, discount=config.discount, decay=1.0) + stream[1]
+    to_go = gae(*stream, discount=config.discount, gae_lambda=1.0) + stream[1]
     if config.advantage == "reward_to_go":
         return to_go, to_go
-    return gae(*stream, discount=config.discount, decay=config.decay), to_go
+    return gae(*stream, discount=config.discount, gae_lambda=config.gae_lambda), to_go
 
 
 def policy_loss(
@@ -252,5 +209,5 @@ def _fit_value(
         return (params, optimizer), {"value_loss": loss, "value_grad_norm": norm}
 
     first = (of_value, state.value_optimizer)
-    (params, optimizer), measured = jax.lax.scan(step, first, length=config.value_steps)
+    (params, optimizer), measured = jax.lax.scan(step, first, length=config.value_gradient_steps)
     return params, optimizer, jax.tree.map(jnp.mean, measured)

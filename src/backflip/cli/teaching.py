@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backflip.algorithms.registry import algorithms, entry_of, names
 from backflip.cli.arguments import (
     RUN,
     Parser,
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 # JAX's integers have 32 bits, and `--seeds` are counted on from the first.
 LARGEST_SEED = MOST_ENV_STEPS = 2_000_000_000
-
-# A help text may not import JAX; a test compares with `backflip.training.offers`.
-ON_POLICY = ("ppo", "a2c", "vpg", "cem")  # of those below
-ALGORITHMS = ("ppo", "a2c", "vpg", "dqn", "ddpg", "td3", "sac", "cem")
 
 EPILOG = """\
 ENV is an id of ours (dot, CartPole-v1, Pendulum-v1, ...), any Gymnasium id (Hopper-v5;
@@ -142,7 +139,7 @@ def _add_labels(commands: Any) -> None:
 def _add_train(commands: Any) -> None:
     about = "learn ENV from its own reward"
     parser = commands.add_parser("train", help=about, description=sentence(about), epilog=EPILOG)
-    parser.add_argument("algorithm", metavar="ALGORITHM", help=f"how: {', '.join(ALGORITHMS)}")
+    parser.add_argument("algorithm", metavar="ALGORITHM", help=f"how: {', '.join(names())}")
     parser.add_argument("env", metavar="ENV", help="what to learn")
     _add_common(parser)
     parser.add_argument(
@@ -267,11 +264,7 @@ def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
 def _train(options: argparse.Namespace) -> "Result":
     settings = _common(options)
     if options.updates_per_step is not None:
-        if options.algorithm in ON_POLICY:
-            raise UsageError(
-                "--updates-per-step is for algorithms with a replay (dqn, ddpg, td3, sac), and "
-                f"`{options.algorithm}` learns from each rollout once"
-            )
+        _check_has_replay(options.algorithm)
         if "updates_per_step" in settings["settings"]:
             raise UsageError("--updates-per-step and --set updates_per_step: give one of them")
         settings["settings"]["updates_per_step"] = options.updates_per_step
@@ -280,6 +273,15 @@ def _train(options: argparse.Namespace) -> "Result":
 
     with Display() as display:
         return train(options.algorithm, options.env, report=display, **settings)
+
+
+def _check_has_replay(algorithm: str) -> None:
+    if not entry_of(algorithm).has_replay:
+        able = ", ".join(name for name, entry in algorithms().items() if entry.has_replay)
+        raise UsageError(
+            f"--updates-per-step is for algorithms with a replay ({able}), and "
+            f"`{algorithm}` learns from each rollout once"
+        )
 
 
 def _resume(options: argparse.Namespace) -> "Result":

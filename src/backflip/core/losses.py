@@ -11,7 +11,7 @@ def clipped_surrogate(
     log_prob: Float[Array, "*batch"],
     old_log_prob: Float[Array, "*batch"],
     advantage: Float[Array, "*batch"],
-    clip: Float[Array, ""] | float,
+    clip_range: Float[Array, ""] | float,
 ) -> Float[Array, "*batch"]:
     """Negative clipped surrogate objective.
 
@@ -23,11 +23,12 @@ def clipped_surrogate(
         log_prob: log π(a|s) of the policy being improved.
         old_log_prob: log π_old(a|s) of the policy that acted.
         advantage: A, normalised or not.
-        clip: ε, at least 0.
+        clip_range: ε, at least 0.
     """
     advantage = jax.lax.stop_gradient(advantage)
     ratio = jnp.exp(log_prob - jax.lax.stop_gradient(old_log_prob))
-    return -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)
+    clipped = jnp.clip(ratio, 1 - clip_range, 1 + clip_range)
+    return -jnp.minimum(ratio * advantage, clipped * advantage)
 
 
 def policy_gradient(
@@ -51,7 +52,7 @@ def clipped_squared_error(
     value: Float[Array, "*batch"],
     old_value: Float[Array, "*batch"],
     target: Float[Array, "*batch"],
-    clip: float,
+    clip_range: float,
 ) -> Float[Array, "*batch"]:
     """Return max(½ (V - G)², ½ (clip(V, V_old ± c) - G)²).
 
@@ -63,10 +64,10 @@ def clipped_squared_error(
         value: V, being improved.
         old_value: V_old, before the update.
         target: G.
-        clip: c, above 0, in units of returns.
+        clip_range: c, above 0, in units of returns.
     """
     old_value = jax.lax.stop_gradient(old_value)
-    near = old_value + jnp.clip(value - old_value, -clip, clip)
+    near = old_value + jnp.clip(value - old_value, -clip_range, clip_range)
     return jnp.maximum(squared_error(value, target), squared_error(near, target))
 
 

@@ -17,7 +17,7 @@ def gae(
     truncated: Bool[Array, " T"],
     *,
     discount: float,
-    decay: float,
+    gae_lambda: float,
 ) -> Float[Array, " T"]:
     """Generalised advantage estimates A_0 .. A_{T-1}.
 
@@ -36,13 +36,13 @@ def gae(
         terminated: the episode ended by the task's own rule.
         truncated: the episode was cut by a time limit.
         discount: γ in [0, 1], per env step.
-        decay: λ in [0, 1].
+        gae_lambda: λ in [0, 1].
 
     Returns:
         A_t, in the unit of `rewards`.
     """
     delta = rewards + discount * jnp.where(terminated, 0.0, next_values) - values
-    carried = jnp.where(terminated | truncated, 0.0, discount * decay)
+    carried = jnp.where(terminated | truncated, 0.0, discount * gae_lambda)
     return _discounted_sum(delta, carried)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from backflip.core.errors import UsageError
+from backflip.core.settings import LARGEST_COUNT
 
-LARGEST_COUNT = 2_000_000_000  # JAX's whole numbers have 32 bits
+UNLIMITED = 1_000  # env steps that an episode without a time limit is assumed to last
 LARGEST_DISCRETE = 100_000  # a network has a number for each of them
 LARGEST_BOUND = 1e38  # of an action: sums and differences of two are float32, too
 

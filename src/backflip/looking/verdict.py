@@ -156,7 +156,7 @@ def _rewards(report: Report) -> Iterator[Finding]:
         yield Finding(
             "hinders",
             f"Rewards reach {largest:.3g} in size: losses follow their square. Scale them "
-            "(--set scale_rewards=true of ppo).",
+            "(--set normalize_rewards=true of ppo).",
         )
 
 
@@ -238,7 +238,7 @@ def _observed(report: Report) -> Iterator[Finding]:
 
 
 def _normalising(spec: EnvSpec) -> str:
-    """Return how observations are normalised; `backflip.training.defaults` decides who does it."""
+    """Return how observations are normalised; the algorithms' entries decide who does it."""
     if isinstance(spec.action, Discrete):
         return "Normalise them: --set normalize_obs=true (ppo, a2c, vpg)."
     return "Normalise them: ppo, a2c and vpg do, unless --set normalize_obs=false."

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float
 
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.networks.layers import Params, affine, dense
-from backflip.networks.torsos import PixelNetwork, pixel_torso
+from backflip.networks.pixel_networks import PixelNetwork
+from backflip.networks.torsos import pixel_torso
 
 POLICY_HEAD_GAIN = 0.01  # a first policy close to uniform
 

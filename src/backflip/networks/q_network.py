@@ -8,7 +8,8 @@ from jaxtyping import Array, Float
 
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params, affine, fan_in_dense
-from backflip.networks.torsos import PixelNetwork, torso
+from backflip.networks.pixel_networks import PixelNetwork
+from backflip.networks.torsos import torso
 
 
 class QNetwork(NamedTuple):

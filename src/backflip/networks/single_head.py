@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.networks.layers import Params, affine, dense
-from backflip.networks.torsos import PixelNetwork, Torso, pixel_torso
+from backflip.networks.pixel_networks import PixelNetwork
+from backflip.networks.torsos import Torso, pixel_torso
 
 
 class SingleHead(NamedTuple):

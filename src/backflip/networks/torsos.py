@@ -5,7 +5,7 @@ import math
 import operator
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +15,14 @@ from jaxtyping import Array, Float, UInt8
 from backflip.core.errors import UsageError
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params, affine, dense, fan_in_dense
+from backflip.networks.pixel_networks import GRID_SIDE, PixelNetwork
 
 LARGEST_SIDE = 64  # larger images are halved until they fit: 42x42 is enough for Pong
 PATCH = 6  # side of a patch, in pixels of the halved image
 PATCH_CHANNELS = 16
 PIXEL_HIDDEN = 128
-GRID_SIDE = 16  # images up to this size are grids of cells, as MinAtar's, not pictures
 GRID_CHANNELS = 16
 LEAST_SIDE = {"grid": 3, "nature": 36}  # of which their convolutions leave one row
-
-PixelNetwork = Literal["auto", "patches", "contrast", "nature", "grid", "flat"]
 
 
 class Torso(NamedTuple):

@@ -1,19 +1,11 @@
 """Settings of teaching, and those that suit a kind of environment."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from backflip.core.errors import UsageError
+from backflip.core.settings import LARGEST_COUNT, Bounds, Count, Fraction
 from backflip.core.spec import Discrete, EnvSpec
-from backflip.training.bounds import COUNT, NOT_NEGATIVE, SHARE, Bounds, out_of_bounds
-
-BOUNDS: dict[str, Bounds] = {
-    "labels": NOT_NEGATIVE,
-    **dict.fromkeys(("clip_rollouts", "clip_envs", "random_envs", "random_env_steps"), COUNT),
-    "clip_length": Bounds(2),
-    "repeat": SHARE,
-    "random_share": SHARE,
-}
 
 
 @dataclass(frozen=True)
@@ -37,24 +29,24 @@ class TeachConfig:
         queries: pairs are chosen by the ensemble's `disagreement`, or all alike, `uniform`.
     """
 
-    labels: int = 100
+    labels: Annotated[int, Bounds(0, LARGEST_COUNT)] = 100
     phases: int = 20
-    clip_length: int = 25
-    clip_rollouts: int = 4
-    clip_envs: int = 16
-    random_envs: int = 64
-    random_env_steps: int = 200
-    repeat: float = 0.8
-    random_share: float = 0.1
+    clip_length: Annotated[int, Bounds(2)] = 25
+    clip_rollouts: Count = 4
+    clip_envs: Count = 16
+    random_envs: Count = 64
+    random_env_steps: Count = 200
+    repeat: Fraction = 0.8
+    random_share: Fraction = 0.1
     queries: Literal["disagreement", "uniform"] = "disagreement"
 
     def check(self, spec: EnvSpec, updates: int) -> None:
-        """Refuse settings that cannot be, all of them at once.
+        """Refuse settings that do not fit together or do not fit the environment.
 
         Raises:
-            UsageError: with what to type instead.
+            UsageError: all of them at once, with what to type instead.
         """
-        wrong = out_of_bounds(self, BOUNDS)
+        wrong: list[str] = []
         limit = spec.max_episode_steps
         if limit is not None and self.clip_length > limit:
             wrong.append(
@@ -66,9 +58,7 @@ class TeachConfig:
                 f"`phases` must lie between 1 and the {updates} updates, got {self.phases}; "
                 f"try --set phases={min(20, updates)}"
             )
-        if self.queries not in ("disagreement", "uniform"):
-            wrong.append(f"`queries` must be disagreement or uniform, got `{self.queries}`")
-        if 1 <= self.random_env_steps < self.clip_length:
+        if self.random_env_steps < self.clip_length:
             wrong.append(
                 f"in `random_env_steps={self.random_env_steps}` there is no clip of "
                 f"{self.clip_length} env steps; try --set random_env_steps={8 * self.clip_length}"
@@ -100,12 +90,12 @@ PIXELS: dict[str, Any] = {
     "epochs": 4,
     "minibatches": 8,
     "discount": 0.9,
-    "decay": 0.9,
-    "entropy_bonus": 0.1,
-    "entropy_bonus_end": 0.01,
+    "gae_lambda": 0.9,
+    "entropy_coef": 0.1,
+    "entropy_coef_end": 0.01,
     "learning_rate": 1e-3,
     "learning_rate_end": 1e-4,
-    "clip_end": 0.2,
+    "clip_range_end": 0.2,
 }
 PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "random_envs": 256, "random_env_steps": 50}
 DISCRETE: dict[str, Any] = {
@@ -115,11 +105,11 @@ DISCRETE: dict[str, Any] = {
     "epochs": 6,
     "minibatches": 8,
     "discount": 0.99,
-    "decay": 0.95,
+    "gae_lambda": 0.95,
     "learning_rate_end": 0.0,
-    "clip_end": 0.1,
+    "clip_range_end": 0.1,
     "normalize_obs": True,
-    "scale_rewards": True,
+    "normalize_rewards": True,
 }
 CONTINUOUS: dict[str, Any] = {
     "env_steps": 819_200,
@@ -128,13 +118,13 @@ CONTINUOUS: dict[str, Any] = {
     "epochs": 8,
     "minibatches": 32,
     "discount": 0.98,
-    "decay": 0.95,
-    "entropy_bonus": 0.05,
-    "entropy_bonus_end": 0.02,
+    "gae_lambda": 0.95,
+    "entropy_coef": 0.05,
+    "entropy_coef_end": 0.02,
     "learning_rate_end": 1e-4,
-    "clip_end": 0.2,
+    "clip_range_end": 0.2,
     "hidden": (32, 32),
     "normalize_obs": True,
-    "scale_rewards": True,
+    "normalize_rewards": True,
 }
 CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}

@@ -20,10 +20,12 @@ import numpy as np
 
 from backflip.algorithms.drivers.driver import Learner
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.registry import entry_of
 from backflip.archive.checkpoint import write_whole
 from backflip.archive.pictures import clip_strip_png
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
-from backflip.core.errors import UsageError, did_you_mean
+from backflip.core.errors import UsageError
+from backflip.core.settings import name_problems, resolve
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.preferences.asking import Asker, some_clips
@@ -55,10 +57,10 @@ from backflip.preferences.teachers import People, SimulatedTeacher, parse_teache
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
 from backflip.training.memory import check_memory
-from backflip.training.offers import offer_of
 from backflip.training.planning import evaluation_episodes, plan
 from backflip.training.policy import refuse_changed
 from backflip.training.progress import Progress, Report
+from backflip.training.renamed_settings import NAMES
 from backflip.training.result import Result
 from backflip.training.session import Session, begin, go_on, seeds_from
 
@@ -199,14 +201,12 @@ def _resolve(
     labels: int,
 ) -> tuple[TeachConfig, Built]:
     """Return both configurations, the defaults for the environment filled in."""
-    if offer_of(algorithm).name != "ppo":
+    if entry_of(algorithm).name != "ppo":
         raise UsageError(f"`teach` learns with ppo, got the algorithm `{algorithm}`")
     own = {field.name for field in dataclasses.fields(TeachConfig)}
-    learners = {field.name for field in dataclasses.fields(offer_of(algorithm).config)}
-    unknown = [name for name in settings if name not in own | learners]
-    if unknown:
-        named = "; ".join(f"`{name}`{did_you_mean(name, own | learners)}" for name in unknown)
-        raise UsageError(f"unknown settings {named} (known: {', '.join(sorted(own | learners))})")
+    known = sorted({*own, *entry_of(algorithm).settings})
+    if problems := name_problems(settings, known, NAMES):
+        raise UsageError(f"settings: {'; '.join(problems)}")
     if "labels" in settings:
         raise UsageError("settings: how many `labels` is said by --labels, in Python by labels=")
     chosen = {name: value for name, value in settings.items() if name not in own}
@@ -215,27 +215,11 @@ def _resolve(
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
     built = build(algorithm, env, env_args=env_args, settings=learning)
-    _check_kinds(teaching)
-    asked = int(teaching.get("phases", TeachConfig.phases))
-    phases = asked if "phases" in settings else min(asked, built.config.updates)
-    numbers: dict[str, Any] = {"labels": labels, "phases": phases}
-    config = TeachConfig(**(teaching | numbers))
+    config = resolve(TeachConfig, teaching | {"labels": labels})
+    if "phases" not in settings:
+        config = dataclasses.replace(config, phases=min(config.phases, built.config.updates))
     config.check(built.driver.spec, built.config.updates)
     return config, built
-
-
-def _check_kinds(teaching: Mapping[str, Any]) -> None:
-    """Refuse values of another type than the field's."""
-    wrong: list[str] = []
-    for field in dataclasses.fields(TeachConfig):
-        value, kind = teaching.get(field.name, field.default), type(field.default)
-        wanted = (int, float) if kind is float else kind
-        if not isinstance(value, wanted) or isinstance(value, bool):
-            names: dict[Any, str] = {int: "a whole number", float: "a number"}
-            what = names.get(kind, "disagreement or uniform")
-            wrong.append(f"`{field.name}` must be {what}, got {value!r}")
-    if wrong:
-        raise UsageError(f"settings: {'; '.join(wrong)}")
 
 
 @dataclass

@@ -7,15 +7,15 @@ from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Algorithm, Settings
+from backflip.algorithms.registry import check_spaces, entry_of
 from backflip.archive.run import Run
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.spec import EnvSpec, changes
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
-from backflip.training.defaults import defaults_of
 from backflip.training.memory import check_network
-from backflip.training.offers import offer_of
-from backflip.training.settings import check_against, resolve
+from backflip.training.renamed_settings import current_names
+from backflip.training.settings import check_against, configure
 
 
 class Built(NamedTuple):
@@ -50,15 +50,15 @@ def build(
     Raises:
         UsageError: something of it does not exist or does not fit.
     """
-    offer = offer_of(algorithm)
+    entry = entry_of(algorithm)
     native = make_native(env, env_args)
     spec = native.spec if native else _host_spec(env, env_args)
-    offer.check_spaces(spec)
-    given = {} if complete else defaults_of(algorithm, spec, settings)
-    config = resolve(offer.config, {**given, **settings})
+    check_spaces(entry, spec)
+    given = {} if complete else entry.defaults_for(spec, settings)
+    config = configure(entry, {**given, **settings})
     check_against(config, spec)
     check_network(config, spec)
-    learner = offer.build(config, spec)
+    learner = entry.build(config, spec)
     return Built(_driver(native, env, env_args, learner, spec), config)
 
 
@@ -68,7 +68,7 @@ def rebuild(run: Run) -> Built:
         run.manifest["algorithm"],
         run.manifest["env"],
         env_args=env_args_of(run),
-        settings=run.config["settings"],
+        settings=current_names(run.config["settings"]),
         complete=True,
     )
 

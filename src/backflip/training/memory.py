@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import psutil
 
-from backflip.algorithms.cem import CEMConfig
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.learning import layout_of
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.algorithms.entries.cem import CEMConfig
 from backflip.algorithms.interface import ReplayPlan, Settings
 from backflip.core.errors import UsageError
 from backflip.core.spec import Discrete, EnvSpec
@@ -179,7 +179,7 @@ def _fewer_rows(config: Any, fits: float) -> str:
 
 def _gradient(driver: Driver, config: Any, seeds: int) -> Need:
     """Return what a gradient remembers of every row: what each hidden unit put out."""
-    plan, both = driver.algorithm.replay, hasattr(config, "value_weight")  # networks in one loss
+    plan, both = driver.algorithm.replay, hasattr(config, "value_coef")  # networks in one loss
     of_rollout = config.num_envs * config.rollout_length // getattr(config, "minibatches", 1)
     rows = plan.batch_size if plan else of_rollout
 

@@ -5,7 +5,7 @@ import numpy as np
 from backflip.algorithms.drivers.driver import Driver, Phase
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Settings
-from backflip.training.defaults import UNLIMITED
+from backflip.core.spec import UNLIMITED
 
 PHASES = 20
 # Where episodes may last longer than the first, in env steps, they are taken to last the second.

@@ -11,14 +11,15 @@ import jax
 import numpy as np
 
 from backflip.algorithms.interface import Algorithm
+from backflip.algorithms.registry import algorithms
 from backflip.archive.checkpoint import has_checkpoint, load_arrays
 from backflip.archive.metrics import from_json
 from backflip.archive.run import Run
 from backflip.core.errors import DamagedFile, UsageError
 from backflip.core.spec import Box, Discrete, EnvSpec, changes, within
 from backflip.core.trees import unflatten
-from backflip.training.offers import ALGORITHMS
-from backflip.training.settings import resolve
+from backflip.training.renamed_settings import current_names
+from backflip.training.settings import configure
 from backflip.training.spec_json import spec_from_json
 
 POLICY = "policy.safetensors"
@@ -123,8 +124,8 @@ def load_acting(path: Path, seed: int | None = None) -> Acting:
     try:
         about: dict[str, Any] = from_json(json.loads(loaded.metadata["about"]))
         spec, seeds = spec_from_json(about["spec"]), about["seeds"]
-        offer = ALGORITHMS[about["algorithm"]]
-        algorithm = offer.build(resolve(offer.config, about["settings"]), spec)
+        entry = algorithms()[about["algorithm"]]
+        algorithm = entry.build(configure(entry, current_names(about["settings"])), spec)
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFile(f"`{path}` was not written by this backflip") from error
     if seed is not None and seed not in seeds:

@@ -1,57 +1,31 @@
-"""An algorithm's settings: from what a person named to their dataclass, checked."""
+"""From the settings that a person named to an algorithm's configuration, checked."""
 
-import dataclasses
 import math
-import typing
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-
+from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.interface import Settings
-from backflip.core.errors import UsageError, did_you_mean
-from backflip.core.spec import LARGEST_COUNT, EnvSpec
-from backflip.training.bounds import out_of_bounds
+from backflip.core.errors import UsageError
+from backflip.core.settings import LARGEST_COUNT, resolve
+from backflip.core.spec import EnvSpec
+from backflip.training.renamed_settings import NAMES
 
-WIDEST = 65_536  # of a hidden layer: two such need 16 GiB
 
-
-def resolve(kind: type[Any], settings: Mapping[str, Any]) -> Settings:
-    """Return settings as their dataclass, with numbers of the types its fields have.
+def configure(entry: AlgorithmEntry, settings: Mapping[str, Any]) -> Settings:
+    """Return the configuration of an algorithm with the given settings over its defaults.
 
     Raises:
-        UsageError: unknown settings, or values that cannot be; all of them at once.
+        UsageError: settings are unknown or invalid, or do not fit together; the message has all
+            unknown and invalid ones.
     """
-    fields = {field.name: field.default for field in dataclasses.fields(kind)}
-    choices = choices_of(kind)
-    unknown = [f"`{name}`{did_you_mean(name, fields)}" for name in settings if name not in fields]
-    if unknown:
-        raise UsageError(f"unknown settings {'; '.join(unknown)} (known: {', '.join(fields)})")
-    wrong = [
-        f"`{name}` must be {_wanted(fields[name], choices.get(name))}, got {value!r}"
-        for name, value in settings.items()
-        if not _fits(value, fields[name], choices.get(name))
-    ]
-    if wrong:
-        raise UsageError(f"settings: {'; '.join(wrong)}")
-    typed = {name: _like(fields[name], value) for name, value in settings.items()}
-    config = kind(**typed)
+    config: Settings = resolve(entry.config, settings, NAMES)
     _check_sizes(config)
     return config
 
 
-def choices_of(kind: type[Any]) -> dict[str, tuple[str, ...]]:
-    """Return the texts that each field takes which takes one of several."""
-    hints = typing.get_type_hints(kind)
-    return {
-        name: typing.get_args(hint)
-        for name, hint in hints.items()
-        if typing.get_origin(hint) is Literal
-    }
-
-
 def check_against(config: Settings, spec: EnvSpec) -> None:
-    """Refuse settings that cannot work in an environment.
+    """Refuse settings that do not fit an environment.
 
     Raises:
         UsageError: undiscounted values of episodes that never terminate would be infinite.
@@ -63,55 +37,8 @@ def check_against(config: Settings, spec: EnvSpec) -> None:
         )
 
 
-def _wanted(default: Any, choices: tuple[str, ...] | None) -> str:
-    if choices:
-        return " or ".join(choices)
-    if isinstance(default, bool):
-        return "true or false"
-    if isinstance(default, tuple):
-        return f"whole numbers, at least 1 and at most {WIDEST:,}, or none"
-    return "a whole number" if isinstance(default, int) else "a finite number"
-
-
-def _fits(value: Any, default: Any, choices: tuple[str, ...] | None) -> bool:
-    if choices:
-        return value in choices
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(value, bool) and isinstance(default, bool)
-    if isinstance(default, tuple):
-        return all(_is_size(part) for part in _parts(value))
-    if isinstance(default, int):
-        return isinstance(value, int | np.integer)
-    return isinstance(value, int | float | np.number) and _is_finite(value)
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond every float
-        return False
-
-
-def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= WIDEST
-
-
-def _like(default: Any, value: Any) -> Any:
-    if isinstance(default, tuple):
-        return _parts(value)
-    return type(default)(value)
-
-
-def _parts(value: Any) -> tuple[Any, ...]:
-    """Return a tuple's parts; on the command line hidden=64 has one, and hidden=none none."""
-    if isinstance(value, list | tuple):
-        return tuple(value)
-    return () if value == "none" else (value,)
-
-
 def _check_sizes(config: Any) -> None:
-    if wrong := out_of_bounds(config):
-        raise UsageError(f"settings: {'; '.join(wrong)}")
+    """Refuse sizes of a rollout that its minibatches or the env steps do not fit."""
     rows = config.num_envs * config.rollout_length
     minibatches = getattr(config, "minibatches", 1)
     if rows % minibatches:

@@ -1,4 +1,4 @@
-"""ε-greedy: the best action, but for a share ε of random ones that falls along a line."""
+"""ε-greedy actions: the best one, or with probability ε a random one; ε falls linearly."""
 
 from typing import Protocol, runtime_checkable
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from backflip.algorithms.parts.replay_settings import ReplaySettings, warm_up_rollouts
+from backflip.algorithms.rollouts import ReplaySettings, rollouts_before_learning
 from backflip.core.errors import UsageError
 from backflip.core.schedules import linear
 
@@ -16,22 +16,23 @@ class ExplorationSettings(ReplaySettings, Protocol):
     """The settings that every algorithm with an ε has, documented there."""
 
     @property
-    def exploration_start(self) -> float: ...  # noqa: D102
+    def epsilon_start(self) -> float: ...  # noqa: D102
     @property
-    def exploration_end(self) -> float: ...  # noqa: D102
+    def epsilon_end(self) -> float: ...  # noqa: D102
     @property
-    def exploration_steps(self) -> int: ...  # noqa: D102
+    def epsilon_steps(self) -> int: ...  # noqa: D102
 
 
 def epsilon(settings: ExplorationSettings, updates: Int[Array, ""]) -> Float[Array, ""]:
-    """Return ε after so many updates, on its line from first to last.
+    """Return ε after so many updates, by its linear schedule.
 
-    It counts env steps, those of the warm-up too, and stays the same all through a rollout.
+    The schedule counts all env steps, also those before learning starts. ε is constant within a
+    rollout.
     """
-    rollouts = (updates + warm_up_rollouts(settings)).astype(jnp.float32)
+    rollouts = (updates + rollouts_before_learning(settings)).astype(jnp.float32)
     env_steps = rollouts * (settings.num_envs * settings.rollout_length)
-    progress = env_steps / settings.exploration_steps
-    return linear(settings.exploration_start, settings.exploration_end, progress)
+    progress = env_steps / settings.epsilon_steps
+    return linear(settings.epsilon_start, settings.epsilon_end, progress)
 
 
 def epsilon_greedily(
@@ -49,14 +50,15 @@ def epsilon_greedily(
 
 
 def refuse_early_end(settings: ExplorationSettings) -> None:
-    """Refuse an ε that has come to its end before anything is learnt.
+    """Refuse an ε schedule that ends before learning starts.
 
     Raises:
-        UsageError: it has.
+        UsageError: it does.
     """
-    if settings.exploration_steps <= settings.warm_up:
+    if settings.epsilon_steps <= settings.learning_starts:
         raise UsageError(
-            "settings: `exploration_steps` counts the warm-up and must be more than warm_up = "
-            f"{settings.warm_up}, or epsilon ends before learning starts, got "
-            f"{settings.exploration_steps}; try exploration_steps={2 * settings.warm_up}"
+            "settings: `epsilon_steps` includes the random steps and must be more than "
+            f"learning_starts = {settings.learning_starts}, or epsilon ends before learning "
+            f"starts, got {settings.epsilon_steps}; "
+            f"try epsilon_steps={2 * settings.learning_starts}"
         )

@@ -1,56 +1,36 @@
-"""What the settings of off-policy algorithms mean together, and which cannot be."""
+"""What the settings of off-policy algorithms mean together, and which do not fit together."""
 
-from typing import Protocol, runtime_checkable
-
-from backflip.algorithms.interface import rollouts_of
+from backflip.algorithms.interface import ReplayPlan
+from backflip.algorithms.rollouts import (
+    ReplaySettings,
+    gradient_steps,
+    rollouts_before_learning,
+    rollouts_of,
+    rollouts_with_updates,
+)
 from backflip.core.errors import UsageError
 from backflip.core.replay.layout import layout
 from backflip.core.spec import EnvSpec
 
-ROUNDING = 1e-5  # of a ratio that is typed with six digits, as it is proposed
+ROUNDING = 1e-5  # of a ratio that is typed with the six digits of a proposal
 
 
-@runtime_checkable
-class ReplaySettings(Protocol):
-    """The settings that every algorithm with a replay has, documented there."""
-
-    @property
-    def env_steps(self) -> int: ...  # noqa: D102
-    @property
-    def num_envs(self) -> int: ...  # noqa: D102
-    @property
-    def rollout_length(self) -> int: ...  # noqa: D102
-    @property
-    def updates_per_step(self) -> float: ...  # noqa: D102
-    @property
-    def batch_size(self) -> int: ...  # noqa: D102
-    @property
-    def buffer_size(self) -> int: ...  # noqa: D102
-    @property
-    def warm_up(self) -> int: ...  # noqa: D102
-
-
-def warm_up_rollouts(settings: ReplaySettings) -> int:
-    """Return how many whole rollouts the warm-up takes."""
-    return rollouts_of(settings.warm_up, settings.num_envs, settings.rollout_length)
-
-
-def rollouts_learnt_from(settings: ReplaySettings) -> int:
-    """Return how many rollouts follow the warm-up; the last may go a little beyond `env_steps`."""
-    rollouts = rollouts_of(settings.env_steps, settings.num_envs, settings.rollout_length)
-    return max(rollouts - warm_up_rollouts(settings), 0)
-
-
-def gradient_steps(settings: ReplaySettings) -> int:
-    """Return U, the gradient steps after each rollout."""
-    return round(settings.updates_per_step * settings.num_envs * settings.rollout_length)
+def replay_plan(settings: ReplaySettings) -> ReplayPlan:
+    """Return what the driver keeps of the past and draws from it, uniformly, one step at a time."""
+    return ReplayPlan(
+        capacity=settings.buffer_size,
+        batch_size=settings.batch_size,
+        gradient_steps=gradient_steps(settings),
+        warm_up=settings.learning_starts,
+        discount=settings.discount,
+    )
 
 
 def refuse_unworkable(settings: ReplaySettings, spec: EnvSpec, n_step: int = 1) -> None:
-    """Refuse settings with which nothing could be learnt, or nothing drawn.
+    """Refuse settings with which no update happens or no minibatch can be drawn.
 
     Raises:
-        UsageError: what is wrong, all of it at once.
+        UsageError: the message has all problems.
     """
     wrong = [
         *_schedule_problems(settings),
@@ -62,11 +42,12 @@ def refuse_unworkable(settings: ReplaySettings, spec: EnvSpec, n_step: int = 1) 
 
 
 def _schedule_problems(settings: ReplaySettings) -> list[str]:
-    if rollouts_learnt_from(settings):
+    if rollouts_with_updates(settings):
         return []
+    total = settings.env_steps
     return [
-        f"`warm_up` must be less than env_steps = {settings.env_steps}, or no update would ever "
-        f"happen, got {settings.warm_up}; try warm_up={settings.env_steps // 10}"
+        f"`learning_starts` must be less than env_steps = {total}, or no update would ever happen, "
+        f"got {settings.learning_starts}; try learning_starts={total // 10}"
     ]
 
 
@@ -87,12 +68,11 @@ def _ratio_problems(settings: ReplaySettings) -> list[str]:
 
 def _memory_problems(settings: ReplaySettings, spec: EnvSpec, n_step: int) -> list[str]:
     rows = settings.num_envs * settings.rollout_length
-    lived = rollouts_of(settings.env_steps, settings.num_envs, settings.rollout_length) * rows
-    if settings.batch_size > lived:
+    steps = rollouts_of(settings.env_steps, settings.num_envs, settings.rollout_length) * rows
+    if settings.batch_size > steps:
         return [
-            "`batch_size` must be at most env_steps, for a minibatch is drawn from what was lived "
-            f"through: {lived}, got {settings.batch_size}; try "
-            f"batch_size={min(128, lived)}"
+            "`batch_size` must be at most env_steps, because a minibatch is drawn from the env "
+            f"steps made: {steps}, got {settings.batch_size}; try batch_size={min(128, steps)}"
         ]
     held = layout(
         spec,
@@ -111,19 +91,19 @@ def _memory_problems(settings: ReplaySettings, spec: EnvSpec, n_step: int) -> li
             f"environments in whole rollouts: at least {least}, got {settings.buffer_size}; "
             f"try buffer_size={least}"
         ]
-    first = (warm_up_rollouts(settings) + 1) * settings.rollout_length
+    first = (rollouts_before_learning(settings) + 1) * settings.rollout_length
     if envs * first < least:
         return [
-            f"`warm_up` and the first rollout must fill a minibatch, and {window} env steps of "
-            f"each of {envs} environments: together at least {least}, got {envs * first}; "
-            f"try warm_up={least}{_and_longer(settings, least)}"
+            f"`learning_starts` and the first rollout must fill a minibatch, and {window} env "
+            f"steps of each of {envs} environments: together at least {least}, got {envs * first}; "
+            f"try learning_starts={least}{_and_longer(settings, least)}"
         ]
     return []
 
 
-def _and_longer(settings: ReplaySettings, warm_up: int) -> str:
-    """Return what else to type where such a warm-up would leave nothing to learn from."""
+def _and_longer(settings: ReplaySettings, learning_starts: int) -> str:
+    """Return what else to type if so many random env steps would leave none to learn in."""
     rows = settings.num_envs * settings.rollout_length
     left = rollouts_of(settings.env_steps, settings.num_envs, settings.rollout_length)
-    left -= rollouts_of(warm_up, settings.num_envs, settings.rollout_length)
+    left -= rollouts_of(learning_starts, settings.num_envs, settings.rollout_length)
     return "" if left > 0 else f" and --env-steps {settings.env_steps + (1 - left) * rows}"

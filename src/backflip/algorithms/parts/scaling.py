@@ -29,7 +29,7 @@ def observe(seen: RunningStatistics, batch: Transition) -> RunningStatistics:
     return statistics.merge(seen, statistics.of_rows(rows, batch.valid.reshape(-1)))
 
 
-def scale_rewards(discount: float, state: State, batch: Transition) -> tuple[Transition, State]:
+def normalize_rewards(discount: float, state: State, batch: Transition) -> tuple[Transition, State]:
     """Divide rewards by the standard deviation of the discounted return so far.
 
     R ← γ R + r, then the statistics take R in, then R is forgotten where the episode ended.

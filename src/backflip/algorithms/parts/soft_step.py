@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.interface import Metrics
 from backflip.algorithms.parts.adam import adam_step, first_moments
-from backflip.algorithms.parts.sac_config import SACConfig
 from backflip.algorithms.parts.temperature import temperature_loss
 from backflip.core.targets import polyak
 
@@ -79,7 +79,7 @@ def soft_step(
     log_temperature, temperature_moments, _ = adam_step(
         state.log_temperature, gradient, state.temperature_moments, config.temperature_learning_rate
     )
-    targets = polyak(state.target_critics, critics, config.target_rate)
+    targets = polyak(state.target_critics, critics, config.tau)
     moments = (actor_moments, critic_moments, temperature_moments)
     measured = {
         "q_loss": q_loss,
