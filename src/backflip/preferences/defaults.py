@@ -35,6 +35,7 @@ class TeachConfig:
             (at most the 64 that are kept): an agent that has got stuck shows nothing that
             labels could tell apart.
         queries: pairs are chosen by the ensemble's `disagreement`, or all alike, `uniform`.
+        reward_model: `linear`, `network`, or `module:Class` for your own.
     """
 
     labels: int = 100
@@ -47,6 +48,7 @@ class TeachConfig:
     repeat: float = 0.8
     random_share: float = 0.1
     queries: Literal["disagreement", "uniform"] = "disagreement"
+    reward_model: str = "linear"
 
     def check(self, spec: EnvSpec, updates: int) -> None:
         """Refuse settings that cannot be, all of them at once.
