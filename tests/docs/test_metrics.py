@@ -18,6 +18,8 @@ from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
 from backflip.preferences.loop import teach
+from backflip.rewards.measures import label_metrics, reward_metrics
+from backflip.rewards.network.model import FIT_METRICS
 from backflip.training.train import train
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -25,7 +27,8 @@ CONFIG = PPOConfig(num_envs=2, rollout_length=4, epochs=1)
 ENVS = [CartPole(), Pendulum(), Dot()]  # discrete, continuous, pixels
 
 
-LEARNING, SESSION, REWARD = ["update", "driver"], ["session"], ["reward model"]
+LEARNING, SESSION = ["update", "driver"], ["session"]
+REWARD = ["reward model", "linear reward model"]
 
 
 def table(of: list[str] = LEARNING) -> dict[str, list[str]]:
@@ -128,3 +131,11 @@ def test_every_row_is_complete_and_names_a_function() -> None:
         place = "algorithms.drivers" if module == "episodes" else "algorithms"
         found = importlib.import_module(f"backflip.{place}.{module}")
         assert callable(getattr(found, function))
+
+
+def test_what_reward_models_measure_is_what_their_tables_say() -> None:
+    empty = label_metrics(np.zeros((0, 1)), np.zeros(0), np.zeros((0, 1), bool))
+    shared = set(empty | reward_metrics(np.zeros(1)))
+    assert set(table(["reward model"])) == shared
+    assert set(table(["network reward model"])) == set(FIT_METRICS)
+    assert set(table(["linear reward model"])) == {"reward_model_log_evidence"}

@@ -22,7 +22,7 @@ from backflip.envs.registry import make_native
 from backflip.preferences.asking import Asker
 from backflip.preferences.defaults import TeachConfig, teach_settings
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.loop import _last_doubling, resume_teach, teach
+from backflip.preferences.loop import resume_teach, teach
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.build import build
 from backflip.training.session import Session
@@ -159,14 +159,6 @@ def test_a_seed_does_not_depend_on_those_beside_it(taught, tmp_path):
     one, other = (answers_of(result.folder, 4) for result in (alone, taught))
     assert one == other
     assert alone.returns[0] == pytest.approx(taught.returns[1], rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("asked_at", "labels"),
-    [([], 0), ([0, 0], 2), ([0, 0, 9], 2), ([0, 0, 9, 9], 4), ([0, 0, 9, 9, 20, 20, 30], 4)],
-)
-def test_encoders_are_fitted_when_labels_have_doubled(asked_at, labels):
-    assert _last_doubling(asked_at) == labels
 
 
 def test_thousands_of_labels_are_no_more_than_there_can_be_queries():

@@ -1,18 +1,18 @@
 """Questions: which pairs of clips are asked about, drawn where people answer, into the store."""
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from backflip.core.errors import UsageError
 from backflip.core.types import Transition
-from backflip.preferences.clips import Clip, cut, windows
+from backflip.preferences.clips import Clip, cut, observed, windows
 from backflip.preferences.defaults import TeachConfig
 from backflip.preferences.labels import LabelStore, NewQuery
-from backflip.preferences.learned_reward import RewardFitter, RewardParameters
 from backflip.preferences.people.drawing import Drawer
 from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
+from backflip.rewards.interface import RewardModel
 
 CLIPS_LOOKED_AT = 200  # of which pairs are made, at most
 
@@ -24,7 +24,7 @@ class Asker:
     Args:
         env_id: for messages.
         config: how much is looked at, and by which rule pairs are chosen.
-        fitter: knows what the reward model thinks of a clip.
+        model: predicts the reward of clips.
         store: where questions go.
         drawer: for people; None where a simulated teacher answers.
         enough: whether people have said that there are labels enough.
@@ -34,13 +34,13 @@ class Asker:
         self,
         env_id: str,
         config: TeachConfig,
-        fitter: RewardFitter,
+        model: RewardModel,
         store: LabelStore,
         drawer: Drawer | None,
         enough: Callable[[], bool],
     ) -> None:
         self._enough = enough
-        self._env_id, self._config, self._fitter = env_id, config, fitter
+        self._env_id, self._config, self._model = env_id, config, model
         self._store, self._drawer = store, drawer
 
     def ask(
@@ -48,7 +48,7 @@ class Asker:
         seed: int,
         random_clips: Sequence[Clip],
         record: Transition | None,
-        reward: RewardParameters,
+        reward: Any,
         count: int,
         env_steps: int,
     ) -> None:
@@ -78,14 +78,22 @@ class Asker:
         seed: int,
         left: Clip,
         right: Clip,
-        reward: RewardParameters,
+        reward: Any,
         env_steps: int,
         drawer: Drawer,
     ) -> None:
         films = drawer.films(left), drawer.films(right)
-        opinion = self._fitter.opinion(reward, left, right)
+        opinion = self._opinion(reward, left, right)
         query = NewQuery(seed, left._asdict(), right._asdict(), env_steps, films, opinion)
         self._store.add_queries([query])
+
+    def _opinion(self, reward: Any, left: Clip, right: Clip) -> dict[str, np.ndarray] | None:
+        """Return the predicted reward (row 0) and the members' spread (row 1) of each step."""
+        opinions = self._model.opinions(reward, [observed(left), observed(right)])
+        if opinions is None:
+            return None
+        both = np.stack([opinions.reward, opinions.spread], 1)
+        return {"left": both[0], "right": both[1]}
 
     def _clips(
         self, rng: np.random.Generator, random_clips: Sequence[Clip], record: Transition | None
@@ -112,7 +120,7 @@ class Asker:
         self,
         rng: np.random.Generator,
         clips: Sequence[Clip],
-        reward: RewardParameters,
+        reward: Any,
         count: int,
         *,
         first: bool,
@@ -121,8 +129,11 @@ class Asker:
             return uniform_pairs(rng, len(clips), count)
         candidates = uniform_pairs(rng, len(clips), CANDIDATES * count)
         looked_at, pairs = np.unique(candidates, return_inverse=True)
-        returns = self._fitter.clip_returns(reward, [clips[i] for i in looked_at])
-        return looked_at[most_disputed(returns, pairs.reshape(candidates.shape), count)]
+        opinions = self._model.opinions(reward, [observed(clips[i]) for i in looked_at])
+        if opinions is None:
+            return candidates[:count]
+        pairs = pairs.reshape(candidates.shape)
+        return looked_at[most_disputed(opinions.clip_returns, pairs, count)]
 
 
 def some_clips(rng: np.random.Generator, record: Transition, length: int, count: int) -> list[Clip]:

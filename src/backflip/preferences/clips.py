@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
 from backflip.core.types import Transition
+from backflip.rewards.interface import ObservedClip
 
 # Of clips that are drawn from their observations, and of those recorded before there were scenes.
 NO_SCENE: Float[np.ndarray, " 0"] = np.zeros(0, np.float32)
@@ -38,6 +39,11 @@ class Clip(NamedTuple):
     reward: Float[np.ndarray, " L"]
     lived: Bool[np.ndarray, " L"]
     scene: Float[np.ndarray, "..."] = NO_SCENE
+
+
+def observed(clip: Clip) -> ObservedClip:
+    """Return what a reward model may see of a clip: everything but the true reward."""
+    return ObservedClip(clip.obs, clip.action, clip.next_obs, clip.lived)
 
 
 class Window(NamedTuple):

@@ -27,6 +27,7 @@ class TeachConfig:
             (at most the 64 that are kept): an agent that has got stuck shows nothing that
             labels could tell apart.
         queries: pairs are chosen by the ensemble's `disagreement`, or all alike, `uniform`.
+        reward_model: `linear`, `network`, or `module:Class` for your own.
     """
 
     labels: Annotated[int, Bounds(0, LARGEST_COUNT)] = 100
@@ -39,6 +40,7 @@ class TeachConfig:
     repeat: Fraction = 0.8
     random_share: Fraction = 0.1
     queries: Literal["disagreement", "uniform"] = "disagreement"
+    reward_model: str = "linear"
 
     def check(self, spec: EnvSpec, updates: int) -> None:
         """Refuse settings that do not fit together or do not fit the environment.

@@ -29,20 +29,10 @@ from backflip.core.settings import name_problems, resolve
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.preferences.asking import Asker, some_clips
-from backflip.preferences.clips import Clip
+from backflip.preferences.clips import Clip, observed
 from backflip.preferences.defaults import TeachConfig, teach_settings
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.learned_reward import (
-    LEFT_PREFERRED,
-    Glimpses,
-    Lesson,
-    RewardFitter,
-    RewardParameters,
-    encode_all,
-    learned_reward,
-    untaught,
-)
 from backflip.preferences.people.answering import Answering, ByPeople, DeskSettings, Simulated
 from backflip.preferences.people.drawing import Drawer
 from backflip.preferences.schedule import label_schedule
@@ -52,8 +42,11 @@ from backflip.preferences.starting import (
     bring_reward,
     check_labels,
     find_start,
+    with_reward_model,
 )
 from backflip.preferences.teachers import People, SimulatedTeacher, parse_teacher
+from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
+from backflip.rewards.registry import make_reward_model
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
 from backflip.training.memory import check_memory
@@ -68,13 +61,14 @@ USUAL_LABELS = 100  # of each seed, unless another number is asked for
 PEOPLES_LABELS = 150  # people err: with 5 % of answers wrong, these are worth 100 right ones
 CLIPS = "clips.png"
 RANDOM_CLIPS = 64  # of the random policy, kept for each seed
+LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": 0.5}
 
 
 class Taught(NamedTuple):
     """What a checkpoint of teaching holds."""
 
     learners: Learner
-    reward: RewardParameters
+    reward: Any
 
 
 def teach(
@@ -133,7 +127,9 @@ def teach(
     start = find_start(place.home, labels_from, reward_from)
     budget = _budget(labels, start, who)
     runtime.prepare()
-    config, built = _resolve(algorithm, env, env_args or {}, settings or {}, env_steps, budget)
+    settings = with_reward_model(start, settings or {})
+    config, built = _resolve(algorithm, env, env_args or {}, settings, env_steps, budget)
+    model = reward_model_of(config, built)
     check_labels(start, built.driver.spec, config.clip_length)
     check_memory(built.driver, built.config, seeds)
     session = begin(
@@ -157,7 +153,7 @@ def teach(
         began=began,
     )
     with session, LabelStore.open(session.folder / LABELS) as store:
-        return _Teaching(session, built, config, store, desk).carry_out()
+        return _Teaching(session, built, config, store, desk, model).carry_out()
 
 
 def resume_teach(
@@ -169,9 +165,20 @@ def resume_teach(
     with go_on(run, report, began) as session:
         built, saved = rebuild(run), run.config
         config = TeachConfig(**saved["teaching"])
+        model = reward_model_of(config, built)
         desk = (desk or DeskSettings())._replace(overlap=saved.get("overlap", 0.0))
         with LabelStore.open(session.folder / LABELS) as store:
-            return _Teaching(session, built, config, store, desk).carry_out()
+            return _Teaching(session, built, config, store, desk, model).carry_out()
+
+
+def reward_model_of(config: TeachConfig, built: Built) -> RewardModel:
+    """Return the reward model that the settings name.
+
+    Raises:
+        UsageError: there is none of that name, or it is not a reward model.
+    """
+    spec = built.driver.spec
+    return make_reward_model(config.reward_model, spec, config.labels, config.clip_length)
 
 
 def _say_notes(progress: Progress) -> None:
@@ -231,18 +238,12 @@ class _Teaching:
     config: TeachConfig
     store: LabelStore
     desk: DeskSettings
+    model: RewardModel
 
     def __post_init__(self) -> None:
         self.driver = self.built.driver
         self.seeds = list(self.session.run.seeds)
         spec = self.driver.spec
-        self.fitter = RewardFitter(spec, self.config.labels)
-        self.lessons: list[list[Lesson]] = [[] for _ in self.seeds]
-        self.glimpses: dict[int, tuple[Glimpses, Glimpses]] = {}  # of clips, by query
-        self.asked_at: list[list[int]] = [[] for _ in self.seeds]  # env steps, of each lesson
-        self.encoders = [untaught(spec, 1).encoder for _ in self.seeds]
-        self.encoded_labels = [-1] * len(self.seeds)
-        self.random_glimpses: list[tuple[np.ndarray, np.ndarray]] = []
         self.random_clips: list[list[Clip]] = []
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
         self.newest_learnt = 0  # the newest record of the label store that was learnt from
@@ -252,7 +253,7 @@ class _Teaching:
         self.drawer: Drawer | None = None
         self.answering = self._answering()
         self.asker = Asker(
-            spec.id, self.config, self.fitter, self.store, self.drawer, self.answering.enough
+            spec.id, self.config, self.model, self.store, self.drawer, self.answering.enough
         )
 
     def _answering(self) -> Answering:
@@ -304,16 +305,16 @@ class _Teaching:
         self.answering.tell("finished", result=result.in_words())
         return result
 
-    def _begin(self) -> tuple[Learner, RewardParameters, int]:
+    def _begin(self) -> tuple[Learner, Any, int]:
         """Return what the run goes on from, and how many phases are done."""
         spec = self.driver.spec
-        blank = Taught(self.driver.start(self.seeds), untaught(spec, len(self.seeds)))
+        blank = Taught(self.driver.start(self.seeds), self.model.initial(len(self.seeds)))
         refuse_changed(self.session.run, spec)
         restored = self.session.restore(blank)
         learners, reward = restored.state
         if restored.phases == 0:
             bring_labels(self.start, self.store, self.seeds)
-            reward = bring_reward(self.start, spec, len(self.seeds))
+            reward = bring_reward(self.start, self.model, spec.id, len(self.seeds))
         self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
         self.newest_learnt = restored.extra.get("newest_learnt", self.newest_learnt)
         self._watch_random_policy()
@@ -324,7 +325,7 @@ class _Teaching:
         number: int,
         functions: Mapping[int, Any],
         learners: Learner,
-        reward: RewardParameters,
+        reward: Any,
     ) -> Learner:
         """Do phase `number`, counted from 0, ask about it, save; return the learners after it."""
         env_steps = self._env_steps(number + 1)
@@ -365,17 +366,14 @@ class _Teaching:
         )
         return learners
 
-    def _compile_ahead(
-        self, functions: Mapping[int, Any], learners: Learner, reward: RewardParameters
-    ) -> None:
+    def _compile_ahead(self, functions: Mapping[int, Any], learners: Learner, reward: Any) -> None:
         """Compile everything while people look at the first clips; what comes of it is dropped."""
         if self.drawer is None or not isinstance(self.driver, NativeDriver):
             return
         self.answering.tell("setting up")
         for function in functions.values():
             jax.block_until_ready(function(jax.tree.map(np.array, learners), reward))
-        keys = np.stack([_fit_key(seed, 0) for seed in self.seeds])
-        self.fitter.refit([[] for _ in self.seeds], self.encoders, keys)
+        self.model.fit(reward, [[] for _ in self.seeds], self._fit_keys(0))
 
     def _env_steps(self, phases: int) -> int:
         """Return the env steps that each seed has taken after so many phases."""
@@ -383,7 +381,7 @@ class _Teaching:
         return sum(self.phases[:phases]) * config.num_envs * config.rollout_length
 
     def _watch_random_policy(self) -> None:
-        """Keep of what random policies live through the glimpses, and some clips."""
+        """Show the reward model what a random policy does in each seed; keep some clips."""
         config, envs = self.config, self.config.random_envs
         for seed in self.seeds:  # one at a time: images are hundreds of MiB
             what, env_steps = f"watching random actions of seed {seed}", config.random_env_steps
@@ -396,18 +394,18 @@ class _Teaching:
             )
             record = row_of(records, 0)
             rng = np.random.default_rng([seed, 0])
-            self.random_glimpses.append(self.fitter.look_around(record))
+            self.model.observe(record)
             self.random_clips.append(some_clips(rng, record, config.clip_length, RANDOM_CLIPS))
 
     def _function(self, updates: int) -> Any:
         return self.driver.phase(
             updates,
-            reward=partial(learned_reward, self.driver.spec),
+            reward=self.model.predict,
             record_rollouts=min(self.config.clip_rollouts, updates),
             record_envs=self.config.clip_envs,
         )
 
-    def _ask(self, record: Transition | None, reward: RewardParameters, number: int) -> None:
+    def _ask(self, record: Transition | None, reward: Any, number: int) -> None:
         """Ask every seed's questions of round `number`; there are none after the last phase."""
         count = self.due[number] if number < len(self.due) else 0
         env_steps = self._env_steps(number)
@@ -421,7 +419,7 @@ class _Teaching:
             episode = self.drawer.latest(row_of(record, 0))
             self.answering.tell("drawing", episode=episode, episode_env_steps=env_steps)
 
-    def _learn_from_answers(self, number: int, reward: RewardParameters) -> RewardParameters:
+    def _learn_from_answers(self, number: int, reward: Any) -> Any:
         """Wait for answers; return the reward fitted to all labels, if there are new ones.
 
         A process killed after it asked the next round and before it saved leaves questions, and
@@ -434,25 +432,29 @@ class _Teaching:
         if newest == self.newest_learnt:
             return reward
         self.newest_learnt = newest
-        for row, seed in enumerate(self.seeds):
-            self._take_lessons(row, seed, self._env_steps(number))
-        self._encode()
-        keys = np.stack([_fit_key(seed, self._env_steps(number)) for seed in self.seeds])
-        fitted = self.fitter.refit(self.lessons, self.encoders, keys)
+        comparisons = [self._comparisons(seed, self._env_steps(number)) for seed in self.seeds]
+        fitted = self.model.fit(reward, comparisons, self._fit_keys(self._env_steps(number)))
         self.fit_metrics = fitted.metrics
         return fitted.parameters
 
-    def _take_lessons(self, row: int, seed: int, env_steps: int) -> None:
-        """Take in the labels in force; one that was taken in before may have been undone."""
-        answers = self.store.in_force(seed, env_steps)
-        for query in (answer.query for answer in answers if answer.query not in self.glimpses):
-            left, right = (self.fitter.look(Clip(**clip)) for clip in self.store.clips(query))
-            self.glimpses[query] = left, right
-        self.lessons[row] = [
-            Lesson(*self.glimpses[answer.query], LEFT_PREFERRED[answer.answer])
-            for answer in answers
+    def _comparisons(self, seed: int, env_steps: int) -> list[LabelledComparison]:
+        """Return the labels that a seed has now; one that it had before may have been undone."""
+        return [
+            LabelledComparison(
+                query=answer.query,
+                clips=partial(self._clips_of, answer.query),
+                left_preferred=LEFT_PREFERRED[answer.answer],
+                env_steps=answer.env_steps,
+            )
+            for answer in self.store.in_force(seed, env_steps)
         ]
-        self.asked_at[row] = [answer.env_steps for answer in answers]
+
+    def _clips_of(self, query: int) -> tuple[ObservedClip, ObservedClip]:
+        left, right = (observed(Clip(**clip)) for clip in self.store.clips(query))
+        return left, right
+
+    def _fit_keys(self, env_steps: int) -> np.ndarray:
+        return np.stack([_fit_key(seed, env_steps) for seed in self.seeds])
 
     def _draw_clips(self, after: Transition) -> None:
         """Draw what the first seed did before it was taught, and what it does now."""
@@ -464,33 +466,12 @@ class _Teaching:
         if len(shown) == len(captions):
             write_whole(self.session.folder / CLIPS, clip_strip_png(shown, captions))
 
-    def _encode(self) -> None:
-        """Fit a seed's encoder anew whenever its labels have doubled.
-
-        When that was follows from the labels alone, so that a resumed run has the same encoders.
-        """
-        for row, lessons in enumerate(self.lessons):
-            labels = _last_doubling(self.asked_at[row])
-            if labels != self.encoded_labels[row]:
-                self.encoders[row] = encode_all(self.random_glimpses[row], lessons[:labels])
-                self.encoded_labels[row] = labels
-
     def _mean_fit_metrics(self) -> dict[str, float]:
         """Return the reward model's metrics, averaged over the seeds."""
         names = self.fit_metrics[0].keys()
         return {
             name: float(np.mean([metrics[name] for metrics in self.fit_metrics])) for name in names
         }
-
-
-def _last_doubling(asked_at: Sequence[int]) -> int:
-    """Return how many labels there were when, round by round, they had last doubled; 0 if none."""
-    labels = 0
-    for env_steps in sorted(set(asked_at)):
-        so_far = sum(at <= env_steps for at in asked_at)
-        if so_far >= 2 * labels:
-            labels = so_far
-    return labels
 
 
 def _fit_key(seed: int, env_steps: int) -> np.ndarray:

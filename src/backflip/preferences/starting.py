@@ -1,20 +1,21 @@
 """What a run may start from: the labels of another one, or its reward model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from backflip.archive.checkpoint import load_arrays
-from backflip.archive.run import Run, find_run
+from backflip.archive.run import Run, find_run, open_run
 from backflip.core.errors import DamagedFile, UsageError
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.trees import row_of, stack_rows, unflatten
+from backflip.preferences.defaults import TeachConfig
 from backflip.preferences.exchange import check_fits, import_labels, labels_of_run, read_labels
 from backflip.preferences.label_lines import ImportedLabel
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.learned_reward import RewardParameters, untaught
+from backflip.rewards.interface import RewardModel
 from backflip.training.session import CHECKPOINT
 
 FILES = (".jsonl", ".csv")
@@ -89,8 +90,27 @@ def bring_labels(start: Start, store: LabelStore, seeds: Sequence[int]) -> None:
         import_labels(store, _labels(path), seeds, path.name)
 
 
-def bring_reward(start: Start, spec: EnvSpec, seeds: int) -> RewardParameters:
-    """Return the reward model that a run starts from, a row for each seed.
+def with_reward_model(start: Start, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings, with the reward model of the run that the reward is taken from.
+
+    Raises:
+        UsageError: the settings name another reward model.
+    """
+    if not start.reward_from:
+        return dict(settings)
+    run = open_run(Path(start.reward_from))
+    theirs = run.config["teaching"].get("reward_model", TeachConfig.reward_model)
+    named = settings.get("reward_model", theirs)
+    if named != theirs:
+        raise UsageError(
+            f"run `{run.ulid}` has a reward model `{theirs}`, not `{named}`; "
+            f"leave out --set reward_model={named}"
+        )
+    return {**settings, "reward_model": theirs}
+
+
+def bring_reward(start: Start, model: RewardModel, env_id: str, seeds: int) -> Any:
+    """Return the parameters of the reward that a run starts from, a row for each seed.
 
     The rows of a run of fewer seeds are used in turn.
 
@@ -99,7 +119,7 @@ def bring_reward(start: Start, spec: EnvSpec, seeds: int) -> RewardParameters:
         DamagedFile: its checkpoint cannot be used.
     """
     if not start.reward_from:
-        return untaught(spec, seeds)
+        return model.initial(seeds)
     folder = Path(start.reward_from)
     arrays = {
         name.removeprefix(f"{REWARD}."): array
@@ -108,10 +128,10 @@ def bring_reward(start: Start, spec: EnvSpec, seeds: int) -> RewardParameters:
     }
     rows = len(next(iter(arrays.values()))) if arrays else 1
     try:
-        theirs = unflatten(untaught(spec, rows), arrays)
+        theirs = unflatten(model.initial(rows), arrays)
     except DamagedFile as error:
         raise UsageError(
-            f"the reward model of `{folder}` is for another environment than `{spec.id}`: {error}"
+            f"the reward model of `{folder}` is for another environment than `{env_id}`: {error}"
         ) from error
     return stack_rows([row_of(theirs, seed % rows) for seed in range(seeds)])
 

@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.features`, and of the one path by which all rewards see them."""
+"""Tests of the linear model's features, and of the one path by which all rewards see them."""
 
 import jax
 import jax.numpy as jnp
@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition
-from backflip.preferences import features as module
-from backflip.preferences.clips import Window, cut
-from backflip.preferences.features import (
+from backflip.preferences.clips import Window, cut, observed
+from backflip.rewards import inputs
+from backflip.rewards.inputs import observation_size, observation_vectors, over_steps
+from backflip.rewards.linear import features as module
+from backflip.rewards.linear.features import (
     Encoder,
     encoded_size,
     features,
     fit_encoder,
-    glimpse,
-    glimpse_size,
     group_sizes,
 )
-from backflip.preferences.learned_reward import RewardFitter, RewardParameters, learned_reward
+from backflip.rewards.linear.model import LinearParameters, LinearRewardModel
 
 
 def box(*shape, low=-1.0, high=1.0):
@@ -70,8 +70,10 @@ def newest(spec, obs):
 
 
 def seen_of(spec, batch):
-    """Return glimpses before and after, and an encoder fitted to them."""
-    before, after = (glimpse(spec, newest(spec, x)) for x in (batch.obs, batch.next_obs))
+    """Return observation vectors before and after, and an encoder fitted to them."""
+    before, after = (
+        observation_vectors(spec, newest(spec, x)) for x in (batch.obs, batch.next_obs)
+    )
     return before, after, fit_encoder(np.asarray(before), np.asarray(after))
 
 
@@ -121,8 +123,8 @@ def test_group_sizes_say_where_each_group_is(name):
     batch = batch_of(spec, 50)
     before, after, encoder = seen_of(spec, batch)
     sizes = group_sizes(spec)
-    assert before.shape == (50, glimpse_size(spec))
-    assert encoder.projection.shape == (glimpse_size(spec), encoded_size(spec))
+    assert before.shape == (50, observation_size(spec))
+    assert encoder.projection.shape == (observation_size(spec), encoded_size(spec))
     found = np.asarray(features(spec, encoder, before, batch.action, after))
     assert found.shape == (50, sum(sizes))
     still = np.asarray(features(spec, encoder, before, batch.action, before))
@@ -231,7 +233,7 @@ def test_pixels_that_never_change_do_not_matter():
 
 @given(side=st.integers(21, 300))
 def test_shrinking_weighs_each_pixel_and_sums_to_one(side):
-    weights = module._shrinking(side)
+    weights = inputs._shrinking(side)
     assert weights.shape == (21, side)
     np.testing.assert_allclose(weights.sum(1), 1.0, rtol=1e-5)
     assert (weights >= 0).all()
@@ -242,10 +244,10 @@ def test_shrinking_weighs_each_pixel_and_sums_to_one(side):
 def test_an_image_of_one_grey_stays_so_and_a_square_stays_where_it_is():
     spec = pixels(stack=1, side=84)
     grey = np.full((1, 84, 84, 1), 51, np.uint8)
-    np.testing.assert_allclose(glimpse(spec, grey), 0.2, rtol=1e-5)
+    np.testing.assert_allclose(observation_vectors(spec, grey), 0.2, rtol=1e-5)
     frame = np.zeros((1, 84, 84, 1), np.uint8)
     frame[0, 40:44, 8:12] = 255  # rows 40-43 are row 10 of 21, columns 8-11 are column 2
-    small = np.asarray(glimpse(spec, frame)).reshape(21, 21)
+    small = np.asarray(observation_vectors(spec, frame)).reshape(21, 21)
     assert np.unravel_index(small.argmax(), small.shape) == (10, 2)
 
 
@@ -255,24 +257,27 @@ def test_clips_and_training_see_the_same(name):
     spec = SPECS[name]
     batch = batch_of(spec, 12, 3)
     _, _, encoder = seen_of(spec, batch_of(spec, 600, seed=1))
-    fitter = RewardFitter(spec, labels=4)
+    model = LinearRewardModel(spec, 4, 7)
     rng = np.random.default_rng(2)
     members = rng.normal(scale=0.02, size=(8, sum(group_sizes(spec)))).astype(np.float32)
     weights = rng.normal(scale=0.02, size=members.shape[1]).astype(np.float32)
     numbers = (jnp.asarray(x, jnp.float32) for x in (weights, 0.1, 2.0, members))
-    parameters = RewardParameters(Encoder(*encoder), *numbers)
+    parameters = LinearParameters(Encoder(*encoder), *numbers)
 
-    trained_on = np.asarray(jax.jit(lambda p, b: learned_reward(spec, p, b))(parameters, batch))
+    trained_on = np.asarray(jax.jit(model.predict)(parameters, batch))
     # A record keeps the newest frames alone.
     record = batch._replace(obs=newest(spec, batch.obs), next_obs=newest(spec, batch.next_obs))
     for env in range(3):
-        clip = cut(record, Window(2, env), 7)
-        seen = fitter.look(clip)
-        found = np.asarray(fitter._features(encoder, *map(jnp.asarray, seen[:3])))
+        clip = observed(cut(record, Window(2, env), 7))
+        seen = model._clips.encode(clip)
+        found = over_steps(lambda *step: features(spec, encoder, *step), [seen])[0]
         worth = np.clip((found @ weights - 0.1) / 2.0, -3, 3)
         np.testing.assert_allclose(trained_on[2:9, env], worth, rtol=1e-3, atol=1e-4)
-        sums = fitter.clip_returns(parameters, [clip])
-        np.testing.assert_allclose(sums[0], (found @ members.T).sum(0), rtol=1e-3, atol=1e-3)
+        opinions = model.opinions(parameters, [clip])
+        np.testing.assert_allclose(opinions.reward[0], worth, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(
+            opinions.clip_returns[0], (found @ members.T).sum(0), rtol=1e-3, atol=1e-3
+        )
     assert trained_on.std() > 0.01
 
 
@@ -281,27 +286,13 @@ def test_only_the_newest_frame_of_a_stack_is_looked_at():
     batch = batch_of(spec, 2, 2)
     older = batch.obs.copy()
     older[..., :-1] = 0
-    parameters = RewardParameters(
+    parameters = LinearParameters(
         seen_of(spec, batch_of(spec, 100, seed=1))[2],
         jnp.ones(sum(group_sizes(spec))) * 1e-3,
         jnp.float32(0),
         jnp.float32(1),
         jnp.zeros((8, sum(group_sizes(spec)))),
     )
-    one = learned_reward(spec, parameters, batch)
-    np.testing.assert_array_equal(one, learned_reward(spec, parameters, batch._replace(obs=older)))
-
-
-def test_the_learned_reward_does_not_look_at_the_true_one():
-    spec = vector(3)
-    batch = batch_of(spec, 4, 2)
-    parameters = RewardParameters(
-        seen_of(spec, batch_of(spec, 50, seed=1))[2],
-        jnp.ones(sum(group_sizes(spec))) * 1e-2,
-        jnp.float32(0),
-        jnp.float32(1),
-        jnp.zeros((8, sum(group_sizes(spec)))),
-    )
-    blind = batch._replace(reward=np.full_like(batch.reward, np.nan))
-    one = learned_reward(spec, parameters, batch)
-    np.testing.assert_array_equal(one, learned_reward(spec, parameters, blind))
+    predict = LinearRewardModel(spec, 4, 7).predict
+    one = predict(parameters, batch)
+    np.testing.assert_array_equal(one, predict(parameters, batch._replace(obs=older)))

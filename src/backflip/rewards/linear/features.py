@@ -1,4 +1,4 @@
-"""What the reward model sees of a transition: slow features, their change, and the action.
+"""What the linear model computes from a transition: slow features, their change, and the action.
 
 Observations are first turned into a short vector z, without a label. A vector of at most
 `LARGEST_VECTOR` numbers is only standardised. Anything longer, and every image (shrunk to 21x21
@@ -26,8 +26,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.rewards.inputs import one_hot_action, scaled_action
 
-SMALL_SIDE = 21  # images are shrunk to this side
 LARGEST_VECTOR = 32
 SLOW_FEATURES = 16
 VECTOR_LIMIT, SLOW_LIMIT = 5.0, 2.0  # in standard deviations: a rare place must not, in a
@@ -37,7 +37,7 @@ FLICKER = 3e-3  # variance of the noise assumed on every number, in mean varianc
 
 
 class Encoder(NamedTuple):
-    """z = (x - mean) P and δ = (z' - z) / change, with x the glimpse of an observation."""
+    """z = (x - mean) P and δ = (z' - z) / change, with x an observation as a vector."""
 
     mean: Float[Array, " D"]
     projection: Float[Array, "D k"]
@@ -53,27 +53,8 @@ class Groups(NamedTuple):
     action: int
 
 
-def glimpse(spec: EnvSpec, frames: Any) -> Float[Array, "B D"]:
-    """Return observations (one frame of stacked ones) as vectors: images shrunk to 21x21."""
-    if not spec.is_pixels:
-        return jnp.asarray(frames, jnp.float32)
-    rows, columns = (jnp.asarray(_shrinking(side)) for side in frames.shape[1:3])
-    grey = frames.astype(jnp.float32) / float(spec.observation.high.max())
-    shrunk = jnp.einsum("bhwc,rh,sw->brsc", grey, rows, columns)
-    return shrunk.reshape(frames.shape[0], -1)
-
-
-def _shrinking(side: int) -> np.ndarray:
-    """Return the (21, side) matrix of triangular weights that shrinks one axis without aliasing."""
-    width = side / SMALL_SIDE
-    centres = (np.arange(SMALL_SIDE) + 0.5) * width
-    away = np.abs(np.arange(side) + 0.5 - centres[:, None]) / max(width, 1.0)
-    weights = np.maximum(1.0 - away, 0.0)
-    return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
-
-
 def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
-    """Return the encoder for glimpses (n, D) and their true successors."""
+    """Return the encoder for observation vectors (n, D) and their true successors."""
     mean = before.mean(0)
     if before.shape[1] <= LARGEST_VECTOR:
         projection = np.diag(1.0 / np.maximum(before.std(0), 1e-3))
@@ -114,7 +95,7 @@ def features(
     action: Any,
     after: Float[Array, "B D"],
 ) -> Float[Array, "B F"]:
-    """Return the features of transitions from glimpses, group after group."""
+    """Return the features of transitions, group after group."""
     z, next_z = encode(encoder, before), encode(encoder, after)
     limit = _limit(before.shape[1])
     change = jnp.clip((after - before) @ encoder.projection / encoder.change[None], -limit, limit)
@@ -137,13 +118,6 @@ def _limit(size: int) -> float:
     return VECTOR_LIMIT if size <= LARGEST_VECTOR else SLOW_LIMIT
 
 
-def glimpse_size(spec: EnvSpec) -> int:
-    """Return D, the numbers in one glimpse."""
-    if not spec.is_pixels:
-        return spec.observation.shape[0]
-    return SMALL_SIDE**2 * (spec.observation.shape[2] // spec.frame_stack)
-
-
 def encoded_size(spec: EnvSpec) -> int:
     """Return k, the numbers in z."""
     if spec.is_pixels:
@@ -154,11 +128,8 @@ def encoded_size(spec: EnvSpec) -> int:
 
 def _action_features(space: Box | Discrete, z: Array, action: Any) -> list[Array]:
     if isinstance(space, Discrete):
-        return [(action[:, None] == jnp.arange(space.n)[None]).astype(jnp.float32)]
-    low, high = jnp.asarray(space.low)[None], jnp.asarray(space.high)[None]
-    a = jnp.clip(action, low, high)
-    bounded = jnp.isfinite(low) & jnp.isfinite(high)
-    a = jnp.where(bounded, 2.0 * (a - low) / jnp.where(bounded, high - low, 1.0) - 1.0, a)
+        return [one_hot_action(space.n, action)]
+    a = scaled_action(space, action)
     return [a, _products(a), _outer(z, a)]
 
 

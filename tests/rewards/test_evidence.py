@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.reward_model` and of how `learned_reward` scales what it fits."""
+"""Tests of the linear model's fit, and of how it scales what it fits."""
 
 import itertools
 
@@ -9,12 +9,14 @@ import pytest
 
 from backflip.core.losses import preference_loss, preference_probability
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.core.trees import stack_rows
-from backflip.preferences import reward_model as module
-from backflip.preferences.clips import Clip
-from backflip.preferences.features import Groups, fit_encoder, group_sizes
-from backflip.preferences.learned_reward import Glimpses, Lesson, RewardFitter
-from backflip.preferences.reward_model import MEMBERS, Labelled, fit
+from backflip.core.trees import row_of
+from backflip.core.types import Transition
+from backflip.rewards.interface import LabelledComparison, ObservedClip
+from backflip.rewards.linear import evidence as module
+from backflip.rewards.linear import model as linear
+from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
+from backflip.rewards.linear.features import Groups, group_sizes
+from backflip.rewards.linear.model import LinearRewardModel, last_doubling
 
 GROUPS = Groups(1, 5, 4, 2)
 SIZE = sum(GROUPS)
@@ -298,44 +300,57 @@ def test_the_fit_is_a_pure_function():
     assert not np.array_equal(one.members, other.members)
 
 
-def lessons_of(count, ending=False, seed=0):
-    """Return lessons on clips of 6 steps, the better of which stays nearer to zero."""
+def labels_on_clips(count, ending=False, seed=0, asked_at=0):
+    """Return labels on clips of 6 steps, the better of which stays nearer to zero."""
     rng = np.random.default_rng(seed)
 
     def clip():
         steps = rng.normal(size=(7, 2)).astype(np.float32)
-        lived = np.arange(6) < (rng.integers(2, 7) if ending else 6)
-        return Glimpses(steps[:-1], rng.integers(0, 2, 6), steps[1:], lived)
+        alive = np.arange(6) < (rng.integers(2, 7) if ending else 6)
+        return ObservedClip(steps[:-1], rng.integers(0, 2, 6), steps[1:], alive)
 
-    def lesson():
-        left, right = clip(), clip()
-        worth = [np.square(x.before[x.lived]).sum() for x in (left, right)]
-        return Lesson(left, right, float(worth[0] < worth[1]))
+    def label(query):
+        pair = clip(), clip()
+        cost = [np.square(x.obs[x.alive]).sum() for x in pair]
+        return LabelledComparison(query, lambda: pair, float(cost[0] < cost[1]), asked_at)
 
-    return [lesson() for _ in range(count)]
+    return [label(100 * seed + i) for i in range(count)]
 
 
-def refitted(lessons, budget=12):
-    """Return the fitter, one seed's parameters, metrics, and its features of all steps lived."""
-    fitter = RewardFitter(SPEC, budget)
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(500, 2)).astype(np.float32)
-    encoder = fit_encoder(x, x + rng.normal(scale=0.2, size=x.shape).astype(np.float32))
-    keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 1)))
-    fitted = fitter.refit([lessons], [encoder], keys)
-    parameters = jax.tree.map(lambda x: np.asarray(x)[0], fitted.parameters)
-    lived = [
-        np.asarray(fitter._features(encoder, c.before, c.action, c.after))[c.lived]
-        for lesson in lessons
-        for c in (lesson.left, lesson.right)
-    ]
-    steps = np.concatenate(lived) if lived else np.zeros((0, sum(group_sizes(SPEC))))
-    return parameters, fitted.metrics[0], steps
+def record(seed=0):
+    """Return what a random policy observed: a random walk."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(500, 1, 2)).astype(np.float32)
+    moved = x + rng.normal(scale=0.2, size=x.shape).astype(np.float32)
+    flags = np.zeros((500, 1), bool)
+    return Transition(x, flags, flags, flags, flags, moved, ~flags, ())
+
+
+def ready(budget=12, seeds=1):
+    model = LinearRewardModel(SPEC, budget, 6)
+    for _ in range(seeds):
+        model.observe(record())
+    return model
+
+
+def fitted(model, *labels):
+    keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), len(labels))))
+    return model.fit(model.initial(len(labels)), labels, keys)
+
+
+def refitted(labels, budget=12):
+    """Return one seed's parameters, metrics, and its features of all alive steps."""
+    model = ready(budget)
+    found = fitted(model, labels)
+    parameters = row_of(found.parameters, 0)
+    size = sum(group_sizes(SPEC))
+    steps = model._steps(parameters.encoder, labels).alive if labels else np.zeros((0, size))
+    return parameters, found.metrics[0], steps
 
 
 @pytest.mark.parametrize("ending", [False, True])
 def test_the_reward_has_a_constant_spread_over_labelled_clips(ending):
-    parameters, metrics, steps = refitted(lessons_of(12, ending))
+    parameters, metrics, steps = refitted(labels_on_clips(12, ending))
     raw = (steps @ parameters.weights - parameters.offset) / parameters.scale
     if ending:  # zero stays what comes after the end
         assert parameters.offset == 0
@@ -351,13 +366,11 @@ def test_the_reward_has_a_constant_spread_over_labelled_clips(ending):
 
 def test_the_reward_is_the_mean_of_models_of_equal_spread():
     """However large the rewards of a model are, its chance alone is what it weighs."""
-    lessons = lessons_of(12)
-    parameters, _, steps = refitted(lessons)
-    fitter = RewardFitter(SPEC, 12)
-    key = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 1)))
-    seen = fitter._steps(parameters.encoder, lessons)
-    labelled = fitter._pad(seen.sums, [lesson.left_preferred for lesson in lessons], 12)
-    ensemble = jax.tree.map(lambda x: np.asarray(x)[0], fitter._fit(stack_rows([labelled]), key))
+    labels = labels_on_clips(12)
+    parameters, _, steps = refitted(labels)
+    padded = linear._padded(ready()._steps(parameters.encoder, labels), 12)
+    key = jax.random.split(jax.random.key(0), 1)[0]
+    ensemble = jax.tree.map(np.asarray, fit_jit(padded, group_sizes(SPEC), key))
     worth = np.zeros(len(steps))
     for chance, weights in zip(ensemble.chances, ensemble.models, strict=True):
         said = steps @ weights
@@ -365,52 +378,28 @@ def test_the_reward_is_the_mean_of_models_of_equal_spread():
     np.testing.assert_allclose(steps @ parameters.weights, worth, rtol=1e-2, atol=1e-3)
 
 
-def test_more_lessons_than_the_budget_are_learnt_from_all_the_same():
-    """As if the budget had been that large: labels of another run may exceed it."""
-    lessons = lessons_of(12)
-    one, other = refitted(lessons, budget=4)[0], refitted(lessons, budget=12)[0]
-    np.testing.assert_array_equal(one.weights, other.weights)
-    np.testing.assert_array_equal(one.members, other.members)
-
-
-def as_clip(glimpses):
-    """Return a clip of an environment of vectors, whose glimpses are its observations."""
-    reward = np.zeros(len(glimpses.lived), np.float32)
-    return Clip(glimpses.before, glimpses.action, glimpses.after, reward, glimpses.lived)
-
-
 def test_an_opinion_is_the_reward_of_each_step_and_how_far_the_members_are_apart():
-    lessons = lessons_of(12, ending=True)
-    parameters, _, _ = refitted(lessons)
-    fitter = RewardFitter(SPEC, 12)
-    said = fitter.opinion(parameters, as_clip(lessons[0].left), as_clip(lessons[0].right))
-    rows = []
-    for clip in (lessons[0].left, lessons[0].right):
-        seen = fitter._features(parameters.encoder, clip.before, clip.action, clip.after)
-        rows.append([[float(w @ x) for w in parameters.members] for x in np.asarray(seen)])
-        worth = [float(x @ parameters.weights) for x in np.asarray(seen)]
-        rows.append(worth)
-    votes, worth = np.array(rows[0] + rows[2]), np.array(rows[1] + rows[3])
-    means = votes.mean(1)
-    factor = sum(m * w for m, w in zip(means, worth, strict=True)) / sum(m * m for m in means)
-    for half, (side, clip) in enumerate(zip(("left", "right"), lessons[0], strict=False)):
-        steps = slice(6 * half, 6 * half + 6)
-        reward = np.clip((worth[steps] - parameters.offset) / parameters.scale, -3, 3)
-        apart = abs(factor) * votes[steps].std(1) / parameters.scale
-        np.testing.assert_allclose(said[side][0], reward * clip.lived, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(said[side][1], apart * clip.lived, rtol=1e-4, atol=1e-5)
-
-
-def test_without_a_lesson_there_is_no_opinion():
-    parameters, _, _ = refitted([])
-    clip = as_clip(lessons_of(1)[0].left)
-    assert RewardFitter(SPEC, 12).opinion(parameters, clip, clip) is None
+    labels = labels_on_clips(12, ending=True)
+    model = ready()
+    parameters = row_of(fitted(model, labels).parameters, 0)
+    clips = labels[0].clips()
+    opinions = model.opinions(parameters, clips)
+    seen = model._clip_features(parameters.encoder, [model._clips.encode(x) for x in clips])
+    worth = [[float(x @ parameters.weights) for x in clip] for clip in seen]
+    votes = np.array([[[float(w @ x) for w in parameters.members] for x in clip] for clip in seen])
+    means = votes.mean(2)
+    factor = (np.array(worth) * means).sum() / np.square(means).sum()
+    for i, clip in enumerate(clips):
+        reward = np.clip((np.array(worth[i]) - parameters.offset) / parameters.scale, -3, 3)
+        apart = abs(factor) * votes[i].std(1) / parameters.scale
+        np.testing.assert_allclose(opinions.reward[i], reward * clip.alive, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(opinions.spread[i], apart * clip.alive, rtol=1e-3, atol=1e-4)
 
 
 def test_metrics_count_labels_ties_and_what_is_predicted():
-    lessons = lessons_of(12)
-    lessons[3] = lessons[3]._replace(left_preferred=0.5)
-    parameters, metrics, _ = refitted(lessons)
+    labels = labels_on_clips(12)
+    labels[3] = labels[3]._replace(left_preferred=0.5)
+    parameters, metrics, _ = refitted(labels)
     assert metrics["reward_model_labels"] == 12
     assert metrics["reward_model_ties"] == 1
     assert 0.6 < metrics["reward_model_accuracy"] <= 1
@@ -418,38 +407,36 @@ def test_metrics_count_labels_ties_and_what_is_predicted():
     assert np.isfinite(parameters.members).all()
 
 
-def test_steps_not_lived_count_for_nothing():
-    lessons = lessons_of(12, ending=True)
-
-    def spoilt(clip):
-        before, after = clip.before.copy(), clip.after.copy()
-        before[~clip.lived] = after[~clip.lived] = 7.0
-        return clip._replace(before=before, after=after)
-
-    others = [x._replace(left=spoilt(x.left), right=spoilt(x.right)) for x in lessons]
-    one, other = refitted(lessons)[0], refitted(others)[0]
-    np.testing.assert_array_equal(one.weights, other.weights)
-    np.testing.assert_array_equal(one.members, other.members)
-    np.testing.assert_array_equal(one.scale, other.scale)
-
-
-def test_without_a_lesson_the_reward_is_zero_everywhere():
-    parameters, metrics, _ = refitted([])
-    np.testing.assert_array_equal(parameters.weights, 0)
-    np.testing.assert_array_equal(parameters.members, 0)
-    assert (parameters.offset, metrics["reward_model_labels"]) == (0, 0)
-    assert parameters.scale > 0
-
-
 @pytest.mark.medium
 def test_a_seed_is_fitted_as_if_it_were_alone():
-    fitter = RewardFitter(SPEC, 12)
-    x = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
-    encoder = fit_encoder(x, x + 0.1)
+    seeds = [labels_on_clips(12, seed=1), labels_on_clips(7, seed=2), []]
+    model = ready(seeds=3)
     keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 3)))
-    seeds = [lessons_of(12, seed=1), lessons_of(7, seed=2), []]
-    together = fitter.refit(seeds, [encoder] * 3, keys).parameters
-    for i, lessons in enumerate(seeds):
-        alone = fitter.refit([lessons], [encoder], keys[i : i + 1]).parameters
+    together = model.fit(model.initial(3), seeds, keys).parameters
+    for i, labels in enumerate(seeds):
+        alone = ready().fit(model.initial(1), [labels], keys[i : i + 1]).parameters
         np.testing.assert_array_equal(together.weights[i], alone.weights[0])
         np.testing.assert_array_equal(together.members[i], alone.members[0])
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "labels"),
+    [([], 0), ([0, 0], 2), ([0, 0, 9], 2), ([0, 0, 9, 9], 4), ([0, 0, 9, 9, 20, 20, 30], 4)],
+)
+def test_encoders_are_fitted_when_labels_have_doubled(asked_at, labels):
+    assert last_doubling(asked_at) == labels
+
+
+def test_an_encoder_is_kept_until_labels_have_doubled_or_one_of_them_is_undone():
+    first = labels_on_clips(4)
+    later = labels_on_clips(3, seed=1, asked_at=9)
+    model = ready()
+
+    def mean(labels):
+        return np.asarray(fitted(model, labels).parameters.encoder.mean)[0]
+
+    kept = mean(first)
+    np.testing.assert_array_equal(mean(first + later), kept)
+    assert not np.array_equal(mean(first[1:] + later), kept)
+    more = mean(first + later + labels_on_clips(1, seed=2, asked_at=9))
+    assert not np.array_equal(more, kept)

@@ -1,6 +1,6 @@
-"""The reward model: an ensemble fitted to labels, Bradley-Terry on the sum over each clip.
+"""The fit of the linear model: Bradley-Terry on the sum over each clip, in Laplace's approximation.
 
-Each member is linear in the features of `backflip.preferences.features`, with a Gaussian prior
+Each member is linear in the features of `backflip.rewards.linear.features`, with a Gaussian prior
 of its own variance α_g for each group g of features: r(x) = wᵀf(x), w_g ~ N(0, α_g s_g I), where
 s_g scales the group so that α_g is the prior variance of a label's logit. Labels follow
 
@@ -34,7 +34,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.core.losses import preference_probability
-from backflip.preferences.features import Groups
+from backflip.rewards.linear.features import Groups
 
 NOISE = 0.1
 MEMBERS = 16

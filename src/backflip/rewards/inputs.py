@@ -1,0 +1,128 @@
+"""What reward models compute from: observations as vectors, actions in [-1, 1], encoded clips."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.rewards.interface import LabelledComparison, ObservedClip
+
+SMALL_SIDE = 21  # images are shrunk to this side
+CLIPS_AT_ONCE = 16  # of one program, however many clips there are
+
+
+class EncodedClip(NamedTuple):
+    """A clip with its observations as vectors of D numbers; L steps, or several clips' in a row."""
+
+    before: Float[np.ndarray, "L D"]
+    action: np.ndarray
+    after: Float[np.ndarray, "L D"]
+    alive: Bool[np.ndarray, " L"]
+
+
+class ClipEncoder:
+    """Encodes clips; those of labelled comparisons only once."""
+
+    def __init__(self, spec: EnvSpec) -> None:
+        self._spec = spec
+        self._known: dict[int, tuple[EncodedClip, EncodedClip]] = {}
+
+    def vectors(self, observations: Any) -> Float[np.ndarray, "B D"]:
+        """Return observations as vectors."""
+        return np.asarray(_vectors(self._spec, observations))
+
+    def encode(self, clip: ObservedClip) -> EncodedClip:
+        """Return one clip, encoded."""
+        before, after = self.vectors(clip.obs), self.vectors(clip.next_obs)
+        return EncodedClip(before, clip.action, after, clip.alive)
+
+    def labelled(self, comparisons: Iterable[LabelledComparison]) -> list[EncodedClip]:
+        """Return the clips of comparisons: left, right, left, right, and so on."""
+        return [clip for one in comparisons for clip in self._pair(one)]
+
+    def _pair(self, comparison: LabelledComparison) -> tuple[EncodedClip, EncodedClip]:
+        if comparison.query not in self._known:
+            left, right = comparison.clips()
+            self._known[comparison.query] = self.encode(left), self.encode(right)
+        return self._known[comparison.query]
+
+
+def empty_clip(spec: EnvSpec, length: int) -> EncodedClip:
+    """Return a clip of zeros in which no step is alive."""
+    vectors = np.zeros((length, observation_size(spec)), np.float32)
+    space = spec.action
+    if isinstance(space, Discrete):
+        action = np.zeros(length, np.int32)
+    else:
+        action = np.zeros((length, *space.shape), space.dtype)
+    return EncodedClip(vectors, action, vectors, np.zeros(length, bool))
+
+
+def over_steps(
+    function: Callable[[Any, Any, Any], Float[Array, "steps outputs"]], clips: Sequence[EncodedClip]
+) -> Float[np.ndarray, "clips L outputs"]:
+    """Return a function of (before, action, after) for every step of at least one clip.
+
+    Batches have one size, so that one program serves any number of clips.
+    """
+    out: list[np.ndarray] = []
+    for start in range(0, len(clips), CLIPS_AT_ONCE):
+        some = list(clips[start : start + CLIPS_AT_ONCE])
+        filled = some + some[-1:] * (CLIPS_AT_ONCE - len(some))
+        joined = EncodedClip(*(np.concatenate(field) for field in zip(*filled, strict=True)))
+        values = function(joined.before, joined.action, joined.after)
+        rows = np.asarray(values).reshape(CLIPS_AT_ONCE, -1, values.shape[-1])
+        out.append(rows[: len(some)])
+    return np.concatenate(out)
+
+
+def observation_vectors(spec: EnvSpec, frames: Any) -> Float[Array, "B D"]:
+    """Return observations (newest frames) as vectors: images in [0, 1], shrunk to 21x21."""
+    if not spec.is_pixels:
+        return jnp.asarray(frames, jnp.float32)
+    rows, columns = (jnp.asarray(_shrinking(side)) for side in frames.shape[1:3])
+    grey = frames.astype(jnp.float32) / float(spec.observation.high.max())
+    shrunk = jnp.einsum("bhwc,rh,sw->brsc", grey, rows, columns)
+    return shrunk.reshape(frames.shape[0], -1)
+
+
+def observation_size(spec: EnvSpec) -> int:
+    """Return D, the length of an observation's vector."""
+    if not spec.is_pixels:
+        return spec.observation.shape[0]
+    return SMALL_SIDE**2 * frame_channels(spec)
+
+
+# One program for all models of an environment. `EnvSpec` is compared by identity.
+_vectors = jax.jit(observation_vectors, static_argnums=0)
+
+
+def frame_channels(spec: EnvSpec) -> int:
+    """Return the channels of one frame of an image observation."""
+    return spec.observation.shape[2] // spec.frame_stack
+
+
+def scaled_action(space: Box, action: Any) -> Float[Array, "B A"]:
+    """Return continuous actions, those with bounds moved into them and scaled to [-1, 1]."""
+    low, high = jnp.asarray(space.low)[None], jnp.asarray(space.high)[None]
+    a = jnp.clip(action, low, high)
+    bounded = jnp.isfinite(low) & jnp.isfinite(high)
+    return jnp.where(bounded, 2.0 * (a - low) / jnp.where(bounded, high - low, 1.0) - 1.0, a)
+
+
+def one_hot_action(choices: int, action: Any) -> Float[Array, "B choices"]:
+    """Return discrete actions as one-hot vectors."""
+    return (action[:, None] == jnp.arange(choices)[None]).astype(jnp.float32)
+
+
+def _shrinking(side: int) -> np.ndarray:
+    """Return the (21, side) matrix of triangular weights that shrinks one axis without aliasing."""
+    width = side / SMALL_SIDE
+    centres = (np.arange(SMALL_SIDE) + 0.5) * width
+    away = np.abs(np.arange(side) + 0.5 - centres[:, None]) / max(width, 1.0)
+    weights = np.maximum(1.0 - away, 0.0)
+    return (weights / weights.sum(1, keepdims=True)).astype(np.float32)

@@ -1,0 +1,1 @@
+"""The linear reward model: Bayesian weights on slow quadratic features."""

@@ -1,0 +1,276 @@
+"""The linear reward model: from labelled comparisons to weights on slow quadratic features.
+
+What it computes from a transition is in `features`, how the weights are fitted in `evidence`.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, UInt32
+
+from backflip.core.spec import EnvSpec, newest_frame
+from backflip.core.trees import row_of, stack_rows
+from backflip.core.types import Transition
+from backflip.rewards.inputs import (
+    ClipEncoder,
+    EncodedClip,
+    observation_size,
+    observation_vectors,
+    over_steps,
+)
+from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
+from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit
+from backflip.rewards.linear.features import (
+    Encoder,
+    Groups,
+    encoded_size,
+    features,
+    fit_encoder,
+    group_sizes,
+)
+from backflip.rewards.measures import (
+    LARGEST_REWARD,
+    label_metrics,
+    reward_metrics,
+    scale_of,
+)
+
+
+class LinearParameters(NamedTuple):
+    """One seed's fitted reward, r(x) = clip((w̄ᵀf(x) - offset) / scale, -3, 3).
+
+    Attributes:
+        encoder: from observation vectors to z.
+        weights: w̄, the mixture's mean given all labels.
+        offset: what is subtracted from w̄ᵀf(x).
+        scale: what it is divided by.
+        members: each given some of the labels; sums of wᵀf over clips differ by logits.
+    """
+
+    encoder: Encoder
+    weights: Float[Array, " F"]
+    offset: Float[Array, ""]
+    scale: Float[Array, ""]
+    members: Float[Array, "M F"]
+
+
+@final
+class LinearRewardModel:
+    """Fits the rewards of all seeds; holds encoders and encoded clips.
+
+    Args:
+        spec: the environment's.
+        labels: the budget of each seed; fits are padded to it, so that one program is compiled.
+        clip_length: steps in a clip; not needed here.
+    """
+
+    def __init__(self, spec: EnvSpec, labels: int, clip_length: int) -> None:
+        del clip_length
+        self._spec, self._labels = spec, labels
+        self._groups = group_sizes(spec)
+        self._clips = ClipEncoder(spec)
+        self._random: list[_Random] = []  # of each seed
+        self._encoders: dict[int, _FittedEncoder] = {}  # by row of a seed
+
+    def initial(self, seeds: int) -> LinearParameters:
+        """Return parameters of a reward that is zero everywhere, for `seeds` seeds."""
+        size, k = observation_size(self._spec), encoded_size(self._spec)
+        encoder = Encoder(jnp.zeros(size), jnp.zeros((size, k)), jnp.ones(k))
+        members = jnp.zeros((MEMBERS, sum(self._groups)))
+        blank = LinearParameters(encoder, members[0], jnp.zeros(()), jnp.ones(()), members)
+        return stack_rows([blank] * seeds)
+
+    def predict(self, parameters: LinearParameters, batch: Transition) -> Float[Array, "T N"]:
+        """Return the predicted reward of a batch; the true reward is not read."""
+        spec = self._spec
+
+        def row(step: tuple[Array, Array, Array]) -> Float[Array, " N"]:
+            obs, action, next_obs = step
+            before, after = (
+                observation_vectors(spec, newest_frame(spec, x)) for x in (obs, next_obs)
+            )
+            found = features(spec, parameters.encoder, before, action, after)
+            worth = found @ parameters.weights
+            worth = (worth - parameters.offset) / parameters.scale
+            return jnp.clip(worth, -LARGEST_REWARD, LARGEST_REWARD)
+
+        return jax.lax.map(row, (batch.obs, batch.action, batch.next_obs))
+
+    def observe(self, record: Transition) -> None:
+        """Keep the observations of one seed's random policy: encoders are fitted to them."""
+
+        def vectors(observations: Any) -> Float[np.ndarray, "B D"]:  # row by row: to save memory
+            rows = np.stack([self._clips.vectors(row) for row in observations])
+            return rows[record.valid]
+
+        self._random.append(_Random(vectors(record.obs), vectors(record.next_obs)))
+
+    def fit(
+        self,
+        previous: Any,
+        comparisons: Sequence[Sequence[LabelledComparison]],
+        keys: UInt32[np.ndarray, "seeds 2"],
+    ) -> Fitted:
+        """Return the rewards of all seeds, each fitted from scratch to all its labels."""
+        del previous
+        encoders = [self._encoder(row, one) for row, one in enumerate(comparisons)]
+        steps = [self._steps(e, one) for e, one in zip(encoders, comparisons, strict=True)]
+        room = max([self._labels, *map(len, comparisons)])
+        labelled = stack_rows([_padded(one, room) for one in steps])
+        ensembles = jax.tree.map(np.asarray, _fit_seeds(self._groups, labelled, keys))
+        fitted = [
+            _scaled(encoder, row_of(ensembles, i), one)
+            for i, (encoder, one) in enumerate(zip(encoders, steps, strict=True))
+        ]
+        return Fitted(stack_rows([one for one, _ in fitted]), [metrics for _, metrics in fitted])
+
+    def opinions(
+        self, parameters: LinearParameters, clips: Sequence[ObservedClip]
+    ) -> Opinions | None:
+        """Return the reward, the members' spread and their sums for each clip.
+
+        The spread is the standard deviation of κ wₘᵀf(x) over members m, in units of the reward.
+        κ, one number for all clips, is the least-squares factor that brings the members' mean to
+        the scale of w̄ᵀf.
+        """
+        members, weights = np.asarray(parameters.members), np.asarray(parameters.weights)
+        if not weights.any():
+            return None
+        encoded = [self._clips.encode(clip) for clip in clips]
+        found = self._clip_features(parameters.encoder, encoded)
+        alive = np.stack([clip.alive for clip in encoded])
+        worth, votes = found @ weights, found @ members.T
+        mean, scale = votes.mean(-1), np.asarray(parameters.scale)
+        factor = (worth * mean).sum() / max(float(np.square(mean).sum()), 1e-12)
+        reward = (worth - np.asarray(parameters.offset)) / scale
+        reward = np.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
+        spread = np.abs(factor) * votes.std(-1) / scale
+        reward, spread = ((x * alive).astype(np.float32) for x in (reward, spread))
+        return Opinions(reward, spread, (found * alive[..., None]).sum(1) @ members.T)
+
+    def _encoder(self, row: int, comparisons: Sequence[LabelledComparison]) -> Encoder:
+        """Return a seed's encoder, fitted again whenever its labels have doubled.
+
+        When that was follows from the labels alone, so that a resumed run has the same encoders.
+        """
+        used = comparisons[: last_doubling([one.env_steps for one in comparisons])]
+        queries = tuple(one.query for one in used)
+        known = self._encoders.get(row)
+        if known is None or known.queries != queries:
+            clips = self._clips.labelled(used)
+            known = _FittedEncoder(queries, _encoder_of(self._random[row], clips))
+            self._encoders[row] = known
+        return known.encoder
+
+    def _steps(self, encoder: Encoder, comparisons: Sequence[LabelledComparison]) -> "_Steps":
+        if not comparisons:  # a reward of zero, as of one step without features
+            size = sum(self._groups)
+            none = np.zeros((0, size), np.float32)
+            return _Steps(np.zeros((1, size), np.float32), none, True, np.zeros(0))
+        clips = self._clips.labelled(comparisons)
+        every = self._clip_features(encoder, clips)
+        alive = np.stack([clip.alive for clip in clips])
+        sums = (every * alive[..., None]).sum(1)
+        preferred = np.array([one.left_preferred for one in comparisons])
+        return _Steps(every[alive], sums, bool(alive.all()), preferred)
+
+    def _clip_features(
+        self, encoder: Encoder, clips: Sequence[EncodedClip]
+    ) -> Float[np.ndarray, "clips L F"]:
+        return over_steps(partial(_features, self._spec, encoder), clips)
+
+
+class _Random(NamedTuple):
+    """Observation vectors of one seed's random policy, before and after each step."""
+
+    before: Float[np.ndarray, "B D"]
+    after: Float[np.ndarray, "B D"]
+
+
+class _FittedEncoder(NamedTuple):
+    """An encoder, and the queries whose clips it was fitted to."""
+
+    queries: tuple[int, ...]
+    encoder: Encoder
+
+
+class _Steps(NamedTuple):
+    """Features of one seed's labelled clips: of the alive steps, and summed over clips."""
+
+    alive: Float[np.ndarray, "steps F"]
+    sums: Float[np.ndarray, "clips F"]
+    endless: bool
+    left_preferred: Float[np.ndarray, " labels"]
+
+
+_features = jax.jit(features, static_argnums=0)
+
+
+@partial(jax.jit, static_argnums=0)
+def _fit_seeds(groups: Groups, labelled: Labelled, keys: Array) -> Ensemble:
+    # One device and one seed after the other: LAPACK inside a program that is spread over
+    # several CPU devices never returns.
+    def one(seed: tuple[Labelled, Array]) -> Ensemble:
+        return fit(seed[0], groups, jax.random.wrap_key_data(seed[1]))
+
+    return jax.lax.map(one, (labelled, keys))
+
+
+def _padded(steps: _Steps, room: int) -> Labelled:
+    """Return the labels of one seed, filled up to `room` with weight 0."""
+    count = len(steps.left_preferred)
+    difference = np.zeros((room, steps.sums.shape[1]), np.float32)
+    difference[:count] = steps.sums[0::2] - steps.sums[1::2]
+    answers, weight = np.zeros((2, room), np.float32)
+    answers[:count], weight[:count] = steps.left_preferred, 1.0
+    return Labelled(*(jnp.asarray(x) for x in (difference, answers, weight)))
+
+
+def _scaled(
+    encoder: Encoder, ensemble: Ensemble, steps: _Steps
+) -> tuple[LinearParameters, dict[str, float]]:
+    """Return parameters of a reward of one scale over all labelled clips, and metrics.
+
+    Models are scaled before they are averaged.
+    """
+    spread = scale_of(steps.alive @ ensemble.models.T, steps.endless).spread
+    weights = (ensemble.models / spread[:, None]).T @ ensemble.chances
+    worth = steps.alive @ weights
+    offset, scale = (x[0] for x in scale_of(worth[:, None], steps.endless))
+    numbers = (weights, offset, scale, ensemble.members)
+    parameters = LinearParameters(encoder, *(jnp.asarray(x, jnp.float32) for x in numbers))
+    return parameters, _metrics(ensemble, steps, (worth - offset) / scale)
+
+
+def _metrics(
+    ensemble: Ensemble, steps: _Steps, reward: Float[np.ndarray, " steps"]
+) -> dict[str, float]:
+    margin = (steps.sums[0::2] - steps.sums[1::2]) @ ensemble.members.T
+    held_out = np.asarray(ensemble.drawn)[:, : len(margin)].T == 0
+    measured = label_metrics(margin, steps.left_preferred, held_out) | reward_metrics(reward)
+    return measured | {"reward_model_log_evidence": float(ensemble.log_evidence.max())}
+
+
+def _encoder_of(random: _Random, clips: Sequence[EncodedClip]) -> Encoder:
+    """Return the encoder for one seed from its random record and labelled clips."""
+    befores = [random.before, *(clip.before[clip.alive] for clip in clips)]
+    afters = [random.after, *(clip.after[clip.alive] for clip in clips)]
+    return fit_encoder(np.concatenate(befores), np.concatenate(afters))
+
+
+def last_doubling(asked_at: Sequence[int]) -> int:
+    """Return how many labels there were when, round by round, they had last doubled; 0 if none.
+
+    Args:
+        asked_at: env steps at which the query of each label was asked.
+    """
+    labels = 0
+    for env_steps in sorted(set(asked_at)):
+        so_far = sum(at <= env_steps for at in asked_at)
+        if so_far >= 2 * labels:
+            labels = so_far
+    return labels

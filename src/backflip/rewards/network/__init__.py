@@ -1,0 +1,1 @@
+"""The network reward model: an ensemble of small neural networks."""

@@ -1,0 +1,236 @@
+"""The fit of an ensemble of networks to labels, as one compiled program.
+
+Each member is fitted to a bootstrap sample of the labels by Adam, with the loss
+
+    Σ_labels -log P[label] / n  +  λ ‖w‖²,    P[left ≻ right] = 0.9 σ(R_left - R_right) + 0.05
+
+where R is the sum of the member's output over the alive steps of a clip; a tie counts as half of
+each answer. The labels that the sample leaves out, 1/e of them on average, are the member's
+validation set. Every `CHECK_EVERY` updates λ grows by a factor if the validation loss is more than
+1.5 times the training loss, and shrinks if it is less than 1.1 times.
+
+Every fit starts from new weights. So it is a function of the labels and the key alone: a resumed
+run needs no optimiser state, and a label that was undone leaves no trace.
+
+Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2.3.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from backflip.core.losses import preference_loss
+from backflip.core.spec import EnvSpec
+from backflip.networks.layers import Params
+from backflip.rewards.network.architecture import (
+    Standardiser,
+    apply_network,
+    network_inputs,
+    squared_weights,
+)
+
+NOISE = 0.1  # share of answers given at random
+MEMBERS = 3
+UPDATES = 500
+CHECK_EVERY = 20  # updates
+LABELS_AT_ONCE = 16  # of each member's update
+LEARNING_RATE = 1e-3
+FIRST_PENALTY, LEAST_PENALTY, LARGEST_PENALTY = 1e-3, 1e-6, 1.0  # λ
+PENALTY_FACTOR = 1.5
+LEAST_RATIO, LARGEST_RATIO = 1.1, 1.5  # of validation loss to training loss
+SMALLEST_DEVIATION = 1e-3
+
+
+class Labelled(NamedTuple):
+    """Labels of one seed, padded to a fixed number n with weight 0; axis 2 is left, right."""
+
+    before: Float[Array, "n 2 L D"]
+    action: Array
+    after: Float[Array, "n 2 L D"]
+    alive: Bool[Array, "n 2 L"]
+    left_preferred: Float[Array, " n"]
+    weight: Float[Array, " n"]
+
+
+class Ensemble(NamedTuple):
+    """M fitted members, and what they predict of the labels they come from.
+
+    Attributes:
+        standardiser: of the inputs.
+        members: parameters of the networks, with a leading axis M.
+        outputs: each member's output for every step.
+        drawn: how often each label is in a member's sample; 0: held out.
+        penalty: λ at the end.
+        training_loss: mean over each member's sample, without the penalty.
+        validation_loss: mean over its held-out labels; NaN without any.
+    """
+
+    standardiser: Standardiser
+    members: Params
+    outputs: Float[Array, "M n 2 L"]
+    drawn: Float[Array, "M n"]
+    penalty: Float[Array, " M"]
+    training_loss: Float[Array, " M"]
+    validation_loss: Float[Array, " M"]
+
+
+class _Member(NamedTuple):
+    """One member during the fit."""
+
+    params: Params
+    optimizer: Any
+    penalty: Float[Array, ""]
+
+
+def fit(spec: EnvSpec, labelled: Labelled, start: Params, key: PRNGKeyArray) -> Ensemble:
+    """Return the fitted ensemble; a pure function of its arguments.
+
+    Args:
+        spec: the environment's.
+        labelled: the labels.
+        start: first weights of the members, with a leading axis M.
+        key: of the bootstrap samples and the order of updates.
+    """
+    standardiser = standardiser_of(spec, labelled)
+
+    def member(params: Params, key: PRNGKeyArray) -> tuple[Any, ...]:
+        sample, order = jax.random.split(key)
+        drawn = bootstrap(sample, labelled.weight)
+        fitted = _fit_member(spec, standardiser, labelled, drawn, params, order)
+        outputs = all_outputs(spec, standardiser, fitted.params, labelled)
+        losses = split_losses(outputs, labelled, drawn)
+        return fitted.params, outputs, drawn, fitted.penalty, *losses
+
+    return Ensemble(standardiser, *jax.vmap(member)(start, jax.random.split(key, MEMBERS)))
+
+
+def standardiser_of(spec: EnvSpec, labelled: Labelled) -> Standardiser:
+    """Return the mean and standard deviations over alive steps; of images, one per channel."""
+    alive = (labelled.alive & (labelled.weight > 0)[:, None, None])[..., None]
+    count = jnp.maximum(alive.sum(), 1).astype(jnp.float32)
+
+    def mean(x: Array) -> Array:
+        left_and_right = jnp.where(alive, x, 0.0).sum((0, 2))
+        return (left_and_right[0] + left_and_right[1]) / count
+
+    centre = mean(labelled.before)
+    spread = mean(jnp.square(labelled.before - centre))
+    change = mean(jnp.square(labelled.after - labelled.before))
+    if spec.is_pixels:
+        spread, change = (_per_channel(spec, x) for x in (spread, change))
+    deviations = (jnp.maximum(jnp.sqrt(x), SMALLEST_DEVIATION) for x in (spread, change))
+    return Standardiser(centre, *deviations)
+
+
+def _per_channel(spec: EnvSpec, variance: Float[Array, " D"]) -> Float[Array, " D"]:
+    images = variance.reshape(-1, spec.observation.shape[2] // spec.frame_stack)
+    return jnp.broadcast_to(images.mean(0, keepdims=True), images.shape).reshape(-1)
+
+
+def bootstrap(key: PRNGKeyArray, weight: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Return how often each label is drawn when as many as there are are drawn with replacement.
+
+    Each draw has a key of its own, so that padding changes no draw.
+    """
+    places = jnp.arange(weight.shape[0])
+    count = weight.sum()
+    keys = jax.vmap(partial(jax.random.fold_in, key))(places)
+    drawn = jnp.floor(jax.vmap(jax.random.uniform)(keys) * count).astype(jnp.int32)
+    return jnp.zeros_like(weight).at[drawn].add((places < count).astype(jnp.float32))
+
+
+def _fit_member(
+    spec: EnvSpec,
+    standardiser: Standardiser,
+    labelled: Labelled,
+    drawn: Float[Array, " n"],
+    params: Params,
+    key: PRNGKeyArray,
+) -> _Member:
+    optimizer = optax.adam(LEARNING_RATE)
+    sample = jnp.cumsum(drawn)
+
+    def loss(params: Params, penalty: Array, batch: Labelled) -> Float[Array, ""]:
+        outputs = _outputs(spec, standardiser, params, batch)
+        return label_losses(outputs, batch).mean() + penalty * squared_weights(params)
+
+    def update(member: _Member, key: PRNGKeyArray) -> tuple[_Member, None]:
+        at = jax.random.uniform(key, (LABELS_AT_ONCE,)) * sample[-1]
+        chosen = jnp.searchsorted(sample, at, side="right")
+
+        def rows(x: Array) -> Array:
+            return x[chosen]
+
+        batch: Labelled = jax.tree.map(rows, labelled)
+        gradient = jax.grad(loss)(member.params, member.penalty, batch)
+        moved, state = optimizer.update(gradient, member.optimizer)
+        params = optax.apply_updates(member.params, moved)
+        return member._replace(params=params, optimizer=state), None
+
+    def stretch(member: _Member, keys: PRNGKeyArray) -> tuple[_Member, None]:
+        member, _ = jax.lax.scan(update, member, keys)
+        outputs = all_outputs(spec, standardiser, member.params, labelled)
+        training, validation = split_losses(outputs, labelled, drawn)
+        return member._replace(penalty=adapted(member.penalty, training, validation)), None
+
+    first = _Member(params, optimizer.init(params), jnp.float32(FIRST_PENALTY))
+    keys = jax.random.split(key, (UPDATES // CHECK_EVERY, CHECK_EVERY))
+    return jax.lax.scan(stretch, first, keys)[0]
+
+
+def adapted(
+    penalty: Float[Array, ""], training: Float[Array, ""], validation: Float[Array, ""]
+) -> Float[Array, ""]:
+    """Return λ, moved where validation loss / training loss is not between 1.1 and 1.5.
+
+    Without held-out labels the ratio is NaN and λ stays as it is.
+    """
+    ratio = validation / training
+    factor = jnp.where(ratio > LARGEST_RATIO, PENALTY_FACTOR, 1.0)
+    factor = jnp.where(ratio < LEAST_RATIO, 1.0 / PENALTY_FACTOR, factor)
+    return jnp.clip(penalty * factor, LEAST_PENALTY, LARGEST_PENALTY)
+
+
+def label_losses(outputs: Float[Array, "n 2 L"], labelled: Labelled) -> Float[Array, " n"]:
+    """Return -log P of each label; steps that are not alive have a reward of zero."""
+    returns = jnp.where(labelled.alive, outputs, 0.0).sum(-1)
+    return preference_loss(returns[:, 0], returns[:, 1], labelled.left_preferred, NOISE)
+
+
+def split_losses(
+    outputs: Float[Array, "n 2 L"], labelled: Labelled, drawn: Float[Array, " n"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Return the mean loss over a member's sample, and over the labels that it leaves out."""
+    losses = label_losses(outputs, labelled)
+    held_out = labelled.weight * (drawn == 0)
+    training = (losses * drawn).sum() / jnp.maximum(drawn.sum(), 1.0)
+    return training, (losses * held_out).sum() / held_out.sum()
+
+
+def all_outputs(
+    spec: EnvSpec, standardiser: Standardiser, params: Params, labelled: Labelled
+) -> Float[Array, "n 2 L"]:
+    """Return one member's outputs for all labels, a few labels at a time to save memory."""
+
+    def one(label: Labelled) -> Float[Array, "2 L"]:
+        def lead(x: Array) -> Array:
+            return x[None]
+
+        return _outputs(spec, standardiser, params, jax.tree.map(lead, label))[0]
+
+    return jax.lax.map(one, labelled, batch_size=LABELS_AT_ONCE)
+
+
+def _outputs(
+    spec: EnvSpec, standardiser: Standardiser, params: Params, labelled: Labelled
+) -> Float[Array, "n 2 L"]:
+    def steps(x: Array) -> Array:
+        return x.reshape(-1, *x.shape[3:])
+
+    before, action, after = map(steps, labelled[:3])
+    seen = network_inputs(spec, standardiser, before, action, after)
+    return apply_network(spec, params, *seen).reshape(labelled.alive.shape)

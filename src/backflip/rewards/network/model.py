@@ -1,0 +1,231 @@
+"""The network reward model: an ensemble of networks, scaled and averaged.
+
+    r(x) = clip((mean_m((f_m(x) - o_m) / s_m) - o) / s, -3, 3)
+
+with f_m the output of member m. The scales o_m, s_m of the members and o, s of their mean come
+from the alive steps of all labelled clips (`backflip.rewards.measures.scale_of`).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, UInt32
+
+from backflip.core.spec import EnvSpec, newest_frame
+from backflip.core.trees import row_of, stack_rows
+from backflip.core.types import Transition
+from backflip.networks.layers import Params
+from backflip.rewards.inputs import (
+    ClipEncoder,
+    empty_clip,
+    observation_size,
+    observation_vectors,
+    over_steps,
+)
+from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
+from backflip.rewards.measures import LARGEST_REWARD, label_metrics, reward_metrics, scale_of
+from backflip.rewards.network.architecture import (
+    Standardiser,
+    apply_network,
+    initial_network,
+    network_inputs,
+)
+from backflip.rewards.network.ensemble import MEMBERS, Ensemble, Labelled, fit
+
+FIT_METRICS = (
+    "reward_model_training_loss",
+    "reward_model_validation_loss",
+    "reward_model_penalty",
+)
+
+
+class NetworkParameters(NamedTuple):
+    """One seed's fitted reward.
+
+    Attributes:
+        standardiser: of the inputs.
+        members: parameters of M networks, with a leading axis M.
+        member_offset: o_m.
+        member_scale: s_m.
+        offset: o.
+        scale: s.
+    """
+
+    standardiser: Standardiser
+    members: Params
+    member_offset: Float[Array, " M"]
+    member_scale: Float[Array, " M"]
+    offset: Float[Array, ""]
+    scale: Float[Array, ""]
+
+
+@final
+class NetworkRewardModel:
+    """Fits the ensembles of all seeds; holds encoded clips.
+
+    Args:
+        spec: the environment's.
+        labels: the budget of each seed; fits are padded to it, so that one program is compiled.
+        clip_length: steps in a clip.
+    """
+
+    def __init__(self, spec: EnvSpec, labels: int, clip_length: int) -> None:
+        self._spec, self._labels, self._length = spec, labels, clip_length
+        self._clips = ClipEncoder(spec)
+
+    def initial(self, seeds: int) -> NetworkParameters:
+        """Return parameters of a reward that is zero everywhere, for `seeds` seeds."""
+        size = observation_size(self._spec)
+        blank = NetworkParameters(
+            standardiser=Standardiser(jnp.zeros(size), jnp.ones(size), jnp.ones(size)),
+            members=jax.tree.map(np.zeros_like, self._start(np.zeros(2, np.uint32))),
+            member_offset=jnp.zeros(MEMBERS),
+            member_scale=jnp.ones(MEMBERS),
+            offset=jnp.zeros(()),
+            scale=jnp.ones(()),
+        )
+        return stack_rows([blank] * seeds)
+
+    def predict(self, parameters: NetworkParameters, batch: Transition) -> Float[Array, "T N"]:
+        """Return the predicted reward of a batch; the true reward is not read."""
+        spec = self._spec
+
+        def row(step: tuple[Array, Array, Array]) -> Float[Array, " N"]:
+            obs, action, next_obs = step
+            before, after = (
+                observation_vectors(spec, newest_frame(spec, x)) for x in (obs, next_obs)
+            )
+            outputs = member_outputs(spec, parameters, before, action, after)
+            return _reward(parameters, outputs)
+
+        return jax.lax.map(row, (batch.obs, batch.action, batch.next_obs))
+
+    def observe(self, record: Transition) -> None:
+        """Do nothing: the networks learn from labelled clips alone."""
+
+    def fit(
+        self,
+        previous: Any,
+        comparisons: Sequence[Sequence[LabelledComparison]],
+        keys: UInt32[np.ndarray, "seeds 2"],
+    ) -> Fitted:
+        """Return the rewards of all seeds, each fitted from new weights to all its labels."""
+        del previous
+        room = max([self._labels, *map(len, comparisons)])
+        labelled = [self._padded(one, room) for one in comparisons]
+        starts = stack_rows([self._start(key) for key in keys])
+        ensembles = jax.tree.map(
+            np.asarray, _fit_seeds(self._spec, stack_rows(labelled), starts, keys)
+        )
+        fitted = [
+            _scaled(row_of(ensembles, row), one) if comparisons[row] else self._nothing_learned()
+            for row, one in enumerate(labelled)
+        ]
+        return Fitted(stack_rows([one for one, _ in fitted]), [metrics for _, metrics in fitted])
+
+    def opinions(
+        self, parameters: NetworkParameters, clips: Sequence[ObservedClip]
+    ) -> Opinions | None:
+        """Return the reward, the members' spread and their sums for each clip."""
+        if not np.asarray(parameters.members["head"]["w"]).any():
+            return None
+        encoded = [self._clips.encode(clip) for clip in clips]
+        outputs = over_steps(partial(_outputs, self._spec, parameters), encoded)
+        alive = np.stack([clip.alive for clip in encoded])
+        scaled = (outputs - parameters.member_offset) / parameters.member_scale
+        reward = np.asarray(_reward(parameters, jnp.asarray(outputs))) * alive
+        spread = np.asarray(scaled.std(-1) / parameters.scale * alive, np.float32)
+        return Opinions(reward, spread, (outputs * alive[..., None]).sum(1))
+
+    def _nothing_learned(self) -> tuple[NetworkParameters, dict[str, float]]:
+        measured = label_metrics(np.zeros((0, MEMBERS)), np.zeros(0), np.zeros((0, MEMBERS), bool))
+        losses = dict.fromkeys(FIT_METRICS, float("nan"))
+        return row_of(self.initial(1), 0), measured | reward_metrics(np.zeros(1)) | losses
+
+    def _start(self, key: UInt32[np.ndarray, " 2"]) -> Params:
+        rng = np.random.default_rng(key.tolist())
+        return stack_rows([initial_network(self._spec, rng) for _ in range(MEMBERS)])
+
+    def _padded(self, comparisons: Sequence[LabelledComparison], room: int) -> Labelled:
+        """Return the labels of one seed, filled up to `room` with weight 0."""
+        clips = self._clips.labelled(comparisons) or [empty_clip(self._spec, self._length)] * 2
+        count = len(comparisons)
+
+        def pairs(arrays: Sequence[np.ndarray]) -> np.ndarray:
+            found = np.stack(arrays).reshape(-1, 2, *arrays[0].shape)
+            filled = np.zeros((room, *found.shape[1:]), found.dtype)
+            filled[: len(found)] = found
+            return filled
+
+        before, action, after, alive = map(pairs, zip(*clips, strict=True))
+        answers, weight = np.zeros((2, room), np.float32)
+        answers[:count], weight[:count] = [one.left_preferred for one in comparisons], 1.0
+        parts = (before, action, after, alive, answers, weight)
+        return Labelled(*(jnp.asarray(x) for x in parts))
+
+
+def member_outputs(
+    spec: EnvSpec,
+    parameters: NetworkParameters,
+    before: Float[Array, "B D"],
+    action: Any,
+    after: Float[Array, "B D"],
+) -> Float[Array, "B M"]:
+    """Return f_m of each transition, before any scaling."""
+    seen = network_inputs(spec, parameters.standardiser, before, action, after)
+
+    def member(params: Params) -> Float[Array, " B"]:
+        return apply_network(spec, params, *seen)
+
+    return jax.vmap(member, out_axes=-1)(parameters.members)
+
+
+# One program for all models of an environment. `EnvSpec` is compared by identity.
+_outputs = jax.jit(member_outputs, static_argnums=0)
+
+
+@partial(jax.jit, static_argnums=0)
+def _fit_seeds(spec: EnvSpec, labelled: Labelled, starts: Params, keys: Array) -> Ensemble:
+    def one(seed: tuple[Labelled, Params, Array]) -> Ensemble:
+        return fit(spec, seed[0], seed[1], jax.random.wrap_key_data(seed[2]))
+
+    return jax.lax.map(one, (labelled, starts, keys))
+
+
+def _reward(
+    parameters: NetworkParameters, outputs: Float[Array, "*steps M"]
+) -> Float[Array, "*steps"]:
+    """Return the reward for the members' outputs."""
+    members = (outputs - parameters.member_offset) / parameters.member_scale
+    reward = (members.mean(-1) - parameters.offset) / parameters.scale
+    return jnp.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
+
+
+def _scaled(ensemble: Ensemble, labelled: Labelled) -> tuple[NetworkParameters, dict[str, float]]:
+    """Return one seed's parameters, all scales filled in, and metrics."""
+    count = int(labelled.weight.sum())
+    alive, preferred = (np.asarray(x)[:count] for x in (labelled.alive, labelled.left_preferred))
+    outputs, drawn = (np.asarray(x)[:, :count] for x in (ensemble.outputs, ensemble.drawn))
+    steps, endless = outputs[:, alive].T, bool(alive.all())
+    of_members = scale_of(steps, endless)
+    mean = ((steps - of_members.offset) / of_members.spread).mean(1)
+    of_mean = scale_of(mean[:, None], endless)
+    scales = (*of_members, of_mean.offset[0], of_mean.spread[0])
+    parameters = NetworkParameters(
+        ensemble.standardiser, ensemble.members, *(jnp.asarray(x, jnp.float32) for x in scales)
+    )
+    returns = (outputs * alive).sum(-1)
+    measured = label_metrics((returns[..., 0] - returns[..., 1]).T, preferred, drawn.T == 0)
+    measured |= reward_metrics((mean - of_mean.offset[0]) / of_mean.spread[0])
+    return parameters, measured | _fit_metrics(ensemble)
+
+
+def _fit_metrics(ensemble: Ensemble) -> dict[str, float]:
+    """Return means over members; of the penalty the geometric one."""
+    penalty = np.exp(np.log(ensemble.penalty).mean())
+    found = (ensemble.training_loss.mean(), ensemble.validation_loss.mean(), penalty)
+    return {name: float(x) for name, x in zip(FIT_METRICS, found, strict=True)}
