@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from backflip.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
-from backflip.preferences.defaults import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training import defaults
 from backflip.training.offers import ALGORITHMS
+from backflip.training.teach_settings import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs" / "cli.md").read_text()

@@ -12,11 +12,11 @@ import pytest
 
 from backflip.algorithms.drivers import native
 from backflip.algorithms.ppo import PPOConfig, ppo
+from backflip.api import teach
 from backflip.archive.metrics import read_metrics
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
-from backflip.preferences.loop import teach
 from backflip.training.offers import ALGORITHMS
 from backflip.training.train import train
 

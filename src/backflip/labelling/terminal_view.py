@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 from PIL import Image
 
+from backflip.labelling.label_queue import Tally
+from backflip.labelling.status import Status
 from backflip.preferences.films import Film
-from backflip.preferences.people.desk import Tally
-from backflip.preferences.people.status import Status
 
 PAUSE_SECONDS = 0.5  # of a clip's own time, at its end, before it begins anew
 LARGEST_ZOOM = 4  # of small pictures

@@ -8,12 +8,11 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from backflip.archive.checkpoint import disk_errors
+from backflip.preferences.answers import Doing
 from backflip.preferences.films import Film
-
-Doing = Literal["setting up", "drawing", "learning", "waiting", "evaluating", "finished", "stopped"]
 
 _FILE = "status.json"
 

@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.people.beside`: real processes that live, die and come back."""
+"""Tests of `backflip.labelling.processes`: real processes that live, die and come back."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import time
 import pytest
 
 from backflip.core.errors import BackflipError, UsageError
-from backflip.preferences.people.beside import InTerminal, Page
+from backflip.labelling.processes import InTerminal, Page
 
 # Says where it is, appends its process id to a file, and ends when its standard input does.
 PROGRAM = """
@@ -56,7 +56,7 @@ def test_it_ends_when_the_trainer_is_killed(tmp_path):
     born = tmp_path / "born"
     trainer = (
         "import sys, time\nfrom pathlib import Path\n"
-        "from backflip.preferences.people.beside import Page\n"
+        "from backflip.labelling.processes import Page\n"
         f"with Page(['-c', {PROGRAM!r}, {str(born)!r}], Path({str(tmp_path / 'log')!r})):\n"
         "    time.sleep(60)\n"
     )

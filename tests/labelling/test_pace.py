@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.people.pace`: by hand, by its limits, and over simulated weeks."""
+"""Tests of `backflip.labelling.pace`: by hand, by its limits, and over simulated weeks."""
 
 import importlib.util
 import random
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backflip.preferences.people.pace import may_go_on
+from backflip.labelling.pace import may_go_on
 
-BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "pace.py"
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "pace.py"
 spec = importlib.util.spec_from_file_location("pace_benchmark", BENCHMARK)
 simulated = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(simulated)

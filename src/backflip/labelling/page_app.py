@@ -1,4 +1,4 @@
-"""The labelling page: its HTML, and what it asks the desk for and tells it.
+"""The labelling page: its HTML, and what it asks the queue for and tells it.
 
 An answer is on disk before it is acknowledged. What a page cannot have is refused in a sentence,
 with a status of 4xx, and nothing is written then.
@@ -20,13 +20,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from backflip.core.errors import BackflipError, DamagedFile
+from backflip.labelling.clerk import Clerk
+from backflip.labelling.label_queue import Refused, checked_name
+from backflip.labelling.page_state import opinion_fields, pair_fields, state_fields
+from backflip.labelling.status import read_status
 from backflip.preferences.films import FILMS, read_film
-from backflip.preferences.people.desk import Refused, checked_name
-from backflip.preferences.people.status import read_status
 from backflip.web.address import Place
-from backflip.web.clerk import Clerk
-from backflip.web.fields import Fields, read_fields
-from backflip.web.state import opinion_fields, pair_fields, state_fields
+from backflip.web.fields import Fields, InvalidField, read_fields
 
 POLL_SECONDS = 0.25  # how often is looked whether there is news
 HEARTBEAT_SECONDS = 15.0
@@ -42,7 +42,7 @@ class Labelling:
     """The pages of one run.
 
     Args:
-        clerk: works at the run's desk.
+        clerk: works at the run's queue.
         place: where the server listens.
         who: what somebody is called who has not said a name.
     """
@@ -78,6 +78,7 @@ class Labelling:
             exception_handlers={
                 HTTPException: _say_http,
                 Refused: _say_refused,
+                InvalidField: _say_invalid,
                 BackflipError: _say_failed,
                 Exception: _say_unexpected,
             },
@@ -85,7 +86,7 @@ class Labelling:
 
     async def page(self, request: Request) -> Response:
         """The page itself."""
-        goal = await self._clerk.ask(lambda desk: desk.goal())
+        goal = await self._clerk.ask(lambda queue: queue.goal())
         html = self._page.render(
             run=self._clerk.folder.name,
             env=read_status(self._clerk.folder).env,
@@ -131,7 +132,7 @@ class Labelling:
         fields = await _fields(request)
         who, without = fields.text("who"), fields.wholes("without")
         # Holding pairs is no news for other pages, so this does not count as writing.
-        pairs = await self._clerk.ask(lambda desk: desk.take(who, without))
+        pairs = await self._clerk.ask(lambda queue: queue.take(who, without))
         return JSONResponse({"pairs": [pair_fields(pair) for pair in pairs]})
 
     async def answer(self, request: Request) -> Response:
@@ -140,7 +141,7 @@ class Labelling:
         query, answer, who = fields.whole("query"), fields.text("answer"), fields.text("who")
         seconds, attempt = fields.number("seconds"), fields.text("attempt")
         done, tally = await self._clerk.write(
-            lambda desk: (desk.answer(query, answer, who, seconds, attempt), desk.tally(who))
+            lambda queue: (queue.answer(query, answer, who, seconds, attempt), queue.tally(who))
         )
         return JSONResponse(
             {
@@ -154,7 +155,7 @@ class Labelling:
         """Lets others have pairs that somebody took and will not answer."""
         fields = await _fields(request)
         who, queries = fields.text("who"), fields.wholes("queries")
-        await self._clerk.write(lambda desk: desk.give_back(who, queries))
+        await self._clerk.write(lambda queue: queue.give_back(who, queries))
         return JSONResponse({})
 
     async def undo(self, request: Request) -> Response:
@@ -162,7 +163,7 @@ class Labelling:
         fields = await _fields(request)
         who, attempt = fields.text("who"), fields.text("attempt")
         pair, tally = await self._clerk.write(
-            lambda desk: (desk.undo(who, attempt), desk.tally(who))
+            lambda queue: (queue.undo(who, attempt), queue.tally(who))
         )
         return JSONResponse({"pair": pair_fields(pair), "tally": tally._asdict()})
 
@@ -170,14 +171,14 @@ class Labelling:
         """A new goal: as it is kept."""
         fields = await _fields(request)
         text, who = fields.text("text"), fields.text("who")
-        kept = await self._clerk.write(lambda desk: desk.set_goal(text, who))
+        kept = await self._clerk.write(lambda queue: queue.set_goal(text, who))
         return JSONResponse({"goal": kept})
 
     async def enough(self, request: Request) -> Response:
         """Whether the labels there are be enough."""
         fields = await _fields(request)
         who, enough = fields.text("who"), fields.truth("enough")
-        await self._clerk.write(lambda desk: desk.say_enough(who, enough))
+        await self._clerk.write(lambda queue: queue.say_enough(who, enough))
         return JSONResponse({"enough": enough})
 
     def _asker(self, request: Request) -> str:
@@ -185,7 +186,7 @@ class Labelling:
 
     async def _state(self, who: str) -> dict[str, Any]:
         folder, ending = self._clerk.folder, self.ending.is_set()
-        return await self._clerk.ask(lambda desk: state_fields(desk, folder, who, ending))
+        return await self._clerk.ask(lambda queue: state_fields(queue, folder, who, ending))
 
     async def _stream(self, who: str) -> AsyncGenerator[str, None]:
         self.streams += 1
@@ -239,6 +240,11 @@ async def _say_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     said = {"error": str(error), "problem": error.problem}
     return JSONResponse(said, _STATUS[error.problem])
+
+
+async def _say_invalid(request: Request, error: Exception) -> Response:
+    said = {"error": str(error), "problem": "invalid"}
+    return JSONResponse(said, _STATUS["invalid"])
 
 
 async def _say_failed(request: Request, error: Exception) -> Response:

@@ -1,6 +1,6 @@
 """The labelling terminal: two clips side by side as text, answered with the keys of the page.
 
-`python -m backflip.preferences.people.terminal RUN_FOLDER [--who NAME]` takes over the terminal
+`python -m backflip.labelling.terminal RUN_FOLDER [--who NAME]` takes over the terminal
 and gives it back as it was, whichever way it ends. Exit status: 0 the person left, or training
 has finished; 1 training has stopped; 2 no terminal, or wrong usage; 130 Ctrl-C; 128 + n signal n.
 It shares only files with the trainer, as the page does. No JAX here.
@@ -18,13 +18,10 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
-from backflip.preferences.films import FILMS, Film, Which, read_film
-from backflip.preferences.label_file import LABELS
-from backflip.preferences.labels import Answer, Clip, LabelStore
-from backflip.preferences.people.desk import AHEAD, Desk, Pair, Refused, checked_name
-from backflip.preferences.people.status import Status, read_status
-from backflip.preferences.people.terminal_device import Left, Terminal
-from backflip.preferences.people.terminal_view import (
+from backflip.labelling.label_queue import AHEAD, LabelQueue, Pair, Refused, checked_name
+from backflip.labelling.status import Status, read_status
+from backflip.labelling.terminal_device import Left, Terminal, has_terminal
+from backflip.labelling.terminal_view import (
     BOLD,
     DIM,
     GAP,
@@ -53,6 +50,9 @@ from backflip.preferences.people.terminal_view import (
     width_of,
     wrapped,
 )
+from backflip.preferences.films import FILMS, Film, Which, read_film
+from backflip.preferences.label_file import LABELS
+from backflip.preferences.labels import Answer, Clip, LabelStore
 
 FASTEST = 1 / 20  # seconds between two drawings
 LOADING = 0.02  # seconds between two looks whether a pair's pictures are ready
@@ -187,14 +187,14 @@ class Labeller:
     """What the keys do, and what is on the screen.
 
     Args:
-        desk: where pairs come from and answers go.
+        queue: where pairs come from and answers go.
         folder: the run's.
         who: the person's name.
         true_colour: the terminal knows 24-bit colours.
     """
 
-    def __init__(self, desk: Desk, folder: Path, who: str, *, true_colour: bool) -> None:
-        self._desk, self._folder, self._who = desk, folder, who
+    def __init__(self, queue: LabelQueue, folder: Path, who: str, *, true_colour: bool) -> None:
+        self._queue, self._folder, self._who = queue, folder, who
         self._true_colour = true_colour
         self._cinema = Cinema(folder / FILMS)
         self._pairs: list[Pair] = []  # the first one is on the screen
@@ -210,8 +210,8 @@ class Labeller:
         self._began = time.monotonic()
         self._next_look = self._next_take = 0.0
         self._status = Status("setting up", time.time())
-        self._tally = desk.tally(who)
-        self._goal = desk.goal()
+        self._tally = queue.tally(who)
+        self._goal = queue.goal()
 
     def close(self) -> None:
         """Stop getting pictures ready."""
@@ -260,7 +260,9 @@ class Labeller:
             return
         attempt = secrets.token_hex(16)
         try:
-            answered = self._desk.answer(shown.query, answer, self._who, now - shown.since, attempt)
+            answered = self._queue.answer(
+                shown.query, answer, self._who, now - shown.since, attempt
+            )
         except Refused as error:
             self._said, self._opinion = clean(str(error)), None
         else:
@@ -271,7 +273,7 @@ class Labeller:
 
     def _undo(self, now: float) -> None:
         try:
-            pair = self._desk.undo(self._who, secrets.token_hex(16))
+            pair = self._queue.undo(self._who, secrets.token_hex(16))
         except Refused as error:
             self._said = clean(str(error))
             return
@@ -296,7 +298,7 @@ class Labeller:
 
     def _keep_goal(self, draft: str) -> None:
         try:
-            self._goal = self._desk.set_goal(draft, self._who)
+            self._goal = self._queue.set_goal(draft, self._who)
         except Refused as error:
             self._said = clean(str(error))
 
@@ -315,8 +317,8 @@ class Labeller:
         self._status = self._status_now(now)
         if now >= self._next_take:
             self._take(now)
-        self._tally = self._desk.tally(self._who)
-        self._goal = self._desk.goal()
+        self._tally = self._queue.tally(self._who)
+        self._goal = self._queue.goal()
         self._leave_if_over()
         return before != (self._status, self._tally, self._pairs, self._goal)
 
@@ -348,7 +350,7 @@ class Labeller:
             return
         self._next_take = now + 1.0
         without = {query for query, until in self._broken.items() if now < until}
-        pairs = {pair.query: pair for pair in self._desk.take(self._who, without)}
+        pairs = {pair.query: pair for pair in self._queue.take(self._who, without)}
         first = [pair for pair in self._pairs[:1] if pairs.pop(pair.query, None)]
         self._pairs = first + list(pairs.values())
 
@@ -456,7 +458,7 @@ class _Options(argparse.Namespace):
 
 
 def _options(argv: Sequence[str] | None) -> _Options:
-    parser = argparse.ArgumentParser("backflip.preferences.people.terminal", description=__doc__)
+    parser = argparse.ArgumentParser("backflip.labelling.terminal", description=__doc__)
     parser.add_argument("folder", metavar="RUN_FOLDER", type=Path)
     parser.add_argument("--who", metavar="NAME", help="your name, beside your labels")
     return parser.parse_args(argv, _Options())
@@ -477,13 +479,13 @@ def _label(folder: Path, who: str) -> None:
         UsageError: there is no terminal, or no run.
     """
     who = checked_name(who)
-    if not (os.isatty(0) and os.isatty(1)) or os.environ.get("TERM", "dumb") == "dumb":
+    if not has_terminal():
         raise UsageError("labelling needs a terminal: start it in one, or use --teacher human")
     if not (folder / LABELS).is_file():
         raise UsageError(f"`{folder}` is not the folder of a run with labels: it has no `{LABELS}`")
     true_colour = os.environ.get("COLORTERM", "") in ("truecolor", "24bit")
     with LabelStore.open(folder / LABELS) as store, Terminal(0, 1) as terminal:
-        labeller = Labeller(Desk(store), folder, who, true_colour=true_colour)
+        labeller = Labeller(LabelQueue(store), folder, who, true_colour=true_colour)
         try:
             _go_on(labeller, terminal)
         finally:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import final
 
-from backflip.preferences.people.terminal_view import RESET, Size, parse_keys
+from backflip.labelling.terminal_view import RESET, Size, parse_keys
 
 ESCAPE = 0.05  # seconds in which the rest of a key's bytes comes
 
@@ -16,6 +16,11 @@ _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h\x1b[2J"
 _LEAVE = f"{RESET}\x1b[?2026l\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l"
 _TOGETHER, _SHOW = "\x1b[?2026h", "\x1b[?2026l"  # ignored by terminals that do not know them
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def has_terminal() -> bool:
+    """Return whether standard input and output are a terminal that can be drawn on."""
+    return os.isatty(0) and os.isatty(1) and os.environ.get("TERM", "dumb") != "dumb"
 
 
 class Left(Exception):

@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.people.terminal`: parts by hand, the whole in a pty.
+"""Tests of `backflip.labelling.terminal`: parts by hand, the whole in a pty.
 
 The terminal is a pseudo-terminal; what counts is what is in the label file afterwards, and that
 the terminal is given back as it was.
@@ -21,16 +21,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backflip.preferences.films import FILMS, write_film
-from backflip.preferences.label_file import LABELS
-from backflip.preferences.labels import LabelStore, NewQuery
-from backflip.preferences.people import terminal as module
-from backflip.preferences.people import terminal_view as view
-from backflip.preferences.people.desk import Desk, Tally
-from backflip.preferences.people.status import Status, write_status
-from backflip.preferences.people.terminal import Labeller, main
-from backflip.preferences.people.terminal_device import Left
-from backflip.preferences.people.terminal_view import (
+from backflip.labelling import terminal as module
+from backflip.labelling import terminal_view as view
+from backflip.labelling.label_queue import LabelQueue, Tally
+from backflip.labelling.status import Status, write_status
+from backflip.labelling.terminal import Labeller, main
+from backflip.labelling.terminal_device import Left
+from backflip.labelling.terminal_view import (
     Playback,
     Size,
     beside,
@@ -53,6 +50,9 @@ from backflip.preferences.people.terminal_view import (
     width_of,
     wrapped,
 )
+from backflip.preferences.films import FILMS, write_film
+from backflip.preferences.label_file import LABELS
+from backflip.preferences.labels import LabelStore, NewQuery
 
 RED, GREEN, BLUE, BLACK = [255, 0, 0], [0, 255, 0], [0, 0, 255], [0, 0, 0]
 
@@ -357,7 +357,7 @@ class Seat:
 
     def __init__(self, folder):
         self.store = LabelStore.open(folder / LABELS)
-        self.labeller = Labeller(Desk(self.store), folder, "me", true_colour=True)
+        self.labeller = Labeller(LabelQueue(self.store), folder, "me", true_colour=True)
         self.now = time.monotonic()
 
     def shown(self, size=TERMINAL):
@@ -453,9 +453,9 @@ def test_the_goal_is_edited_kept_and_cleaned(run, seat):
     seat.press("g", *"stand", " ", "q", "backspace", "paste:on one\n\x1b[31mleg")
     assert "Goal: stand on one  [31mleg" in plain("".join(seat.shown()))
     seat.press("enter")
-    assert Desk(seat.store).goal() == "stand on one [31mleg"
+    assert LabelQueue(seat.store).goal() == "stand on one [31mleg"
     seat.press("g", "clear", "x", "left", "escape")
-    assert Desk(seat.store).goal() == "stand on one [31mleg"
+    assert LabelQueue(seat.store).goal() == "stand on one [31mleg"
     assert answers(run) == []
     seat.press("g", "paste:" + "x" * 300)
     assert f"Goal: …{'x' * 70}" in plain(seat.shown()[0])
@@ -471,7 +471,7 @@ def test_q_leaves(seat):
 
 def test_a_pair_somebody_else_answered_is_left_and_said(run, seat):
     seat.shown()
-    other = Desk(seat.store, clock=lambda: time.time() + 1000)
+    other = LabelQueue(seat.store, clock=lambda: time.time() + 1000)
     other.take("you")
     other.answer(1, "left", "you", 1.0, "attempt-1")
     seat.press("right")
@@ -481,7 +481,7 @@ def test_a_pair_somebody_else_answered_is_left_and_said(run, seat):
 
 
 def test_a_pair_whose_film_is_gone_is_left_out_until_it_is_drawn_again(run, seat):
-    film = Desk(seat.store).take("me")[0].left["person"]
+    film = LabelQueue(seat.store).take("me")[0].left["person"]
     kept = (run / FILMS / film.file).read_bytes()
     (run / FILMS / film.file).write_bytes(b"damaged")
     seat.press("left")
@@ -550,7 +550,7 @@ class Real:
         self.master, self.slave = os.openpty()
         self.resize(columns, rows)
         self.modes = termios.tcgetattr(self.slave)
-        command = ["-c", program] if program else ["-m", "backflip.preferences.people.terminal"]
+        command = ["-c", program] if program else ["-m", "backflip.labelling.terminal"]
         self.process = subprocess.Popen(
             [sys.executable, "-c", AT_THE_TERMINAL, *command, *map(str, arguments)],
             stdin=self.slave,
@@ -688,7 +688,7 @@ def test_keys_that_would_stop_it_are_keys_like_others(run, start):
 
 BROKEN = """
 import sys
-from backflip.preferences.people import terminal
+from backflip.labelling import terminal
 
 def broken(*_):
     raise RuntimeError("broken on purpose")
@@ -761,9 +761,9 @@ def test_a_trainer_that_died_is_said_once_the_pairs_are_answered(run, start):
     real.says("training has stopped")
     real.says("▀")
     with LabelStore.open(run / LABELS) as store:
-        desk = Desk(store, clock=lambda: time.time() + 1000)
-        while pairs := desk.take("you"):
-            desk.answer(pairs[0].query, "left", "you", 1.0, f"attempt-{pairs[0].query}")
+        queue = LabelQueue(store, clock=lambda: time.time() + 1000)
+        while pairs := queue.take("you"):
+            queue.answer(pairs[0].query, "left", "you", 1.0, f"attempt-{pairs[0].query}")
     time.sleep(0.3)
     real.send(b"\x1b[D")
     status, said = real.end()
@@ -829,7 +829,7 @@ def test_the_next_pair_is_there_at_once(run, start):
 
 
 def test_without_a_terminal_it_is_one_line(run):
-    command = [sys.executable, "-m", "backflip.preferences.people.terminal", str(run)]
+    command = [sys.executable, "-m", "backflip.labelling.terminal", str(run)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == (
@@ -867,7 +867,7 @@ def test_damaged_labels_are_one_line(tmp_path, start):
 
 def test_nothing_heavy_is_imported():
     program = (
-        "import sys, backflip.preferences.people.terminal, backflip.preferences.exchange;"
+        "import sys, backflip.labelling.terminal, backflip.preferences.exchange;"
         "sys.exit(bool({'jax', 'optax', 'gymnasium'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from backflip.algorithms.interface import Algorithm
 from backflip.core.errors import UsageError
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.training.bounds import COUNT, NOT_NEGATIVE, SHARE, Bounds, out_of_bounds
+
+CLIP_STEPS = 4_096  # env steps of all environments together that clips are cut from
 
 BOUNDS: dict[str, Bounds] = {
     "labels": NOT_NEGATIVE,
@@ -84,13 +87,31 @@ class TeachConfig:
             raise UsageError("; ".join(wrong))
 
 
-def teach_settings(spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return settings of PPO and of `TeachConfig` for an environment's observations and actions."""
+def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return settings of an algorithm and of `TeachConfig` that suit an environment.
+
+    PPO has settings of its own for teaching. Other algorithms learn with those of `train`, which
+    `backflip.training.build` fills in.
+    """
     if spec.is_pixels:
-        return dict(PIXELS), dict(PIXELS_TEACHING)
-    if isinstance(spec.action, Discrete):
-        return dict(DISCRETE), {}
-    return dict(CONTINUOUS), dict(CONTINUOUS_TEACHING)
+        learning, teaching = PIXELS, PIXELS_TEACHING
+    elif isinstance(spec.action, Discrete):
+        learning, teaching = DISCRETE, DISCRETE_TEACHING
+    else:
+        learning, teaching = CONTINUOUS, CONTINUOUS_TEACHING
+    return dict(learning) if algorithm == "ppo" else {}, dict(teaching)
+
+
+def clip_rollouts(algorithm: Algorithm, clip_envs: int) -> int:
+    """Return how many of a phase's last rollouts clips are cut from, where nobody says.
+
+    PPO: 4. Others, whose rollouts may be a few env steps long: as many as make the env steps that
+    PPO's make.
+    """
+    if algorithm.name == "ppo":
+        return TeachConfig.clip_rollouts
+    each = min(algorithm.num_envs, clip_envs) * algorithm.rollout_length
+    return max(TeachConfig.clip_rollouts, -(-CLIP_STEPS // each))
 
 
 PIXELS: dict[str, Any] = {
@@ -121,6 +142,7 @@ DISCRETE: dict[str, Any] = {
     "normalize_obs": True,
     "scale_rewards": True,
 }
+DISCRETE_TEACHING: dict[str, Any] = {}
 CONTINUOUS: dict[str, Any] = {
     "env_steps": 819_200,
     "num_envs": 64,

@@ -1,7 +1,7 @@
 """The clerk: the one thread that works with a run's label file on behalf of all its pages.
 
-An SQLite connection belongs to the thread that opened it, and one desk may not do two things at
-once; so all of it is asked of one thread, in the order of asking.
+An SQLite connection belongs to the thread that opened it, and a label queue may not do two things
+at once; so one thread does all of it, in the order in which the pages ask.
 """
 
 import asyncio
@@ -10,22 +10,22 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, final
 
+from backflip.labelling.label_queue import LabelQueue
+from backflip.labelling.status import read_status
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.people.desk import Desk
-from backflip.preferences.people.status import read_status
 
 T = TypeVar("T")
 
 
 @final
 class Clerk:
-    """Works at the desk of the run in `folder`. Use `open`."""
+    """Works with the label queue of the run in `folder`. Use `open`."""
 
-    def __init__(self, folder: Path, thread: ThreadPoolExecutor, desk: Desk) -> None:
+    def __init__(self, folder: Path, thread: ThreadPoolExecutor, queue: LabelQueue) -> None:
         self.folder = folder
         self._thread = thread
-        self._desk = desk
+        self._queue = queue
         self._written = 0
 
     @classmethod
@@ -38,22 +38,22 @@ class Clerk:
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labels")
         loop = asyncio.get_running_loop()
         path = folder / LABELS
-        desk = await loop.run_in_executor(
-            thread, lambda: Desk(LabelStore.open(path), overlap=overlap)
+        queue = await loop.run_in_executor(
+            thread, lambda: LabelQueue(LabelStore.open(path), overlap=overlap)
         )
-        return cls(folder, thread, desk)
+        return cls(folder, thread, queue)
 
     async def close(self) -> None:
         """Close the label file once everything asked is done."""
-        await self.ask(lambda desk: desk.store.close())
+        await self.ask(lambda queue: queue.store.close())
         self._thread.shutdown()
 
-    async def ask(self, work: Callable[[Desk], T]) -> T:
-        """Return what `work` makes of the desk."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._desk)
+    async def ask(self, work: Callable[[LabelQueue], T]) -> T:
+        """Return what `work` makes of the label queue."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._queue)
 
-    async def write(self, work: Callable[[Desk], T]) -> T:
-        """Return what `work` makes of the desk; other pages are to be told that it changed."""
+    async def write(self, work: Callable[[LabelQueue], T]) -> T:
+        """Return what `work` makes of the label queue; the other pages hear that it changed."""
         done = await self.ask(work)
         self._written += 1
         return done
@@ -62,8 +62,8 @@ class Clerk:
         """Return something that differs once there is news for a page."""
         return await self.ask(self._moment)
 
-    def _moment(self, desk: Desk) -> object:
+    def _moment(self, queue: LabelQueue) -> object:
         status = read_status(self.folder)
         # Where there is no status it is as of now, and always another.
         told = status if status.pid else status.doing
-        return self._written, desk.store.file.changes(), told
+        return self._written, queue.store.file.changes(), told

@@ -1,7 +1,7 @@
-"""The process of a run's pages, as the trainer starts it: `python -m backflip.web RUN_FOLDER`.
+"""The process of the labelling page: `python -m backflip.labelling.page RUN_FOLDER`.
 
-Prints one JSON line once pages are answered: `address`, to be opened in a browser, and `port`. An
-error is one line on stderr, with exit status 1, or 2 if what was asked for cannot be.
+Prints one JSON line when the page can be opened: its `address` and `port`. An error is one line on
+stderr, with exit status 1, or 2 for wrong usage.
 """
 
 import argparse
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backflip.core.errors import BackflipError
+from backflip.labelling.page_server import serve
 from backflip.web.address import LOOPBACK, Place
-from backflip.web.server import serve
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,12 +47,14 @@ def _announce(place: Place) -> None:
 
 
 def _failed(message: str, status: int) -> int:
-    sys.stderr.write(f"backflip.web: error: {' '.join(message.split())}\n")
+    sys.stderr.write(f"backflip.labelling: error: {' '.join(message.split())}\n")
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m backflip.web", description="Serve a run.")
+    parser = argparse.ArgumentParser(
+        prog="python -m backflip.labelling.page", description="Serve a run."
+    )
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
     parser.add_argument("--host", default=LOOPBACK, help="address to listen at")
     parser.add_argument("--port", type=_port, help="default: as before, else from 8765")

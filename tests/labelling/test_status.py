@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.people.status`."""
+"""Tests of `backflip.labelling.status`."""
 
 import os
 import subprocess
@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from backflip.labelling.status import Status, read_status, write_status
 from backflip.preferences.films import Film
-from backflip.preferences.people.status import Status, read_status, write_status
 
 FILM = Film("x.webp", 3, 2, 10, 20, 30.0, 1.0, True)
 

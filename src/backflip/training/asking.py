@@ -8,11 +8,11 @@ import numpy as np
 from backflip.core.errors import UsageError
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip, cut, windows
-from backflip.preferences.defaults import TeachConfig
+from backflip.preferences.drawing import Drawer
 from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.preferences.learned_reward import RewardFitter, RewardParameters
-from backflip.preferences.people.drawing import Drawer
 from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
+from backflip.training.teach_settings import TeachConfig
 
 CLIPS_LOOKED_AT = 200  # of which pairs are made, at most
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from backflip.labelling.label_queue import LabelQueue, Pair, Tally
+from backflip.labelling.status import Status, read_status
 from backflip.preferences.films import Film
 from backflip.preferences.labels import Clip
-from backflip.preferences.people.desk import Desk, Pair, Tally
-from backflip.preferences.people.status import Status, read_status
 
 _DIGITS = 4  # of a predicted reward: more than can be drawn
 
@@ -42,24 +42,24 @@ def opinion_fields(opinion: Clip | None) -> dict[str, Any] | None:
     return {side: np.round(opinion[side], _DIGITS).tolist() for side in ("left", "right")}
 
 
-def state_fields(desk: Desk, folder: Path, who: str, ending: bool) -> dict[str, Any]:
+def state_fields(queue: LabelQueue, folder: Path, who: str, ending: bool) -> dict[str, Any]:
     """Return how labelling and training stand, seen by `who`.
 
     Args:
-        desk: the run's.
+        queue: the run's.
         folder: the run's.
         who: a labeller's name.
         ending: the trainer has gone, whatever its last status says.
     """
-    status, tally = read_status(folder), desk.tally(who)
+    status, tally = read_status(folder), queue.tally(who)
     if ending and status.doing != "finished":
         status = status._replace(doing="stopped")
     return {
         "now": time.time(),
         "status": _status_fields(status),
         "tally": tally._asdict(),
-        "goal": desk.goal(),
-        "enough": desk.said_enough(),
+        "goal": queue.goal(),
+        "enough": queue.said_enough(),
         "seconds_left": seconds_left(status, tally),
     }
 

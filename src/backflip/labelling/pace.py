@@ -9,7 +9,7 @@ finds the agent one phase on, not a day.
 
 import math
 
-from backflip.preferences.people.desk import AHEAD
+from backflip.labelling.label_queue import AHEAD
 
 
 def may_go_on(

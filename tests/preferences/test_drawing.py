@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.people.drawing`: what is drawn, shown and mended."""
+"""Tests of `backflip.preferences.drawing`: what is drawn, shown and mended."""
 
 import io
 
@@ -9,9 +9,9 @@ from PIL import Image
 from backflip.core.types import Transition
 from backflip.envs.native.dot import Dot
 from backflip.preferences.clips import Clip
+from backflip.preferences.drawing import LATEST, Drawer, _longest_ending
 from backflip.preferences.films import FILMS, read_film
 from backflip.preferences.labels import LabelStore, NewQuery
-from backflip.preferences.people.drawing import LATEST, Drawer, _longest_ending
 
 
 def record(terminated=(), truncated=(), invalid=(), horizon=100, envs=3):

@@ -1,15 +1,18 @@
 """Films of clips into a run's folder: only of those that a person will be asked about."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
+from jaxtyping import UInt8
 
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.envs.views.choose import view_of
-from backflip.envs.views.film import Movie, agent_film, film
+from backflip.envs.views.film import Movie, agent_film, film, stills
+from backflip.envs.views.view import View
 from backflip.preferences.clips import Clip, Window, cut
 from backflip.preferences.films import FILMS, Film, has_film, write_film
 from backflip.preferences.labels import Films, LabelStore
@@ -32,8 +35,17 @@ class Drawer:
         self, run_folder: Path, env_id: str, env_args: Mapping[str, Any], spec: EnvSpec
     ) -> None:
         self._folder, self._spec = run_folder / FILMS, spec
-        self._view = view_of(env_id, spec, env_args)
+        self._env_id, self._env_args = env_id, env_args
         self._latest: Film | None = None
+
+    @cached_property
+    def _view(self) -> View:
+        """The view; made when the first clip is drawn, because it may have to import Gymnasium."""
+        return view_of(self._env_id, self._spec, self._env_args)
+
+    def frames(self, clip: Clip) -> UInt8[np.ndarray, "L H W 3"]:
+        """Return one picture for each env step of a clip, as a person would see it."""
+        return stills(self._view, clip.obs, clip.next_obs, clip.scene, clip.lived)
 
     def films(self, clip: Clip) -> Films:
         """Return the films of a clip, for a person and as the agent sees it; they are on disk.

@@ -1,9 +1,9 @@
-"""The desk at which people answer: pairs are handed out, answers taken in, undone and counted.
+"""The label queue: people take pairs from it, answer them, undo answers.
 
-Several people may sit at it, each with a name, by way of a page or a terminal. A pair belongs to
-the one who took it, until it is answered or two minutes have passed; every keystroke carries an
-attempt's id, so that one sent again (after a lost connection, a killed server) counts once. All of
-it is in the label file before anything is said back. No JAX here.
+Several people may use it at once, each with a name, through a page or a terminal. A pair belongs to
+the person who took it until it is answered or two minutes have passed. Every keystroke has an id,
+so that one sent again (after a lost connection or a killed server) counts once. Every change is in
+the label file before a method returns. Needs no JAX.
 """
 
 import itertools
@@ -88,11 +88,11 @@ class Tally(NamedTuple):
 
 
 @final
-class Desk:
+class LabelQueue:
     """Hands out the pairs of one label store.
 
     Args:
-        store: the run's labels; from here on used by this desk alone in its process.
+        store: the run's labels; only this queue may use it in this process.
         overlap: share of pairs that are shown to a second person, too.
         clock: seconds since 1970.
         rng: decides which pairs are repeats, and their sides.

@@ -12,19 +12,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from backflip.api import resume_teach, teach
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.metrics import read_metrics
 from backflip.archive.run import find_run, list_runs
 from backflip.core.errors import Interrupted, UsageError
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_native
-from backflip.preferences.asking import Asker
-from backflip.preferences.defaults import TeachConfig, teach_settings
+from backflip.preferences.asking_teachers import TaughtByProgram
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.loop import _last_doubling, resume_teach, teach
 from backflip.preferences.teachers import SimulatedTeacher
+from backflip.training.asking import Asker
 from backflip.training.build import build
 from backflip.training.session import Session
+from backflip.training.teach_settings import TeachConfig, teach_settings
+from backflip.training.teaching import _last_doubling
 
 TINY = {
     "num_envs": 4,
@@ -137,7 +139,7 @@ def test_each_seed_spends_its_budget_and_no_query_is_left_open(taught):
 @pytest.mark.parametrize(("env", "network"), [("dot", "patches"), ("MinAtar/Breakout-v1", "auto")])
 def test_what_train_learns_with_does_not_change_what_teach_learns_with(env, network):
     """Grids of cells have a rate of 5e-3 where nobody teaches."""
-    settings, _ = teach_settings(make_native(env).spec)
+    settings, _ = teach_settings("ppo", make_native(env).spec)
     config = build("ppo", env, env_args={}, settings=settings).config
     assert (config.learning_rate, config.rollout_length, config.network) == (1e-3, 32, network)
 
@@ -194,7 +196,7 @@ PROGRAM = """
 import json, os, signal, sys, threading
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
-from backflip.preferences import loop
+from backflip import api
 
 home, delay = Path(sys.argv[1]), float(sys.argv[2])
 
@@ -207,9 +209,9 @@ def killed_later(_):
 
 
 if list_runs(home):
-    loop.resume_teach(find_run(home, "latest"), killed_later)
+    api.resume_teach(find_run(home, "latest"), killed_later)
 else:
-    loop.teach("CartPole-v1", settings=json.loads(sys.argv[3]), home=home, argv=["backflip"],
+    api.teach("CartPole-v1", settings=json.loads(sys.argv[3]), home=home, argv=["backflip"],
                report=killed_later, first_seed=3, seeds=2, labels=8, env_steps=384)
 """
 
@@ -266,7 +268,7 @@ def test_stopped_between_asking_and_saving_it_is_as_never_stopped(
 class BlindTeacher(SimulatedTeacher):
     """Answers by the dice alone, whatever the rewards are."""
 
-    def answer(self, left, right, rng):
+    def answer(self, query, rng):
         """Return left or right."""
         return "left" if rng.random() < 0.5 else "right"
 
@@ -274,12 +276,12 @@ class BlindTeacher(SimulatedTeacher):
 @pytest.mark.medium
 def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
     """With NaN for the true reward nothing changes but what is measured of it."""
-    monkeypatch.setattr("backflip.preferences.loop.parse_teacher", lambda _: BlindTeacher())
-    seeing = tiny(tmp_path / "real")
+    teacher = TaughtByProgram(BlindTeacher())
+    seeing = tiny(tmp_path / "real", teacher=teacher)
     monkeypatch.setattr(
         CartPole, "_reward", lambda self, ended: jnp.full_like(ended, jnp.nan, "f4")
     )
-    blind = tiny(tmp_path / "nan")
+    blind = tiny(tmp_path / "nan", teacher=teacher)
     real, nan = saved(seeing.folder), saved(blind.folder)
     measured = {name for name in real if name.endswith("episode_return")}
     assert measured
@@ -359,18 +361,17 @@ def test_a_colour_environment_of_the_users_own_is_taught_from_its_pixels(tmp_pat
 
 
 @pytest.mark.medium
-def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path, monkeypatch):
+def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
     heard: list[float] = []
 
     class Listening(SimulatedTeacher):
         """Notes what its dice say."""
 
-        def answer(self, left, right, rng):
+        def answer(self, query, rng):
             heard.append(rng.random())
-            return super().answer(left, right, rng)
+            return super().answer(query, rng)
 
-    monkeypatch.setattr("backflip.preferences.loop.parse_teacher", lambda _: Listening())
-    tiny(tmp_path, first_seed=3, seeds=1)
+    tiny(tmp_path, first_seed=3, seeds=1, teacher=TaughtByProgram(Listening()))
     assert len(set(heard)) == LABELS
     chose = {np.random.default_rng([3, number]).random() for number in range(ENV_STEPS + 2)}
     assert chose.isdisjoint(heard)
@@ -392,7 +393,7 @@ def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path, monke
         ({"teacher": "noisy:mistake=2"}, "`mistake` of the teacher must lie in"),
         ({"seeds": 0}, "seeds"),
         ({"algorithm": "ppp"}, "did you mean `ppo`?"),
-        ({"algorithm": "dqn"}, "`teach` learns with ppo, got the algorithm `dqn`"),
+        ({"algorithm": "td3"}, "`td3` chooses continuous actions"),
         ({"env": "CartPole-v2"}, "CartPole-v1"),
     ],
 )

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from backflip.api import resume_teach, teach
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.run import list_runs, open_run
 from backflip.core.errors import UsageError
+from backflip.labelling.label_queue import LabelQueue
+from backflip.labelling.people import LabellingSettings
+from backflip.labelling.status import read_status
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.loop import resume_teach, teach
-from backflip.preferences.people.answering import DeskSettings
-from backflip.preferences.people.desk import Desk
-from backflip.preferences.people.status import read_status
 
 TINY = {
     "num_envs": 4,
@@ -87,7 +87,7 @@ def test_a_run_is_taught_by_a_person_through_the_page(tmp_path, answering):
         "Pendulum-v1",
         settings=TINY,
         home=tmp_path,
-        desk=DeskSettings(goal="stand still"),
+        labelling=LabellingSettings(goal="stand still"),
         report=said.append,
         **OPTIONS,
     )
@@ -96,7 +96,7 @@ def test_a_run_is_taught_by_a_person_through_the_page(tmp_path, answering):
         counts = store.counts()
         assert (counts.queries, counts.labels, counts.pending) == (16, 16, 0)
         assert {pair.who for pair in store.labelled(0)} == {"me"}
-        assert Desk(store).goal() == "stand still"
+        assert LabelQueue(store).goal() == "stand still"
         # A hidden repeat, which a chance of one in twenty puts among them, has no opinion.
         asked = store.file.rows("SELECT id FROM queries WHERE repeats IS NULL ORDER BY id")
         first, later = store.opinion(*asked[0]), store.opinion(*asked[-1])
@@ -156,7 +156,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
-from backflip.preferences.loop import resume_teach, teach
+from backflip.api import resume_teach, teach
 
 home = Path(sys.argv[1])
 if list_runs(home):
@@ -246,7 +246,10 @@ def test_a_page_that_dies_is_there_again_on_the_same_port(tmp_path, answering, p
 def pages_of(folder):
     """Return the process ids of the pages of a run."""
     found = subprocess.run(
-        ["pgrep", "-f", f"backflip.web {folder}"], capture_output=True, text=True, check=False
+        ["pgrep", "-f", f"backflip.labelling.page {folder}"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return [int(line) for line in found.stdout.split()]
 
@@ -331,7 +334,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_learnt(tmp_path):
                 "Pendulum-v1",
                 settings=TINY,
                 home=tmp_path,
-                desk=DeskSettings(port=port),
+                labelling=LabellingSettings(port=port),
                 **OPTIONS,
             )
 
@@ -377,14 +380,15 @@ def test_ctrl_c_that_a_callback_swallowed_is_heeded_all_the_same(tmp_path):
     program = (
         "import os, signal, sys, threading\n"
         "from pathlib import Path\n"
-        "import backflip.preferences.loop as loop\n"
+        "import backflip.api, backflip.training.teaching as teaching\n"
         "def swallowed(self, *rest):\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    except KeyboardInterrupt:\n"
         "        pass\n"
-        "loop._Teaching._compile_ahead = swallowed\n"
-        f"loop.teach('Pendulum-v1', settings={TINY!r}, home=Path(sys.argv[1]), **{OPTIONS!r})\n"
+        "teaching.Teaching._compile_ahead = swallowed\n"
+        "teach = backflip.api.teach\n"
+        f"teach('Pendulum-v1', settings={TINY!r}, home=Path(sys.argv[1]), **{OPTIONS!r})\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.people.desk`: who gets which pair, what is refused."""
+"""Tests of `backflip.labelling.label_queue`: who gets which pair, what is refused."""
 
 import random
 import sqlite3
@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from backflip.labelling import label_queue as module
+from backflip.labelling.label_queue import AHEAD, HELD_SECONDS, LabelQueue, Refused, checked_name
 from backflip.preferences.films import Film
 from backflip.preferences.labels import LabelStore, NewQuery
-from backflip.preferences.people import desk as module
-from backflip.preferences.people.desk import AHEAD, HELD_SECONDS, Desk, Refused, checked_name
 
 FILM = Film(f"{'0' * 64}.webp", 30, 6, 48, 48, 30.0, 1.0, False)
 
@@ -57,8 +57,8 @@ def store(tmp_path: Path):
 
 
 @pytest.fixture
-def desk(store, clock):
-    return Desk(store, clock=clock, rng=Chance())
+def queue(store, clock):
+    return LabelQueue(store, clock=clock, rng=Chance())
 
 
 def ask(store, count, opinion=None, films=({"person": FILM}, {"person": FILM})):
@@ -67,15 +67,15 @@ def ask(store, count, opinion=None, films=({"person": FILM}, {"person": FILM})):
     return store.add_queries([query] * count)
 
 
-def taken(desk, who="me", without=()):
-    return [pair.query for pair in desk.take(who, without)]
+def taken(queue, who="me", without=()):
+    return [pair.query for pair in queue.take(who, without)]
 
 
 attempts = (f"attempt-{n}" for n in range(10**6))
 
 
-def give(desk, query, answer="left", who="me", attempt=None):
-    return desk.answer(query, answer, who, 1.5, attempt or next(attempts))
+def give(queue, query, answer="left", who="me", attempt=None):
+    return queue.answer(query, answer, who, 1.5, attempt or next(attempts))
 
 
 def records(store, table="labels"):
@@ -85,106 +85,106 @@ def records(store, table="labels"):
 # --- taking --------------------------------------------------------------------------------------
 
 
-def test_the_oldest_pairs_come_first_and_no_more_than_can_be_loaded(store, desk):
+def test_the_oldest_pairs_come_first_and_no_more_than_can_be_loaded(store, queue):
     ask(store, 6)
-    assert taken(desk) == [1, 2, 3, 4]
-    assert len(taken(desk)) == AHEAD
+    assert taken(queue) == [1, 2, 3, 4]
+    assert len(taken(queue)) == AHEAD
 
 
-def test_what_is_held_stays_and_what_is_answered_is_made_up(store, desk):
+def test_what_is_held_stays_and_what_is_answered_is_made_up(store, queue):
     ask(store, 6)
-    taken(desk)
-    give(desk, 2)
-    assert taken(desk) == [1, 3, 4, 5]
+    taken(queue)
+    give(queue, 2)
+    assert taken(queue) == [1, 3, 4, 5]
 
 
-def test_a_pair_shows_both_clips_in_every_view_there_is(store, desk):
+def test_a_pair_shows_both_clips_in_every_view_there_is(store, queue):
     left, right = (FILM._replace(frames=n) for n in (5, 7))
     ask(store, 1, films=({"person": left, "agent": FILM}, {"person": right, "agent": FILM}))
-    (pair,) = desk.take("me")
+    (pair,) = queue.take("me")
     assert pair.left == {"person": left, "agent": FILM}
     assert pair.right == {"person": right, "agent": FILM}
 
 
-def test_what_is_not_drawn_is_not_shown(store, desk):
+def test_what_is_not_drawn_is_not_shown(store, queue):
     ask(store, 1, films=None)
-    assert taken(desk) == []
+    assert taken(queue) == []
 
 
-def test_nobody_gets_what_another_holds(store, desk):
+def test_nobody_gets_what_another_holds(store, queue):
     ask(store, 12)
-    held = [taken(desk, who) for who in ("ann", "bob", "cem")]
+    held = [taken(queue, who) for who in ("ann", "bob", "cem")]
     assert len(set().union(*held)) == sum(map(len, held))
     assert all(held)
 
 
-def test_the_last_pairs_are_shared_out(store, desk):
+def test_the_last_pairs_are_shared_out(store, queue):
     """Bob is there, too: of four pairs Ann gets two, so that he has something to do next."""
     ask(store, 2)
-    assert taken(desk, "bob") == [1, 2]
+    assert taken(queue, "bob") == [1, 2]
     ask(store, 4)
-    assert taken(desk, "ann") == [3, 4]
+    assert taken(queue, "ann") == [3, 4]
 
 
-def test_a_pair_goes_back_after_two_minutes(store, desk, clock):
+def test_a_pair_goes_back_after_two_minutes(store, queue, clock):
     ask(store, 1)
-    assert taken(desk, "ann") == [1]
+    assert taken(queue, "ann") == [1]
     clock.seconds += 119
-    assert taken(desk, "bob") == []
+    assert taken(queue, "bob") == []
     clock.seconds += 1
-    assert taken(desk, "bob") == [1]
-    assert taken(desk, "ann") == []
+    assert taken(queue, "bob") == [1]
+    assert taken(queue, "ann") == []
     with pytest.raises(Refused, match="bob has it"):
-        give(desk, 1, who="ann")
+        give(queue, 1, who="ann")
 
 
-def test_what_is_given_back_is_there_for_others_at_once(store, desk):
+def test_what_is_given_back_is_there_for_others_at_once(store, queue):
     ask(store, 3)
-    assert taken(desk, "ann") == [1, 2, 3]
-    assert taken(desk, "bob") == []
-    desk.give_back("ann", [1, 3])
-    assert taken(desk, "bob") == [1], "half of what is there: ann was here lately"
+    assert taken(queue, "ann") == [1, 2, 3]
+    assert taken(queue, "bob") == []
+    queue.give_back("ann", [1, 3])
+    assert taken(queue, "bob") == [1], "half of what is there: ann was here lately"
     with pytest.raises(Refused, match="not yours"):
-        give(desk, 1, who="ann")
-    give(desk, 2, who="ann")
+        give(queue, 1, who="ann")
+    give(queue, 2, who="ann")
 
 
-def test_only_who_holds_a_pair_can_give_it_back(store, desk):
+def test_only_who_holds_a_pair_can_give_it_back(store, queue):
     ask(store, 1)
-    taken(desk, "ann")
+    taken(queue, "ann")
     before = records(store, "takes")
-    desk.give_back("bob", [1, 99])
+    queue.give_back("bob", [1, 99])
     assert records(store, "takes") == before
-    desk.give_back("ann", [1])
+    queue.give_back("ann", [1])
     with pytest.raises(Refused, match="nobody took it"):
-        give(desk, 1, who="ann")
+        give(queue, 1, who="ann")
 
 
-def test_asking_again_holds_for_two_more_minutes(store, desk, clock):
+def test_asking_again_holds_for_two_more_minutes(store, queue, clock):
     ask(store, 1)
     for _ in range(3):
-        assert taken(desk, "ann") == [1]
+        assert taken(queue, "ann") == [1]
         clock.seconds += HELD_SECONDS - 1
-        assert taken(desk, "bob") == []
+        assert taken(queue, "bob") == []
 
 
-def test_a_late_answer_counts_while_nobody_else_took_the_pair(store, desk, clock):
+def test_a_late_answer_counts_while_nobody_else_took_the_pair(store, queue, clock):
     ask(store, 1)
-    taken(desk)
+    taken(queue)
     clock.seconds += 10 * HELD_SECONDS
-    assert give(desk, 1).label == 1
+    assert give(queue, 1).label == 1
 
 
-def test_what_cannot_be_shown_is_left_out(store, desk):
+def test_what_cannot_be_shown_is_left_out(store, queue):
     ask(store, 6)
-    assert taken(desk, without=[1, 3]) == [2, 4, 5, 6]
-    assert taken(desk, without=[]) == [2, 4, 5, 6]
+    assert taken(queue, without=[1, 3]) == [2, 4, 5, 6]
+    assert taken(queue, without=[]) == [2, 4, 5, 6]
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 41, "a\tb\x00", "a\u202eb"])
-def test_a_name_must_be_one(store, desk, name):
+def test_a_name_must_be_one(store, queue, name):
     with pytest.raises(Refused, match="a name has 1 to 40 letters") as refused:
-        desk.take(name)
+        queue.take(name)
     assert refused.value.problem == "invalid"
     assert records(store, "takes") == []
 
@@ -196,39 +196,39 @@ def test_a_name_is_trimmed():
 # --- answering -----------------------------------------------------------------------------------
 
 
-def test_an_answer_is_recorded_with_who_and_how_long(store, desk, clock):
+def test_an_answer_is_recorded_with_who_and_how_long(store, queue, clock):
     ask(store, 1)
-    taken(desk)
-    assert desk.answer(1, "tie", "me", 2.5, "attempt-x").label == 1
+    taken(queue)
+    assert queue.answer(1, "tie", "me", 2.5, "attempt-x").label == 1
     (row,) = store.file.rows("SELECT query, answer, who, at, seconds, attempt FROM labels")
     assert row == (1, "tie", "me", clock.stamp(), 2.5, "attempt-x")
 
 
-def test_an_attempt_counts_once(store, desk):
+def test_an_attempt_counts_once(store, queue):
     ask(store, 2)
-    taken(desk)
-    first = give(desk, 1, attempt="the same one")
-    assert give(desk, 1, attempt="the same one") == first
+    taken(queue)
+    first = give(queue, 1, attempt="the same one")
+    assert give(queue, 1, attempt="the same one") == first
     assert len(records(store)) == 1
     with pytest.raises(Refused, match="used for something else"):
-        give(desk, 2, attempt="the same one")
+        give(queue, 2, attempt="the same one")
 
 
-def test_an_attempt_that_was_undone_meanwhile_counts_once(store, desk):
+def test_an_attempt_that_was_undone_meanwhile_counts_once(store, queue):
     """Sent, undone, and sent again by a page that heard of neither: it stays undone."""
     ask(store, 1)
-    taken(desk)
-    give(desk, 1, attempt="sent twice")
-    desk.undo("me", "attempt-u")
-    give(desk, 1, attempt="sent twice")
+    taken(queue)
+    give(queue, 1, attempt="sent twice")
+    queue.undo("me", "attempt-u")
+    give(queue, 1, attempt="sent twice")
     assert store.counts().labels == 0
     assert len(records(store)) == 2
 
 
-def test_refusals_say_why_and_write_nothing(store, desk):
+def test_refusals_say_why_and_write_nothing(store, queue):
     ask(store, 3)
-    taken(desk, "ann")
-    give(desk, 1, who="ann")
+    taken(queue, "ann")
+    give(queue, 1, who="ann")
     before = records(store)
     for query, who, problem, words in (
         (9, "ann", "unknown", "there is no pair 9"),
@@ -236,15 +236,15 @@ def test_refusals_say_why_and_write_nothing(store, desk):
         (2, "bob", "not yours", r"not yours to answer \(ann has it\)"),
     ):
         with pytest.raises(Refused, match=words) as refused:
-            give(desk, query, who=who)
+            give(queue, query, who=who)
         assert refused.value.problem == problem
     assert records(store) == before
 
 
-def test_nobody_answers_what_nobody_took(store, desk):
+def test_nobody_answers_what_nobody_took(store, queue):
     ask(store, 1)
     with pytest.raises(Refused, match="nobody took it"):
-        give(desk, 1)
+        give(queue, 1)
 
 
 @pytest.mark.parametrize(
@@ -258,88 +258,88 @@ def test_nobody_answers_what_nobody_took(store, desk):
         ("left", 1.0, "attempt-ä", "`attempt` must be"),
     ],
 )
-def test_an_answer_must_be_one(store, desk, answer, seconds, attempt, words):
+def test_an_answer_must_be_one(store, queue, answer, seconds, attempt, words):
     ask(store, 1)
-    taken(desk)
+    taken(queue)
     with pytest.raises(Refused, match=words) as refused:
-        desk.answer(1, answer, "me", seconds, attempt)
+        queue.answer(1, answer, "me", seconds, attempt)
     assert refused.value.problem == "invalid"
     assert records(store) == []
 
 
-def test_the_opinion_comes_with_the_answer(store, desk):
+def test_the_opinion_comes_with_the_answer(store, queue):
     opinion = {"left": np.ones((2, 3), np.float32), "right": np.zeros((2, 3), np.float32)}
     ask(store, 1, opinion=opinion)
     ask(store, 1)
-    taken(desk)
-    told = give(desk, 1).opinion
+    taken(queue)
+    told = give(queue, 1).opinion
     assert told is not None
     np.testing.assert_array_equal(told["left"], opinion["left"])
-    assert give(desk, 2).opinion is None
+    assert give(queue, 2).opinion is None
 
 
-def test_a_damaged_opinion_does_not_hold_up_the_answer(store, desk):
+def test_a_damaged_opinion_does_not_hold_up_the_answer(store, queue):
     ask(store, 1, opinion={"left": np.ones((2, 3), np.float32)})
     with sqlite3.connect(store.file.path) as connection:
         connection.execute("DROP TRIGGER queries_no_update")
         connection.execute("UPDATE queries SET opinion = x'00'")
     connection.close()
-    taken(desk)
-    assert give(desk, 1) == (1, None)
+    taken(queue)
+    assert give(queue, 1) == (1, None)
 
 
 # --- undoing -------------------------------------------------------------------------------------
 
 
-def test_answers_are_undone_last_first_and_can_be_given_again(store, desk):
+def test_answers_are_undone_last_first_and_can_be_given_again(store, queue):
     ask(store, 3)
-    taken(desk)
+    taken(queue)
     for query in (1, 2, 3):
-        give(desk, query)
-    assert [desk.undo("me", next(attempts)).query for _ in range(2)] == [3, 2]
-    assert taken(desk) == [2, 3]
-    give(desk, 2, "right")
+        give(queue, query)
+    assert [queue.undo("me", next(attempts)).query for _ in range(2)] == [3, 2]
+    assert taken(queue) == [2, 3]
+    give(queue, 2, "right")
     assert store.file.rows("SELECT query, answer FROM effective ORDER BY query") == [
         (1, "left"),
         (2, "right"),
     ]
 
 
-def test_an_undoing_sent_again_counts_once(store, desk):
+def test_an_undoing_sent_again_counts_once(store, queue):
     ask(store, 2)
-    taken(desk)
-    give(desk, 1)
-    give(desk, 2)
-    assert [desk.undo("me", "the same one").query for _ in range(2)] == [2, 2]
+    taken(queue)
+    give(queue, 1)
+    give(queue, 2)
+    assert [queue.undo("me", "the same one").query for _ in range(2)] == [2, 2]
     assert store.counts().labels == 1
 
 
-def test_an_undoing_sent_again_takes_nothing_from_others(store, desk, clock):
+def test_an_undoing_sent_again_takes_nothing_from_others(store, queue, clock):
     ask(store, 1)
-    taken(desk, "ann")
-    give(desk, 1, who="ann")
-    desk.undo("ann", "attempt-u")
+    taken(queue, "ann")
+    give(queue, 1, who="ann")
+    queue.undo("ann", "attempt-u")
     clock.seconds += HELD_SECONDS + 1
-    assert taken(desk, "bob") == [1]
+    assert taken(queue, "bob") == [1]
     with pytest.raises(Refused, match="bob has it"):
-        desk.undo("ann", "attempt-u")
-    give(desk, 1, who="bob")
+        queue.undo("ann", "attempt-u")
+    give(queue, 1, who="bob")
     with pytest.raises(Refused, match="answered by bob"):
-        desk.undo("ann", "attempt-u")
+        queue.undo("ann", "attempt-u")
 
 
-def test_an_attempt_is_one_persons_one_keystroke(store, desk):
+def test_an_attempt_is_one_persons_one_keystroke(store, queue):
     ask(store, 2)
-    taken(desk, "ann")
-    give(desk, 1, "left", "ann", "attempt-a")
-    desk.undo("ann", "attempt-u")
+    taken(queue, "ann")
+    give(queue, 1, "left", "ann", "attempt-a")
+    queue.undo("ann", "attempt-u")
     before = records(store), records(store, "takes")
     for again in (
-        lambda: give(desk, 1, "right", "ann", "attempt-a"),
-        lambda: give(desk, 1, "left", "bob", "attempt-a"),
-        lambda: give(desk, 2, "left", "ann", "attempt-u"),
-        lambda: desk.undo("ann", "attempt-a"),
-        lambda: desk.undo("bob", "attempt-u"),
+        lambda: give(queue, 1, "right", "ann", "attempt-a"),
+        lambda: give(queue, 1, "left", "bob", "attempt-a"),
+        lambda: give(queue, 2, "left", "ann", "attempt-u"),
+        lambda: queue.undo("ann", "attempt-a"),
+        lambda: queue.undo("bob", "attempt-u"),
     ):
         with pytest.raises(Refused, match="used for something else") as refused:
             again()
@@ -347,17 +347,17 @@ def test_an_attempt_is_one_persons_one_keystroke(store, desk):
     assert (records(store), records(store, "takes")) == before
 
 
-def test_what_cannot_be_seen_is_no_part_of_a_goal_and_a_name_is_written_one_way(desk):
-    assert desk.set_goal("up \x00\x1b[31m\u202eright", "me") == "up [31mright"
+def test_what_cannot_be_seen_is_no_part_of_a_goal_and_a_name_is_written_one_way(queue):
+    assert queue.set_goal("up \x00\x1b[31m\u202eright", "me") == "up [31mright"
     assert checked_name("Ren\u0065\u0301") == "Ren\u00e9"
 
 
-def test_only_ones_own_answers_are_undone(store, desk):
+def test_only_ones_own_answers_are_undone(store, queue):
     ask(store, 2)
-    taken(desk, "ann")
-    give(desk, 1, who="ann")
+    taken(queue, "ann")
+    give(queue, 1, who="ann")
     with pytest.raises(Refused, match="bob has given no answer") as refused:
-        desk.undo("bob", next(attempts))
+        queue.undo("bob", next(attempts))
     assert refused.value.problem == "unknown"
     assert store.counts().labels == 1
 
@@ -365,22 +365,22 @@ def test_only_ones_own_answers_are_undone(store, desk):
 # --- repeats and overlap -------------------------------------------------------------------------
 
 
-def answered(store, desk, count, who="me", answer="left"):
+def answered(store, queue, count, who="me", answer="left"):
     """`count` new pairs, each answered by `who`."""
     queries = ask(store, count)
     for query in queries:
-        desk.take(who)
-        give(desk, query, answer, who)
+        queue.take(who)
+        give(queue, query, answer, who)
     return queries
 
 
 def test_about_one_in_twenty_is_shown_again(store, clock):
     """A number below .05 repeats the oldest pair answered long ago; then the sides are drawn."""
-    desk = Desk(store, clock=clock, rng=Chance())
-    answered(store, desk, 11)
+    queue = LabelQueue(store, clock=clock, rng=Chance())
+    answered(store, queue, 11)
     ask(store, 2)
-    desk = Desk(store, clock=clock, rng=Chance(0.049, 0.4, 0.05))
-    again, new = desk.take("me")[:2]
+    queue = LabelQueue(store, clock=clock, rng=Chance(0.049, 0.4, 0.05))
+    again, new = queue.take("me")[:2]
     assert (again.query, new.query) == (14, 13)
     (row,) = store.file.rows("SELECT left_clip, right_clip, repeats FROM queries WHERE id = 14")
     assert row == (2, 1, 1)  # of pair 1, its sides swapped
@@ -388,30 +388,30 @@ def test_about_one_in_twenty_is_shown_again(store, clock):
 
 
 def test_a_repeat_comes_after_ten_other_answers(store, clock):
-    desk = Desk(store, clock=clock, rng=Chance())
-    answered(store, desk, 10)
+    queue = LabelQueue(store, clock=clock, rng=Chance())
+    answered(store, queue, 10)
     ask(store, 1)
-    assert taken(Desk(store, clock=clock, rng=Chance(0.0))) == [11]
+    assert taken(LabelQueue(store, clock=clock, rng=Chance(0.0))) == [11]
 
 
 def test_a_pair_is_repeated_once(store, clock):
-    desk = Desk(store, clock=clock, rng=Chance())
-    answered(store, desk, 11)
+    queue = LabelQueue(store, clock=clock, rng=Chance())
+    answered(store, queue, 11)
     ask(store, 2)
-    taken(Desk(store, clock=clock, rng=Chance(0.0, 0.9, 0.0, 0.9)))
+    taken(LabelQueue(store, clock=clock, rng=Chance(0.0, 0.9, 0.0, 0.9)))
     assert store.file.rows("SELECT repeats FROM queries WHERE repeats IS NOT NULL") == [(1,)]
 
 
 def test_overlap_shows_others_pairs(store, clock):
-    desk = Desk(store, clock=clock, rng=Chance())
-    answered(store, desk, 2, who="ann")
+    queue = LabelQueue(store, clock=clock, rng=Chance())
+    answered(store, queue, 2, who="ann")
     clock.seconds += HELD_SECONDS  # she has left
     ask(store, 2)
-    one = taken(Desk(store, clock=clock, rng=Chance(0.15)), "bob")
+    one = taken(LabelQueue(store, clock=clock, rng=Chance(0.15)), "bob")
     assert one == [3, 4]
     ask(store, 2)
-    desk = Desk(store, overlap=0.1, clock=clock, rng=Chance(0.14, 0.9))
-    assert 7 in taken(desk, "bob")
+    queue = LabelQueue(store, overlap=0.1, clock=clock, rng=Chance(0.14, 0.9))
+    assert 7 in taken(queue, "bob")
     assert store.file.rows("SELECT repeats FROM queries WHERE id = 7") == [(2,)]
 
 
@@ -428,14 +428,14 @@ def test_overlap_shows_others_pairs(store, clock):
     ],
 )
 def test_agreement_knows_which_side_was_which(store, clock, flipped, first, again, alike):
-    desk = Desk(store, clock=clock, rng=Chance())
-    answered(store, desk, 1, answer=first)
-    answered(store, desk, 10)
+    queue = LabelQueue(store, clock=clock, rng=Chance())
+    answered(store, queue, 1, answer=first)
+    answered(store, queue, 10)
     ask(store, 1)
-    desk = Desk(store, clock=clock, rng=Chance(0.0, 0.1 if flipped else 0.9))
-    (repeat, *_) = taken(desk)
-    give(desk, repeat, again)
-    tally = desk.tally("me")
+    queue = LabelQueue(store, clock=clock, rng=Chance(0.0, 0.1 if flipped else 0.9))
+    (repeat, *_) = taken(queue)
+    give(queue, repeat, again)
+    tally = queue.tally("me")
     assert (tally.repeated, tally.self_agreement) == (1, float(alike))
     assert (tally.shared, tally.agreement) == (0, None)
     # It is an answer of mine, but none of the labels.
@@ -443,84 +443,84 @@ def test_agreement_knows_which_side_was_which(store, clock, flipped, first, agai
 
 
 def test_agreement_with_others(store, clock):
-    desk = Desk(store, clock=clock, rng=Chance())
-    answered(store, desk, 2, who="ann")
+    queue = LabelQueue(store, clock=clock, rng=Chance())
+    answered(store, queue, 2, who="ann")
     clock.seconds += HELD_SECONDS
     ask(store, 2)
-    desk = Desk(store, overlap=0.5, clock=clock, rng=Chance(0.3, 0.9, 0.3, 0.9))
-    both = [query for query in taken(desk, "bob") if query > 4]
-    give(desk, both[0], "left", "bob")
-    give(desk, both[1], "right", "bob")
+    queue = LabelQueue(store, overlap=0.5, clock=clock, rng=Chance(0.3, 0.9, 0.3, 0.9))
+    both = [query for query in taken(queue, "bob") if query > 4]
+    give(queue, both[0], "left", "bob")
+    give(queue, both[1], "right", "bob")
     for who in ("ann", "bob"):
-        tally = desk.tally(who)
+        tally = queue.tally(who)
         assert (tally.shared, tally.agreement, tally.repeated) == (2, 0.5, 0)
 
 
 # --- counting ------------------------------------------------------------------------------------
 
 
-def test_the_pace_leaves_breaks_out(store, desk, clock):
+def test_the_pace_leaves_breaks_out(store, queue, clock):
     """Gaps of 2, 100 and 4 seconds: of the two that were no break, 2 answers in 6 seconds."""
     ask(store, 4)
-    taken(desk)
-    assert desk.tally("me").per_minute is None
+    taken(queue)
+    assert queue.tally("me").per_minute is None
     for query, gap in ((1, 0.0), (2, 2.0), (3, 100.0), (4, 4.0)):
         clock.seconds += gap
-        give(desk, query)
-    assert desk.tally("me").per_minute == pytest.approx(20.0)
+        give(queue, query)
+    assert queue.tally("me").per_minute == pytest.approx(20.0)
 
 
-def test_one_answer_is_no_pace(store, desk):
-    answered(store, desk, 1)
-    assert desk.tally("me").per_minute is None
+def test_one_answer_is_no_pace(store, queue):
+    answered(store, queue, 1)
+    assert queue.tally("me").per_minute is None
 
 
-def test_the_tally_counts_what_is_in_force(store, desk):
-    answered(store, desk, 3)
-    answered(store, desk, 2, who="ann", answer="skip")
-    desk.undo("me", next(attempts))
+def test_the_tally_counts_what_is_in_force(store, queue):
+    answered(store, queue, 3)
+    answered(store, queue, 2, who="ann", answer="skip")
+    queue.undo("me", next(attempts))
     ask(store, 4)
-    tally = desk.tally("me")
+    tally = queue.tally("me")
     assert (tally.labels, tally.mine, tally.open) == (4, 2, 5)
-    assert desk.tally("nobody").mine == 0
+    assert queue.tally("nobody").mine == 0
 
 
-def test_people_lately(store, desk, clock):
+def test_people_lately(store, queue, clock):
     ask(store, 8)
-    taken(desk, "ann")
+    taken(queue, "ann")
     clock.seconds += 60
-    taken(desk, "bob")
-    assert desk.people_lately() == 2
+    taken(queue, "bob")
+    assert queue.people_lately() == 2
     clock.seconds += 61
-    assert desk.people_lately() == 1
+    assert queue.people_lately() == 1
 
 
 # --- what people say -----------------------------------------------------------------------------
 
 
-def test_the_goal_is_the_newest_said(store, desk):
-    assert desk.goal() == ""
-    assert desk.set_goal(" stand on\n one leg ", "me") == "stand on one leg"
-    desk.set_goal("x" * 200, "ann")
-    assert desk.goal() == "x" * 200
+def test_the_goal_is_the_newest_said(store, queue):
+    assert queue.goal() == ""
+    assert queue.set_goal(" stand on\n one leg ", "me") == "stand on one leg"
+    queue.set_goal("x" * 200, "ann")
+    assert queue.goal() == "x" * 200
     with pytest.raises(Refused, match="201 characters"):
-        desk.set_goal("x" * 201, "me")
-    desk.set_goal("", "me")
-    assert desk.goal() == ""
+        queue.set_goal("x" * 201, "me")
+    queue.set_goal("", "me")
+    assert queue.goal() == ""
     assert len(records(store, "sayings")) == 3
 
 
-def test_enough_can_be_taken_back(desk):
-    assert not desk.said_enough()
-    desk.say_enough("me")
-    assert desk.said_enough()
-    desk.say_enough("ann", enough=False)
-    assert not desk.said_enough()
+def test_enough_can_be_taken_back(queue):
+    assert not queue.said_enough()
+    queue.say_enough("me")
+    assert queue.said_enough()
+    queue.say_enough("ann", enough=False)
+    assert not queue.said_enough()
 
 
 def test_two_desks_of_one_file_hand_out_different_pairs(store, clock, tmp_path):
     ask(store, 12)
     with LabelStore.open(tmp_path / "labels.sqlite") as other:
-        one = taken(Desk(store, clock=clock, rng=Chance()), "ann")
-        two = taken(Desk(other, clock=clock, rng=Chance()), "bob")
+        one = taken(LabelQueue(store, clock=clock, rng=Chance()), "ann")
+        two = taken(LabelQueue(other, clock=clock, rng=Chance()), "bob")
     assert not set(one) & set(two)
