@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
-from backflip.labelling.people import WHERE, LabellingSettings, TaughtByPeople
+from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSource
 from backflip.preferences.answers import AnswerSource
-from backflip.preferences.asking_teachers import TaughtByProgram
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
+from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.teachers import parse_teacher
 from backflip.training import runtime
 from backflip.training.build import rebuild
@@ -148,8 +148,8 @@ def _source(teacher: str | AnswerSource, labelling: LabellingSettings | None) ->
         return teacher
     for where in WHERE:
         if teacher == where:
-            return TaughtByPeople(where, labelling or LabellingSettings())
-    return TaughtByProgram(parse_teacher(teacher))
+            return PeopleSource(where, labelling or LabellingSettings())
+    return ProgramSource(parse_teacher(teacher))
 
 
 def _print_notes(progress: Progress) -> None:

@@ -23,7 +23,7 @@ from backflip.archive.checkpoint import load_arrays
 from backflip.archive.run import list_runs, open_run
 from backflip.core.errors import UsageError
 from backflip.labelling.label_queue import LabelQueue
-from backflip.labelling.people import LabellingSettings
+from backflip.labelling.people_source import LabellingSettings
 from backflip.labelling.status import read_status
 from backflip.preferences.labels import LabelStore
 

@@ -19,8 +19,8 @@ from backflip.archive.run import find_run, list_runs
 from backflip.core.errors import Interrupted, UsageError
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_native
-from backflip.preferences.asking_teachers import TaughtByProgram
 from backflip.preferences.labels import LabelStore
+from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.asking import Asker
 from backflip.training.build import build
@@ -276,7 +276,7 @@ class BlindTeacher(SimulatedTeacher):
 @pytest.mark.medium
 def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
     """With NaN for the true reward nothing changes but what is measured of it."""
-    teacher = TaughtByProgram(BlindTeacher())
+    teacher = ProgramSource(BlindTeacher())
     seeing = tiny(tmp_path / "real", teacher=teacher)
     monkeypatch.setattr(
         CartPole, "_reward", lambda self, ended: jnp.full_like(ended, jnp.nan, "f4")
@@ -371,7 +371,7 @@ def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
             heard.append(rng.random())
             return super().answer(query, rng)
 
-    tiny(tmp_path, first_seed=3, seeds=1, teacher=TaughtByProgram(Listening()))
+    tiny(tmp_path, first_seed=3, seeds=1, teacher=ProgramSource(Listening()))
     assert len(set(heard)) == LABELS
     chose = {np.random.default_rng([3, number]).random() for number in range(ENV_STEPS + 2)}
     assert chose.isdisjoint(heard)
@@ -393,7 +393,6 @@ def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
         ({"teacher": "noisy:mistake=2"}, "`mistake` of the teacher must lie in"),
         ({"seeds": 0}, "seeds"),
         ({"algorithm": "ppp"}, "did you mean `ppo`?"),
-        ({"algorithm": "td3"}, "`td3` chooses continuous actions"),
         ({"env": "CartPole-v2"}, "CartPole-v1"),
     ],
 )

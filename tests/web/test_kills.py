@@ -31,7 +31,7 @@ import sys
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
 from backflip.api import resume_teach, teach
-from backflip.labelling.people import LabellingSettings
+from backflip.labelling.people_source import LabellingSettings
 
 home, labels, port = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 settings = {

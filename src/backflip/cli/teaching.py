@@ -25,7 +25,7 @@ from backflip.core.errors import UsageError
 
 if TYPE_CHECKING:
     from backflip.archive.run import Run
-    from backflip.labelling.people import LabellingSettings
+    from backflip.labelling.people_source import LabellingSettings
     from backflip.training.progress import Report
     from backflip.training.result import Result
 
@@ -249,7 +249,7 @@ def _names_page(options: argparse.Namespace) -> bool:
 
 def _labelling(options: argparse.Namespace) -> "LabellingSettings":
     """Return how people come to answer."""
-    from backflip.labelling.people import LabellingSettings
+    from backflip.labelling.people_source import LabellingSettings
 
     return LabellingSettings(
         host=options.host,

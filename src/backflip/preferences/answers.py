@@ -1,8 +1,8 @@
 """Where the answers to the queries of a run come from. Needs no JAX.
 
-The training loop knows these two Protocols and nothing of who implements them: a simulated teacher
-or a function (`backflip.preferences.asking_teachers`), or people (`backflip.labelling.people`). The
-caller of the loop passes an `AnswerSource` in.
+The training loop knows these two Protocols and nothing of who implements them: a program
+(`backflip.preferences.program_source`) or people (`backflip.labelling.people_source`). The caller
+of the loop passes an `AnswerSource` in.
 """
 
 from collections.abc import Callable, Mapping, Sequence

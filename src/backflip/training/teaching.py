@@ -22,7 +22,6 @@ from backflip.archive.pictures import clip_strip_png
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.preferences.answers import Answers, AnswerSource, QueriedRun
-from backflip.preferences.asking_teachers import TaughtByProgram
 from backflip.preferences.clips import Clip
 from backflip.preferences.drawing import Drawer
 from backflip.preferences.labels import LabelStore
@@ -36,6 +35,7 @@ from backflip.preferences.learned_reward import (
     learned_reward,
     untaught,
 )
+from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.schedule import label_schedule
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.asking import Asker, some_clips
@@ -89,7 +89,7 @@ class Teaching:
         env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
         if not any(self.due):  # there will be no query, so nobody has to come
-            self.source = TaughtByProgram(SimulatedTeacher())
+            self.source = ProgramSource(SimulatedTeacher())
         self.answers: Answers
         self.asker = Asker(
             spec.id,
@@ -118,6 +118,7 @@ class Teaching:
 
     def carry_out(self) -> Result:
         """Do what is left of the run; return its result."""
+        self._say_who_does_what()
         try:
             with self.source.open(self._queried_run()) as self.answers:
                 return self._carry_out()
@@ -125,7 +126,6 @@ class Teaching:
             self.driver.close()
 
     def _carry_out(self) -> Result:
-        self._say_who_does_what()
         learners, reward, done = self._begin()
         functions = {updates: self._function(updates) for updates in set(self.phases)}
         self.session.clock.spent("setup")
@@ -192,7 +192,7 @@ class Teaching:
         learners: Learner,
         reward: RewardParameters,
     ) -> Learner:
-        """Do phase `number`, counted from 0, ask about it, save; return the learners after it."""
+        """Do phase `number`, counted from 0, make queries of it, save; return the learners."""
         env_steps = self._env_steps(number + 1)
         self.answers.tell("learning", phase=number, env_steps=self._env_steps(number))
         done, updates = sum(self.phases[:number]), self.phases[number]

@@ -19,7 +19,7 @@ SECONDS_BETWEEN_WRITES = 1.0  # at most so many seconds of a slow teacher's work
 
 
 @final
-class TaughtByProgram:
+class ProgramSource:
     """The answer source of one teacher: `oracle`, `noisy`, or a function of the user."""
 
     usual_labels = USUAL_LABELS

@@ -49,7 +49,7 @@ class LabellingSettings(NamedTuple):
 
 
 @final
-class TaughtByPeople:
+class PeopleSource:
     """The answer source of people.
 
     Args:
@@ -79,9 +79,9 @@ class TaughtByPeople:
         return {"overlap": self._settings.overlap}
 
     @contextmanager
-    def open(self, run: QueriedRun) -> "Generator[PeoplesAnswers, None, None]":
+    def open(self, run: QueriedRun) -> "Generator[PeopleAnswers, None, None]":
         """Run the page or the program in the terminal; invite people."""
-        answers = PeoplesAnswers(run, self._process(run))
+        answers = PeopleAnswers(run, self._process(run))
         if self._settings.goal is not None:
             answers.queue.set_goal(self._settings.goal, self._where)
         answers.tell("setting up")
@@ -106,7 +106,7 @@ class TaughtByPeople:
 
 
 @final
-class PeoplesAnswers:
+class PeopleAnswers:
     """The answers of people to the queries of one run.
 
     Args:
