@@ -2,7 +2,7 @@
 
     python benchmarks/pace.py
 
-The rule is the product's (`backflip.preferences.people.pace`), the schedule of questions too;
+The rule is the product's (`backflip.labelling.pace`), the schedule of questions too;
 people, the durations of phases and the clock are made up. Two other rules are run beside it:
 `lock step` begins a phase when every question is answered, `never wait` at once.
 """
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from backflip.preferences.people.pace import may_go_on
+from backflip.labelling.pace import may_go_on
 from backflip.preferences.schedule import label_schedule
 
 DAY = 24 * 3600.0

@@ -147,6 +147,51 @@ def test_people_are_asked_where_there_is_a_terminal(
     assert _attended(parsed) is attended
 
 
+@pytest.mark.parametrize(
+    ("options", "teacher"),
+    [
+        ("", "oracle"),
+        ("--labels 10 --algorithm dqn", "oracle"),
+        ("--goal swing", "human"),
+        ("--no-open", "human"),
+        ("--open", "human"),
+        ("--port 9000", "human"),
+        ("--host ::1", "human"),
+        ("--overlap 0.1", "human"),
+        ("--goal swing --teacher oracle", "oracle"),
+        ("--no-open --teacher terminal", "terminal"),
+    ],
+)
+def test_an_option_of_the_page_means_that_people_answer(
+    monkeypatch: pytest.MonkeyPatch, options: str, teacher: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr("backflip.api.teach", lambda env, **fields: asked.update(fields))
+    assert main(["teach", "dot", *options.split()]) == 0
+    assert asked["teacher"] == teacher
+    assert asked["algorithm"] == ("dqn" if "dqn" in options else "ppo")
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("options", ["--teacher terminal", "--teacher terminal --json"])
+def test_a_terminal_that_is_none_is_refused_before_a_run_begins(
+    tmp_path: Path, options: str
+) -> None:
+    command = [sys.executable, "-c", REAL, "teach", "CartPole-v1", *options.split()]
+    done = subprocess.run(
+        [*command, "--home", str(tmp_path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    says = "`--teacher terminal` needs a terminal; try --teacher human"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"backflip: error: {says}\n")
+    assert not list(tmp_path.iterdir())
+
+
 HERE = "http://127.0.0.1:8765/"
 SSH = {"SSH_CONNECTION": "10.1.1.1 50000 10.1.1.2 22", "USER": "ann"}
 

@@ -25,7 +25,9 @@ BREACHES = [
     ("layers", "algorithms/__init__.py", "import backflip.archive"),
     ("layers", "archive/__init__.py", "import backflip.preferences"),
     ("layers", "algorithms/__init__.py", "import backflip.training"),
-    ("layers", "training/__init__.py", "import backflip.preferences"),
+    ("layers", "preferences/__init__.py", "import backflip.training"),
+    ("layers", "training/__init__.py", "import backflip.labelling"),
+    ("layers", "labelling/__init__.py", "import backflip.api"),
     ("layers", "preferences/__init__.py", "import backflip.looking"),
     ("layers", "looking/__init__.py", "import backflip.cli"),
     ("layers", "rewards/registry.py", "import backflip.algorithms"),
@@ -38,9 +40,9 @@ BREACHES = [
     ("light", "preferences/labels.py", "import jax"),
     ("light", "preferences/queries.py", "import optax"),
     ("layers", "looking/__init__.py", "import backflip.web"),
-    ("light", "web/state.py", "import jax"),
+    ("light", "labelling/page_state.py", "import jax"),
     ("light", "web/__init__.py", "import backflip.networks.torsos"),
-    ("light", "preferences/people/desk.py", "import optax"),
+    ("light", "labelling/label_queue.py", "import optax"),
 ]
 
 Linter = Callable[[str], subprocess.CompletedProcess[str]]

@@ -45,7 +45,7 @@ def test_help_stays_light() -> None:
         "backflip.archive",
         "backflip.preferences.labels",
         "backflip.preferences.queries",
-        "backflip.web.__main__",
+        "backflip.labelling.page",
     ],
 )
 def test_what_the_pages_read_starts_without_jax(module: str) -> None:

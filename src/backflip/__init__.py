@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from backflip.api import teach
     from backflip.archive.logger import clip, image, log, rate, timed
-    from backflip.preferences.loop import teach
     from backflip.training.train import train
 
 __all__ = ["clip", "image", "log", "rate", "teach", "timed", "train"]
@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
 
         return train
     if name == "teach":
-        from backflip.preferences.loop import teach  # noqa: PLC0415
+        from backflip.api import teach  # noqa: PLC0415
 
         return teach
     if name in _LOGGING:

@@ -10,8 +10,8 @@ import pytest
 
 from backflip.algorithms.registry import algorithms, names
 from backflip.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
-from backflip.preferences.defaults import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
 from backflip.preferences.teachers import SimulatedTeacher
+from backflip.training.teach_settings import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs" / "cli.md").read_text()

@@ -13,11 +13,11 @@ from backflip.algorithms.drivers import native
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.ppo import ppo
 from backflip.algorithms.registry import algorithms
+from backflip.api import teach
 from backflip.archive.metrics import read_metrics
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
-from backflip.preferences.loop import teach
 from backflip.rewards.measures import label_metrics, reward_metrics
 from backflip.rewards.network.model import FIT_METRICS
 from backflip.training.train import train

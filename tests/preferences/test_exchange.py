@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
+from backflip.labelling.label_queue import LabelQueue
 from backflip.preferences import label_file, label_lines
 from backflip.preferences.exchange import (
     check_fits,
@@ -29,7 +30,6 @@ from backflip.preferences.exchange import (
     read_labels,
 )
 from backflip.preferences.labels import ANSWERS, LabelStore, NewLabel, NewQuery
-from backflip.preferences.people.desk import Desk
 
 HEADER = "seed,env_steps,answer,who,at,seconds,repeats,query,origin,left_clip,right_clip,left,right"
 
@@ -180,10 +180,10 @@ def test_imported_labels_are_learnt_from_by_every_seed(store, other):
 def test_imported_labels_are_neither_asked_nor_undone_at_the_desk(store, other):
     answered(store)
     import_labels(other, labels_of_run(store.file.path.parent), [0], "run A")
-    desk = Desk(other)
-    assert desk.take("me") == []
+    queue = LabelQueue(other)
+    assert queue.take("me") == []
     with pytest.raises(UsageError, match="no answer that could be undone"):
-        desk.undo("me", "attempt-1")
+        queue.undo("me", "attempt-1")
 
 
 def test_the_same_import_again_adds_nothing_but_a_new_seed_gets_all(store, other):

@@ -1,5 +1,7 @@
 """Tests of `backflip.preferences.teachers`: what each prefers, and how often each errs."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,8 +10,17 @@ from hypothesis.extra import numpy as hnp
 
 from backflip.core.errors import UsageError
 from backflip.core.types import Transition
-from backflip.preferences.clips import Window, cut
-from backflip.preferences.teachers import SimulatedTeacher, parse_teacher
+from backflip.envs.registry import make_native
+from backflip.preferences.clips import Clip, Window, cut
+from backflip.preferences.drawing import Drawer
+from backflip.preferences.shown import shown_clip
+from backflip.preferences.teachers import (
+    FunctionTeacher,
+    SimulatedTeacher,
+    TeacherFailed,
+    parse_teacher,
+)
+from tests.conformance.teacher import check_teacher, query_of_rewards
 
 DRAWS = 4000
 REWARDS = hnp.arrays(np.float32, 5, elements=st.integers(-5, 5).map(float))
@@ -20,13 +31,14 @@ def rewards(*numbers):
 
 
 def ask(teacher, left, right, seed=0):
-    return teacher.answer(left, right, np.random.default_rng(seed))
+    return teacher.answer(query_of_rewards(left, right), np.random.default_rng(seed))
 
 
 def share_of_left(teacher, left, right):
     """Return how often `left` is the answer; no other but `right` may occur."""
     rng = np.random.default_rng(5)
-    answers = [teacher.answer(left, right, rng) for _ in range(DRAWS)]
+    query = query_of_rewards(left, right)
+    answers = [teacher.answer(query, rng) for _ in range(DRAWS)]
     assert set(answers) <= {"left", "right"}
     return answers.count("left") / DRAWS
 
@@ -165,6 +177,145 @@ def test_a_teacher_is_the_same_when_read_back_by_its_name(mistake, tie, myopia):
     ],
 )
 def test_what_is_no_teacher_gets_one_line(text, said):
+    with pytest.raises(UsageError) as caught:
+        parse_teacher(text)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "teacher",
+    [SimulatedTeacher(), SimulatedTeacher(tie=2.0, skip=-1.0), SimulatedTeacher(myopia=0.5)],
+)
+def test_simulated_teachers_without_chance_keep_the_protocol(teacher):
+    check_teacher(teacher)
+
+
+@pytest.mark.parametrize(
+    "teacher", [SimulatedTeacher(mistake=0.3), SimulatedTeacher(temperature=1.0)]
+)
+def test_simulated_teachers_with_chance_keep_the_protocol(teacher):
+    check_teacher(teacher, symmetric=False)
+
+
+def prefers_more_reward(left, right):
+    difference = left.rewards.sum() - right.rewards.sum()
+    return "tie" if difference == 0 else "left" if difference > 0 else "right"
+
+
+def prefers_brighter_frames(left, right):
+    light = left.frames().mean() - right.frames().mean()
+    return "tie" if light == 0 else "left" if light > 0 else "right"
+
+
+def test_a_function_keeps_the_protocol():
+    check_teacher(FunctionTeacher("here:prefers_more_reward", prefers_more_reward))
+    frames = FunctionTeacher("here:prefers_brighter_frames", prefers_brighter_frames)
+    check_teacher(frames, draws_frames=True)
+
+
+def answer_of(function):
+    return ask(FunctionTeacher("here:it", function), rewards(1), rewards(0))
+
+
+@pytest.mark.parametrize("word", ["left", "right", "tie", "skip"])
+def test_a_function_answers_in_four_words(word):
+    assert answer_of(lambda left, right: word) == word
+    assert answer_of(lambda left, right: np.str_(word)) == word
+    assert type(answer_of(lambda left, right: np.str_(word))) is str
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (1, "returned 1 (int)"),
+        (None, "returned None (NoneType)"),
+        ("Left", "returned 'Left' (str)"),
+        (np.zeros(1000), "(ndarray)"),
+        (True, "returned True (bool)"),
+    ],
+)
+def test_anything_else_a_function_returns_gets_one_line(returned, said):
+    with pytest.raises(TeacherFailed) as caught:
+        answer_of(lambda left, right: returned)
+    assert f"teacher `here:it` {'returned' if '(nd' in said else said}" in str(caught.value)
+    assert said in str(caught.value)
+    assert 'expected one of "left", "right", "tie", "skip"' in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize("error", [ValueError("two\nlines"), SystemExit(3), AssertionError()])
+def test_an_exception_of_a_function_gets_one_line_and_keeps_its_cause(error):
+    def fails(left, right):
+        raise error
+
+    with pytest.raises(TeacherFailed, match=f"`here:it` raised {type(error).__name__}") as caught:
+        answer_of(fails)
+    assert caught.value.__cause__ is error
+    assert "\n" not in str(caught.value)
+
+
+def test_ctrl_c_in_a_function_is_heeded():
+    def interrupted(left, right):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        answer_of(interrupted)
+
+
+def test_a_function_gets_arrays_that_cannot_be_changed():
+    seen = np.zeros((3, 2), np.float32)
+    recorded = Clip(seen, seen, seen, np.zeros(3, np.float32), np.ones(3, bool))
+    folder, spec = Path("unused"), make_native("CartPole-v1").spec
+    clip = shown_clip(recorded, "CartPole-v1", Drawer(folder, "CartPole-v1", {}, spec))
+
+    def changes(left, right):
+        clip.rewards[0] = 9.0
+
+    with pytest.raises(TeacherFailed, match="read-only"):
+        answer_of(changes)
+
+
+OWN = """
+def prefer(left, right):
+    return "left"
+
+class Judge:
+    pass
+
+number = 3
+"""
+
+
+def test_a_function_of_the_current_folder_is_found_by_name(tmp_path, monkeypatch):
+    (tmp_path / "own_teacher_a.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    teacher = parse_teacher("own_teacher_a:prefer")
+    assert teacher.name == "own_teacher_a:prefer"
+    assert parse_teacher(teacher.name) == teacher
+    assert ask(teacher, rewards(0), rewards(1)) == "left"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("own_teacher_b:prefre", "has no `prefre`, did you mean `prefer`?"),
+        ("own_teacher_b:Judge", "is a class, expected a function of two clips"),
+        ("own_teacher_b:number", "is of type int, expected a function of two clips"),
+        ("own_teacher_b:", "must be module:name"),
+        ("own_teacher_b:a.b", "must be module:name"),
+        ("no_such_module:prefer", "there is no module `no_such_module`"),
+        ("noisi:mistake=0.1", "did you mean `noisy`?"),
+        ("broken_teacher:prefer", "`broken_teacher` cannot be imported: ZeroDivisionError"),
+        ("needy_teacher:prefer", "`needy_teacher` needs `no_such_package`"),
+    ],
+)
+def test_what_is_no_function_gets_one_line(tmp_path, monkeypatch, text, said):
+    (tmp_path / "own_teacher_b.py").write_text(OWN)
+    (tmp_path / "broken_teacher.py").write_text("1 / 0")
+    (tmp_path / "needy_teacher.py").write_text("import no_such_package")
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as caught:
         parse_teacher(text)
     assert said in str(caught.value)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.registry import algorithms, check_spaces
+from backflip.api import teach
 from backflip.cli import teaching
 from backflip.core.errors import UsageError
 from backflip.core.spec import LARGEST_COUNT, Box, Discrete, EnvSpec
 from backflip.envs.registry import make_native
-from backflip.preferences.loop import teach
 from backflip.training import memory
 from backflip.training.build import build
 from backflip.training.settings import configure

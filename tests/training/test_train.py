@@ -19,6 +19,7 @@ import pytest
 
 import backflip
 from backflip.algorithms.entries.ppo import PPOConfig
+from backflip.api import resume_teach
 from backflip.archive.checkpoint import load_arrays
 from backflip.archive.metrics import read_metrics
 from backflip.archive.run import Run, find_run, open_run
@@ -26,7 +27,6 @@ from backflip.core.errors import BackflipError, EnvironmentFailed, Interrupted, 
 from backflip.core.trees import unflatten
 from backflip.envs.registry import make_native
 from backflip.looking.watch import watch
-from backflip.preferences.loop import resume_teach
 from backflip.training import session, telling
 from backflip.training.build import build
 from backflip.training.planning import evaluation_episodes, phase_count, plan

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from backflip.labelling.status import Status, write_status
 from backflip.preferences.films import FILMS, Film, write_film
 from backflip.preferences.labels import LabelStore, NewQuery
-from backflip.preferences.people.status import Status, write_status
 
 FRAMES = 30
 SIDE = 48
@@ -184,7 +184,7 @@ class Server:
 def start(folder: Path, *options: str, stdin: int = subprocess.DEVNULL) -> Server:
     """Start a server process and wait until it listens."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "backflip.web", str(folder), *options],
+        [sys.executable, "-m", "backflip.labelling.page", str(folder), *options],
         stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -21,17 +21,17 @@ import pytest
 from playwright.sync_api import Error, Playwright, sync_playwright
 
 from backflip.archive.run import list_runs
+from backflip.labelling.label_queue import LabelQueue
+from backflip.labelling.status import read_status
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.people.desk import Desk
-from backflip.preferences.people.status import read_status
 from tests.web.conftest import ARGUMENTS, chromium
 
 TRAINER = """
 import sys
 from pathlib import Path
 from backflip.archive.run import find_run, list_runs
-from backflip.preferences.loop import resume_teach, teach
-from backflip.preferences.people.answering import DeskSettings
+from backflip.api import resume_teach, teach
+from backflip.labelling.people_source import LabellingSettings
 
 home, labels, port = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 settings = {
@@ -42,7 +42,7 @@ if list_runs(home):
     resume_teach(find_run(home, "latest"))
 else:
     teach("Pendulum-v1", teacher="human", labels=labels, settings=settings, env_steps=4 * 16 * 30,
-          home=home, argv=["backflip"], desk=DeskSettings(port=port))
+          home=home, argv=["backflip"], labelling=LabellingSettings(port=port))
 """
 KEYS = ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "u")
 
@@ -118,7 +118,7 @@ class World:
 
     def kill_server(self) -> None:
         """Kill the page's process."""
-        self._kill(f"backflip.web {self.folder}")
+        self._kill(f"backflip.labelling.page {self.folder}")
 
     def kill_browser(self) -> None:
         """Kill the browser, all of its processes."""
@@ -177,7 +177,7 @@ def _kill_at_random(home: Path, kills: int, seed: int) -> tuple[World, dict[str,
                 break
         world.page.wait_for_timeout(3000)  # what was kept in the browser is sent
         with LabelStore.open(world.folder / "labels.sqlite") as store:
-            Desk(store).say_enough("me")
+            LabelQueue(store).say_enough("me")
         try:
             assert world.trainer.wait(600) == 0
         finally:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+from backflip.labelling.label_queue import LabelQueue
 from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore, NewQuery
-from backflip.preferences.people.desk import Desk
 from tests.web.pool import Server, ask, colour_of, film_of, serving, start, tell
 
 pytestmark = pytest.mark.medium
@@ -682,7 +682,7 @@ def test_a_refused_answer_is_dropped_in_words(server: Server, open_page: Open) -
     page.context.route("**/api/take", lambda route: route.abort())  # it does not hear of it
     with LabelStore.open(server.folder / "labels.sqlite") as store:
         write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1, 'ann', 4e9)")
-        Desk(store).answer(1, "right", "ann", 1.0, "ann was first")
+        LabelQueue(store).answer(1, "right", "ann", 1.0, "ann was first")
     assert press(page, "ArrowLeft", "ArrowLeft") == [1, 2]
     expect(page.locator("#said")).to_contain_text("did not count: pair 1 was answered by ann")
     assert until(lambda: answers(server)) == [(2, "left")]

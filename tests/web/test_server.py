@@ -15,7 +15,7 @@ from tests.web.pool import ask, serving, start, tell
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "backflip.web", *arguments]
+    command = [sys.executable, "-m", "backflip.labelling.page", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 

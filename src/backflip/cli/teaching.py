@@ -26,12 +26,14 @@ from backflip.core.errors import UsageError
 
 if TYPE_CHECKING:
     from backflip.archive.run import Run
-    from backflip.preferences.people.answering import DeskSettings
+    from backflip.labelling.people_source import LabellingSettings
     from backflip.training.progress import Report
     from backflip.training.result import Result
 
 # JAX's integers have 32 bits, and `--seeds` are counted on from the first.
 LARGEST_SEED = MOST_ENV_STEPS = 2_000_000_000
+
+HOST = "127.0.0.1"  # where a page listens: on this machine alone
 
 EPILOG = """\
 ENV is an id of ours (dot, CartPole-v1, Pendulum-v1, ...), any Gymnasium id (Hopper-v5;
@@ -56,8 +58,15 @@ def _add_teach(commands: Any) -> None:
     parser.add_argument(
         "--teacher",
         metavar="WHO",
-        help="who answers: human (a page in the browser), terminal, oracle, noisy, or "
-        "noisy:mistake=0.1,tie=2; default human at a terminal, else oracle",
+        help="who answers: human (a page in the browser), terminal, oracle, noisy, "
+        "noisy:mistake=0.1,tie=2, or module:function for a function of yours; default human at a "
+        "terminal or with an option of the page, else oracle",
+    )
+    parser.add_argument(
+        "--algorithm",
+        default="ppo",
+        metavar="NAME",
+        help=f"what learns: {', '.join(names())}; default ppo",
     )
     parser.add_argument(
         "--labels",
@@ -101,7 +110,7 @@ def _add_page(parser: argparse.ArgumentParser) -> None:
     )
     page.add_argument(
         "--host",
-        default="127.0.0.1",
+        default=HOST,
         metavar="ADDRESS",
         help="listen there instead of on this machine alone; the address printed has a token",
     )
@@ -206,17 +215,19 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def _teach(options: argparse.Namespace) -> "Result":
     settings = _common(options)
-    teacher = options.teacher or ("human" if _attended(options) else "oracle")
-    from backflip.preferences.loop import teach
+    by_people = _attended(options) or _names_page(options)
+    teacher = options.teacher or ("human" if by_people else "oracle")
+    from backflip.api import teach
 
     with _display(teacher) as display:
         return teach(
             options.env,
+            algorithm=options.algorithm,
             teacher=teacher,
             labels=options.labels,
             labels_from=options.labels_from,
             reward_from=options.reward_from,
-            desk=_desk(options),
+            labelling=_labelling(options),
             report=display,
             **settings,
         )
@@ -227,11 +238,17 @@ def _attended(options: argparse.Namespace) -> bool:
     return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _desk(options: argparse.Namespace) -> "DeskSettings":
-    """Return how people come to answer."""
-    from backflip.preferences.people.answering import DeskSettings
+def _names_page(options: argparse.Namespace) -> bool:
+    """Return whether an option of the labelling page was given: only people need one."""
+    named = any(value is not None for value in (options.goal, options.open, options.port))
+    return named or options.host != HOST or options.overlap > 0
 
-    return DeskSettings(
+
+def _labelling(options: argparse.Namespace) -> "LabellingSettings":
+    """Return how people come to answer."""
+    from backflip.labelling.people_source import LabellingSettings
+
+    return LabellingSettings(
         host=options.host,
         port=options.port,
         invite=_inviting(options),
@@ -290,10 +307,10 @@ def _resume(options: argparse.Namespace) -> "Result":
     run = find_run(home(options), options.run)
     match run.manifest["command"]:
         case "teach":
-            from backflip.preferences.loop import resume_teach
+            from backflip.api import resume_teach
 
             with _display(run.config.get("teacher")) as display:
-                return resume_teach(run, display, _desk(options))
+                return resume_teach(run, display, _labelling(options))
         case "train":
             from backflip.training.train import resume_train
 
@@ -308,7 +325,7 @@ def _resume(options: argparse.Namespace) -> "Result":
 def _serve(options: argparse.Namespace) -> None:
     from backflip.archive.run import find_run
     from backflip.cli.pages import serve_archive
-    from backflip.web.server import serve
+    from backflip.labelling.page_server import serve
 
     invite = _inviting(options)
 

@@ -1,1 +1,1 @@
-"""Teaching by comparison: clips, queries, teachers, labels, reward model and the loop."""
+"""Preferences: clips, queries, teachers, labels, and what is learnt from them."""

@@ -1,41 +1,54 @@
-"""Teachers: people, and who answers queries when no person does. Needs no JAX.
+"""Teachers that are programs: the oracle, the noisy oracle, a function of the user. Needs no JAX.
 
-A simulated teacher sees the true rewards of two clips; steps not lived earn nothing (see
-`backflip.preferences.clips`), so between a clip that ends early and one that does not, the oracle
-prefers survival where living earns reward, as in CartPole, and the end where living costs.
+A simulated teacher compares the true rewards of two clips. Env steps after the episode's end earn
+nothing (see `backflip.preferences.clips`): the oracle prefers the clip that survives where each
+env step earns reward, as in CartPole, and the clip that ends where each env step costs.
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
-from backflip.core.errors import UsageError, did_you_mean
-from backflip.preferences.labels import Answer
+from backflip.core.errors import BackflipError, UsageError, did_you_mean, one_line
+from backflip.core.user_code import find_object
+from backflip.preferences.labels import ANSWERS, Answer
+from backflip.preferences.shown import ShownClip, TeacherQuery
 
 KINDS = ("human", "terminal", "oracle", "noisy")
+Prefer = Callable[[ShownClip, ShownClip], Any]  # what a user writes; must return an `Answer`
+THERE_ARE = f"there are: {', '.join(KINDS)}, noisy:mistake=0.1,temperature=1, module:function"
 SAME = 1e-6  # true returns closer than this are equal: float32 sums of equal rewards differ so
 
 
 @runtime_checkable
 class Teacher(Protocol):
-    """Whoever prefers one of two clips."""
+    """A program that prefers one of two clips."""
 
     @property
     def name(self) -> str:
-        """Who answered, as the label store keeps it."""
+        """The teacher's name beside its labels; `parse_teacher` finds the same teacher by it."""
         ...
 
-    def answer(
-        self,
-        left: Float[np.ndarray, " L"],
-        right: Float[np.ndarray, " L"],
-        rng: np.random.Generator,
-    ) -> Answer:
-        """Return the answer for two clips with these true rewards."""
+    def answer(self, query: TeacherQuery, rng: np.random.Generator) -> Answer:
+        """Return the answer to a query.
+
+        Args:
+            query: two clips.
+            rng: the only source of chance; the same numbers give the same answer.
+
+        Raises:
+            BackflipError: the teacher cannot answer.
+        """
         ...
+
+
+@final
+class TeacherFailed(BackflipError):
+    """A function of the user raised an exception, or returned something that is no answer."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +102,9 @@ class SimulatedTeacher:
         ]
         return "noisy:" + ",".join(changed) if changed else "oracle"
 
-    def answer(
-        self,
-        left: Float[np.ndarray, " L"],
-        right: Float[np.ndarray, " L"],
-        rng: np.random.Generator,
-    ) -> Answer:
-        """Return the answer for two clips with these true rewards."""
-        returns = self._seen_return(left), self._seen_return(right)
+    def answer(self, query: TeacherQuery, rng: np.random.Generator) -> Answer:
+        """Return the answer to a query; looks at the true rewards only."""
+        returns = self._seen_return(query.left.rewards), self._seen_return(query.right.rewards)
         chance, slip = rng.random(2)
         difference = returns[0] - returns[1]
         if max(returns) < self.skip:
@@ -114,35 +122,82 @@ class SimulatedTeacher:
         return float(weights @ rewards.astype(np.float64))
 
 
+@final
 @dataclass(frozen=True)
-class People:
-    """People who answer at a page (`human`) or in the terminal (`terminal`)."""
+class FunctionTeacher:
+    """A function of the user: (left, right) -> "left", "right", "tie" or "skip".
 
-    name: Literal["human", "terminal"]
+    Attributes:
+        name: `module:function`.
+        prefer: the function.
+    """
+
+    name: str
+    prefer: Prefer
+
+    def answer(self, query: TeacherQuery, rng: np.random.Generator) -> Answer:
+        """Return what the function returns.
+
+        Raises:
+            TeacherFailed: it raised an exception, or returned something else.
+        """
+        try:
+            answer = self.prefer(query.left, query.right)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a function that calls `sys.exit`, too
+            raise TeacherFailed(
+                f"teacher `{self.name}` raised {one_line(error)}; all labels so far are saved"
+            ) from error
+        for word in ANSWERS:
+            if isinstance(answer, str) and answer == word:
+                return word
+        wanted = ", ".join(f'"{word}"' for word in ANSWERS)
+        raise TeacherFailed(
+            f"teacher `{self.name}` returned {_brief(answer)}, expected one of {wanted}; "
+            "all labels so far are saved"
+        )
 
 
-def parse_teacher(text: str) -> SimulatedTeacher | People:
-    """Return the teacher a person named.
-
-    They are `human`, `terminal`, `oracle`, `noisy`, and the likes of `noisy:mistake=0.1,tie=2`.
+def parse_teacher(text: str) -> SimulatedTeacher | FunctionTeacher:
+    """Return a teacher by name: `oracle`, `noisy`, `noisy:mistake=0.1,...` or `module:function`.
 
     Raises:
-        UsageError: no such teacher or property; the message lists them.
+        UsageError: there is no such teacher, property or function.
     """
-    kind, _, properties = text.partition(":")
+    kind, colon, properties = text.partition(":")
     known = [field.name for field in dataclasses.fields(SimulatedTeacher)]
-    if text == "human" or text == "terminal":
-        return People(text)
+    if colon and kind not in KINDS:
+        return FunctionTeacher(text, _function(text))
     if kind not in ("oracle", "noisy") or (kind == "oracle" and properties):
-        raise UsageError(
-            f"unknown teacher `{text}`{did_you_mean(kind, KINDS)} "
-            f"(there are: {', '.join(KINDS)}, noisy:mistake=0.1,temperature=1)"
-        )
+        raise UsageError(f"unknown teacher `{text}`{did_you_mean(kind, KINDS)} ({THERE_ARE})")
     if kind == "noisy" and not properties:
         return SimulatedTeacher(mistake=0.1)
     return SimulatedTeacher(
         **dict(_property(part, known) for part in properties.split(",") if part)
     )
+
+
+def _function(text: str) -> Prefer:
+    """Return the function that `module:function` names."""
+    try:
+        function = find_object(text)
+    except UsageError as error:
+        hint = did_you_mean(text.partition(":")[0], KINDS)
+        raise UsageError(f"unknown teacher `{text}`{hint}: {error} ({THERE_ARE})") from error
+    if isinstance(function, type) or not callable(function):
+        what = "a class" if isinstance(function, type) else f"of type {type(function).__name__}"
+        raise UsageError(f"teacher `{text}` is {what}, expected a function of two clips")
+    return function
+
+
+def _brief(answer: Any) -> str:
+    """Return a wrong answer and its type as one short line."""
+    try:
+        text = " ".join(repr(answer).split())
+    except Exception:  # noqa: BLE001  (the user's own `__repr__`)
+        text = "something"
+    return f"{text if len(text) <= 60 else f'{text[:59]}…'} ({type(answer).__name__})"
 
 
 def _property(part: str, known: list[str]) -> tuple[str, float]:

@@ -73,6 +73,12 @@ def rebuild(run: Run) -> Built:
     )
 
 
+def spec_of(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
+    """Return the public facts of an environment; nothing of it stays open."""
+    native = make_native(env, env_args)
+    return native.spec if native else _host_spec(env, env_args)
+
+
 def env_args_of(run: Run) -> dict[str, Any]:
     """Return what a run's environment was made with; tuples come back from JSON as lists."""
     saved: Mapping[str, Any] = run.config["env_args"]

@@ -1,1 +1,1 @@
-"""The web pages: labelling. They share files and SQLite with the trainer, and need no JAX."""
+"""The web pages of runs, and what all pages share: server, address, guard. Need no JAX."""

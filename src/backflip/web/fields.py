@@ -6,10 +6,15 @@ from typing import Any, cast, final
 
 from starlette.exceptions import HTTPException
 
-from backflip.preferences.people.desk import Refused
+from backflip.core.errors import UsageError
 
 _LARGEST = 2**63 - 1  # SQLite's integers
 _MANY = 1000
+
+
+@final
+class InvalidField(UsageError):
+    """A field of a request is missing or has another type than expected."""
 
 
 @final
@@ -17,7 +22,7 @@ class Fields:
     """The fields of one JSON object.
 
     Raises:
-        Refused: by every method: the field is missing or of another type.
+        InvalidField: by every method: the field is missing or of another type.
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
@@ -27,7 +32,7 @@ class Fields:
         """Return a field that must be text."""
         value = self._get(name, str, "text")
         if any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise Refused("invalid", f"`{name}` is not text: half a character is missing in it")
+            raise InvalidField(f"`{name}` is not text: half a character is missing in it")
         return value
 
     def number(self, name: str) -> float:
@@ -36,7 +41,7 @@ class Fields:
         try:
             return float(value)
         except OverflowError:
-            raise Refused("invalid", f"`{name}` is too large a number") from None
+            raise InvalidField(f"`{name}` is too large a number") from None
 
     def whole(self, name: str) -> int:
         """Return a field that must be a whole number an id can be."""
@@ -52,7 +57,7 @@ class Fields:
         if len(values) > _MANY or any(
             isinstance(value, bool) or not isinstance(value, int | float) for value in values
         ):
-            raise Refused("invalid", f"`{name}` must be a list of at most {_MANY} numbers")
+            raise InvalidField(f"`{name}` must be a list of at most {_MANY} numbers")
         return [Fields({name: value}).number(name) for value in values]
 
     def truth(self, name: str) -> bool:
@@ -63,19 +68,19 @@ class Fields:
         """Return a field that must be a list of whole numbers; empty if it is not there."""
         values = self._get(name, list, "a list of whole numbers") if name in self._fields else []
         if len(values) > _MANY:
-            raise Refused("invalid", f"`{name}` has {len(values)} entries, at most {_MANY} may be")
+            raise InvalidField(f"`{name}` has {len(values)} entries, at most {_MANY} may be")
         for value in values:
             if not isinstance(value, int) or isinstance(value, bool):
-                raise Refused("invalid", f"`{name}` must be a list of whole numbers")
+                raise InvalidField(f"`{name}` must be a list of whole numbers")
         return [_checked_whole(name, value) for value in values]
 
     def _get(self, name: str, kind: type | tuple[type, ...], expected: str) -> Any:
         if name not in self._fields:
-            raise Refused("invalid", f"`{name}` is missing: expected {expected}")
+            raise InvalidField(f"`{name}` is missing: expected {expected}")
         value = self._fields[name]
         # To Python, truth is a number.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise Refused("invalid", f"`{name}` must be {expected}")
+            raise InvalidField(f"`{name}` must be {expected}")
         return value
 
 
@@ -96,5 +101,5 @@ def read_fields(body: bytes) -> Fields:
 
 def _checked_whole(name: str, value: int) -> int:
     if not -_LARGEST <= value <= _LARGEST:
-        raise Refused("invalid", f"`{name}` is too large a number")
+        raise InvalidField(f"`{name}` is too large a number")
     return value

@@ -73,6 +73,24 @@ def film(
     return Movie(frames, per_step / shown, slowdown, view.pixelated)
 
 
+def stills(
+    view: View,
+    obs: Shaped[np.ndarray, "L ..."],
+    next_obs: Shaped[np.ndarray, "L ..."],
+    scene: Float[np.ndarray, "..."],
+    lived: Bool[np.ndarray, " L"],
+) -> UInt8[np.ndarray, "L H W 3"]:
+    """Return one picture for each env step of a clip: the moment before the step.
+
+    After the episode's end the last picture stays, darkened. The arguments are those of `film`.
+    """
+    if isinstance(view, NeedsScene) and not scene.size:
+        view = view.fallback
+    length, alive = len(lived), int(lived.sum())
+    poses = view.poses(obs[:alive], next_obs[:alive], scene[:alive])
+    return _after_end(view.draw(poses[:alive]), length - alive)
+
+
 def agent_film(
     spec: EnvSpec,
     obs: Shaped[np.ndarray, "L ..."],

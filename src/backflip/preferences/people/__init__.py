@@ -1,1 +1,0 @@
-"""People as teachers: the desk at which they answer, by page or terminal, and training's pace."""

@@ -1,0 +1,70 @@
+"""What a teacher that is a program gets to see of a query: two clips, and nothing else."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from jaxtyping import Bool, Float, Shaped, UInt8
+
+from backflip.preferences.clips import Clip
+from backflip.preferences.drawing import Drawer
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ShownClip:
+    """One clip of L env steps. All arrays are read-only.
+
+    Attributes:
+        env: the environment's id.
+        observations: what the agent saw before each env step; of stacked frames the newest.
+        actions: what it did.
+        next_observations: what it saw after each env step.
+        rewards: the environment's own reward of each env step; 0 after the episode's end.
+        alive: False after the episode's end.
+        info: what the environment said beside the reward; empty, because it is not recorded.
+    """
+
+    env: str
+    observations: Shaped[np.ndarray, "L ..."]
+    actions: Shaped[np.ndarray, "L ..."]
+    next_observations: Shaped[np.ndarray, "L ..."]
+    rewards: Float[np.ndarray, " L"]
+    alive: Bool[np.ndarray, " L"]
+    _draw: Callable[[], UInt8[np.ndarray, "L H W 3"]] = field(repr=False)
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def frames(self) -> UInt8[np.ndarray, "L H W 3"]:
+        """Return a colour picture of the moment before each env step; drawn by this call.
+
+        After the episode's end the last picture stays, darkened.
+        """
+        return self._draw()
+
+
+class TeacherQuery(NamedTuple):
+    """Two clips side by side."""
+
+    left: ShownClip
+    right: ShownClip
+
+
+def shown_clip(clip: Clip, env: str, drawer: Drawer) -> ShownClip:
+    """Return a recorded clip as a teacher sees it."""
+    return ShownClip(
+        env=env,
+        observations=_read_only(clip.obs),
+        actions=_read_only(clip.action),
+        next_observations=_read_only(clip.next_obs),
+        rewards=_read_only(clip.reward),
+        alive=_read_only(clip.lived),
+        _draw=partial(drawer.frames, clip),
+    )
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view

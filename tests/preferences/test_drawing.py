@@ -1,0 +1,116 @@
+"""Tests of `backflip.preferences.drawing`: what is drawn, shown and mended."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from backflip.core.types import Transition
+from backflip.envs.native.dot import Dot
+from backflip.preferences.clips import Clip
+from backflip.preferences.drawing import LATEST, Drawer, _longest_ending
+from backflip.preferences.films import FILMS, read_film
+from backflip.preferences.labels import LabelStore, NewQuery
+
+
+def record(terminated=(), truncated=(), invalid=(), horizon=100, envs=3):
+    """A record in which episodes end, and rows are invalid, at the (time, env) named."""
+    flags = np.zeros((3, horizon, envs), bool)
+    for flag, places in zip(flags, (terminated, truncated, invalid), strict=True):
+        for place in places:
+            flag[place] = True
+    zeros = np.zeros((horizon, envs), np.float32)
+    return Transition(zeros, zeros, zeros, flags[0], flags[1], zeros, ~flags[2], ())
+
+
+def test_the_latest_episode_is_the_longest_that_reaches_the_end():
+    ended = record(terminated=[(90, 0), (70, 1)], truncated=[(80, 2)])
+    assert _longest_ending(ended) == ((71, 1), 29)
+
+
+def test_an_end_on_the_last_row_is_the_episodes_own():
+    ended = record(terminated=[(99, 0), (95, 1), (95, 2), (60, 0)])
+    assert _longest_ending(ended) == ((61, 0), 39)
+
+
+def test_a_reset_row_is_no_part_of_an_episode():
+    reset = record(truncated=[(80, 0), (85, 1), (85, 2)], invalid=[(81, 0), (86, 1), (86, 2)])
+    assert _longest_ending(reset) == ((82, 0), 18)
+
+
+def test_no_more_is_shown_than_a_person_cares_to_see():
+    assert _longest_ending(record()) == ((100 - LATEST, 0), LATEST)
+
+
+def dot_clip(x, length=5):
+    """A clip of the dot, standing at (x, 105)."""
+    spec = Dot().spec
+    obs = np.zeros((length, *spec.observation.shape[:2], 1), np.uint8)
+    scene = np.tile(np.array([x, 105], np.float32), (length, 1))
+    zeros = np.zeros(length, np.float32)
+    return Clip(obs, zeros.astype(np.int32), obs, zeros, np.ones(length, bool), scene)
+
+
+@pytest.fixture
+def drawer(tmp_path):
+    return Drawer(tmp_path, "dot", {}, Dot().spec)
+
+
+def first_frame(folder, film):
+    strip = np.asarray(Image.open(io.BytesIO(read_film(folder / FILMS, film.file))).convert("RGB"))
+    return strip[: film.height, : film.width]
+
+
+def test_a_person_sees_the_true_frame_and_the_agent_its_own(tmp_path, drawer):
+    films = drawer.films(dot_clip(40))
+    person, agent = films["person"], films["agent"]
+    assert (person.width, person.height) == (160, 210)
+    assert (agent.width, agent.height) == (84, 84)
+    assert (person.frames, person.fps) == (agent.frames, agent.fps)
+    rows, columns = np.nonzero(first_frame(tmp_path, person).sum(-1))
+    assert (columns.min(), columns.max()) == (38, 41)
+    assert (rows.min(), rows.max()) == (103, 106)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with LabelStore.open(tmp_path / "labels.sqlite") as store:
+        yield store
+
+
+def ask(store, drawer, *places):
+    clips = [dot_clip(x) for x in places]
+    films = tuple(drawer.films(clip) for clip in clips)
+    return store.add_queries([NewQuery(0, *(c._asdict() for c in clips), 0, films)])[0]
+
+
+def test_a_lost_film_of_an_open_question_is_drawn_again(tmp_path, drawer, store):
+    ask(store, drawer, 40, 60)
+    before = {path.name: path.read_bytes() for path in (tmp_path / FILMS).iterdir()}
+    lost = store.films(1)[1]["person"].file
+    (tmp_path / FILMS / lost).unlink()
+    drawer.restore(store)
+    assert {path.name: path.read_bytes() for path in (tmp_path / FILMS).iterdir()} == before
+
+
+def test_a_film_that_is_drawn_otherwise_by_now_takes_the_place_of_the_lost_one(
+    tmp_path, drawer, store
+):
+    query = ask(store, drawer, 40, 60)
+    other = drawer.films(dot_clip(100))
+    store.set_films(query, other, other)
+    lost = store.films(query)[0]["person"].file
+    (tmp_path / FILMS / lost).unlink()
+    drawer.restore(store)
+    again = store.films(query)
+    assert again == (drawer.films(dot_clip(40)), drawer.films(dot_clip(60)))
+
+
+def test_films_of_answered_questions_are_not_drawn_again(tmp_path, drawer, store):
+    query = ask(store, drawer, 40, 60)
+    store.add_label(query, "left", "me", 1)
+    for path in (tmp_path / FILMS).iterdir():
+        path.unlink()
+    drawer.restore(store)
+    assert not list((tmp_path / FILMS).iterdir())
