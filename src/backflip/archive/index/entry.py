@@ -102,11 +102,15 @@ def read_entry(folder: Path) -> Entry:
     standing = read_standing(run)
     row = RunRow(
         ulid=run.ulid,
+        name=texts["name"],
         group=group,
         command=clean(manifest["command"]),
+        env=texts["env"],
+        algorithm=texts["algorithm"],
         state=standing.state.name,
         note=standing.state.note,
         since=standing.state.since,
+        question=texts["question"],
         tags=tags,
         seeds=[seed for seed in manifest["seeds"] if type(seed) is int and abs(seed) < 2**63],
         parent=_text(manifest.get("parent")),
@@ -114,7 +118,6 @@ def read_entry(folder: Path) -> Entry:
         seconds=standing.seconds,
         cost=standing.cost,
         folder=folder,
-        **texts,
     )
     words = folded("\n".join(text for text in looked_in if text))
     return Entry(row, words, list(_settings(run.config)), standing.beat)
