@@ -82,8 +82,8 @@ def cem(config: CEMConfig, spec: EnvSpec) -> Algorithm:
     """
     if config.num_envs < 2 or not 0 < config.elite_fraction <= 1:
         raise UsageError(
-            "`cem` needs at least 2 members (`num_envs`) and an `elite_fraction` above 0 and at most "
-            f"1, got {config.num_envs} and {config.elite_fraction}"
+            "`cem` needs at least 2 members (`num_envs`) and an `elite_fraction` above 0 and at "
+            f"most 1, got {config.num_envs} and {config.elite_fraction}"
         )
     policy = make_policy(config, spec)
     return Algorithm(
