@@ -380,6 +380,10 @@ def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
         ({"settings": {"clip_length": "long"}}, "`clip_length` must be a whole number, got 'long'"),
         ({"settings": {"phases": 0}}, "`phases` must lie between 1 and the 6 updates"),
         ({"settings": {"clip_lenght": 5}}, "did you mean `clip_length`?"),
+        (
+            {"settings": {"decay": 0.9}},
+            "`decay` is now called `gae_lambda`; try --set gae_lambda=0.9",
+        ),
         ({"settings": {"labels": 50}}, "how many `labels` is said by --labels"),
         ({"teacher": "orakle"}, "did you mean `oracle`?"),
         ({"teacher": "noisy:mistake=2"}, "`mistake` of the teacher must lie in"),

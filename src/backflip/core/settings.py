@@ -55,6 +55,7 @@ class Bounds(NamedTuple):
 Count = Annotated[int, Bounds(1, LARGEST_COUNT)]
 CountOrZero = Annotated[int, Bounds(0, LARGEST_COUNT)]
 Fraction = Annotated[float, Bounds(0, 1)]
+PositiveFraction = Annotated[float, Bounds(0, 1, above=True)]
 Positive = Annotated[float, Bounds(0, LARGEST, above=True)]
 NonNegative = Annotated[float, Bounds(0, LARGEST)]
 Unbounded = Annotated[float, Bounds(-LARGEST, LARGEST)]

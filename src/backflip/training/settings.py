@@ -33,7 +33,7 @@ def check_against(config: Settings, spec: EnvSpec) -> None:
     if getattr(config, "discount", 0.0) == 1.0 and not spec.terminates:
         raise UsageError(
             f"`discount` must be below 1 for `{spec.id}`, whose episodes only a time limit ends: "
-            f"the value of going on for ever would be infinite; try --set discount=0.99"
+            "the value of an endless episode would be infinite; try --set discount=0.99"
         )
 
 
@@ -49,7 +49,7 @@ def _check_sizes(config: Any) -> None:
     if hasattr(config, "minibatches") and rows < 2 * minibatches:
         raise UsageError(
             f"`minibatches` must leave at least 2 of num_envs x rollout_length = {rows} rows to "
-            f"each, for the advantage of a single one is normalised to 0, got {minibatches}"
+            f"each, because the advantage of a single row is normalised to 0, got {minibatches}"
         )
     if rows > LARGEST_COUNT:
         fewer = "`episodes` or " if hasattr(config, "episodes") else ""

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.rollouts import rollouts_of
-from backflip.core.settings import Bounds, Count, Fraction, NonNegative, Positive, Widths
+from backflip.core.settings import (
+    Bounds,
+    Count,
+    Fraction,
+    NonNegative,
+    Positive,
+    PositiveFraction,
+    Widths,
+)
 
 if TYPE_CHECKING:
     from backflip.core.spec import EnvSpec
@@ -32,7 +40,7 @@ class CEMConfig:
     num_envs: Count = 50
     rollout_length: Count = 500
     episodes: Annotated[int, Bounds(1, 10_000)] = 1  # rollouts hold that many whole episodes
-    elite_fraction: Annotated[float, Bounds(0, 1, above=True)] = 0.2
+    elite_fraction: PositiveFraction = 0.2
     initial_std: Positive = 1.0
     noise: NonNegative = 0.25
     noise_fraction: Fraction = 0.5

@@ -1,18 +1,17 @@
 """The entry of DDPG."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.rollouts import rollouts_with_updates
 from backflip.core.settings import (
-    Bounds,
     Count,
     CountOrZero,
     Fraction,
     LearningRate,
     NonNegative,
     Positive,
+    PositiveFraction,
     Widths,
 )
 
@@ -47,7 +46,7 @@ class DDPGConfig:
     actor_learning_rate: LearningRate = 1e-3
     critic_learning_rate: LearningRate = 1e-3
     discount: Fraction = 0.99
-    tau: Annotated[float, Bounds(0, 1, above=True)] = 0.005
+    tau: PositiveFraction = 0.005
     exploration_noise: NonNegative = 0.1
     hidden: Widths = (256, 256)
 

@@ -13,6 +13,7 @@ from backflip.core.settings import (
     LearningRate,
     NonNegative,
     Positive,
+    PositiveFraction,
     Widths,
 )
 from backflip.networks.pixel_networks import PixelNetwork
@@ -64,7 +65,7 @@ class DQNConfig:
     learning_rate_end: LearningRate = 0.0
     discount: Fraction = 0.99
     target_update_interval: Count = 256
-    tau: Annotated[float, Bounds(0, 1, above=True)] = 1.0
+    tau: PositiveFraction = 1.0
     epsilon_start: Fraction = 1.0
     epsilon_end: Fraction = 0.04
     epsilon_steps: Count = 8_000

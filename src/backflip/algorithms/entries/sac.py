@@ -1,17 +1,17 @@
 """The entry of SAC."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.rollouts import rollouts_with_updates
 from backflip.core.settings import (
-    Bounds,
     Count,
     CountOrZero,
     Fraction,
     LearningRate,
     Positive,
+    PositiveFraction,
     Unbounded,
     Widths,
 )
@@ -59,7 +59,7 @@ class SACConfig:
     target_entropy_per_dimension: Unbounded = -1.0
     target_entropy_scale: Fraction = 0.98
     discount: Fraction = 0.99
-    tau: Annotated[float, Bounds(0, 1, above=True)] = 0.005
+    tau: PositiveFraction = 0.005
     hidden: Widths = (256, 256)
     network: PixelNetwork = "auto"
 

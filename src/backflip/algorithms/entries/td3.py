@@ -1,18 +1,17 @@
 """The entry of TD3."""
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.rollouts import rollouts_with_updates
 from backflip.core.settings import (
-    Bounds,
     Count,
     CountOrZero,
     Fraction,
     LearningRate,
     NonNegative,
     Positive,
+    PositiveFraction,
     Widths,
 )
 
@@ -50,7 +49,7 @@ class TD3Config:
     actor_learning_rate: LearningRate = 1e-3
     critic_learning_rate: LearningRate = 1e-3
     discount: Fraction = 0.99
-    tau: Annotated[float, Bounds(0, 1, above=True)] = 0.005
+    tau: PositiveFraction = 0.005
     exploration_noise: NonNegative = 0.1
     target_noise: NonNegative = 0.2
     target_noise_clip: NonNegative = 0.5
