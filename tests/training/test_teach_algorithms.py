@@ -10,6 +10,7 @@ from backflip.archive.metrics import read_metrics
 from backflip.archive.run import find_run
 from backflip.core.errors import Interrupted, UsageError
 from backflip.preferences.labels import LabelStore
+from backflip.training import build as building
 from backflip.training.build import build
 from backflip.training.session import Session
 from backflip.training.teach_settings import CLIP_STEPS, clip_rollouts, teach_settings
@@ -71,8 +72,8 @@ def test_every_algorithm_learns_from_preferences_to_the_end(tmp_path, algorithm,
     result = tiny(tmp_path, algorithm, env, report=lambda p: notes.append(p.note), **options)
     assert (result.algorithm, result.labels) == (algorithm, LABELS)
     assert np.isfinite(result.returns).all()
-    first = next(note for note in notes if note)
-    assert first == f"{algorithm} learns `{env}`; oracle answers {LABELS} queries of each seed"
+    line = f"{algorithm} learns `{env}`; oracle answers {LABELS} queries of each seed"
+    assert line in notes
     records = read_metrics(result.folder, "train").records
     assert records[-1]["env_steps"] == result.env_steps
     assert np.isfinite(records[-1]["reward_model_std"])
@@ -152,7 +153,7 @@ def algorithm_of(name, num_envs, rollout_length):
         "dqn" if name == "dqn" else "ppo",
         "CartPole-v1",
         env_args={},
-        settings={"num_envs": num_envs, "rollout_length": rollout_length}
+        settings={"num_envs": num_envs, "rollout_length": rollout_length, "env_steps": 200_000}
         | ({} if name == "dqn" else {"minibatches": 1}),
     ).driver.algorithm
 
@@ -190,3 +191,22 @@ def test_algorithms_with_a_replay_learn_from_preferences(tmp_path, algorithm, en
         argv=["backflip"],
     )
     assert min(result.returns) >= bar, result.returns
+
+
+@pytest.mark.medium
+def test_every_environment_outside_jax_that_is_made_is_closed(tmp_path, monkeypatch):
+    opened, closed = [], []
+    original = building.make_host
+
+    def watched(*args):
+        batch = original(*args)
+        opened.append(batch)
+        close = batch.close
+        monkeypatch.setattr(batch, "close", lambda: (closed.append(batch), close()))
+        return batch
+
+    monkeypatch.setattr(building, "make_host", watched)
+    options = {"env_args": {"max_episode_steps": 20}, "seeds": 1, "env_steps": 192}
+    tiny(tmp_path, "td3", "gymnasium:Pendulum-v1", **options)
+    assert len(opened) >= 2
+    assert {id(batch) for batch in opened} == {id(batch) for batch in closed}

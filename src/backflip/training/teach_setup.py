@@ -48,17 +48,18 @@ def resolve_teaching(
     if "labels" in settings:
         raise UsageError("settings: how many `labels` is said by --labels, in Python by labels=")
     chosen = {name: value for name, value in settings.items() if name not in own}
-    learning, teaching = teach_settings(algorithm, spec_of(env, env_args))
+    spec = spec_of(env, env_args)
+    learning, teaching = teach_settings(algorithm, spec)
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
     built = build(algorithm, env, env_args=env_args, settings=learning)
     config = resolve(TeachConfig, teaching | {"labels": labels})
     if "phases" not in settings:
         config = dataclasses.replace(config, phases=min(config.phases, built.config.updates))
+    config.check(spec, built.config.updates)
     if "clip_rollouts" not in teaching:
         rollouts = clip_rollouts(built.driver.algorithm, config.clip_envs)
         config = dataclasses.replace(config, clip_rollouts=rollouts)
-    config.check(built.driver.spec, built.config.updates)
     return config, built
 
 
