@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from backflip.archive import run as module
-from backflip.archive.metrics import read_lines
+from backflip.archive.records import read_lines
 from backflip.archive.run import (
     Asked,
     create_run,

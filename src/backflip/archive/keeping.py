@@ -14,12 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from backflip.archive.checkpoint import disk_errors
-from backflip.archive.columns import BrokenLine, compact
+from backflip.archive.compacting import compact
+from backflip.archive.files import disk_errors
+from backflip.archive.metrics import BrokenLine
 from backflip.archive.recorder.salvage import salvage
 from backflip.archive.run import Run, is_locked, is_ulid, list_runs, open_run
-from backflip.archive.series import kept_as_lines
 from backflip.archive.state import OVER, state_of
+from backflip.archive.summary import kept_as_lines
 from backflip.core.errors import BackflipError, UsageError
 
 TRASH_DAYS = 30.0

@@ -22,9 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, cast, final
 
-from backflip.archive.checkpoint import disk_errors, disk_full, is_disk_full, write_whole
+from backflip.archive.files import disk_errors, disk_full, is_disk_full, write_whole
 from backflip.archive.liveness import Pulse
-from backflip.archive.metrics import LinesWriter, from_json, read_lines, to_json
+from backflip.archive.records import LinesWriter, from_json, read_lines, to_json
 from backflip.core.cores import usable_cores
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 

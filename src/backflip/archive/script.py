@@ -133,7 +133,7 @@ class _Own:
         writer, self._writer = self._writer, None
         if writer is None:
             return
-        from backflip.archive.columns import wind_up  # noqa: PLC0415  (needs numpy)
+        from backflip.archive.compacting import wind_up  # noqa: PLC0415  (needs numpy)
 
         error = self._error or self._last_error()
         # Whatever goes wrong with the record, the program is over.

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from backflip.archive.capture.snapshot import CODE, read_snapshot
-from backflip.archive.columns import BrokenLine, broken_lines
 from backflip.archive.comparing.code import CodeDiff
 from backflip.archive.comparing.metrics import MetricsDiff
 from backflip.archive.comparing.runs import Change, Comparison
 from backflip.archive.grouping import group_of
 from backflip.archive.index.entry import read_standing, seconds_of
+from backflip.archive.metrics import BrokenLine, broken_lines
 from backflip.archive.recorder.output import OUTPUT, read_output
 from backflip.archive.recorder.outputs import LIST
 from backflip.archive.run import Run
-from backflip.archive.series import Summary, summarise
+from backflip.archive.summary import Summary, summarise
 from backflip.cli.plain import harmless, moment_of, print_table, size_of, value_of
 from backflip.core.errors import BackflipError
 from backflip.training.progress import duration

@@ -30,7 +30,7 @@ from backflip.archive.capture.snapshot import (
     write_snapshot,
 )
 from backflip.archive.capture.source import PACKAGE, source_fingerprint
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.archive.run import Asked, Capture, Run
 
 PATCH = "code.patch"

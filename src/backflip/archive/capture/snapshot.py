@@ -18,7 +18,7 @@ from typing import Any, cast, final
 from backflip.archive.capture.files import Listing, is_secret_file
 from backflip.archive.capture.git import Repository
 from backflip.archive.capture.objects import NotAFileError, object_path, store
-from backflip.archive.checkpoint import disk_errors, write_whole
+from backflip.archive.files import disk_errors, write_whole
 from backflip.archive.opening import NoFile, read, read_part
 from backflip.core.errors import DamagedFile, UsageError
 

@@ -17,18 +17,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
 
-from backflip.archive import columns
 from backflip.archive.capture.settings import parse_value
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.compacting import compact
+from backflip.archive.files import disk_errors
 from backflip.archive.foreign.events import Entry, Pictures, Settings, Unread, read_entries
 from backflip.archive.foreign.names import Library, cautions, library_of, normaliser
 from backflip.archive.foreign.tables import Csv, read_csv
 from backflip.archive.foreign.tfrecord import TornFile, read_frames
 from backflip.archive.foreign.wire import WireError
 from backflip.archive.media import save_clip, save_image
-from backflip.archive.metrics import to_json
+from backflip.archive.metrics import SEED
+from backflip.archive.records import to_json
 from backflip.archive.run import Asked, create_run, list_runs, open_run
-from backflip.archive.series import AXES, SEED
+from backflip.archive.series import AXES
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
 MOST_FILES = 10_000
@@ -306,7 +307,7 @@ def _import(
         capture=write,
     )
     with writer:
-        columns.compact(writer.folder)
+        compact(writer.folder)
         writer.record("finished", seconds=max(survey.last - survey.first, 0.0))
     return Imported(
         *(source.folder, writer.run.ulid, writer.folder, survey.kind, values, True, notes)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from backflip.archive.checkpoint import disk_errors, write_whole
+from backflip.archive.files import disk_errors, write_whole
 from backflip.archive.liveness import HEARTBEAT
 from backflip.archive.run import ENDS, Run, list_runs, open_run
 from backflip.archive.state import state_of

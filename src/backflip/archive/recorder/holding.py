@@ -20,7 +20,7 @@ from typing import Any, final
 
 import psutil
 
-from backflip.archive.checkpoint import write_whole
+from backflip.archive.files import write_whole
 from backflip.archive.liveness import Process, is_alive, process
 from backflip.archive.recorder.spool import Spool
 from backflip.archive.recorder.tree import Tree

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from backflip.archive.capture.objects import NotAFileError, hash_file
-from backflip.archive.checkpoint import write_whole
+from backflip.archive.files import write_whole
 
 FOLDER = "outputs"
 LIST = "outputs.json"

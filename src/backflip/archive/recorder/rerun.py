@@ -19,7 +19,7 @@ from backflip.archive.capture.run import PATCH, kind_of_input, without_secrets
 from backflip.archive.capture.secrets import MASK, find_secrets, is_relevant, relevant_environment
 from backflip.archive.capture.settings import parse_settings
 from backflip.archive.capture.snapshot import CODE, Snapshot, materialise, read_snapshot
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.archive.recorder.changes import change, refuse_masked, refuse_unknown
 from backflip.archive.recorder.differences import (
     changed_lock_files,

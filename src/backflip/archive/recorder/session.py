@@ -8,9 +8,8 @@ from contextlib import ExitStack, suppress
 from types import FrameType
 from typing import Any, final
 
-from backflip.archive.checkpoint import disk_errors
-from backflip.archive.columns import wind_up
-from backflip.archive.metrics import LinesWriter
+from backflip.archive.compacting import wind_up
+from backflip.archive.files import disk_errors
 from backflip.archive.recorder.allowance import CHECK_SECONDS, Allowance, duration
 from backflip.archive.recorder.echo import Echo
 from backflip.archive.recorder.ending import Ending, error_of_ending, state_of_ending
@@ -23,6 +22,7 @@ from backflip.archive.recorder.program import Command, Program
 from backflip.archive.recorder.recording import Launch, Recording, Say
 from backflip.archive.recorder.system import SystemMetrics
 from backflip.archive.recorder.tree import Tree
+from backflip.archive.records import LinesWriter
 from backflip.archive.run import RunWriter
 from backflip.core.errors import BackflipError
 

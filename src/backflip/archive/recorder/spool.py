@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
-from backflip.archive.checkpoint import disk_full, is_disk_full, write_whole
+from backflip.archive.files import disk_full, is_disk_full, write_whole
 from backflip.archive.recorder.kernel import punch_hole
 from backflip.archive.recorder.lines import STREAMS, StreamName
 from backflip.core.errors import BackflipError
