@@ -142,7 +142,7 @@ def test_values_are_kept_as_they_are(run, value, expected, form):
         backflip.log({"b": 0.5, "a": value})
     else:
         if form == "known":
-            backflip.log("a", 1.0)
+            backflip.log("a", value)
         backflip.log("a", value)
     found = read_metrics(run).records[-1]["a"]
     assert repr(found) == repr(expected)
@@ -596,6 +596,12 @@ def test_a_run_is_made_by_the_first_call_and_ends_with_the_program(tmp_path):
         ("sys.exit()", "finished", ""),
         ("sys.exit(256)", "finished", ""),
         ("with backflip.timed('t'): sys.exit(4)", "failed", "exit status 4"),
+        ("raise SystemExit(3)", "failed", "exit status 3"),
+        ("def main(): return 6\nraise SystemExit(main())", "failed", "exit status 6"),
+        ("raise SystemExit('no such file')", "failed", "no such file"),
+        ("raise SystemExit", "finished", ""),
+        ("class Mine(SystemExit): pass\nraise Mine(8)", "failed", "exit status 8"),
+        ("try: raise SystemExit(3)\nexcept SystemExit as e: assert e.code == 3", "finished", ""),
         ("try: sys.exit(3)\nexcept SystemExit: pass\nbackflip.log('a', 2)", "finished", ""),
         (
             "import threading as t\nt = t.Thread(target=sys.exit, args=[3])\nt.start(); t.join()",
