@@ -89,16 +89,20 @@ class Batch:
 
     def records(self) -> list[Record | None]:
         """Return all records in order; None for a line that is not a record."""
-        found: list[Any] = [{} for _ in range(self.size)]
-        for key, column in self.columns.items():
-            for row, value in zip(column.rows.tolist(), column.values.tolist(), strict=True):
-                found[row][key] = value
-        for row, record in self.others.items():
-            found[row] = record
-        return found
+        return list(self.select(np.ones(self.size, np.bool_)).values())
 
+    def select(self, chosen: Bool[np.ndarray, " size"]) -> dict[int, Record | None]:
+        """Return the chosen records by row, in order; None for a line that is not a record."""
+        found: dict[int, Any] = {row: {} for row in np.flatnonzero(chosen).tolist()}
+        for key, (rows, values) in self.columns.items():
+            at = chosen[rows]
+            for row, value in zip(rows[at].tolist(), values[at].tolist(), strict=True):
+                found[row][key] = value
+        return found | {row: record for row, record in self.others.items() if chosen[row]}
+
+    @cached_property
     def numbers(self) -> Mapping[str, Column]:
-        """Return the columns, with the numeric fields of the records that stay lines."""
+        """The columns, with the numeric fields of the records that stay lines."""
         numeric = {row: _numbers_of(record or {}) for row, record in self.others.items()}
         return merge([(0, self.columns), *((0, piece) for piece in _pieces(numeric)[0])])
 

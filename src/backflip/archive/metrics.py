@@ -164,7 +164,7 @@ def read_columns(folder: Path) -> Mapping[str, Column]:
     start = 0
     for writer in writers(folder):
         batch = read_written(folder, writer).batch
-        pieces.append((start, _moved(batch.numbers(), _places(writer, batch))))
+        pieces.append((start, _moved(batch.numbers, _places(writer, batch))))
         start += batch.size
     return merge(pieces)
 
@@ -194,12 +194,13 @@ def _places(writer: str, batch: Batch) -> Int64[np.ndarray, " rows"]:
     Of the records of one seed and update the last belongs in the row of the first.
     """
     places = np.arange(batch.size)
-    columns = batch.numbers()
+    columns = batch.numbers
     if writer.startswith(ONCE) or not {SEED, UPDATES} <= columns.keys():
         return places
     rows, updates = columns[UPDATES]
     seed, has_seed = columns[SEED].at(rows)
-    is_keyed = has_seed & (seed == np.floor(seed)) & (updates == np.floor(updates))
+    with np.errstate(invalid="ignore"):
+        is_keyed = has_seed & (seed % 1 == 0) & (updates % 1 == 0)
     rows, seed, updates = rows[is_keyed], seed[is_keyed], updates[is_keyed]
     rank = np.lexsort((rows, updates, seed))
     is_new = np.ones(len(rank), np.bool_)

@@ -57,7 +57,6 @@ def to_npz(batch: Batch, data: bytes) -> bytes | None:
         data: the file of lines that they come from.
     """
     kept, is_line = _choose(batch)
-    every = np.arange(batch.size)
     members: dict[str, np.ndarray] = {}
     for key in kept:
         rows, values = batch.columns[key]
@@ -65,11 +64,11 @@ def to_npz(batch: Batch, data: bytes) -> bytes | None:
         members[key] = values[stays]
         if stays.sum() < batch.size:
             members[key + _ROWS] = rows[stays]
-    records = batch.records() if is_line.sum() > len(batch.lines) else []
-    lines = [batch.lines.get(row) or to_line(records[row] or {}) for row in every[is_line].tolist()]
+    others = batch.select(is_line)
+    lines = [batch.lines.get(row) or to_line(record or {}) for row, record in others.items()]
     about = {"format": FORMAT, "records": batch.size, "covers": _covers(data)}
     members[_LINES] = np.frombuffer(b"\n".join(lines), np.uint8)
-    members[_LINES + _ROWS] = every[is_line]
+    members[_LINES + _ROWS] = np.flatnonzero(is_line)
     members[_ABOUT] = np.array(json.dumps(about))
     file = io.BytesIO()
     save: Any = np.savez_compressed  # its keys would be checked against its other parameters

@@ -178,8 +178,9 @@ def _along(
 
 
 def _first_time(columns: Mapping[str, Column]) -> float | None:
-    times = columns["time"].values if "time" in columns else ()
-    return float(min(times)) if len(times) else None
+    times = columns["time"].values if "time" in columns else np.zeros(0)
+    known = times[np.isfinite(times)]
+    return float(known.min()) if len(known) else None
 
 
 def _seeds(
