@@ -76,7 +76,7 @@ def test_runs_are_listed_newest_first_with_the_columns_asked_for(
     assert [line.split()[0] for line in lines[1:]] == [ulid(2), ulid(1), ulid(0)]
     assert lines[1].split()[-2:] == ["0.01", "2"]
     assert "finished" in lines[1]
-    assert "60 min" in lines[1]
+    assert "1 h" in lines[1]
     assert "does it learn?" in lines[1]
 
 
@@ -97,7 +97,7 @@ def test_runs_are_filtered_sorted_and_counted(
     home: Path, screen: Screen, line: list[str], found: list[int]
 ) -> None:
     answer = screen.json("runs", *line)
-    assert [row["ulid"] for row in answer["runs"]] == [ulid(n) for n in found]
+    assert [row["run"] for row in answer["runs"]] == [ulid(n) for n in found]
     assert answer["total"] == (3 if "--limit" in line else len(found))
 
 
@@ -169,7 +169,7 @@ def test_show_begins_with_the_question_and_has_everything(home: Path, screen: Sc
     text = screen("show", "n")
     assert text.splitlines()[0].split(None, 1) == ["question", "why?"]
     for expected in (
-        *("finished, 60 min", ulid(9), "'a b.py'", ulid(0), "2.00", "cccccccccccc on main"),
+        *("finished, 1 h", ulid(9), "'a b.py'", ulid(0), "2.00", "cccccccccccc on main"),
         *("uncommitted changes", "git@host:x", "Z80, 8 cores, 16.0 GiB, H200", "1 packages"),
         *("--api-key, env:WANDB_API_KEY", "hello", "oh", "loss", "0.5", "a.txt", "run.json"),
     ):
@@ -276,7 +276,7 @@ def test_values_and_sizes_as_a_person_says_them() -> None:
 
 def test_rm_and_restore(home: Path, screen: Screen) -> None:
     assert screen("rm", "run1", ulid(2)).count("is in the trash") == 2
-    assert [row["ulid"] for row in screen.json("runs")["runs"]] == [ulid(0)]
+    assert [row["run"] for row in screen.json("runs")["runs"]] == [ulid(0)]
     assert screen("restore").split() == [ulid(1), ulid(2)]
     assert screen.json("restore", ulid(1)) == {"restored": [ulid(1)]}
     assert screen.json("runs")["total"] == 2

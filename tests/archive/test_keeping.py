@@ -273,11 +273,11 @@ def test_disk_usage_counts_shared_code_once(home: Path) -> None:
     (home / "runs" / ulid(1) / "link").symlink_to("/usr")
     usage = disk_usage(home)
     sizes = {sha256: object_path(home, sha256).stat().st_blocks * 512 for sha256 in (shared, own)}
-    assert usage.runs[0].ulid == ulid(2)
-    assert {row.ulid: row.code_bytes for row in usage.runs} == {
+    assert usage.runs[0].run == ulid(2)
+    assert {row.run: row.code_bytes for row in usage.runs} == {
         **{ulid(1): sizes[shared], ulid(2): sizes[shared] + sizes[own], ulid(3): sizes[shared]},
     }
-    assert [row.ulid for row in usage.runs if row.is_trashed] == [ulid(3)]
+    assert [row.run for row in usage.runs if row.is_trashed] == [ulid(3)]
     assert usage.objects_bytes == sum(sizes.values())
     assert usage.runs[0].bytes >= 1_000_000
     assert usage.runs_bytes < 2_000_000, "the link was followed"

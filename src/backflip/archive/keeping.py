@@ -65,13 +65,13 @@ class Usage(NamedTuple):
     """How much one run takes on disk.
 
     Attributes:
-        ulid: its id.
+        run: its id.
         bytes: in its own folder.
         code_bytes: in objects, which it may share with others.
         is_trashed: it is in the trash.
     """
 
-    ulid: str
+    run: str
     bytes: int
     code_bytes: int
     is_trashed: bool

@@ -141,7 +141,7 @@ def row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
     from dataclasses import asdict
 
     return {
-        name: str(value) if isinstance(value, Path) else value
+        "run" if name == "ulid" else name: str(value) if isinstance(value, Path) else value
         for name, value in asdict(row).items()
     }
 
@@ -182,9 +182,9 @@ def _listed(seeds: Sequence[int]) -> str:
 
 
 def _duration(seconds: float | None) -> str:
-    from backflip.training.progress import duration
+    from backflip.archive.durations import duration
 
-    return "" if seconds is None else duration(seconds)
+    return duration(seconds)
 
 
 def _show(options: argparse.Namespace) -> "Outcome":
@@ -310,7 +310,7 @@ def _du(options: argparse.Namespace) -> "Outcome":
     rows = usage.runs[: options.limit]
     if rows:
         columns = {
-            "run": [row.ulid for row in rows],
+            "run": [row.run for row in rows],
             "own": [size_of(row.bytes) for row in rows],
             "code, shared": [size_of(row.code_bytes) for row in rows],
             "": ["in the trash" if row.is_trashed else "" for row in rows],

@@ -11,6 +11,7 @@ from backflip.archive.capture.snapshot import CODE, read_snapshot
 from backflip.archive.comparing.code import CodeDiff
 from backflip.archive.comparing.metrics import MetricsDiff
 from backflip.archive.comparing.runs import Change, Comparison
+from backflip.archive.durations import duration
 from backflip.archive.grouping import group_of
 from backflip.archive.index.entry import read_standing, seconds_of
 from backflip.archive.metrics import BrokenLine, broken_lines
@@ -20,7 +21,6 @@ from backflip.archive.run import Run
 from backflip.archive.summary import Summary, summarise
 from backflip.cli.plain import harmless, moment_of, print_table, size_of, value_of
 from backflip.core.errors import BackflipError
-from backflip.training.progress import duration
 
 TAIL_LINES = 10
 _TAIL_BYTES = 256 * 1024

@@ -3,6 +3,7 @@
 import time
 from typing import final
 
+from backflip.archive.durations import duration
 from backflip.archive.recorder.budget import read_weekly, spent_this_week
 from backflip.archive.recorder.recording import Recording, Say
 from backflip.core.errors import BackflipError
@@ -85,10 +86,3 @@ class Allowance:
             f"{spent:.2f} of this week's {weekly:g} spent, {left:.2f} left: "
             f"{duration(left / self._rate * 3600)} at {self._rate:g} an hour"
         )
-
-
-def duration(seconds: float) -> str:
-    """Return a time as a person says it."""
-    if seconds >= 7200:
-        return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:g} s"

@@ -9,8 +9,9 @@ from types import FrameType
 from typing import Any, final
 
 from backflip.archive.compacting import wind_up
+from backflip.archive.durations import duration
 from backflip.archive.files import disk_errors
-from backflip.archive.recorder.allowance import CHECK_SECONDS, Allowance, duration
+from backflip.archive.recorder.allowance import CHECK_SECONDS, Allowance
 from backflip.archive.recorder.echo import Echo
 from backflip.archive.recorder.ending import Ending, error_of_ending, state_of_ending
 from backflip.archive.recorder.forwarding import forwarding

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from backflip.archive import series
+from backflip.archive.durations import duration
 from backflip.archive.gallery import Media, media
 from backflip.archive.index.index import Index
 from backflip.archive.index.rows import RunRow
@@ -22,7 +23,7 @@ from backflip.web.archive_pages.progress import Progress, progress_of
 from backflip.web.archive_pages.shelf import Shelf
 from backflip.web.archive_pages.table import group_address, run_title
 from backflip.web.archive_pages.view import addressed
-from backflip.web.archive_pages.words import duration, number, roughly
+from backflip.web.archive_pages.words import number, roughly
 
 MEDIA = "media"
 IMAGES = {
