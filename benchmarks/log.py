@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from backflip.archive import columns
+from backflip.archive.compacting import compact
 from backflip.archive.interop.event_files import read_entries
 from backflip.archive.interop.tfrecord import TornFile
 from backflip.archive.metrics import read_metrics
@@ -80,7 +80,7 @@ def measure(library: str, form: str, seconds: float) -> Measured:
         found = json.loads(said.splitlines()[-1])
         points = found["rows"] * found["names"]
         for run in folder.glob("runs/*"):
-            columns.compact(run)
+            compact(run)
         kept = folder.glob("runs/*/metrics-*") if library == "backflip" else data_of(folder)
         size = sum(path.stat().st_size for path in kept)
         return Measured(points / found["seconds"], points / found["flushed"], size / points)

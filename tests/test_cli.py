@@ -16,7 +16,7 @@ from rich.console import Console
 from backflip.archive.run import create_run
 from backflip.cli.main import main
 from backflip.cli.progress import Display, mean_cell, print_result
-from backflip.training.progress import Progress, duration, health_line
+from backflip.training.progress import Progress, health_line
 from backflip.training.result import Result
 
 # A command line whose `train` does what ENV says, without learning anything.
@@ -396,14 +396,6 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
     assert rows[3] == ["mean", "21.0 ± 2.5", "22.0", "0.955 ± 0.113", "50", "99"]
     assert "labels.sqlite" in text
     assert "curve.svg" not in text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0.4, "0 s"), (99.0, "99 s"), (150.0, "2 min"), (5_990.0, "1 h 40 min"), (9e4, "25 h 0 min")],
-)
-def test_durations(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])

@@ -13,11 +13,8 @@ from gymnasium import spaces
 
 from backflip.algorithms.cem import cem
 from backflip.algorithms.dqn import dqn
-from backflip.algorithms.drivers.driver import Learner
-from backflip.algorithms.drivers.host import (
-    LONGEST_EPISODE,
-    HostDriver,
-)
+from backflip.algorithms.drivers.driver import LONGEST_EPISODE, Learner
+from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.entries.cem import CEMConfig
 from backflip.algorithms.entries.dqn import DQNConfig

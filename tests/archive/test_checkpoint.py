@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from backflip.archive import checkpoint
-from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays, write_whole
+from backflip.archive import checkpoint, files
+from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays
+from backflip.archive.files import write_whole
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
 DTYPES = sorted(checkpoint._DTYPES)
@@ -328,7 +329,7 @@ def test_any_other_failure_names_the_file_and_the_reason(tmp_path):
 
 
 def test_an_error_without_a_reason_is_still_one_line(tmp_path):
-    with pytest.raises(BackflipError, match="odd"), checkpoint.disk_errors(tmp_path):
+    with pytest.raises(BackflipError, match="odd"), files.disk_errors(tmp_path):
         raise OSError("odd")
 
 

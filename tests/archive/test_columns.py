@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,9 +19,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from backflip.archive import columns, series, tables
-from backflip.archive.metrics import MetricsWriter, from_json, read_metrics, to_json
+from backflip.archive import columns, compacting, packed
+from backflip.archive.metrics import MetricsWriter, broken_lines, read_metrics
+from backflip.archive.records import from_json, to_json
+from backflip.archive.summary import kept_as_lines, summarise
 from backflip.core.errors import DamagedFile
+
+ROOT = Path(__file__).parents[2]
 
 
 def line(record) -> bytes:
@@ -39,9 +44,19 @@ def rows(count: int, seed: int = 0) -> list[dict]:
     return [{"step": n, "time": 1.7e9 + n, "loss": chance.random()} for n in range(count)]
 
 
+def plain(value):
+    """A value to compare: 1, 1.0 and True are equal, so are NaN and NaN; 0.0 and -0.0 are not."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, int | float) and abs(value) <= columns.EXACT:
+        return repr(float(value))
+    return repr(value)
+
+
 def same(a, b) -> bool:
-    """Equal with types, bits of floats and order of keys."""
-    return repr(a) == repr(b)
+    return plain(a) == plain(b)
 
 
 NUMBERS = (
@@ -69,9 +84,9 @@ def test_any_records_come_back_as_they_were(tmp_path_factory, batches, repeat):
     folder = tmp_path_factory.mktemp("run")
     for records in batches:
         lines_of(folder, "x", *records * repeat)
-        before = columns.read_records(folder)
-        columns.compact(folder)
-        assert same(columns.read_records(folder), before)
+        before = read_metrics(folder)
+        compacting.compact(folder)
+        assert same(read_metrics(folder), before)
     every = [record for records in batches for record in records * repeat]
     assert same(before.records, [from_json(json.loads(line(record))) for record in every])
 
@@ -91,24 +106,66 @@ def test_any_records_come_back_as_they_were(tmp_path_factory, batches, repeat):
 @example([2.0**43] * 8)
 @example([math.inf] * 8)
 def test_every_bit_of_a_float_comes_back(tmp_path_factory, values):
-    batch = tables.tabulate([line({"x": value})[:-1] for value in values])
-    data = tables.to_npz(batch, {})
+    batch = columns.tabulate([line({"x": value})[:-1] for value in values])
+    data = packed.to_npz(columns.concatenate([batch] * 4), b"")
     path = tmp_path_factory.getbasetemp() / "bits.npz"
     path.write_bytes(data)
-    read = tables.read_npz(path).batch.tables[0].column("x")
-    assert read.tobytes() == np.array(values).tobytes()
+    read = packed.read_npz(path).batch.columns["x"].values
+    assert read.tobytes() == np.array(values * 4, np.float64).tobytes()
 
 
-def test_the_file_is_an_npz_that_numpy_reads_without_pickle(tmp_path):
-    lines_of(tmp_path, "train", *rows(100))
-    columns.compact(tmp_path)
+def test_numpy_opens_the_file_to_the_values(tmp_path):
+    text = {"step": 3, "note": "text"}
+    sparse = [{"step": n, "extra": n / 8} for n in range(40)]
+    lines_of(tmp_path, "train", *rows(100), text, *sparse)
+    compacting.compact(tmp_path)
     with np.load(tmp_path / "metrics-train.npz", allow_pickle=False) as file:
-        assert {array.dtype for array in file.values()} == {np.dtype(np.uint8)}
+        assert file["loss"].tolist() == [row["loss"] for row in rows(100)]
+        assert file["loss@rows"].tolist() == list(range(100))
+        assert file["step"].tolist() == [*range(100), *range(40)]
+        assert file["extra"].tolist() == [n / 8 for n in range(40)]
+        assert file["extra@rows"].tolist() == list(range(101, 141))
+        assert json.loads(file["@lines"].tobytes()) == text
+        assert file["@lines@rows"].tolist() == [100]
+        assert json.loads(str(file["@about"]))["records"] == 141
 
 
-@pytest.mark.parametrize("names", [["loss"], [f"metric/{n}" for n in range(10)]])
-def test_a_point_of_random_doubles_takes_at_most_12_bytes(tmp_path, names):
-    """A point is one value; its step and its time are in the price."""
+def test_the_example_of_the_documentation_works(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "logging.md").read_text()
+    example = next(part for part in text.split("```")[1::2] if "numpy" in part)
+    lines_of(tmp_path, "log-1-a", *rows(100))
+    compacting.compact(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    found: dict = {}
+    exec(example.removeprefix("python\n"), found)
+    assert found["loss"].tolist() == [row["loss"] for row in rows(100)]
+    assert found["step"].tolist() == list(range(100))
+
+
+def test_a_file_of_the_earlier_format_opens_and_is_replaced_when_more_comes(tmp_path):
+    shutil.copy(ROOT / "tests" / "data" / "archive" / "metrics-coded.npz", tmp_path)
+    old = []
+    for n in range(40):
+        time = 1.7e9 + n / 1000
+        old.append({"step": n, "time": time, "loss": math.ldexp(n * n + 1, -40), "done": not n % 2})
+        earned = math.nan if n == 7 else -n / 4
+        old.append({"step": n, "seed": n % 3, "updates": -n, "return": earned})
+        if n % 10 == 0:
+            old.append({"step": n, "note": f"text {n}", "loss": n})
+    old.append({"step": 2**70, "huge": 1})
+    assert same(read_metrics(tmp_path).records, old)
+    lines_of(tmp_path, "coded", *rows(50))
+    compacting.compact(tmp_path)
+    assert same(read_metrics(tmp_path).records, old + rows(50))
+    with np.load(tmp_path / "metrics-coded.npz", allow_pickle=False) as file:
+        assert json.loads(str(file["@about"]))["format"] == packed.FORMAT
+
+
+@pytest.mark.parametrize(
+    ("names", "most"), [(["loss"], 18), ([f"metric/{n}" for n in range(10)], 9)]
+)
+def test_a_point_of_random_doubles_takes_few_bytes(tmp_path, names, most):
+    """A point is one value, with its share of its step and its time."""
     chance = random.Random(0)
     time = 1.7e9
     records = []
@@ -116,10 +173,10 @@ def test_a_point_of_random_doubles_takes_at_most_12_bytes(tmp_path, names):
         time = round(time + chance.expovariate(50), 6)
         records.append({"step": step, "time": time, **{n: chance.random() for n in names}})
     path = lines_of(tmp_path, "log-1-a", *records)
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     assert not path.exists()
     size = (tmp_path / "metrics-log-1-a.npz").stat().st_size
-    assert size / (5000 * len(names)) <= 12
+    assert size / (5000 * len(names)) <= most
 
 
 def test_records_after_a_resume_are_read_behind_and_compacted_too(tmp_path):
@@ -128,51 +185,51 @@ def test_records_after_a_resume_are_read_behind_and_compacted_too(tmp_path):
         with MetricsWriter(tmp_path, "train") as writer:
             for record in records:
                 writer.write(record)
-        assert columns.read_records(tmp_path).records[-20:] == records
-        columns.compact(tmp_path)
-    assert columns.read_records(tmp_path).records == first + second
-    assert columns.read_records(tmp_path, "train").torn == 0
+        assert read_metrics(tmp_path).records[-20:] == records
+        compacting.compact(tmp_path)
+    assert read_metrics(tmp_path).records == first + second
+    assert read_metrics(tmp_path, "train").torn == 0
 
 
 def test_the_same_lines_written_again_are_not_mistaken_for_those_that_are_columns(tmp_path):
     for times in range(1, 5):
         lines_of(tmp_path, "train", *rows(20))
-        columns.compact(tmp_path)
+        compacting.compact(tmp_path)
         lines_of(tmp_path, "train", *rows(20))
-        assert len(columns.read_records(tmp_path).records) == 20 * (2 * times)
-        columns.compact(tmp_path)
-        assert len(columns.read_records(tmp_path).records) == 20 * (2 * times)
+        assert len(read_metrics(tmp_path).records) == 20 * (2 * times)
+        compacting.compact(tmp_path)
+        assert len(read_metrics(tmp_path).records) == 20 * (2 * times)
 
 
 def test_compacting_again_changes_nothing(tmp_path):
     lines_of(tmp_path, "train", *rows(20))
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_kill_between_the_two_files_neither_loses_nor_doubles(tmp_path, monkeypatch):
     path = lines_of(tmp_path, "train", *rows(20))
-    monkeypatch.setattr(columns, "_shorten", lambda *_: None)
-    columns.compact(tmp_path)
+    monkeypatch.setattr(compacting, "_remove_lines", lambda *_: None)
+    compacting.compact(tmp_path)
     assert path.stat().st_size > 100
-    assert columns.read_records(tmp_path).records == rows(20)
+    assert read_metrics(tmp_path).records == rows(20)
     lines_of(tmp_path, "train", *rows(5, 9))
-    assert columns.read_records(tmp_path).records == rows(20) + rows(5, 9)
+    assert read_metrics(tmp_path).records == rows(20) + rows(5, 9)
     monkeypatch.undo()
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     assert path.stat().st_size <= 2
-    assert columns.read_records(tmp_path).records == rows(20) + rows(5, 9)
+    assert read_metrics(tmp_path).records == rows(20) + rows(5, 9)
 
 
 KILLED = """
 import sys
 from pathlib import Path
-from backflip.archive import columns
+from backflip.archive import compacting
 print("ready", flush=True)
 while True:
-    columns.compact(Path(sys.argv[1]))
+    compacting.compact(Path(sys.argv[1]))
     print(flush=True)
     if not sys.stdin.readline():
         break
@@ -198,27 +255,27 @@ def test_kill_9_at_random_moments_of_compacting(tmp_path):
                 process.wait(chance.uniform(0, 0.1))
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
-        assert columns.read_records(tmp_path) == (written, 0)
+        assert read_metrics(tmp_path) == (written, 0)
 
 
 def test_a_file_that_is_being_logged_to_is_left_alone(tmp_path):
     path = lines_of(tmp_path, "log-1-a", *rows(20))
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        columns.compact(tmp_path)
+        compacting.compact(tmp_path)
         assert not list(tmp_path.glob("*.npz"))
         file.write(line({"loss": 1.0}))
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     assert not path.exists()
-    assert len(columns.read_records(tmp_path).records) == 21
+    assert len(read_metrics(tmp_path).records) == 21
 
 
 def test_a_writer_that_opens_meanwhile_waits_and_writes_to_the_new_file(tmp_path):
     with MetricsWriter(tmp_path, "train") as first:
         first.write({"x": 1})
-        columns.compact(tmp_path)
+        compacting.compact(tmp_path)
         first.write({"x": 2})
-    assert [r["x"] for r in columns.read_records(tmp_path).records] == [1, 2]
+    assert [r["x"] for r in read_metrics(tmp_path).records] == [1, 2]
 
 
 def test_broken_lines_are_counted_and_named_and_their_file_stays_as_it_is(tmp_path):
@@ -230,41 +287,41 @@ def test_broken_lines_are_counted_and_named_and_their_file_stays_as_it_is(tmp_pa
     path.write_bytes(path.read_bytes()[:-5])
     before = path.read_bytes()
     for _ in range(2):
-        assert columns.read_records(tmp_path).torn == 4
         assert read_metrics(tmp_path).torn == 4
-        found = columns.broken_lines(tmp_path)
+        assert read_metrics(tmp_path).torn == 4
+        found = broken_lines(tmp_path)
         assert [(broken.path, broken.line) for broken in found] == [
             (path, number) for number in (11, 12, 13, 23)
         ]
-        assert columns.compact(tmp_path) == [(path, 11)] == series.kept_as_lines(tmp_path)
+        assert compacting.compact(tmp_path) == [(path, 11)] == kept_as_lines(tmp_path)
         assert path.read_bytes() == before
         assert not path.with_suffix(".npz").exists()
         assert (tmp_path / "metrics-whole.npz").exists()
     with path.open("ab") as file:
         file.write(b"\n[2]\n")
-    assert [broken.line for broken in columns.broken_lines(tmp_path)] == [11, 12, 13, 23, 24]
-    assert series.kept_as_lines(tmp_path) == [], "there is something new in it"
+    assert [broken.line for broken in broken_lines(tmp_path)] == [11, 12, 13, 23, 24]
+    assert kept_as_lines(tmp_path) == [], "there is something new in it"
 
 
 def test_a_broken_line_behind_columns_counts_from_the_first_line(tmp_path):
     path = lines_of(tmp_path, "train", *rows(10))
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     with path.open("ab") as file:
         file.write(b'{"loss": 1}\n[2]\n')
-    assert columns.compact(tmp_path) == [(path, 12)] == columns.broken_lines(tmp_path)
-    assert len(columns.read_records(tmp_path).records) == 11
+    assert compacting.compact(tmp_path) == [(path, 12)] == broken_lines(tmp_path)
+    assert len(read_metrics(tmp_path).records) == 11
 
 
 def test_a_record_without_any_number_is_a_record(tmp_path):
     lines_of(tmp_path, "train", {"step": "x", "loss": {}}, *rows(9))
-    assert columns.compact(tmp_path) == columns.broken_lines(tmp_path) == []
-    assert columns.read_records(tmp_path).records[0] == {"step": "x", "loss": {}}
-    assert series.summarise(tmp_path)["loss"].count == 9
+    assert compacting.compact(tmp_path) == broken_lines(tmp_path) == []
+    assert read_metrics(tmp_path).records[0] == {"step": "x", "loss": {}}
+    assert summarise(tmp_path)["loss"].count == 9
 
 
 def test_a_broken_line_of_the_events_is_named(tmp_path):
     (tmp_path / "events.jsonl").write_bytes(b'{"status": "started"}\n\nnull\n{"status":')
-    found = columns.broken_lines(tmp_path)
+    found = broken_lines(tmp_path)
     assert found == [(tmp_path / "events.jsonl", line) for line in (2, 3)]
 
 
@@ -274,17 +331,31 @@ def test_readers_of_metrics_see_no_difference(tmp_path):
     lines_of(tmp_path, "log-1-a", *repeated)
     before = [read_metrics(tmp_path, writer) for writer in (None, "train", "log-1-a", "absent")]
     assert [len(lines.records) for lines in before] == [18 + 36, 18, 36, 0]
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     after = [read_metrics(tmp_path, writer) for writer in (None, "train", "log-1-a", "absent")]
     assert same(after, before)
 
 
-def test_many_shapes_do_not_make_many_tables(tmp_path):
-    lines_of(tmp_path, "x", *({f"m{n}": n, "step": n} for n in range(300)), *rows(10))
-    before = columns.read_records(tmp_path)
-    columns.compact(tmp_path)
-    assert len(tables.read_npz(tmp_path / "metrics-x.npz").batch.tables) == 1
-    assert same(columns.read_records(tmp_path), before)
+def test_rare_keys_stay_lines(tmp_path):
+    lines_of(tmp_path, "x", *({f"m{n}": n, "step": n} for n in range(300)), *rows(40))
+    before = read_metrics(tmp_path)
+    compacting.compact(tmp_path)
+    with np.load(tmp_path / "metrics-x.npz") as file:
+        assert {name for name in file.files if name[0] != "@"} == {"step", "time", "loss"} | {
+            f"{name}@rows" for name in ("step", "time", "loss")
+        }
+    assert same(read_metrics(tmp_path), before)
+
+
+@pytest.mark.parametrize(
+    "key", ["file", "allow_pickle", "@about", "x@rows", "x.npy", "", "a\0", "\ud800"]
+)
+def test_keys_that_cannot_be_names_of_arrays_stay_lines(tmp_path, key):
+    lines_of(tmp_path, "x", *({key: n, "step": n} for n in range(40)), *rows(40))
+    before = read_metrics(tmp_path)
+    compacting.compact(tmp_path)
+    assert same(read_metrics(tmp_path), before)
+    assert before.records[39] == {key: 39, "step": 39}
 
 
 def npz(**members) -> bytes:
@@ -294,17 +365,19 @@ def npz(**members) -> bytes:
 
 
 def about(**fields) -> np.ndarray:
-    whole = {
-        "format": 1,
-        "order": 1,
-        "lines": 0,
-        "tables": [],
-        "covers": {"bytes": 0, "sha256": ""},
-    }
-    return np.frombuffer(json.dumps(whole | fields).encode(), np.uint8)
+    covers = {"bytes": 0, "sha256": ""}
+    return np.array(json.dumps({"format": 2, "records": 8, "covers": covers} | fields))
 
 
+def old(**fields) -> np.ndarray:
+    covers = {"bytes": 0, "sha256": ""}
+    whole = {"format": 1, "order": 1, "lines": 0, "tables": [], "covers": covers} | fields
+    return np.frombuffer(json.dumps(whole).encode(), np.uint8)
+
+
+NONE = {"@lines": np.zeros(0, np.uint8), "@lines@rows": np.zeros(0, np.int64)}
 EMPTY = np.zeros(0, np.uint8)
+ONES = np.ones(8, np.uint8)
 TABLE = {"keys": ["x"], "kinds": "f", "rows": 8, "scales": [0]}
 
 
@@ -314,17 +387,28 @@ TABLE = {"keys": ["x"], "kinds": "f", "rows": 8, "scales": [0]}
         b"",
         b"PK\x03\x04 not a zip",
         npz(),
-        npz(about=about(format=2), order=EMPTY, lines=EMPTY),
-        npz(about=about(), order=np.array([3], np.uint8), lines=EMPTY),
-        npz(about=about(order=4), order=np.full(4, 255, np.uint8), lines=EMPTY),
-        npz(about=about(tables=[TABLE]), order=EMPTY, lines=EMPTY),
-        npz(about=about(tables=[TABLE | {"rows": -1}]), order=EMPTY, lines=EMPTY),
-        npz(about=about(tables=3), order=EMPTY, lines=EMPTY),
-        npz(about=about(tables=[TABLE | {"kinds": "O"}]), order=np.ones(8, np.uint8), lines=EMPTY),
-        npz(about=np.zeros(3), order=EMPTY, lines=EMPTY),
-        npz(about=about(tables=[TABLE]), order=np.ones(8, np.uint8), lines=EMPTY),
+        npz(**NONE),
+        npz(**{"@about": about(format=3)}, **NONE),
+        npz(**{"@about": np.zeros(3)}, **NONE),
+        npz(**{"@about": about(covers={})}, **NONE),
+        npz(**{"@about": about(records=-1)}, **NONE),
+        npz(**{"@about": about()}),
+        npz(**{"@about": about()} | NONE | {"@lines@rows": np.array([8]), "@lines": ONES}),
+        npz(**{"@about": about(), "x": np.zeros(7)}, **NONE),
+        npz(**{"@about": about(), "x": np.zeros(1), "x@rows": np.array([8])}, **NONE),
+        npz(**{"@about": about(), "x": np.zeros(1), "x@rows": np.array([-1])}, **NONE),
+        npz(**{"@about": about(), "x": np.zeros(2), "x@rows": np.array([1, 1])}, **NONE),
+        npz(**{"@about": about(), "x": np.zeros((8, 2))}, **NONE),
+        npz(**{"@about": about(), "x": np.array(["a"] * 8)}, **NONE),
+        npz(about=old(), order=np.array([3], np.uint8), lines=EMPTY),
+        npz(about=old(order=4), order=np.full(4, 255, np.uint8), lines=EMPTY),
+        npz(about=old(tables=[TABLE]), order=EMPTY, lines=EMPTY),
+        npz(about=old(tables=[TABLE | {"rows": -1}]), order=EMPTY, lines=EMPTY),
+        npz(about=old(tables=3), order=EMPTY, lines=EMPTY),
+        npz(about=old(tables=[TABLE | {"kinds": "O"}]), order=ONES, lines=EMPTY),
+        npz(about=old(tables=[TABLE]), order=ONES, lines=EMPTY),
         npz(
-            **{"about": about(tables=[TABLE]), "order": np.ones(8, np.uint8), "lines": EMPTY},
+            **{"about": old(tables=[TABLE]), "order": ONES, "lines": EMPTY},
             **{"0/0": np.zeros(63, np.uint8)},
         ),
     ],
@@ -332,17 +416,17 @@ TABLE = {"keys": ["x"], "kinds": "f", "rows": 8, "scales": [0]}
 def test_a_file_that_is_not_ours_or_damaged_is_said(tmp_path, data):
     (tmp_path / "metrics-x.npz").write_bytes(data)
     with pytest.raises(DamagedFile, match=r"metrics-x\.npz"):
-        columns.read_records(tmp_path)
+        read_metrics(tmp_path)
 
 
 def test_every_flipped_byte_is_noticed_or_harmless(tmp_path):
     path = lines_of(tmp_path, "log-1-x", *rows(30)).with_suffix(".npz")
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     whole = path.read_bytes()
     for at in range(0, len(whole), 7):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
         with contextlib.suppress(DamagedFile):
-            assert columns.read_records(tmp_path).records == rows(30)
+            assert read_metrics(tmp_path).records == rows(30)
 
 
 def test_a_pickle_in_the_file_is_never_loaded(tmp_path):
@@ -351,10 +435,10 @@ def test_a_pickle_in_the_file_is_never_loaded(tmp_path):
             return (os.mkdir, (str(tmp_path / "pwned"),))
 
     data = io.BytesIO()
-    np.savez(data, about=np.array([Bomb()], object), order=EMPTY, lines=EMPTY, allow_pickle=True)
+    np.savez(data, **{"@about": np.array([Bomb()], object)}, **NONE, allow_pickle=True)
     (tmp_path / "metrics-x.npz").write_bytes(data.getvalue())
     with pytest.raises(DamagedFile):
-        columns.read_records(tmp_path)
+        read_metrics(tmp_path)
     assert not (tmp_path / "pwned").exists()
 
 
@@ -368,17 +452,17 @@ def test_a_bomb_is_refused_before_it_is_inflated(tmp_path, monkeypatch):
             member.write(bytes(2**20))
     (tmp_path / "metrics-x.npz").write_bytes(data.getvalue())
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("inflated"))
-    with pytest.raises(DamagedFile, match="swell"):
-        columns.read_records(tmp_path)
+    with pytest.raises(DamagedFile, match="too large"):
+        read_metrics(tmp_path)
 
 
 def test_what_would_look_like_a_bomb_stays_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "_LARGE_BYTES", 1000)
-    monkeypatch.setattr(tables, "_SWELLS", 3)
+    monkeypatch.setattr(packed, "_LARGE_BYTES", 1000)
+    monkeypatch.setattr(packed, "_LARGER", 3)
     lines_of(tmp_path, "x", *({"a": 1.0, "b": 2.0} for _ in range(1000)))
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     assert not (tmp_path / "metrics-x.npz").exists()
-    assert len(columns.read_records(tmp_path).records) == 1000
+    assert len(read_metrics(tmp_path).records) == 1000
 
 
 def test_a_full_disk_leaves_the_lines(tmp_path, monkeypatch):
@@ -390,7 +474,7 @@ def test_a_full_disk_leaves_the_lines(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(Exception, match="no space left"):
-        columns.compact(tmp_path)
+        compacting.compact(tmp_path)
     monkeypatch.undo()
     assert path.read_bytes() == before
-    assert math.isclose(columns.read_records(tmp_path).records[0]["loss"], rows(1)[0]["loss"])
+    assert math.isclose(read_metrics(tmp_path).records[0]["loss"], rows(1)[0]["loss"])

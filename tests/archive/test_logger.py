@@ -19,8 +19,9 @@ import pytest
 from PIL import Image
 
 import backflip
-from backflip.archive import columns, logger, media, script, series
-from backflip.archive.metrics import read_metrics
+from backflip.archive import gallery, logger, media, script, series
+from backflip.archive.compacting import compact
+from backflip.archive.metrics import SEED, read_metrics
 from backflip.archive.run import find_run, list_runs
 from backflip.archive.state import state_of
 from backflip.core.errors import UsageError
@@ -141,7 +142,7 @@ def test_values_are_kept_as_they_are(run, value, expected, form):
         backflip.log({"b": 0.5, "a": value})
     else:
         if form == "known":
-            backflip.log("a", 1.0)
+            backflip.log("a", value)
         backflip.log("a", value)
     found = read_metrics(run).records[-1]["a"]
     assert repr(found) == repr(expected)
@@ -206,7 +207,7 @@ def test_images_are_png_named_by_their_content(run, shape, how):
             backflip.image("picture", pixels, step=4, env_steps=2)
         else:
             backflip.log(*[("picture", pixels), ({"picture": pixels},)][how == "row"], step=4)
-    found = series.media(run)
+    found = gallery.media(run)
     assert [(m.key, m.kind, m.x["step"]) for m in found] == [("picture", "image", 4.0)] * 2
     (file,) = (run / "media").iterdir()
     assert file == found[0].path
@@ -224,7 +225,7 @@ def test_clips_are_webp_without_loss(run, shape, how):
         backflip.log("film", frames)
     else:
         backflip.clip("film", list(frames) if how == "list" else frames, fps=20)
-    (found,) = series.media(run)
+    (found,) = gallery.media(run)
     assert (found.key, found.kind) == ("film", "clip")
     with Image.open(found.path) as film:
         assert film.n_frames == 5
@@ -242,7 +243,7 @@ def test_images_of_pillow_and_of_floats(run):
     backflip.log("a", Image.fromarray(pixels))
     backflip.image("b", pixels / 255)
     backflip.image("c", Image.fromarray(pixels).convert("P"))
-    first, second, third = series.media(run)
+    first, second, third = gallery.media(run)
     assert first.path == second.path
     with Image.open(third.path) as picture:
         assert picture.mode == "RGBA"
@@ -595,6 +596,12 @@ def test_a_run_is_made_by_the_first_call_and_ends_with_the_program(tmp_path):
         ("sys.exit()", "finished", ""),
         ("sys.exit(256)", "finished", ""),
         ("with backflip.timed('t'): sys.exit(4)", "failed", "exit status 4"),
+        ("raise SystemExit(3)", "failed", "exit status 3"),
+        ("def main(): return 6\nraise SystemExit(main())", "failed", "exit status 6"),
+        ("raise SystemExit('no such file')", "failed", "no such file"),
+        ("raise SystemExit", "finished", ""),
+        ("class Mine(SystemExit): pass\nraise Mine(8)", "failed", "exit status 8"),
+        ("try: raise SystemExit(3)\nexcept SystemExit as e: assert e.code == 3", "finished", ""),
         ("try: sys.exit(3)\nexcept SystemExit: pass\nbackflip.log('a', 2)", "finished", ""),
         (
             "import threading as t\nt = t.Thread(target=sys.exit, args=[3])\nt.start(); t.join()",
@@ -736,7 +743,7 @@ def test_what_is_logged_is_synced_beside_and_a_removed_run_is_noticed(run, capsy
 def test_what_is_being_logged_to_stays_lines(run):
     for n in range(20):
         backflip.log("a", n)
-    columns.compact(run)
+    compact(run)
     backflip.log("a", 20)
     assert [value["a"] for value in values(run)] == list(range(21))
 
@@ -774,7 +781,7 @@ def test_kill_9_loses_no_record_that_a_call_returned_from(run):
         acknowledged = {line.decode().strip() for line in lines if line.endswith(b"\n")}
         path = next(run.glob(f"metrics-log-{process.pid}-*.jsonl"))
         name = path.name.removeprefix("metrics-").removesuffix(".jsonl")
-        found = columns.read_records(run, name)
+        found = read_metrics(run, name)
         known = {f"{k} {v}" for r in found.records for k, v in r.items() if k in ("a", "b", "c")}
         assert len(acknowledged) > 0
         assert acknowledged <= known
@@ -826,7 +833,7 @@ def check_together(home, processes, seconds):
     folder = home / "runs" / ulids[0]
     before = len(records(folder))
     counts = write_together(home, processes, seconds, {"BACKFLIP_RUN": str(folder)})
-    columns.compact(folder)
+    compact(folder)
     assert len(records(folder)) == before + sum(counts)
 
 
@@ -841,7 +848,7 @@ def test_50_processes_log_to_one_home_and_into_one_run(tmp_path):
 
 
 def test_the_axes_are_those_that_curves_know():
-    assert set(series.AXES) | {series.SEED} == logger.AXES
+    assert set(series.AXES) | {SEED} == logger.AXES
 
 
 def test_statistics_of_large_values_do_not_warn():

@@ -13,14 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backflip.archive.metrics import (
-    LinesWriter,
-    MetricsWriter,
-    from_json,
-    read_lines,
-    read_metrics,
-    to_json,
-)
+from backflip.archive.metrics import MetricsWriter, read_metrics
+from backflip.archive.records import LinesWriter, from_json, read_lines, to_json
 from backflip.core.errors import BackflipError, UsageError
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from backflip.archive import run as module
-from backflip.archive.metrics import read_lines
+from backflip.archive.records import read_lines
 from backflip.archive.run import (
     Asked,
     create_run,
@@ -51,7 +51,7 @@ def writer(tmp_path):
 
 def test_the_manifest_says_what_was_asked_and_where_it_ran(tmp_path, writer):
     manifest = json.loads((writer.folder / "run.json").read_text(), parse_constant=pytest.fail)
-    assert writer.folder == tmp_path / "runs" / manifest["ulid"]
+    assert writer.folder == tmp_path / "runs" / manifest["run"]
     assert manifest["schema"] == 1
     assert manifest["command"] == "teach"
     assert manifest["argv"] == ["teach", "dot"]
@@ -198,7 +198,7 @@ def test_find_in_an_empty_home(tmp_path):
         (b"[1]", "not written by backflip"),
         (b'{"name": "wandb"}', "not written by backflip"),
         (b'{"schema": 2}', "has schema 2, this backflip reads 1"),
-        (b'{"schema": 1, "ulid": 3}', "ulid, created, command, config, seeds missing"),
+        (b'{"schema": 1, "run": 3}', "run, created, command, config, seeds missing"),
     ],
 )
 def test_a_damaged_or_foreign_manifest_is_one_line(home, text, match):
@@ -494,3 +494,11 @@ def test_a_link_to_a_run_is_no_second_run(tmp_path):
     (tmp_path / "runs" / new_ulid()).symlink_to(writer.folder)
     assert list_runs(tmp_path) == [writer.run.ulid]
     assert find_run(tmp_path, "one") == writer.run
+
+
+def test_the_id_is_called_run_in_old_manifests_too(tmp_path):
+    assert open_run(fake(tmp_path, A)).manifest["run"] == A
+    assert "ulid" not in open_run(tmp_path / "runs" / A).manifest
+    with create(tmp_path) as writer:
+        manifest = json.loads((writer.folder / "run.json").read_text())
+    assert manifest["run"] == writer.run.ulid

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backflip.archive import columns, series
-from backflip.archive.metrics import to_json
+from backflip.archive import compacting, gallery, series, summary
+from backflip.archive.records import to_json
 from backflip.core.errors import UsageError
 
 
@@ -33,12 +33,12 @@ def stored(request, tmp_path):
         half = len(records) // 2
         if request.param == "both":
             write(tmp_path, writer, *records[:half])
-            columns.compact(tmp_path)
+            compacting.compact(tmp_path)
             write(tmp_path, writer, *records[half:])
         else:
             write(tmp_path, writer, *records)
             if request.param == "columns":
-                columns.compact(tmp_path)
+                compacting.compact(tmp_path)
         return tmp_path
 
     return store
@@ -208,9 +208,9 @@ def test_a_summary_is_what_it_says(stored):
         {"step": 3, "late": 1.0},
         {"step": 2, "late": 5.0},
     )
-    found = series.summarise(folder)
-    assert found["a"] == series.Summary(14.0, 0.0, 19.0, 9.5, 20)
-    assert found["late"] == series.Summary(1.0, 1.0, 5.0, 3.0, 2)
+    found = summary.summarise(folder)
+    assert found["a"] == summary.Summary(14.0, 0.0, 19.0, 9.5, 20)
+    assert found["late"] == summary.Summary(1.0, 1.0, 5.0, 3.0, 2)
     assert found["nan"].count == 9
     assert math.isnan(found["nan"].last)
     assert math.isnan(found["nan"].maximum)
@@ -218,26 +218,26 @@ def test_a_summary_is_what_it_says(stored):
 
 def test_the_summary_on_disk_is_used_only_while_nothing_came_after(tmp_path):
     write(tmp_path, "log-1-a", {"step": 0, "a": 1.0}, {"step": 1, "a": math.inf})
-    columns.compact(tmp_path)
+    compacting.compact(tmp_path)
     assert json.loads((tmp_path / "summary.json").read_text())["metrics"]["a"] == {
         **{"last": "Infinity", "min": 1.0, "max": "Infinity", "mean": "Infinity", "n": 2}
     }
-    computed = series.summarise(tmp_path)
+    computed = summary.summarise(tmp_path)
     fields = json.loads((tmp_path / "summary.json").read_text())
     fields["metrics"]["a"]["last"] = 77.0
     (tmp_path / "summary.json").write_text(json.dumps(fields))
-    assert series.summarise(tmp_path)["a"].last == 77.0
+    assert summary.summarise(tmp_path)["a"].last == 77.0
     write(tmp_path, "log-1-a", {"step": 2, "a": 2.0})
     # The time of the file must not matter: a copied run has others.
     os.utime(tmp_path / "summary.json")
-    assert series.summarise(tmp_path)["a"] == series.Summary(2.0, 1.0, math.inf, math.inf, 3)
+    assert summary.summarise(tmp_path)["a"] == summary.Summary(2.0, 1.0, math.inf, math.inf, 3)
     assert computed["a"].last == math.inf
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": {}}', '{"metrics": 3, "files": {}}'])
 def test_a_damaged_summary_is_computed_anew(tmp_path, text):
     (tmp_path / "summary.json").write_text(text)
-    assert series.summarise(tmp_path) == {}
+    assert summary.summarise(tmp_path) == {}
 
 
 def test_media_are_found_and_never_lead_out_of_the_run(stored):
@@ -248,10 +248,10 @@ def test_media_are_found_and_never_lead_out_of_the_run(stored):
         *({"step": 1, "evil": {"image": path}} for path in ("../../x.png", "/etc/passwd", 3)),
         {"step": 1, "evil": {"image": f"media/../{'0a' * 32}.png"}, "other": {"a": 1}},
     )
-    found = series.media(folder)
+    found = gallery.media(folder)
     assert found == [
-        series.Media("picture", "image", folder / name, {"step": 3.0}, 1),
-        series.Media(
+        gallery.Media("picture", "image", folder / name, {"step": 3.0}, 1),
+        gallery.Media(
             *("film", "clip", folder / name.replace("png", "webp"), {"env_steps": 4.0}, None)
         ),
     ]

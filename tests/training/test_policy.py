@@ -14,7 +14,7 @@ from gymnasium import spaces
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.registry import entry_of
 from backflip.archive.checkpoint import load_arrays, save_arrays
-from backflip.archive.metrics import to_json
+from backflip.archive.records import to_json
 from backflip.core.errors import UsageError
 from backflip.core.spec import EnvSpec
 from backflip.envs.gymnasium import GymnasiumEnv

@@ -17,7 +17,8 @@ from backflip.algorithms.registry import algorithms, check_spaces
 from backflip.api import teach
 from backflip.cli import teaching
 from backflip.core.errors import UsageError
-from backflip.core.spec import LARGEST_COUNT, Box, Discrete, EnvSpec
+from backflip.core.settings import LARGEST_COUNT
+from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.registry import make_native
 from backflip.training import memory
 from backflip.training.build import build

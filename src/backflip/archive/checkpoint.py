@@ -6,12 +6,9 @@ instant at least one of them is complete, and a SHA-256 over the whole file tell
 a kill at any instruction nor a damaged newest file costs more than one interval of work.
 """
 
-import errno
 import hashlib
 import json
-import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +16,8 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from backflip.core.errors import BackflipError, DamagedFile, UsageError
+from backflip.archive.files import partial_of, write_whole
+from backflip.core.errors import DamagedFile, UsageError
 
 _SEAL_KEY = "backflip.sha256"
 # A quote inside a JSON string is escaped, so these bytes can only be the metadata key itself.
@@ -30,7 +28,6 @@ _HEADER_LENGTH_BYTES = 8
 _DTYPES = frozenset({"bool", "float16", "float32", "float64", "complex64"}) | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class LoadedArrays(NamedTuple):
@@ -119,68 +116,6 @@ def from_safetensors(data: bytes) -> dict[str, np.ndarray]:
     return safetensors.numpy.load(data)
 
 
-def write_whole(path: Path, data: bytes, *, previous: Path | None = None) -> None:
-    """Write `data` to `path` so that a reader finds either all of it or what was there before.
-
-    Args:
-        path: the file to replace.
-        data: its new content.
-        previous: where to keep the replaced file, if at all.
-
-    Raises:
-        BackflipError: the disk is full or the file cannot be written; what was there is intact.
-    """
-    partial = _partial(path)
-    with disk_errors(path):
-        if previous is not None and previous.exists() and not path.exists() and partial.exists():
-            # A kill fell between the two renames below, so this partial one is complete, and it
-            # may be the only good one: finish the rename before overwriting anything.
-            partial.replace(path)
-        _write_and_sync(partial, data)
-        if previous is not None and path.exists():
-            path.replace(previous)
-        partial.replace(path)
-        sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def disk_errors(path: Path) -> Generator[None, None, None]:
-    """Turn an `OSError` inside the block into one line that names `path`.
-
-    Raises:
-        BackflipError: in place of any `OSError`.
-    """
-    try:
-        yield
-    except OSError as error:
-        if is_disk_full(error):
-            raise BackflipError(disk_full(path)) from error
-        reason = error.strerror or str(error)
-        raise BackflipError(f"cannot read or write `{path}`: {reason}") from error
-
-
-def is_disk_full(error: OSError) -> bool:
-    """Return whether `error` says that there is no more room on the disk or in the quota."""
-    return error.errno in _DISK_FULL
-
-
-def disk_full(path: Path) -> str:
-    """Return the message for a disk that had no room for `path`."""
-    return (
-        f"no space left on the disk (or in the quota) to write `{path}`: what was saved before is "
-        "intact; free some space and resume"
-    )
-
-
 class _UnusableError(Exception):
     """Why one candidate file is not a checkpoint."""
 
@@ -189,17 +124,13 @@ def _previous(path: Path) -> Path:
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
-def _partial(path: Path) -> Path:
-    return path.with_name(f"{path.name}.partial")
-
-
 def _others(path: Path) -> list[Path]:
     """Return where a complete checkpoint may be when `path` is not one, newest first.
 
     A partial file that is complete is newer than the previous one: a kill fell just before it was
     renamed to `path`.
     """
-    return [_partial(path), _previous(path)]
+    return [partial_of(path), _previous(path)]
 
 
 def _read(path: Path) -> bytes:
@@ -209,22 +140,6 @@ def _read(path: Path) -> bytes:
         raise _UnusableError("is missing") from error
     except OSError as error:
         raise _UnusableError(f"cannot be read: {error.strerror}") from error
-
-
-def _write_and_sync(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
-    try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        os.fsync(descriptor)
-    except OSError:
-        # Half a file is worth nothing and may be what fills the disk.
-        with suppress(OSError):
-            path.unlink()
-        raise
-    finally:
-        os.close(descriptor)
 
 
 def _seal_position(data: bytes) -> int:

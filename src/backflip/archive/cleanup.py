@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from backflip.archive import opening
-from backflip.archive.checkpoint import disk_errors
-from backflip.archive.columns import BrokenLine, compact
+from backflip.archive.compacting import compact
+from backflip.archive.files import disk_errors
+from backflip.archive.metrics import BrokenLine
 from backflip.archive.run import Run, is_locked, is_ulid, list_runs, open_run
-from backflip.archive.series import kept_as_lines
 from backflip.archive.snapshot.code_snapshot import CODE
 from backflip.archive.snapshot.object_store import no_snapshot_taken
 from backflip.archive.state import OVER, state_of
+from backflip.archive.summary import kept_as_lines
 from backflip.archive.trash import TRASH, folders_in, own_folder, trashed
 from backflip.core.errors import BackflipError
 

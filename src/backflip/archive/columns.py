@@ -1,271 +1,211 @@
-"""The metric records of a run, whether still lines or already columns, and what makes them columns.
+"""Metric records in memory: one column of numbers for each key.
 
-`metrics-<writer>.npz` holds the front part of what a writer wrote, `metrics-<writer>.jsonl` the
-rest. A file of columns says how many bytes of the lines it holds, and their SHA-256. As long as the
-lines begin with just these bytes, a kill fell between writing columns and shortening lines, and a
-reader passes over them. A shortened file begins with one empty line more than what was taken from
-it, so that lines written anew are never mistaken for those. A file with a line that is no record
-stays lines, byte for byte: it is evidence of what went wrong, for a person to read.
+A column holds the values of a key and the rows they are in: the positions of their records, counted
+from the first record. Records that are not flat mappings of numbers stay lines of JSON.
 """
 
-import fcntl
-import hashlib
-import os
-import re
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import NamedTuple
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from typing import Any, NamedTuple, final
 
-from backflip.archive.checkpoint import disk_errors, write_whole
-from backflip.archive.metrics import Lines
-from backflip.archive.tables import Batch, Record, join, parse, read_npz, tabulate, to_npz
+import numpy as np
+from jaxtyping import Bool, Int64, Shaped
 
-_FILE = re.compile(r"metrics-([A-Za-z0-9][A-Za-z0-9._-]*)\.(?:jsonl|npz)")
-# Files of these writers have names that nobody uses again, and may hold several records of one
-# update: `backflip.log` of one process each, and what was imported.
-ONCE = ("log-", "import-")
-_FEW_BYTES = 1 << 20  # of lines: read in some hundredths of a second
-_MANY_BYTES = 1 << 27  # of lines: columns in some seconds
+from backflip.archive.records import Record, from_json, parse
+
+EXACT = 2**53  # integers up to this are exact as float64
+
+_DTYPES: Mapping[type, type] = {float: np.float64, int: np.int64, bool: np.bool_}
+_CHUNK = 4096  # lines that are Python objects at one time
+_DECODE = json.JSONDecoder().decode
 
 
-class BrokenLine(NamedTuple):
-    """A line that is no record, that is no JSON object, and was left out.
+class Column(NamedTuple):
+    """The values of one key, in the order of their rows.
 
     Attributes:
-        path: the file it was written to.
-        line: which of its lines that are not empty, the first being 1, as first written.
+        rows: the positions of the records that have the key.
+        values: float64, int64 or bool; float64 where records have several of these.
     """
 
-    path: Path
-    line: int
+    rows: Int64[np.ndarray, " n"]
+    values: Shaped[np.ndarray, " n"]
+
+    def at(
+        self, rows: Int64[np.ndarray, " m"]
+    ) -> tuple[Shaped[np.ndarray, " m"], Bool[np.ndarray, " m"]]:
+        """Return the values in some rows, and which of these rows have one."""
+        if not len(self.rows):
+            return np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
+        index = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        return self.values[index], self.rows[index] == rows
 
 
-def writers(folder: Path) -> list[str]:
-    """Return the names of those who wrote metrics of the run in `folder`, sorted.
+@final
+class Columns(Mapping[str, Column]):
+    """Columns by key, each loaded when it is first used."""
 
-    Raises:
-        BackflipError: the folder cannot be read.
-    """
-    with disk_errors(folder):
-        matches = (_FILE.fullmatch(path.name) for path in folder.iterdir())
-        return sorted({match[1] for match in matches if match})
+    def __init__(self, keys: Iterable[str], load: Callable[[str], Column]) -> None:
+        """Take the keys, in order, and a function that returns the column of a key."""
+        self._keys = dict.fromkeys(keys)
+        self._load = cache(load)
 
+    def __getitem__(self, key: str) -> Column:
+        """Return the column of `key`."""
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._load(key)
 
-def read_batches(folder: Path, writer: str) -> list[Batch]:
-    """Return what a writer wrote, oldest first: what is columns already, then the rest.
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys."""
+        return iter(self._keys)
 
-    Raises:
-        DamagedFile: its columns cannot be read.
-        BackflipError: a file cannot be read.
-    """
-    return [batch for batch in _read(folder, writer).batches if len(batch.order)]
+    def __contains__(self, key: object) -> bool:
+        """Return whether there is a column of `key`; it is not loaded."""
+        return key in self._keys
 
-
-def read_records(folder: Path, writer: str | None = None) -> Lines:
-    """Return the records of one writer, or of all in the order of their names, as first written.
-
-    Raises:
-        DamagedFile: columns cannot be read.
-        BackflipError: a file cannot be read.
-    """
-    names = writers(folder) if writer is None else [writer]
-    found = [item for name in names for item in _everything(folder, name)]
-    records = [record for record in found if record is not None]
-    return Lines(records, len(found) - len(records))
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self._keys)
 
 
-def broken_lines(folder: Path) -> list[BrokenLine]:
-    """Return the lines of all writers that are no records, and those of `events.jsonl`.
+@final
+class Batch:
+    """Metric records, most of them in columns."""
 
-    Raises:
-        DamagedFile: columns cannot be read.
-        BackflipError: a file cannot be read.
-    """
-    found: list[BrokenLine] = []
-    for writer in writers(folder):
-        before = 1
-        for batch in read_batches(folder, writer):
-            places = batch.positions(-1).tolist()
-            broken = [at for at, record in zip(places, batch.others, strict=True) if record is None]
-            path = folder / f"metrics-{writer}.jsonl"
-            found += [BrokenLine(path, before + at) for at in broken]
-            before += len(batch.order)
-    return found + _broken_events(folder)
+    def __init__(
+        self, size: int, columns: Mapping[str, Column], lines: Mapping[int, bytes]
+    ) -> None:
+        """Take the number of records, their columns, and the other lines by their rows."""
+        self.size, self.columns, self.lines = size, columns, lines
 
+    @cached_property
+    def others(self) -> dict[int, Record | None]:
+        """The records of the lines, by row; None for a line that is not a record."""
+        return {row: parse(line) for row, line in self.lines.items()}
 
-def compact(folder: Path) -> list[BrokenLine]:
-    """Make columns of the lines of a run that nobody writes, and write its summary.
+    def records(self) -> list[Record | None]:
+        """Return all records in order; None for a line that is not a record."""
+        return list(self.select(np.ones(self.size, np.bool_)).values())
 
-    A file that a process has open for logging is left as it is; so is one with lines that are no
-    records, and the first of these is returned. A kill at any moment leaves every record to be read
-    exactly once.
+    def select(self, chosen: Bool[np.ndarray, " size"]) -> dict[int, Record | None]:
+        """Return the chosen records by row, in order; None for a line that is not a record."""
+        found: dict[int, Any] = {row: {} for row in np.flatnonzero(chosen).tolist()}
+        for key, (rows, values) in self.columns.items():
+            at = chosen[rows]
+            for row, value in zip(rows[at].tolist(), values[at].tolist(), strict=True):
+                found[row][key] = value
+        return found | {row: record for row, record in self.others.items() if chosen[row]}
 
-    Raises:
-        DamagedFile: columns from before cannot be read; nothing of that writer was changed.
-        BackflipError: the disk is full or a file cannot be written; nothing is lost.
-    """
-    from backflip.archive.series import write_summary  # noqa: PLC0415  (it reads what this writes)
-
-    with ExitStack() as stack:
-        if not stack.enter_context(_alone(folder)):
-            return []  # another process is at it
-        found = [_compact_writer(folder, writer) for writer in writers(folder)]
-        kept = [broken for broken in found if broken]
-        write_summary(folder, kept)
-    return kept
+    @cached_property
+    def numbers(self) -> Mapping[str, Column]:
+        """The columns, with the numeric fields of the records that stay lines."""
+        numeric = {row: _numbers_of(record or {}) for row, record in self.others.items()}
+        return merge([(0, self.columns), *((0, piece) for piece in _pieces(numeric)[0])])
 
 
-def wind_up(folder: Path) -> None:
-    """Do for a run that has just ended what makes it quick to read: a summary, perhaps columns.
-
-    Lines that are few stay lines, since those a person can read; very many are left to `gc`, since
-    somebody waits for the program to end.
-
-    Raises:
-        BackflipError: as of `compact`.
-    """
-    from backflip.archive.series import write_summary  # noqa: PLC0415  (it reads what this writes)
-
-    sizes = [path.stat().st_size for path in folder.glob("metrics-*.jsonl")]
-    if _FEW_BYTES <= sum(sizes) <= _MANY_BYTES:
-        compact(folder)
-    elif sum(sizes) < _FEW_BYTES:
-        write_summary(folder)
+def tabulate(lines: Sequence[bytes]) -> Batch:
+    """Return lines of JSON, without their newlines, as columns as far as possible."""
+    starts = range(0, len(lines), _CHUNK)
+    return concatenate([_tabulate(lines[start : start + _CHUNK]) for start in starts])
 
 
-class _Written(NamedTuple):
-    """What a writer wrote.
-
-    Attributes:
-        batches: what is columns, then the rest.
-        data: all bytes of the lines' file.
-        covered: how many of these are columns already.
-    """
-
-    batches: list[Batch]
-    data: bytes
-    covered: int
+def concatenate(batches: Sequence[Batch]) -> Batch:
+    """Return the records of several batches, one after the other."""
+    *starts, size = itertools.accumulate((batch.size for batch in batches), initial=0)
+    placed = list(zip(starts, batches, strict=True))
+    lines = {start + row: line for start, batch in placed for row, line in batch.lines.items()}
+    return Batch(size, merge([(start, batch.columns) for start, batch in placed]), lines)
 
 
-def _read(folder: Path, writer: str) -> _Written:
-    columns, path = folder / f"metrics-{writer}.npz", folder / f"metrics-{writer}.jsonl"
-    while True:
-        before = _identity(columns)
-        contents = read_npz(columns) if before else None
-        data = _bytes(path)
-        if _identity(columns) == before:  # else lines became columns in between: once more
-            break
-    covered = 0
-    if contents:
-        length = int(contents.covers["bytes"])
-        is_kept = hashlib.sha256(data[:length]).hexdigest() == contents.covers["sha256"]
-        covered = length if is_kept and length <= len(data) else 0
-    tail = tabulate([line for line in data[covered:].split(b"\n") if line])
-    return _Written([contents.batch, tail] if contents else [tail], data, covered)
+def merge(pieces: Sequence[tuple[int, Mapping[str, Column]]]) -> Mapping[str, Column]:
+    """Return columns put together from several; the rows of each are moved by a number."""
+    if len(pieces) == 1 and pieces[0][0] == 0:
+        return pieces[0][1]
+    having: dict[str, list[tuple[int, Mapping[str, Column]]]] = {}
+    for start, piece in pieces:
+        for key in piece:
+            having.setdefault(key, []).append((start, piece))
+
+    def load(key: str) -> Column:
+        columns = [(start, piece[key]) for start, piece in having[key]]
+        rows = np.concatenate([start + column.rows for start, column in columns])
+        return in_order(rows, np.concatenate([column.values for _, column in columns]))
+
+    return Columns(having, load)
 
 
-def _everything(folder: Path, writer: str) -> Iterator[Record | None]:
-    for batch in read_batches(folder, writer):
-        yield from batch.records()
+def in_order(rows: Int64[np.ndarray, " n"], values: Shaped[np.ndarray, " n"]) -> Column:
+    """Return a column of values that are not in the order of their rows."""
+    if (np.diff(rows) > 0).all():
+        return Column(rows, values)
+    rank = np.argsort(rows)
+    return Column(rows[rank], values[rank])
 
 
-def _broken_events(folder: Path) -> list[BrokenLine]:
-    path = folder / "events.jsonl"
-    if path.is_symlink() or not path.is_file():
-        return []
-    lines = [line for line in _bytes(path).split(b"\n") if line]
-    return [BrokenLine(path, at) for at, line in enumerate(lines, 1) if parse(line) is None]
-
-
-def _compact_writer(folder: Path, writer: str) -> BrokenLine | None:
-    """Make columns of a writer's lines; return the line for which they stay lines, if any does."""
-    path = folder / f"metrics-{writer}.jsonl"
-    with _nobody_writes(path) as is_free:
-        if not is_free:
-            return None
-        written = _read(folder, writer)
-        tail = written.batches[-1]
-        if None in tail.others:
-            at = tail.positions(-1)[tail.others.index(None)]
-            before = sum(len(batch.order) for batch in written.batches[:-1])
-            return BrokenLine(path, before + int(at) + 1)
-        if len(tail.order):
-            whole = join(written.batches[0], tail) if len(written.batches) > 1 else tail
-            covers = {
-                "bytes": len(written.data),
-                "sha256": hashlib.sha256(written.data).hexdigest(),
-            }
-            data = to_npz(whole, covers)
-            if data is None:
-                return None
-            write_whole(folder / f"metrics-{writer}.npz", data)
-        elif not written.covered:
-            return None
-        _shorten(path, written.data)
-    return None
-
-
-def _shorten(path: Path, taken: bytes) -> None:
-    """Take all lines out of a file, and leave nothing that is like what was taken."""
-    if path.name.startswith(tuple(f"metrics-{name}" for name in ONCE)):
-        with disk_errors(path):
-            path.unlink()
-        return
-    write_whole(path, b"\n" * (len(taken) - len(taken.lstrip(b"\n")) + 1))
-
-
-def _bytes(path: Path) -> bytes:
-    with disk_errors(path):
-        try:
-            return path.read_bytes()
-        except FileNotFoundError:
-            return b""
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells one file under this name from the next; None where there is none."""
-    with disk_errors(path):
-        try:
-            found = path.stat()
-        except FileNotFoundError:
-            return None
-        return found.st_ino, found.st_mtime_ns
-
-
-@contextmanager
-def _alone(folder: Path) -> Generator[bool, None, None]:
-    """Yield whether nobody else compacts the run, and keep others from it meanwhile."""
-    with disk_errors(folder):
-        descriptor = os.open(folder, os.O_RDONLY)
+def to_float(value: int | float) -> float:
+    """Return a number as a float; an integer beyond all floats is an infinity."""
     try:
-        yield _locked(descriptor)
-    finally:
-        os.close(descriptor)
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
-@contextmanager
-def _nobody_writes(path: Path) -> Generator[bool, None, None]:
-    """Yield whether no process has the file open for logging, and keep others from it meanwhile."""
-    with disk_errors(path):
-        try:
-            descriptor = os.open(path, os.O_RDWR)
-        except FileNotFoundError:
-            descriptor = -1
-    if descriptor < 0:
-        yield False
-        return
+def _tabulate(lines: Sequence[bytes]) -> Batch:
+    pieces, left = _pieces({row: _flat(line) for row, line in enumerate(lines)})
+    columns = merge([(0, piece) for piece in pieces])
+    return Batch(len(lines), columns, {row: lines[row] for row in left})
+
+
+def _pieces(records: Mapping[int, Record | None]) -> tuple[list[dict[str, Column]], list[int]]:
+    """Return flat records, by row, as columns of those that are alike; and all other rows."""
+    alike: dict[Any, dict[int, Record]] = {}
+    left: list[int] = []
+    for row, record in records.items():
+        if record:
+            shape = (tuple(record), tuple(map(type, record.values())))
+            alike.setdefault(shape, {})[row] = record
+        else:
+            left.append(row)
+    pieces: list[dict[str, Column]] = []
+    for (keys, kinds), group in alike.items():
+        arrays = _arrays(kinds, list(group.values()))
+        if arrays is None:
+            left += group
+        else:
+            rows = np.array(list(group), np.int64)
+            pieces.append({key: Column(rows, a) for key, a in zip(keys, arrays, strict=True)})
+    return pieces, left
+
+
+def _arrays(kinds: Sequence[type], group: Sequence[Record]) -> list[np.ndarray] | None:
+    """Return records of one shape, an array for each key; None if they cannot be columns."""
+    if not _DTYPES.keys() >= set(kinds):
+        return None
+    values = zip(*(record.values() for record in group), strict=True)
+    arrays: list[np.ndarray] = []
+    for kind, of_key in zip(kinds, values, strict=True):
+        if kind is int and not -EXACT <= min(of_key) <= max(of_key) <= EXACT:
+            return None
+        arrays.append(np.array(of_key, _DTYPES[kind]))
+    return arrays
+
+
+def _flat(line: bytes) -> Record | None:
+    """Return the record in a line, non-finite numbers decoded; None if it is not a record."""
     try:
-        yield _locked(descriptor)
-    finally:
-        os.close(descriptor)
+        record = _DECODE(line.decode())
+    except (ValueError, RecursionError):
+        return parse(line)  # slower, and decides what a record is
+    if type(record) is not dict:
+        return None
+    return from_json(record) if str in map(type, record.values()) else record
 
 
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass  # a file system without locks: the caller's word that nobody writes must do
-    return True
+def _numbers_of(record: Record) -> Record:
+    """Return the numeric fields of a record; large integers as floats."""
+    numbers = ((key, value) for key, value in record.items() if isinstance(value, int | float))
+    return {key: n if -EXACT <= n <= EXACT else to_float(n) for key, n in numbers}

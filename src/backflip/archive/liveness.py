@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from backflip.archive.checkpoint import write_whole
+from backflip.archive.files import write_whole
 from backflip.core.errors import BackflipError
 
 HEARTBEAT = "heartbeat.json"

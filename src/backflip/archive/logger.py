@@ -289,8 +289,6 @@ class _File:
         with self.lock:
             if self._descriptor < 0:
                 self.open()
-            if script.exits:
-                script.forget_exit()
             if self._torn:
                 line = b"\n" + line
             self._torn = True  # until the whole line is known to be in the file

@@ -1,103 +1,66 @@
-"""Metrics: one JSON object a line, appended by one unbuffered write per record.
+"""The metric files of a run.
 
-A record that `write` returned from is in the file whatever happens to the process. A line that a
-kill or a full disk cut short is skipped by the reader and closed by the next writer. JSON has no
-NaN and no infinity: they are stored as the strings "NaN", "Infinity" and "-Infinity", and read
-back as floats (so a text metric cannot have one of these three as its value).
+`metrics-<writer>.jsonl` holds the records that one part of the program wrote. `compact` moves them
+into `metrics-<writer>.npz`; then the `.npz` holds the first records and the `.jsonl` what was
+written since. The `.npz` says how many bytes of lines it was made from, and their SHA-256. If the
+`.jsonl` begins with just these bytes, the process was killed before it could remove them, and a
+reader skips them.
 """
 
-import fcntl
-import json
-import math
-import os
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, cast, final
+from typing import NamedTuple, final
 
 import numpy as np
+from jaxtyping import Int64
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.columns import Batch, Column, Columns, concatenate, in_order, merge, tabulate
+from backflip.archive.files import disk_errors
+from backflip.archive.packed import read_npz
+from backflip.archive.records import Lines, LinesWriter, Record, parse
 from backflip.core.errors import UsageError
 
-_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_WRITER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+SEED, UPDATES = "seed", "updates"
+# Files of these writers have names that are used only once, and may hold several records of one
+# update: one file for each process that calls `backflip.log`, and imported logs.
+ONCE = ("log-", "import-")
+
+_WRITER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FILE = re.compile(rf"metrics-({_WRITER.pattern})\.(?:jsonl|npz)")
 
 
-class Lines(NamedTuple):
-    """What a file of JSON lines held.
+class BrokenLine(NamedTuple):
+    """A line that is not a JSON object; readers skip it.
 
     Attributes:
-        records: the whole records.
-        torn: how many lines were not whole, and left out.
+        path: the file it was written to.
+        line: its number among the non-empty lines, from 1, as first written.
     """
 
-    records: list[dict[str, Any]]
-    torn: int
+    path: Path
+    line: int
+
+
+class Written(NamedTuple):
+    """Everything that one writer wrote.
+
+    Attributes:
+        batch: the records.
+        data: the bytes of its `.jsonl`.
+        packed: how many of the records are in its `.npz`.
+        covered: how many of these bytes are in its `.npz` too.
+    """
+
+    batch: Batch
+    data: bytes
+    packed: int
+    covered: int
 
 
 @final
-class LinesWriter:
-    """Appends records to one file of JSON lines; one writer per file."""
-
-    def __init__(self, path: Path) -> None:
-        """Open `path` for appending; create it if need be.
-
-        Raises:
-            BackflipError: the file cannot be opened.
-        """
-        self.path = path
-        with disk_errors(path):
-            self._descriptor = _open_shared(path)
-            self._torn = _ends_torn(self._descriptor)
-
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Append `record`; it is kept, whatever happens to the process, once this returns.
-
-        Args:
-            record: JSON values, numpy scalars and arrays (any array that numpy understands).
-
-        Raises:
-            UsageError: a value is nothing of the kind.
-            BackflipError: the disk is full; what was written before is intact.
-        """
-        line = json.dumps(to_json(record), allow_nan=False).encode() + b"\n"
-        if self._torn:
-            line = b"\n" + line
-        self._torn = True  # until the whole line is known to be in the file
-        with disk_errors(self.path):
-            rest = line
-            while rest:  # once, but for a disk that fills up
-                rest = rest[os.write(self._descriptor, rest) :]
-        self._torn = False
-
-    def sync(self) -> None:
-        """Make everything written so far survive a power cut, not only a kill."""
-        with disk_errors(self.path):
-            os.fsync(self._descriptor)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
-
-    def __enter__(self) -> "LinesWriter":
-        """Return the writer."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self.close()
-
-
-@final
-class MetricsWriter:
+class MetricsWriter(LinesWriter):
     """Appends metric records of one part of the program to `metrics-<writer>.jsonl`.
 
     Records with the same `seed` and `updates` from one writer are the same measurement, repeated
@@ -111,178 +74,178 @@ class MetricsWriter:
             UsageError: `writer` would not make a file name.
             BackflipError: the file cannot be opened.
         """
-        self._lines = LinesWriter(_metrics_path(folder, writer))
+        super().__init__(lines_path(folder, writer))
 
-    @property
-    def path(self) -> Path:
-        """The file written to."""
-        return self._lines.path
 
-    def write(self, record: Mapping[str, Any]) -> None:
-        """Append `record`; see `LinesWriter.write`."""
-        self._lines.write(record)
+def writers(folder: Path) -> list[str]:
+    """Return the names of the writers of metrics of the run in `folder`, sorted.
 
-    def sync(self) -> None:
-        """Make everything written so far survive a power cut, not only a kill."""
-        self._lines.sync()
+    Raises:
+        BackflipError: the folder cannot be read.
+    """
+    with disk_errors(folder):
+        matches = (_FILE.fullmatch(path.name) for path in folder.iterdir())
+        return sorted({match[1] for match in matches if match})
 
-    def close(self) -> None:
-        """Close the file."""
-        self._lines.close()
 
-    def __enter__(self) -> "MetricsWriter":
-        """Return the writer."""
-        return self
+def lines_path(folder: Path, writer: str) -> Path:
+    """Return the file that a writer appends to.
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self.close()
+    Raises:
+        UsageError: `writer` is not a writer's name.
+    """
+    if not _WRITER.fullmatch(writer):
+        raise UsageError(f"writer `{writer}` is not a name: use letters, digits, `.`, `_` and `-`")
+    return folder / f"metrics-{writer}.jsonl"
+
+
+def read_written(folder: Path, writer: str) -> Written:
+    """Return what one writer wrote.
+
+    Raises:
+        UsageError: `writer` is not a writer's name.
+        DamagedFile: its columns cannot be read.
+        BackflipError: a file cannot be read.
+    """
+    path = lines_path(folder, writer)
+    columns = path.with_suffix(".npz")
+    while True:
+        before = _identity(columns)
+        contents = read_npz(columns) if before else None
+        data = _bytes(path)
+        if _identity(columns) == before:  # otherwise another process compacted meanwhile
+            break
+    packed: list[Batch] = []
+    covered = 0
+    if contents:
+        packed = [contents.batch]
+        if hashlib.sha256(data[: contents.bytes]).hexdigest() == contents.sha256:
+            covered = contents.bytes
+    rest = tabulate([line for line in data[covered:].split(b"\n") if line])
+    count = sum(batch.size for batch in packed)
+    return Written(concatenate([*packed, rest]), data, count, covered)
 
 
 def read_metrics(folder: Path, writer: str | None = None) -> Lines:
-    """Return the metric records of a run, in the order first written, columns or not.
+    """Return the metric records of a run in the order first written, from lines and columns.
 
     Where a writer repeats a pair of `seed` and `updates`, as it does after a resume, the last
-    record stands in the place of the first. Both stay in the file. Not so of writers whose names
-    begin with `log-` or `import-`: theirs are several records of one update.
+    record stands in the place of the first. Both stay in the file. All records are returned of
+    writers whose names begin with `log-` or `import-`: they write several of one update.
 
     Args:
         folder: the run's folder.
-        writer: read only this writer's file; by default all, in the order of their names.
+        writer: read only this writer's files; by default all, in the order of their names.
 
     Raises:
         UsageError: `writer` is not a writer's name.
         DamagedFile: a file of columns is damaged.
         BackflipError: a file cannot be read.
     """
-    from backflip.archive import columns  # noqa: PLC0415  (it is made of what is here)
-
-    if writer is not None:
-        _metrics_path(folder, writer)
-    names = columns.writers(folder) if writer is None else [writer]
-    files = [columns.read_records(folder, name) for name in names]
-    records = [
-        record
-        for name, file in zip(names, files, strict=True)
-        for record in (
-            file.records if name.startswith(columns.ONCE) else _last_of_each(file.records)
-        )
-    ]
-    return Lines(records, sum(file.torn for file in files))
+    found, torn = list[Record](), 0
+    for name in writers(folder) if writer is None else [writer]:
+        batch = read_written(folder, name).batch
+        kept = dict(zip(_places(name, batch).tolist(), batch.records(), strict=True))
+        found += [kept[row] or {} for row in sorted(kept) if row >= 0 and kept[row] is not None]
+        torn += sum(record is None for record in batch.others.values())
+    return Lines(found, torn)
 
 
-def read_lines(path: Path) -> Lines:
-    """Return the records of a file of JSON lines; a missing file has none.
+def read_columns(folder: Path) -> Mapping[str, Column]:
+    """Return the numbers in the metric records of a run, those repeated after a resume once.
+
+    Rows count over all writers, in the order of their names.
 
     Raises:
-        BackflipError: the file cannot be read.
+        DamagedFile: columns cannot be read.
+        BackflipError: a file cannot be read.
     """
+    pieces: list[tuple[int, Mapping[str, Column]]] = []
+    start = 0
+    for writer in writers(folder):
+        batch = read_written(folder, writer).batch
+        pieces.append((start, _moved(batch.numbers, _places(writer, batch))))
+        start += batch.size
+    return merge(pieces)
+
+
+def broken_lines(folder: Path) -> list[BrokenLine]:
+    """Return the lines that are not JSON objects, of all writers and of `events.jsonl`.
+
+    Raises:
+        DamagedFile: columns cannot be read.
+        BackflipError: a file cannot be read.
+    """
+    found: list[BrokenLine] = []
+    for writer in writers(folder):
+        found += broken_in(read_written(folder, writer).batch, lines_path(folder, writer))
+    return found + _broken_events(folder)
+
+
+def broken_in(batch: Batch, path: Path) -> list[BrokenLine]:
+    """Return the lines of a batch that are not JSON objects, as lines of the file at `path`."""
+    rows = sorted(row for row, record in batch.others.items() if record is None)
+    return [BrokenLine(path, row + 1) for row in rows]
+
+
+def _places(writer: str, batch: Batch) -> Int64[np.ndarray, " rows"]:
+    """Return the row where each record belongs; -1 for a record that was replaced.
+
+    Of the records of one seed and update the last belongs in the row of the first.
+    """
+    places = np.arange(batch.size)
+    columns = batch.numbers
+    if writer.startswith(ONCE) or not {SEED, UPDATES} <= columns.keys():
+        return places
+    rows, updates = columns[UPDATES]
+    seed, has_seed = columns[SEED].at(rows)
+    with np.errstate(invalid="ignore"):
+        is_keyed = has_seed & (seed % 1 == 0) & (updates % 1 == 0)
+    rows, seed, updates = rows[is_keyed], seed[is_keyed], updates[is_keyed]
+    rank = np.lexsort((rows, updates, seed))
+    is_new = np.ones(len(rank), np.bool_)
+    is_new[1:] = (np.diff(seed[rank]) != 0) | (np.diff(updates[rank]) != 0)
+    first = np.flatnonzero(is_new)
+    last = np.append(first[1:], len(rank))[: len(first)] - 1
+    places[rows] = -1
+    places[rows[rank[last]]] = rows[rank[first]]
+    return places
+
+
+def _moved(columns: Mapping[str, Column], places: Int64[np.ndarray, " n"]) -> Mapping[str, Column]:
+    """Return columns with every record where it belongs."""
+    if (np.diff(places) == 1).all():
+        return columns
+
+    def load(key: str) -> Column:
+        rows, values = columns[key]
+        moved = places[rows]
+        return in_order(moved[moved >= 0], values[moved >= 0])
+
+    return Columns(columns, load)
+
+
+def _broken_events(folder: Path) -> list[BrokenLine]:
+    path = folder / "events.jsonl"
+    if path.is_symlink() or not path.is_file():
+        return []
+    lines = [line for line in _bytes(path).split(b"\n") if line]
+    return [BrokenLine(path, at) for at, line in enumerate(lines, 1) if parse(line) is None]
+
+
+def _bytes(path: Path) -> bytes:
     with disk_errors(path):
-        data = path.read_bytes() if path.exists() else b""
-    parsed = [_parse(line) for line in data.split(b"\n") if line]
-    records = [record for record in parsed if record is not None]
-    return Lines(records, len(parsed) - len(records))
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""
 
 
-def to_json(value: Any) -> Any:
-    """Return `value` as plain JSON values, non-finite floats as strings.
-
-    Raises:
-        UsageError: a value is no number, string, boolean, None, array, list or mapping of these.
-    """
-    match value:
-        case None | str():
-            return value
-        case bool() | np.bool_():
-            return bool(value)
-        case int() | np.integer():
-            return int(value)
-        case float() | np.floating():
-            return _finite_or_name(float(value))
-        case Mapping():
-            return {_text(key): to_json(item) for key, item in cast("Any", value).items()}
-        case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
-            return [to_json(item) for item in cast("Any", value)]
-        case _ if hasattr(value, "__array__") and np.asarray(value).dtype.kind in "biufUO":
-            return to_json(np.asarray(value).tolist())
-        case _:
-            raise UsageError(f"`{value!r:.60}` cannot be recorded: give numbers, text or arrays")
-
-
-def from_json(value: Any) -> Any:
-    """Return what `to_json` was given, with lists for arrays: the inverse of its encoding."""
-    match value:
-        case str():
-            return _NON_FINITE.get(value, value)
-        case list():
-            return [from_json(item) for item in cast("list[Any]", value)]
-        case dict():
-            return {key: from_json(item) for key, item in cast("dict[str, Any]", value).items()}
-        case _:
-            return value
-
-
-def _open_shared(path: Path) -> int:
-    """Return a descriptor to append to `path`, locked so that nobody makes columns of it meanwhile.
-
-    Whoever does that holds the lock for a moment and may have put another file in its place.
-    """
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-        with suppress(FileNotFoundError):
-            if os.fstat(descriptor).st_ino == path.stat().st_ino:
-                return descriptor
-        os.close(descriptor)
-
-
-def _metrics_path(folder: Path, writer: str) -> Path:
-    if not _WRITER_NAME.fullmatch(writer):
-        raise UsageError(f"writer `{writer}` is not a name: use letters, digits, `.`, `_` and `-`")
-    return folder / f"metrics-{writer}.jsonl"
-
-
-def _ends_torn(descriptor: int) -> bool:
-    size = os.fstat(descriptor).st_size
-    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-
-
-def _parse(line: bytes) -> dict[str, Any] | None:
-    """Return the record in `line`, or None if it is not whole.
-
-    A line that lacks nothing but its newline is whole: no proper prefix of an object is one.
-    """
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return from_json(record) if isinstance(record, dict) else None
-
-
-def _last_of_each(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    latest: dict[object, dict[str, Any]] = {}
-    for index, record in enumerate(records):
-        seed, updates = record.get("seed"), record.get("updates")
-        is_keyed = isinstance(seed, int) and isinstance(updates, int)
-        latest[(seed, updates) if is_keyed else index] = record
-    return list(latest.values())
-
-
-def _finite_or_name(value: float) -> float | str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def _text(key: object) -> str:
-    if not isinstance(key, str):
-        raise UsageError(f"key `{key!r:.60}` cannot be recorded: give a string")
-    return key
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells one file under this name from the next; None where there is none."""
+    with disk_errors(path):
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns

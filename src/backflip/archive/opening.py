@@ -66,8 +66,7 @@ def read(folder: Path, path: str, most: int) -> bytes:
     Raises:
         NoFile: there is none that may be read.
     """
-    with opened(folder, path) as file:
-        return _pread(file, 0, most)
+    return read_part(folder, path, 0, most)[0]
 
 
 def read_part(folder: Path, path: str, start: int, most: int) -> tuple[bytes, int]:

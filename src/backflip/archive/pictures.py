@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 from PIL import Image, ImageDraw, ImageFont, PngImagePlugin
 
-from backflip.archive.checkpoint import write_whole
+from backflip.archive.files import write_whole
 from backflip.archive.metrics import read_metrics
 from backflip.archive.statistics import student_quantile
 from backflip.core.errors import UsageError

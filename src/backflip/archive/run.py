@@ -22,9 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, cast, final
 
-from backflip.archive.checkpoint import disk_errors, disk_full, is_disk_full, write_whole
+from backflip.archive.files import disk_errors, disk_full, is_disk_full, write_whole
 from backflip.archive.liveness import Pulse
-from backflip.archive.metrics import LinesWriter, from_json, read_lines, to_json
+from backflip.archive.records import LinesWriter, from_json, read_lines, to_json
 from backflip.core.cores import usable_cores
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
@@ -38,7 +38,7 @@ _EVENTS = "events.jsonl"
 _LOCK = "lock"
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
-_REQUIRED = {"ulid": str, "created": str, "command": str, "config": dict, "seeds": list}
+_REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
 _DISTRIBUTIONS = (
     *("backflip", "jax", "jaxlib", "numpy", "optax", "safetensors"),
     *("gymnasium", "ale-py", "mujoco"),
@@ -85,7 +85,7 @@ class Run:
     @property
     def ulid(self) -> str:
         """The run's id; ids sort by the time of creation."""
-        return self.manifest["ulid"]
+        return self.manifest["run"]
 
     @property
     def config(self) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def create_run(
     ulid = new_ulid()
     manifest = {
         "schema": SCHEMA,
-        "ulid": ulid,
+        "run": ulid,
         "created": _now(),
         "command": command,
         "argv": list(argv),
@@ -282,6 +282,8 @@ def open_run(folder: Path) -> Run:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"`{path}` is damaged (no JSON): restore it from a copy") from error
+    if isinstance(manifest, dict) and "ulid" in manifest:  # what `run` was called before
+        manifest = {"run": manifest.pop("ulid"), **manifest}
     problem = _manifest_problem(manifest)
     if problem:
         raise DamagedFile(f"`{path}` {problem}")

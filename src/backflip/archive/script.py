@@ -1,34 +1,28 @@
 """The run that a program logs into: found by `BACKFLIP_RUN`, or made at the first thing logged.
 
 A run made here ends when the program does: `interrupted` by Ctrl-C, `failed` by an exception that
-nobody caught or by `sys.exit` with anything but 0 or None, else `finished`. That a call of
-`sys.exit` was caught shows when the program logs again. A `SystemExit` that a program raises by
-itself is not seen here, and what SIGTERM, SIGKILL or `os._exit` end is `lost`; `backflip run` knows
-the exit status of all of these.
+nobody caught or by an exit status other than 0, else `finished`. What SIGTERM, SIGKILL or
+`os._exit` end is `lost`; `backflip run` knows the exit status of all of these.
 """
 
 import atexit
 import contextlib
 import fcntl
-import functools
 import json
 import os
 import secrets
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, final
+from typing import TYPE_CHECKING, Any, final
+
+from backflip.archive import exits
 
 if TYPE_CHECKING:
     from backflip.archive.run import RunWriter
 
 RUN = "BACKFLIP_RUN"
 HOME = "BACKFLIP_HOME"
-
-# What the main thread gave `sys.exit` last, as far as is known: one value at most.
-exits: list[object] = []
 
 
 def say(text: str) -> None:
@@ -79,15 +73,6 @@ def end() -> None:
     _own.end()
 
 
-def forget_exit() -> None:
-    """Forget what `sys.exit` was given, since the program logs: unless that is under way still."""
-    main = threading.main_thread()
-    if threading.current_thread() is not main or not main.is_alive():
-        return  # other threads, and what is done at exit, go on after it
-    if not isinstance(sys.exc_info()[1], SystemExit):
-        exits.clear()
-
-
 def forget() -> None:
     """Leave the run to the process that made it, as one that it forked must."""
     _own.forget()
@@ -96,8 +81,8 @@ def forget() -> None:
 def _is_run(folder: Path) -> bool:
     try:
         manifest: Any = json.loads((folder / "run.json").read_bytes())
-        return isinstance(manifest["ulid"], str)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return isinstance(manifest.get("run") or manifest["ulid"], str)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
 
@@ -107,8 +92,6 @@ class _Own:
 
     def __init__(self) -> None:
         self._writer: RunWriter | None = None
-        self._error: BaseException | None = None
-        self._uncaught: BaseException | None = None  # what had ended something before the run began
         self._close: Callable[[], None] = lambda: None
 
     def begin(self, close: Callable[[], None]) -> str:
@@ -125,7 +108,7 @@ class _Own:
         self._writer = _make_run()
         if first:
             atexit.register(self.end)
-            self._watch()
+            exits.watch()
         return str(self._writer.folder)
 
     def end(self) -> None:
@@ -133,14 +116,15 @@ class _Own:
         writer, self._writer = self._writer, None
         if writer is None:
             return
-        from backflip.archive.columns import wind_up  # noqa: PLC0415  (needs numpy)
+        from backflip.archive.compacting import wind_up  # noqa: PLC0415  (needs numpy)
 
-        error = self._error or self._last_error()
+        error = exits.ended_by()
         # Whatever goes wrong with the record, the program is over.
         with contextlib.suppress(Exception):
-            if exits and not error:
+            if isinstance(error, SystemExit):
                 with contextlib.suppress(Exception):
-                    _record_exit(writer, exits[0])
+                    _record_exit(writer, error.code)
+                error = None
             writer.__exit__(error and type(error), error, None)
             self._close()
             wind_up(writer.folder)
@@ -151,50 +135,11 @@ class _Own:
         if writer is not None:
             os.close(writer._lock)  # pyright: ignore[reportPrivateUsage]
 
-    def _last_error(self) -> BaseException | None:
-        """Return what Python says ended the program, whoever took the place of our hook."""
-        error = _uncaught()
-        is_new = error is not self._uncaught and not hasattr(sys, "ps1")
-        return error if is_new else None
-
-    def _watch(self) -> None:
-        """Remember what ends the program; whoever else watches is told all the same."""
-        self._uncaught = _uncaught()
-        _watch_exit()
-        before = sys.excepthook
-
-        def hook(
-            kind: type[BaseException], error: BaseException, trace: TracebackType | None
-        ) -> None:
-            if not hasattr(sys, "ps1"):  # at a prompt, errors end nothing
-                self._error = error
-            before(kind, error, trace)
-
-        sys.excepthook = hook
-
-
-def _watch_exit() -> None:
-    """Remember what the main thread gives `sys.exit`."""
-    before = sys.exit
-
-    @functools.wraps(before)
-    def leave(status: Any = None, /) -> NoReturn:
-        if threading.current_thread() is threading.main_thread():
-            exits[:] = [status]
-        before(status)
-
-    sys.exit = leave
-
-
-def _uncaught() -> BaseException | None:
-    error: object = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    return error if isinstance(error, BaseException) else None
-
 
 def _record_exit(writer: "RunWriter", status: object) -> None:
     """Record a failure if the program ends with what is no success, as Python judges that."""
     if isinstance(status, int):
-        if status & 0xFF:  # of the rest nobody hears
+        if status & 0xFF:  # the system keeps no more of it
             writer.record("failed", exit_status=status & 0xFF)
     elif status is not None:
         writer.record("failed", exit_status=1, error=" ".join(f"{status}".split())[:300])

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.archive.run import Run, is_ulid, open_run
 from backflip.archive.state import state_of
 from backflip.core.errors import UsageError

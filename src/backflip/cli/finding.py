@@ -140,9 +140,10 @@ def row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
     """Return a row as JSON has it."""
     from dataclasses import asdict
 
-    fields = {k: str(v) if isinstance(v, Path) else v for k, v in asdict(row).items()}
-    run = fields.pop("ulid", None)
-    return {"run": run} | fields if run else fields
+    return {
+        "run" if name == "ulid" else name: str(value) if isinstance(value, Path) else value
+        for name, value in asdict(row).items()
+    }
 
 
 def _run_columns(rows: Sequence["RunRow"]) -> dict[str, Sequence[object]]:
@@ -183,7 +184,7 @@ def _listed(seeds: Sequence[int]) -> str:
 def _duration(seconds: float | None) -> str:
     from backflip.archive.durations import duration
 
-    return "" if seconds is None else duration(seconds)
+    return duration(seconds)
 
 
 def _show(options: argparse.Namespace) -> "Outcome":

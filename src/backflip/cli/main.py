@@ -122,7 +122,7 @@ def _carry_out(act: "Callable[[argparse.Namespace], Outcome]", options: argparse
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
     """Return JSON values, with the words NaN and Infinity for numbers that JSON has not."""
-    from backflip.archive.metrics import to_json
+    from backflip.archive.records import to_json
 
     return to_json(fields)
 

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from backflip.archive.columns import BrokenLine, broken_lines
 from backflip.archive.comparing.code import CodeDiff
 from backflip.archive.comparing.metrics import MetricsDiff
 from backflip.archive.comparing.runs import Change, Comparison
 from backflip.archive.durations import duration
 from backflip.archive.grouping import group_of
 from backflip.archive.index.entry import read_standing
+from backflip.archive.metrics import BrokenLine, broken_lines
 from backflip.archive.recorder.output_files import LIST
 from backflip.archive.recorder.output_log import OUTPUT
 from backflip.archive.recorder.output_reader import read_output, read_part
 from backflip.archive.run import Run
-from backflip.archive.series import Summary, summarise
 from backflip.archive.sittings import seconds_of
 from backflip.archive.snapshot.code_snapshot import CODE, read_snapshot
+from backflip.archive.summary import Summary, summarise
 from backflip.cli.plain import harmless, moment_of, print_table, size_of, value_of
 from backflip.core.errors import BackflipError
 

@@ -46,7 +46,7 @@ def parse_env_args(texts: Sequence[str]) -> dict[str, EnvArg]:
 
 def limited(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments of which there can be only a time limit."""
-    from backflip.core.spec import LARGEST_COUNT  # noqa: PLC0415  (NumPy takes a while to import)
+    from backflip.core.settings import LARGEST_COUNT  # noqa: PLC0415  (NumPy takes a while to import)
 
     args = fitting(env_id, {LIMIT.name: LIMIT}, args)
     if not 1 <= args.get(LIMIT.name, 1) <= LARGEST_COUNT:

@@ -23,7 +23,7 @@ from gymnasium.vector.utils import batch_space
 
 from backflip.core.cores import usable_cores
 from backflip.core.errors import UsageError
-from backflip.core.spec import LARGEST_COUNT
+from backflip.core.settings import LARGEST_COUNT
 
 STACK = 4
 LEAST_SIZE = 20  # below it there is nothing to tell from anything else

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 from PIL import Image
 
+from backflip.archive.durations import duration
 from backflip.labelling.label_queue import Tally
 from backflip.labelling.status import Status
 from backflip.preferences.films import Film
@@ -261,12 +262,6 @@ def waiting_for(status: Status, now: float) -> list[str]:
 def _phase(status: Status) -> str:
     phase = min(status.phase + 1, status.phases)
     return f", phase {phase} of {status.phases}" if status.phases else ""
-
-
-def duration(seconds: float) -> str:
-    """Return a time span in words."""
-    whole = round(seconds)
-    return f"{whole} s" if whole < 100 else f"{round(whole / 60)} min"
 
 
 def standing(tally: Tally, status: Status) -> list[str]:

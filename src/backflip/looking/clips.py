@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 from PIL import Image
 
-from backflip.archive.checkpoint import disk_errors, write_whole
+from backflip.archive.files import disk_errors, write_whole
 from backflip.core.errors import UsageError
 from backflip.core.spec import EnvSpec, newest_frame
 from backflip.envs.views.film import film

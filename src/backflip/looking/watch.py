@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from backflip.archive.checkpoint import disk_errors, has_checkpoint, write_whole
-from backflip.archive.metrics import to_json
+from backflip.archive.checkpoint import has_checkpoint
+from backflip.archive.files import disk_errors, write_whole
+from backflip.archive.records import to_json
 from backflip.archive.run import Run
 from backflip.core.errors import UsageError
 from backflip.core.paths import from_here

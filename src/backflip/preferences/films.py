@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
-from backflip.archive.checkpoint import disk_errors, write_whole
+from backflip.archive.files import disk_errors, write_whole
 from backflip.core.errors import DamagedFile
 
 Which = Literal["person", "agent"]  # what a person should see; what the agent sees

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast, final
 
-from backflip.archive.checkpoint import disk_full
+from backflip.archive.files import disk_full
 from backflip.core.errors import BackflipError, DamagedFile
 
 LABELS = "labels.sqlite"  # inside a run's folder

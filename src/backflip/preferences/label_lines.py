@@ -38,7 +38,8 @@ from typing import Any, Literal, NamedTuple, cast, final
 import numpy as np
 from safetensors import SafetensorError
 
-from backflip.archive.checkpoint import disk_errors, from_safetensors, write_whole
+from backflip.archive.checkpoint import from_safetensors
+from backflip.archive.files import disk_errors, write_whole
 from backflip.core.errors import UsageError, did_you_mean
 from backflip.preferences.labels import ANSWERS, Answer
 

@@ -13,7 +13,7 @@ import numpy as np
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.registry import algorithms
 from backflip.archive.checkpoint import has_checkpoint, load_arrays
-from backflip.archive.metrics import from_json
+from backflip.archive.records import from_json
 from backflip.archive.run import Run
 from backflip.core.errors import DamagedFile, UsageError
 from backflip.core.spec import Box, Discrete, EnvSpec, changes, within

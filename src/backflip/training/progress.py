@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from backflip.archive.durations import duration
+
 # What is told of learning on one line, what it is called there, and how many decimals it needs.
 HEALTH = {
     "episode_return_mean": ("true return", 1),
@@ -132,11 +134,3 @@ def ahead(progress: Progress) -> str:
     if progress.phase == progress.phases:
         return rate
     return f"{duration(progress.eta_seconds)} to go · {rate}"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as a person says them."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

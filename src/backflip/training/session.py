@@ -21,11 +21,13 @@ import numpy as np
 from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase
 from backflip.algorithms.drivers.learning import env_steps_after
 from backflip.algorithms.drivers.native import NativeDriver
-from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays, write_whole
-from backflip.archive.metrics import MetricsWriter, from_json, to_json
+from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays
+from backflip.archive.files import write_whole
+from backflip.archive.metrics import MetricsWriter
 from backflip.archive.pictures import write_curve
+from backflip.archive.records import from_json, to_json
 from backflip.archive.run import Asked, Run, RunWriter, create_run, resume_run
-from backflip.archive.series import write_summary
+from backflip.archive.summary import write_summary
 from backflip.core.errors import DamagedFile, Ended, Interrupted, UsageError
 from backflip.core.interrupts import Terminated, heard
 from backflip.core.trees import flatten, unflatten

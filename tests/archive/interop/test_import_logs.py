@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from backflip.archive import columns, series
+from backflip.archive import gallery, series
 from backflip.archive.interop import import_logs, log_folders
 from backflip.archive.interop.event_files import scalar_event, version_event
 from backflip.archive.interop.import_logs import import_path
 from backflip.archive.interop.metric_names import MEANINGS, REMARKS
 from backflip.archive.interop.protobuf import field
 from backflip.archive.interop.tfrecord import frame
-from backflip.archive.metrics import read_metrics
+from backflip.archive.metrics import SEED, broken_lines, read_metrics
 from backflip.archive.run import Asked, list_runs, open_run
 from backflip.archive.state import state_of
 from backflip.cli.main import main
@@ -40,7 +40,7 @@ def the_run(home, path):
 
 def values(run):
     """Everything that was read, without axes."""
-    taken = {*series.AXES, series.SEED}
+    taken = {*series.AXES, SEED}
     return [
         {k: v for k, v in record.items() if k not in taken}
         for record in read_metrics(run.folder).records
@@ -387,7 +387,7 @@ def test_images_and_films_are_drawn_anew(tmp_path):
     ]
     path.write_bytes(path.read_bytes() + b"".join(events))
     done, said = bring(tmp_path / "home", logs)
-    found = series.media(done[0].folder)
+    found = gallery.media(done[0].folder)
     assert [(m.key, m.kind) for m in found] == [
         ("png", "image"),
         ("jpeg", "image"),
@@ -407,7 +407,7 @@ def test_a_picture_that_would_swell_is_left_out(tmp_path, monkeypatch):
     (path,) = logs.iterdir()
     path.write_bytes(path.read_bytes() + image_value("big", image_bytes("PNG")))
     done, said = bring(tmp_path / "home", logs)
-    assert series.media(done[0].folder) == []
+    assert gallery.media(done[0].folder) == []
     assert "an image that cannot be read" in said[0]
 
 
@@ -490,4 +490,4 @@ def test_every_meaning_is_described(tmp_path):
 def test_compacted_at_once_and_nothing_left_behind(tmp_path):
     run = the_run(tmp_path / "home", logdir(tmp_path / "logs", *((n, "a", 1.0) for n in range(99))))
     assert not list(run.folder.glob("metrics-*.jsonl"))
-    assert columns.broken_lines(run.folder) == []
+    assert broken_lines(run.folder) == []

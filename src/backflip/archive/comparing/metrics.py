@@ -7,7 +7,8 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from backflip.archive.series import Series, Summary, metric_names, read_series, summarise
+from backflip.archive.series import Series, metric_names, read_series
+from backflip.archive.summary import Summary, summarise
 
 AXIS = "step"
 # Of a metric that a summary of another hand leaves out.

@@ -25,7 +25,7 @@ from backflip.archive.index.entry import (
 )
 from backflip.archive.index.rows import to_columns
 from backflip.archive.run import is_ulid
-from backflip.archive.series import Summary, summarise
+from backflip.archive.summary import Summary, summarise
 from backflip.core.errors import BackflipError
 
 BATCH = 200

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.core.errors import DamagedFile
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")

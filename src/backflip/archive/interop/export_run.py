@@ -13,11 +13,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.columns import to_float
+from backflip.archive.files import disk_errors
 from backflip.archive.interop.event_files import image_event, scalar_event, version_event
-from backflip.archive.metrics import read_metrics, to_json
+from backflip.archive.metrics import SEED, read_metrics
+from backflip.archive.records import to_json
 from backflip.archive.run import Run
-from backflip.archive.series import AXES, SEED, to_float
+from backflip.archive.series import AXES
 from backflip.core.errors import BackflipError, UsageError
 
 Record = dict[str, Any]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, final
 
 from backflip.archive import columns
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.archive.interop.csv_files import Csv
 from backflip.archive.interop.event_files import Entry, Pictures, Unread
 from backflip.archive.interop.log_folders import (
@@ -26,9 +26,10 @@ from backflip.archive.interop.log_folders import (
 from backflip.archive.interop.log_survey import Survey, entries_of, named_by, survey_of, text_of
 from backflip.archive.interop.metric_names import normaliser
 from backflip.archive.media import save_clip, save_image
-from backflip.archive.metrics import to_json
+from backflip.archive.metrics import SEED
+from backflip.archive.records import to_json
 from backflip.archive.run import Asked, create_run, list_runs, open_run
-from backflip.archive.series import AXES, SEED
+from backflip.archive.series import AXES
 from backflip.core.errors import BackflipError, DamagedFile, UsageError
 
 LARGEST_PICTURE = 2**26  # pixels, all frames together

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, final
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.archive.interop.csv_files import Csv, read_csv
 from backflip.archive.interop.tfrecord import TornFile, read_frames
 from backflip.core.errors import BackflipError, DamagedFile, UsageError

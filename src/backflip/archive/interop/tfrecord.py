@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import final
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 
 LARGEST_RECORD = 2**28
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, final
 
-from backflip.archive.checkpoint import disk_errors, write_whole
+from backflip.archive.files import disk_errors, write_whole
 from backflip.archive.liveness import HEARTBEAT
 from backflip.archive.run import Run, list_runs, open_run
 from backflip.archive.sittings import sittings

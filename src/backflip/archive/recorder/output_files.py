@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from backflip.archive.checkpoint import write_whole
+from backflip.archive.files import write_whole
 from backflip.archive.snapshot.object_store import NotAFileError, hash_file
 
 FOLDER = "outputs"

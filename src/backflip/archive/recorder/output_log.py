@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import final
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.archive.recorder.lines import LONGEST, STREAMS, Line
 
 OUTPUT = "output.log"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, final
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.archive.recorder.ending import Ending
 from backflip.archive.recorder.environment_changes import (
     changed_lock_files,

@@ -10,10 +10,9 @@ from dataclasses import replace
 from types import FrameType
 from typing import Any, final
 
-from backflip.archive.checkpoint import disk_errors
-from backflip.archive.columns import wind_up
+from backflip.archive.compacting import wind_up
 from backflip.archive.durations import duration
-from backflip.archive.metrics import LinesWriter
+from backflip.archive.files import disk_errors
 from backflip.archive.recorder.allowance import CHECK_SECONDS, Allowance
 from backflip.archive.recorder.echo import Echo
 from backflip.archive.recorder.ending import Ending, error_of_ending, state_of_ending
@@ -24,6 +23,7 @@ from backflip.archive.recorder.output_log import OutputWriter
 from backflip.archive.recorder.process_tree import Tree
 from backflip.archive.recorder.program import Program
 from backflip.archive.recorder.system_metrics import SystemMetrics
+from backflip.archive.records import LinesWriter
 from backflip.archive.run import RunWriter
 from backflip.core.errors import BackflipError
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import final
 
-from backflip.archive.checkpoint import disk_errors, write_whole
+from backflip.archive.files import disk_errors, write_whole
 from backflip.archive.opening import NoFile, opened, read
 from backflip.archive.recorder.lines import STREAMS, StreamName
 from backflip.archive.recorder.linux import punch_hole, reserve

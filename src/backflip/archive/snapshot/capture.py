@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.archive.run import Asked, Capture, Run
 from backflip.archive.snapshot.code_snapshot import (
     Limits,

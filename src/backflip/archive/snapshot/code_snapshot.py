@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, cast, final
 
-from backflip.archive.checkpoint import disk_errors, write_whole
+from backflip.archive.files import disk_errors, write_whole
 from backflip.archive.opening import NoFile, read, read_part
 from backflip.archive.snapshot.file_selection import Listing, is_secret_file
 from backflip.archive.snapshot.git import Repository

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, final
 
-from backflip.archive.checkpoint import disk_errors
+from backflip.archive.files import disk_errors
 from backflip.core.errors import DamagedFile
 
 _CHUNK = 1 << 20

@@ -14,8 +14,9 @@ from typing import final
 import numpy as np
 from markupsafe import Markup
 
+from backflip.archive.durations import duration
 from backflip.web.archive_pages.colours import Look
-from backflip.web.archive_pages.words import duration, short
+from backflip.web.archive_pages.words import short
 
 BOX = 1000
 TIMES = ("seconds", "time")

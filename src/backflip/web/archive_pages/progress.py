@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast, final
 
 from backflip.archive import opening
+from backflip.archive.durations import duration
 from backflip.archive.liveness import SILENCE_SECONDS
 from backflip.web.archive_pages import files
-from backflip.web.archive_pages.words import duration
 
 _TAIL = 64 * 1024
 _RECORDS = 64

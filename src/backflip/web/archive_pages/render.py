@@ -8,6 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from backflip.archive.durations import duration
 from backflip.web.archive_pages import words
 from backflip.web.archive_pages.charts import UNITS
 from backflip.web.archive_pages.code import diff_lines, shown_path
@@ -31,7 +32,7 @@ def templates() -> Environment:
         "shown_path": shown_path,
         "diff_lines": diff_lines,
         "number": words.number,
-        "duration": words.duration,
+        "duration": duration,
         "ago": _ago,
         "since": _since,
         "brief": words.brief,
@@ -57,7 +58,7 @@ def _ago(unix: float) -> str:
 
 
 def _since(unix: float) -> str:
-    return words.duration(time.time() - unix)
+    return duration(time.time() - unix)
 
 
 def _count(many: int) -> str:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from backflip.archive import series
-from backflip.archive.columns import broken_lines, read_batches, writers
+from backflip.archive.durations import duration
+from backflip.archive.gallery import Media, media
 from backflip.archive.index.rows import RunRow
 from backflip.archive.index.run_index import Index
+from backflip.archive.metrics import broken_lines
 from backflip.archive.run import open_run
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages import facts, files
@@ -21,7 +23,7 @@ from backflip.web.archive_pages.progress import Progress, progress_of
 from backflip.web.archive_pages.shelf import Shelf
 from backflip.web.archive_pages.table import group_address, run_title
 from backflip.web.archive_pages.view import addressed
-from backflip.web.archive_pages.words import duration, number, roughly
+from backflip.web.archive_pages.words import number, roughly
 
 MEDIA = "media"
 IMAGES = {
@@ -184,7 +186,11 @@ def pictures_of(ulid: str, folder: Path, axis: str) -> Gallery:
     """Return the images and clips of a run by key, each with where along the axis it was made."""
     by_key: dict[str, list[tuple[float, Picture]]] = {}
     every = _media(folder)
-    begin = _begin(folder) if axis in TIMES and any("time" in one.x for one in every) else None
+    begin = (
+        series.first_time(folder)
+        if axis in TIMES and any("time" in one.x for one in every)
+        else None
+    )
     for place, one in enumerate(every):
         at = _place(one, axis, begin)
         address = f"/runs/{ulid}/{MEDIA}/{one.path.name}"
@@ -224,16 +230,7 @@ def own_pictures(ulid: str, folder: Path) -> tuple[list[Pictures], int]:
     return found, len(names) - len(found)
 
 
-def _begin(folder: Path) -> float | None:
-    """Return the time of the first record of a run: a curve over time begins there."""
-    batches = [batch for writer in writers(folder) for batch in read_batches(folder, writer)]
-    tables = [table.column("time") for b in batches for table in b.tables if "time" in table.keys]
-    others = [_number((record or {}).get("time")) for batch in batches for record in batch.others]
-    times = [*(float(column.min()) for column in tables), *(t for t in others if t is not None)]
-    return min(times, default=None)
-
-
-def _place(one: series.Media, axis: str, begin: float | None) -> float | None:
+def _place(one: Media, axis: str, begin: float | None) -> float | None:
     """Return where along an axis something was made, as curves have it; None if nobody knows."""
     at = one.x.get("seconds" if axis in TIMES else axis)
     if axis in TIMES and "time" in one.x and begin is not None and (axis == "time" or at is None):
@@ -241,7 +238,7 @@ def _place(one: series.Media, axis: str, begin: float | None) -> float | None:
     return at if at is not None and math.isfinite(at) else None
 
 
-def _caption(one: series.Media, axis: str, at: float | None) -> str:
+def _caption(one: Media, axis: str, at: float | None) -> str:
     """Return at which step something was made, where on the axis, and of which seed."""
     step = next((name for name in _STEPS if name in one.x), None)
     said = [_step(step, one.x[step])] if step else []
@@ -252,10 +249,6 @@ def _caption(one: series.Media, axis: str, at: float | None) -> str:
 
 def _step(axis: str, at: float) -> str:
     return f"step {number(at)}" if axis == "step" else f"{number(at)} {UNITS[axis]}"
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, float) and math.isfinite(value) else None
 
 
 def broken_of(folder: Path, shelf: Shelf) -> Broken:
@@ -288,11 +281,11 @@ def image_kind(name: str, data: bytes) -> str | None:
     return IMAGES[ending] if ending != "webp" or data[8:12] == b"WEBP" else None
 
 
-def _media(folder: Path) -> list[series.Media]:
+def _media(folder: Path) -> list[Media]:
     if not files.has_only_plain_metrics(folder):
         return []
     try:
-        return series.media(folder)
+        return media(folder)
     except BackflipError:
         return []
 

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, final
 
+from backflip.archive.durations import duration
 from backflip.archive.index.rows import GroupRow, Keys, RunRow
 from backflip.archive.index.run_index import Index
 from backflip.core.errors import BackflipError
@@ -12,7 +13,7 @@ from backflip.web.archive_pages.colours import colour_of
 from backflip.web.archive_pages.figures import rank
 from backflip.web.archive_pages.plain import shown
 from backflip.web.archive_pages.view import ROWS, TableView, addressed
-from backflip.web.archive_pages.words import duration, moment, number
+from backflip.web.archive_pages.words import moment, number
 
 MOST_EXPORTED = 10_000
 _MOST_OFFERED = 300
@@ -144,7 +145,7 @@ def csv_of(index: Index, view: TableView, keys: Keys) -> str:
     rows, _ = _rows(index, view, chosen, MOST_EXPORTED, 0)
     text = io.StringIO()
     writer = csv.writer(text)
-    head = ("group", "runs", "seeds") if view.show == "groups" else ("id", "name", "group")
+    head = ("group", "runs", "seeds") if view.show == "groups" else ("run", "name", "group")
     more = ("states", "question", "env", "algorithm", "created")
     writer.writerow([harmless(cell) for cell in (*head, *more, *chosen)])
     for row in rows:

@@ -58,22 +58,6 @@ def short(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
-def duration(seconds: float | None) -> str:
-    """Return how long something takes, in its two largest units."""
-    if seconds is None or not math.isfinite(seconds):
-        return ""
-    seconds = max(0.0, seconds)
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < _MINUTE:
-        return f"{seconds:.0f} s"
-    if seconds < _HOUR:
-        return f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:02.0f} s"
-    if seconds < _DAY:
-        return f"{seconds // _HOUR:.0f} h {seconds % _HOUR // _MINUTE:02.0f} min"
-    return f"{seconds // _DAY:.0f} d {seconds % _DAY // _HOUR:.0f} h"
-
-
 def roughly(seconds: float) -> str:
     """Return a duration that nobody should take for exact."""
     if seconds < 45:
