@@ -21,7 +21,7 @@ import numpy as np
 from backflip.algorithms.drivers.driver import Learner
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.checkpoint import write_whole
-from backflip.archive.pictures import clip_strip_png
+from backflip.archive.clip_strip import clip_strip_png
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
 from backflip.core.errors import UsageError, did_you_mean
 from backflip.core.trees import row_of

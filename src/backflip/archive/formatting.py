@@ -1,0 +1,121 @@
+"""How numbers, durations, sizes and times are written, on pages and on the terminal."""
+
+import math
+from datetime import UTC, datetime
+
+_SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
+
+
+def number(value: object) -> str:
+    """Return a number with four significant digits; any other value as text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and abs(value) < 100_000:
+        return str(value)
+    if not isinstance(value, int | float):
+        return "" if value is None else str(value)
+    try:
+        return _float(float(value))
+    except OverflowError:
+        return f"{str(value)[:5]}... ({len(str(abs(value)))} digits)"
+
+
+def _float(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    size = abs(value)
+    if value == round(value) and size < 1e15:
+        text = count(round(value)) if size >= 100_000 else f"{value:.0f}"
+        return text.replace("-", "−")
+    return _power(f"{value:.4g}")
+
+
+def count(many: int) -> str:
+    """Return an integer with spaces between thousands."""
+    return f"{many:,}".replace(",", " ")
+
+
+def brief(value: float) -> str:
+    """Return a number with three significant digits."""
+    if not math.isfinite(value):
+        return _float(value)
+    size = abs(value)
+    return _power(f"{value:.0f}" if 1000 <= size < 1e5 else f"{value:.3g}")
+
+
+def short(value: float) -> str:
+    """Return a number for an axis: `20 k`, `1.5 M`, `0.05`."""
+    size = abs(value)
+    for factor, letter in _SI:
+        if size >= factor:
+            return f"{value / factor:.4g} {letter}".replace("-", "−")
+    if size and size < 1e-3:
+        return _power(f"{value:.0e}")
+    return f"{value:.4g}".replace("-", "−")
+
+
+def _power(text: str) -> str:
+    """Return `1.2e−4` for `1.2e-04`."""
+    digits, e, power = text.partition("e")
+    return (f"{digits}e{int(power)}" if e else digits).replace("-", "−")
+
+
+def duration(seconds: float | None) -> str:
+    """Return a duration in its two largest units; empty if it is not known."""
+    if seconds is None or not math.isfinite(seconds):
+        return ""
+    seconds = max(0.0, seconds)
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:02.0f} s"
+    if seconds < _DAY:
+        return f"{seconds // _HOUR:.0f} h {seconds % _HOUR // _MINUTE:02.0f} min"
+    return f"{seconds // _DAY:.0f} d {seconds % _DAY // _HOUR:.0f} h"
+
+
+def roughly(seconds: float) -> str:
+    """Return an estimated duration in one unit: `about 12 min`."""
+    if seconds < 45:
+        return "less than a minute"
+    if seconds < 90 * _MINUTE:
+        return f"about {plural(max(1, round(seconds / _MINUTE)), 'minute')}"
+    if seconds < 48 * _HOUR:
+        return f"about {round(seconds / _HOUR)} hours"
+    return f"about {round(seconds / _DAY)} days"
+
+
+def ago(seconds: float) -> str:
+    """Return how long ago something was."""
+    for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
+        if seconds >= unit:
+            return f"{plural(int(seconds // unit), name)} ago"
+    return "just now"
+
+
+def size(many: float | None) -> str:
+    """Return a number of bytes; empty if it is not known."""
+    if many is None:
+        return ""
+    for factor, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if many >= factor:
+            return f"{many / factor:.1f} {name}"
+    return f"{many:.0f} B"
+
+
+def moment(unix: float | None) -> str:
+    """Return a point in time, in UTC, to the minute."""
+    try:
+        return datetime.fromtimestamp(unix or 0.0, UTC).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
+def plural(many: int, noun: str) -> str:
+    """Return `1 run`, `2 runs`."""
+    return f"{count(many)} {noun}{'' if many == 1 else 's'}"
