@@ -177,7 +177,8 @@ def _description(curve: Curve, value_label: str, optimum: int | float | None) ->
     text = (
         f"{value_label} over environment steps, {plural(len(curve.seeds), 'seed')}: from "
         f"{begins:.4g} to a mean of {np.mean(last):.4g} (worst seed {min(last):.4g}, best "
-        f"{max(last):.4g}) after {count(round(curve.env_steps[-1]))} environment steps of each seed."
+        f"{max(last):.4g}) after "
+        f"{count(round(curve.env_steps[-1]))} environment steps of each seed."
     )
     return text + (f" The optimum is {optimum:.4g}." if optimum is not None else "")
 

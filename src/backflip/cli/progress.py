@@ -9,13 +9,14 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import final
 
+import numpy as np
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from backflip.archive.statistics import student_quantile
+from backflip.archive.statistics import mean_interval
 from backflip.core.paths import from_here
 from backflip.training.progress import Progress, ahead, decimal, health_line, plain_line
 from backflip.training.result import Result
@@ -172,12 +173,10 @@ def _table(result: Result) -> Table:
 
 def mean_cell(values: list[float], decimals: int) -> str:
     """Return the mean over seeds ± half its 95 % interval (Student's t)."""
-    count = len(values)
-    mean = sum(values) / count
+    interval = mean_interval(np.array(values)[:, None])
+    mean, margin = interval.centre[0], interval.high[0] - interval.centre[0]
     if min(values) == max(values):
         return _cell(mean, decimals)
-    deviation = (sum((value - mean) ** 2 for value in values) / (count - 1)) ** 0.5
-    margin = student_quantile(count - 1) * deviation / count**0.5
     return f"{_cell(mean, decimals)} ± {_cell(margin, decimals)}"
 
 

@@ -122,7 +122,9 @@ def _grid(x: Scale, y: Scale, ticks: int) -> Iterator[str]:
         yield f'<text class="ty" x="-6" y="{down}" dy="4">{text}</text>'
     yield '<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>'
     for place, text in x.labels(ticks):
-        end = ' text-anchor="end"' if place > 0.96 else ' text-anchor="start"' if place < 0.04 else ""
+        end = (
+            ' text-anchor="end"' if place > 0.96 else ' text-anchor="start"' if place < 0.04 else ""
+        )
         yield (
             f'<svg x="{100 * place:.2f}%" y="100%" overflow="visible">'
             f'<path class="axis" d="M0 0v4"/><text class="tx" y="15"{end}>{text}</text></svg>'

@@ -1,4 +1,4 @@
-"""What is in a run's folder, listed for somebody at a page: nothing is opened, no link followed."""
+"""Lists the files of a run's folder without opening them or following links."""
 
 import contextlib
 import os
@@ -15,8 +15,8 @@ class Listed(NamedTuple):
 
     Attributes:
         path: relative to the folder, parts joined by `/`.
-        size: in bytes; None for what cannot be opened here (a link, a pipe, a device).
-        kind: `file`, or what it is instead.
+        size: in bytes; None for a link, a pipe or a device.
+        kind: `file`, `link`, `pipe`, `socket`, `device` or `gone`.
     """
 
     path: str
@@ -44,7 +44,7 @@ def listed(folder: Path, most: int = MOST_LISTED) -> tuple[list[Listed], bool]:
 
 
 def has_only_plain_metrics(folder: Path) -> bool:
-    """Return whether every metrics file of a run is a regular file, so that reading cannot hang."""
+    """Return whether all metrics files of a run are regular files, so that reading cannot hang."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         named = (entry for entry in entries if entry.name.startswith(("metrics-", "summary.")))
         return all(entry.is_file(follow_symlinks=False) for entry in named)
@@ -52,7 +52,7 @@ def has_only_plain_metrics(folder: Path) -> bool:
 
 
 def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return something that differs once a run's metrics have changed."""
+    """Return name, time and size of a run's metrics files: it changes when they do."""
     found: list[tuple[str, int, int]] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

@@ -1,7 +1,8 @@
-// One crosshair for all charts of a page: what is pointed at in one is read in all.
+// Pointing at a chart shows its values, in all charts of the page; dragging over one zooms in.
 
 import { duration } from "./times.js";
 
+const SHORTEST_DRAG = 8; // pixels
 const read = new WeakMap();
 
 function curves(chart) {
@@ -50,7 +51,54 @@ function show(chart, x) {
   }).join(" · ") + ` at ${place(x, told.axis)}`;
 }
 
-/** Listens to the pointer over charts. */
+/** Returns the position along the x-axis that an event points at. */
+function pointed(chart, event) {
+  const told = curves(chart), box = chart.querySelector(".curves").getBoundingClientRect();
+  const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+  return told.low + share * (told.high - told.low);
+}
+
+function zoom(low, high) {
+  const url = new URL(location.href);
+  for (const [name, value] of [["from", low], ["to", high]]) {
+    if (value === null) url.searchParams.delete(name);
+    else url.searchParams.set(name, String(Number(value.toPrecision(6))));
+  }
+  location.href = url;
+}
+
+/** Zooms in where somebody drags over a chart, and out on a double click. */
+export function listenToDrags() {
+  let chart = null, from = 0, shade = null;
+  const end = () => { shade?.remove(); chart = shade = null; };
+  document.addEventListener("pointerdown", (event) => {
+    end();
+    const found = event.target.closest?.(".chart");
+    if (!found || event.button || event.target.closest("a") || event.pointerType === "touch" || !curves(found)) return;
+    event.preventDefault();
+    [chart, from] = [found, event.clientX];
+  });
+  document.addEventListener("pointermove", (event) => {
+    if (!chart) return;
+    const box = chart.getBoundingClientRect();
+    if (!shade) chart.append(shade = Object.assign(document.createElement("div"), { className: "shade" }));
+    shade.style.left = `${Math.min(from, event.clientX) - box.left}px`;
+    shade.style.width = `${Math.abs(event.clientX - from)}px`;
+  });
+  document.addEventListener("pointerup", (event) => {
+    if (chart && Math.abs(event.clientX - from) > SHORTEST_DRAG) {
+      const ends = [pointed(chart, { clientX: from }), pointed(chart, event)].sort((a, b) => a - b);
+      zoom(...ends);
+    }
+    end();
+  });
+  document.addEventListener("dblclick", (event) => {
+    const zoomed = new URL(location.href).searchParams;
+    if (event.target.closest?.(".chart") && (zoomed.has("from") || zoomed.has("to"))) zoom(null, null);
+  });
+}
+
+/** Shows the values under the pointer in all charts. */
 export function shareCrosshair() {
   let wanted = null, asked = false;
   const draw = () => {
@@ -68,9 +116,7 @@ export function shareCrosshair() {
       if (wanted) { wanted = null; ask(); }
       return;
     }
-    const box = chart.querySelector(".curves").getBoundingClientRect();
-    const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
-    wanted = { axis: told.axis, x: told.low + share * (told.high - told.low) };
+    wanted = { axis: told.axis, x: pointed(chart, event) };
     ask();
   });
 }

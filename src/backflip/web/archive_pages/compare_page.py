@@ -1,4 +1,4 @@
-"""What differs between runs and groups: configuration first, then packages, code, and when."""
+"""What differs between runs and groups: configuration, packages, code, metrics."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,10 +9,9 @@ from backflip.archive.comparing.metrics import MetricsDiff, diff_metrics
 from backflip.archive.comparing.settings import Row, flat, packages_of, side_by_side
 from backflip.archive.grouping import SEED_KEYS
 from backflip.archive.index.rows import RunRow
-from backflip.archive.run import open_run
 from backflip.core.errors import BackflipError
-from backflip.web.archive_pages import code, facts, files
-from backflip.web.archive_pages.plain import shown
+from backflip.web.archive_pages import code_page, files, manifest
+from backflip.web.archive_pages.sanitize import shown
 
 MOST_ROWS = 500
 _MOST_METRICS = 200
@@ -55,20 +54,20 @@ class Comparison(NamedTuple):
 
 def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> Comparison:
     """Return what differs between things, each given by its runs, newest first."""
-    manifests = [[_manifest(row.folder) for row in runs[:_MOST_READ]] for runs in rows]
+    manifests = [[manifest.read_manifest(row.folder) for row in runs[:_MOST_READ]] for runs in rows]
     different, same = side_by_side([_configuration(of) for of in manifests])
     packages, _ = side_by_side([packages_of(of[0]) for of in manifests])
     with_code = [
         (title, runs[0].folder)
         for title, runs in zip(titles, rows, strict=True)
-        if code.has_code(runs[0].folder)
+        if code_page.has_code(runs[0].folder)
     ][:2]
     folders = [folder for _, folder in with_code]
     return Comparison(
         different=_shown(different),
         same=_shown(same),
         packages=_shown(packages),
-        code=code.difference(home, *folders) if len(folders) == 2 else None,
+        code=code_page.difference(home, *folders) if len(folders) == 2 else None,
         code_of=[title for title, _ in with_code],
         metrics=[_metrics(rows[0], other) for other in rows[1:]],
         notes=_notes(titles, rows),
@@ -88,17 +87,10 @@ def _metrics(one: Sequence[RunRow], other: Sequence[RunRow]) -> MetricsDiff | No
     return found if found.metrics else None
 
 
-def _manifest(folder: Path) -> Mapping[str, Any]:
-    try:
-        return open_run(folder).manifest
-    except BackflipError:
-        return {}
-
-
 def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return the configuration of a run, or what the runs of a group have in common."""
-    every = [flat(manifest.get("config")) for manifest in manifests]
-    # Within a group seeds differ: that is what it is.
+    every = [flat(one.get("config")) for one in manifests]
+    # Runs of a group differ by their seeds.
     own = SEED_KEYS if len(manifests) > 1 else frozenset[str]()
     keys = dict.fromkeys(key for config in every for key in config if key not in own)
     found: dict[str, object] = {}
@@ -106,14 +98,14 @@ def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
         values = {repr(config[key]): config[key] for config in every if key in config}
         found[key] = values.popitem()[1] if len(values) == 1 else f"{len(values)} values"
     for name in ("env", "algorithm"):
-        if manifests and (said := facts.text(manifests[0].get(name))):
+        if manifests and (said := manifest.text(manifests[0].get(name))):
             found.setdefault(name, said)
     return found
 
 
 def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]:
     return [
-        f"the settings of {shown(title, 80)} are those of its newest {_MOST_READ} runs"
+        f"{shown(title, 80)}: only the settings of its newest {_MOST_READ} runs are compared"
         for title, runs in zip(titles, rows, strict=True)
         if len(runs) > _MOST_READ
     ]
@@ -121,6 +113,6 @@ def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]
 
 def _shown(rows: Sequence[Row]) -> list[Difference]:
     return [
-        Difference(row.key, facts.exact_texts(row.values))
+        Difference(row.key, manifest.exact_texts(row.values))
         for row in sorted(rows, key=lambda row: row.key)
     ]
