@@ -22,8 +22,8 @@ from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase
 from backflip.algorithms.drivers.learning import env_steps_after
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays, write_whole
-from backflip.archive.metrics import MetricsWriter, from_json, to_json
 from backflip.archive.learning_curve import write_curve
+from backflip.archive.metrics import MetricsWriter, from_json, to_json
 from backflip.archive.run import Asked, Run, RunWriter, create_run, resume_run
 from backflip.archive.series import write_summary
 from backflip.core.errors import DamagedFile, Ended, Interrupted, UsageError

@@ -2,18 +2,17 @@
 
 import asyncio
 import re
-import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from backflip.archive import opening
-from backflip.archive.index.rows import Keys, RunRow
+from backflip.archive.index.rows import RunRow
 from backflip.archive.opening import NoFile
 from backflip.archive.run import is_ulid
 from backflip.core.errors import BackflipError, UsageError
@@ -29,7 +28,6 @@ from backflip.web.archive_pages import (
 )
 from backflip.web.archive_pages.charts import Mark
 from backflip.web.archive_pages.compare_page import compare
-from backflip.web.archive_pages.event_stream import MOST_STREAMS, EventStream
 from backflip.web.archive_pages.figures import choose, figures, places
 from backflip.web.archive_pages.live_updates import LiveUpdates, Watched
 from backflip.web.archive_pages.parameters import (
@@ -57,7 +55,7 @@ from backflip.web.archive_pages.templates import render, static_files, static_ve
 
 LONGEST_QUERY = 32 * 1024
 _MOST_FIELDS = 200
-_KEYS_SECONDS = 5.0
+MOST_STREAMS = 48
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _MEDIA_NAME = re.compile(r"[0-9a-f]{64}\.(png|webp|jpg|jpeg|gif)")
 _FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
@@ -76,7 +74,6 @@ class Pages:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._keys: tuple[float, Keys] = (-1e9, runs_table.NO_KEYS)
         self.ending = asyncio.Event()
         self.streams = 0
 
@@ -114,7 +111,7 @@ class Pages:
     async def home(self, request: Request) -> Response:
         """What is running, and the table."""
         _check_size(request)
-        view, keys = table_view(request.query_params), await self._known_keys()
+        view, keys = table_view(request.query_params), await self._reader.keys()
         live = await self._live(Watched())
         table = await self._reader.ask_once(
             view, lambda index: runs_table.read_table(index, view, keys)
@@ -135,7 +132,7 @@ class Pages:
     async def csv(self, request: Request) -> Response:
         """The table as a file for spreadsheets."""
         _check_size(request)
-        view, keys = table_view(request.query_params), await self._known_keys()
+        view, keys = table_view(request.query_params), await self._reader.keys()
         text = await self._reader.ask(lambda index: runs_table.csv_of(index, view, keys))
         return downloads.saved(text, f"{view.show}.csv", "text/csv; charset=utf-8")
 
@@ -314,11 +311,16 @@ class Pages:
         chosen = _chosen(request, 0, "watched")
         watched = Watched(chosen, query.get("output") == "1" and len(chosen) == 1)
         since = request.headers.get("last-event-id") or query.get("since", "")
-        events = LiveUpdates(self._reader, watched).events(since, self.ending)
-        return EventStream(events, self._count_stream)
+        events = self._counted(LiveUpdates(self._reader, watched).events(since, self.ending))
+        return StreamingResponse(events, media_type="text/event-stream")
 
-    def _count_stream(self, change: int) -> None:
-        self.streams += change
+    async def _counted(self, events: AsyncIterator[str]) -> AsyncIterator[str]:
+        self.streams += 1
+        try:
+            async for event in events:
+                yield event
+        finally:
+            self.streams -= 1
 
     # --- parts ---
 
@@ -392,13 +394,6 @@ class Pages:
         if not is_ulid(run):
             raise NoFile("not a run's id")
         return await self._reader.ask(lambda index: row_of_run(index, run))
-
-    async def _known_keys(self) -> Keys:
-        read_at, keys = self._keys
-        if time.monotonic() - read_at > _KEYS_SECONDS:
-            keys = await self._reader.ask(lambda index: index.keys())
-            self._keys = (time.monotonic(), keys)
-        return keys
 
 
 # --- errors ---

@@ -9,7 +9,6 @@ from backflip.archive.comparing.metrics import MetricsDiff, diff_metrics
 from backflip.archive.comparing.settings import Row, flat, packages_of, side_by_side
 from backflip.archive.grouping import SEED_KEYS
 from backflip.archive.index.rows import RunRow
-from backflip.core.errors import BackflipError
 from backflip.web.archive_pages import code_page, files, manifest
 from backflip.web.archive_pages.sanitize import shown
 
@@ -75,16 +74,12 @@ def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]])
 
 
 def _metrics(one: Sequence[RunRow], other: Sequence[RunRow]) -> MetricsDiff | None:
-    if len(one) != 1 or len(other) != 1:
+    if len(one) != 1 or len(other) != 1 or not files.has_only_plain_metrics(other[0].folder):
         return None
-    folders = one[0].folder, other[0].folder
-    if not all(map(files.has_only_plain_metrics, folders)):
-        return None
-    try:
-        found = diff_metrics(*folders, _MOST_METRICS)
-    except BackflipError:
-        return None
-    return found if found.metrics else None
+    found = files.read_metrics(
+        one[0].folder, lambda folder: diff_metrics(folder, other[0].folder, _MOST_METRICS), None
+    )
+    return found if found and found.metrics else None
 
 
 def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:

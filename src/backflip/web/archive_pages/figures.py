@@ -1,6 +1,7 @@
 """Charts of groups and runs with their numbers: read, aligned, averaged and drawn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple, final
 
 import numpy as np
@@ -10,7 +11,6 @@ from backflip.archive import series
 from backflip.archive.charts.plot import Line
 from backflip.archive.formatting import count
 from backflip.archive.statistics import CONFIDENCE, interval
-from backflip.core.errors import BackflipError
 from backflip.web.archive_pages import files
 from backflip.web.archive_pages.alignment import (
     Aligned,
@@ -174,18 +174,13 @@ def _kept_names(part: Part, cache: Cache) -> tuple[list[str], list[str]]:
     key = ("names", part.folder, files.stamp(part.folder))
     found = cache.get(key)
     if found is None:
-        names = _names_of(part)
+        names = files.read_metrics(part.folder, _names_of, ([], []))
         found = cache.put(key, names, size=sum(map(len, names[1])) + 64 * len(names[1]))
     return found
 
 
-def _names_of(part: Part) -> tuple[list[str], list[str]]:
-    if not files.has_only_plain_metrics(part.folder):
-        return [], []
-    try:
-        return series.axes(part.folder), series.metric_names(part.folder)[: 4 * MOST_NAMES]
-    except BackflipError:
-        return [], []
+def _names_of(folder: Path) -> tuple[list[str], list[str]]:
+    return series.axes(folder), series.metric_names(folder)[: 4 * MOST_NAMES]
 
 
 def _read(
@@ -194,24 +189,15 @@ def _read(
     """Return the seeds of a subject by metric; a seed without values is there, and empty."""
     members: dict[str, list[Member]] = {metric: [] for metric in metrics}
     for part in subject.parts:
-        found = _series_of(part, metrics, axis)
+        found = files.read_metrics(
+            part.folder, lambda folder: series.read_series(folder, metrics, axis), {}
+        )
         seeds = sorted({seed for per in found.values() for seed in per}, key=str) or [None]
         for metric in metrics:
             for seed in seeds:
                 curve = found.get(metric, {}).get(seed)
                 members[metric].append(_member(subject, part, seed, curve, view))
     return members
-
-
-def _series_of(
-    part: Part, metrics: Sequence[str], axis: str
-) -> Mapping[str, Mapping[int | None, series.Series]]:
-    if not files.has_only_plain_metrics(part.folder):
-        return {}
-    try:
-        return series.read_series(part.folder, metrics, axis)
-    except BackflipError:
-        return {}
 
 
 def _member(

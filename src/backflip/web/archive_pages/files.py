@@ -3,8 +3,13 @@
 import contextlib
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeVar, final
+
+from backflip.core.errors import BackflipError
+
+T = TypeVar("T")
 
 MOST_LISTED = 2_000
 
@@ -49,6 +54,16 @@ def has_only_plain_metrics(folder: Path) -> bool:
         named = (entry for entry in entries if entry.name.startswith(("metrics-", "summary.")))
         return all(entry.is_file(follow_symlinks=False) for entry in named)
     return False
+
+
+def read_metrics(folder: Path, read: Callable[[Path], T], otherwise: T) -> T:
+    """Return what `read` makes of a run's metrics, or `otherwise` if they cannot be read."""
+    if not has_only_plain_metrics(folder):
+        return otherwise
+    try:
+        return read(folder)
+    except BackflipError:
+        return otherwise
 
 
 def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:

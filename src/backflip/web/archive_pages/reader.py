@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar, final
 
 from backflip.archive.index.index import Index, open_index
+from backflip.archive.index.rows import Keys
 from backflip.core.errors import BackflipError
 from backflip.web.archive_pages.cache import Cache
 from backflip.web.archive_pages.home_page import IndexSummary, summarise_index
@@ -105,6 +106,10 @@ class Reader:
             return found if version is None else self.cache.put((question, version), found, _ANSWER)
 
         return await self.ask(answer)
+
+    async def keys(self) -> Keys:
+        """Return the keys that runs can be filtered by and that tables can show."""
+        return await self.ask_once("keys", lambda index: index.keys())
 
     async def summary(self) -> IndexSummary:
         """Return what the index knows of the top of the home page, as of the last refresh.

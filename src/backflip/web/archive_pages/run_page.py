@@ -13,7 +13,6 @@ from backflip.archive.formatting import duration, number, roughly
 from backflip.archive.index.index import Index
 from backflip.archive.index.rows import RunRow
 from backflip.archive.run import open_run
-from backflip.core.errors import BackflipError
 from backflip.web.archive_pages import files
 from backflip.web.archive_pages.cache import Cache
 from backflip.web.archive_pages.charts import TIMES, UNITS, Mark
@@ -146,7 +145,7 @@ def relatives_of(index: Index, row: RunRow) -> list[Relative]:
 def pictures_of(folder: Path, axis: str) -> Gallery:
     """Return the images and clips of a run by key, each with its position along the axis."""
     by_key: dict[str, list[tuple[float, Picture]]] = {}
-    every = _media(folder)
+    every = files.read_metrics(folder, series.media, [])
     begin = _begin(folder) if axis in TIMES and any("time" in one.x for one in every) else None
     for place, one in enumerate(every):
         at = _place(one, axis, begin)
@@ -224,17 +223,12 @@ def broken_of(folder: Path, cache: Cache) -> Broken:
     key = ("broken", folder, files.stamp(folder))
     found: Broken | None = cache.get(key)
     if found is None:
-        found = cache.put(key, _broken_of(folder), size=0)
+        found = cache.put(key, files.read_metrics(folder, _broken_of, Broken([], 0)), size=0)
     return found
 
 
 def _broken_of(folder: Path) -> Broken:
-    if not files.has_only_plain_metrics(folder):
-        return Broken([], 0)
-    try:
-        every = broken_lines(folder)
-    except BackflipError:
-        return Broken([], 0)
+    every = broken_lines(folder)
     return Broken([(one.path.name, one.line) for one in every[:_MOST_BROKEN]], len(every))
 
 
@@ -247,15 +241,6 @@ def image_kind(name: str, data: bytes) -> str | None:
     if ending not in IMAGES or not data.startswith(_MAGIC[ending]):
         return None
     return IMAGES[ending] if ending != "webp" or data[8:12] == b"WEBP" else None
-
-
-def _media(folder: Path) -> list[series.Media]:
-    if not files.has_only_plain_metrics(folder):
-        return []
-    try:
-        return series.media(folder)
-    except BackflipError:
-        return []
 
 
 def _spread(key: str, placed: Sequence[tuple[float, Picture]]) -> Pictures:

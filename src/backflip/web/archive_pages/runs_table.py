@@ -5,19 +5,17 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, final
 
-from backflip.archive.formatting import duration, moment, number
+from backflip.archive.formatting import moment
 from backflip.archive.index.index import Index
 from backflip.archive.index.rows import GroupRow, Keys, RunRow
 from backflip.core.errors import BackflipError
-from backflip.web.archive_pages.colours import colour_of
 from backflip.web.archive_pages.metric_order import rank
 from backflip.web.archive_pages.parameters import ROWS, TableView, addressed
-from backflip.web.archive_pages.sanitize import shown
 
 MOST_EXPORTED = 10_000
 _MOST_OFFERED = 300
 # Longer names of groups do not fit into an address.
-_LONGEST_NAME = 2_000
+LONGEST_NAME = 2_000
 STATES = ("running", "finished", "failed", "interrupted", "stopped", "lost")
 
 
@@ -26,15 +24,13 @@ class Column(NamedTuple):
     """A column of the table.
 
     Attributes:
-        key: the sort key; empty if there is none.
         label: the heading.
         kind: `text`, `number` or `state`, for the alignment.
         sorted: `ascending`, `descending` or empty.
-        address: the view sorted by it, or in the other direction.
+        address: the view sorted by it, or in the other direction; empty if it cannot be sorted.
         removal: the view without it, for chosen columns.
     """
 
-    key: str
     label: str
     kind: str
     sorted: str
@@ -43,47 +39,12 @@ class Column(NamedTuple):
 
 
 @final
-class Cell(NamedTuple):
-    """A cell of the table."""
-
-    text: str
-    kind: str
-
-
-@final
-class Row(NamedTuple):
-    """A row of the table.
-
-    Attributes:
-        kind: `group` or `run`.
-        key: the group's name, or the run's id.
-        address: its page.
-        title: its name.
-        colour: the colour of its group.
-        question: the question it answers.
-        states: how many of its runs are in each state.
-        note: why a run is in its state; empty for a group.
-        cells: the other columns.
-    """
-
-    kind: str
-    key: str
-    address: str
-    title: str
-    colour: int
-    question: str
-    states: list[tuple[str, int]]
-    note: str
-    cells: list[Cell]
-
-
-@final
 class Table(NamedTuple):
     """A page of the table.
 
     Attributes:
-        view: what the address says.
         columns: all but the first, which is the title.
+        chosen: the keys of the last of them, settings and metrics.
         rows: the rows of this page.
         total: how many rows there are in all.
         error: what is wrong with the filter or the sort key; else empty.
@@ -92,17 +53,14 @@ class Table(NamedTuple):
         pages: how many pages there are.
     """
 
-    view: TableView
     columns: list[Column]
-    rows: list[Row]
+    chosen: tuple[str, ...]
+    rows: Sequence[RunRow | GroupRow]
     total: int
     error: str
     keys: Keys
     first: int
     pages: int
-
-
-NO_KEYS = Keys([], [], [], [], [], [])
 
 
 def read_table(index: Index, view: TableView, keys: Keys) -> Table:
@@ -117,9 +75,9 @@ def read_table(index: Index, view: TableView, keys: Keys) -> Table:
     except BackflipError as wrong:
         error = str(wrong)
     return Table(
-        view=view,
         columns=_columns(view, chosen),
-        rows=[_row(row, chosen) for row in rows],
+        chosen=chosen,
+        rows=rows,
         total=total,
         error=error,
         keys=_offered(keys),
@@ -169,7 +127,7 @@ def quoted(value: str) -> str:
 
 def group_address(group: str) -> str:
     """Return the address of a group's page."""
-    return addressed("/group", [("name", group[:_LONGEST_NAME])])
+    return addressed("/group", [("name", group[:LONGEST_NAME])])
 
 
 def ordered_states(states: dict[str, int]) -> list[tuple[str, int]]:
@@ -217,7 +175,7 @@ def _column(view: TableView, key: str, label: str, kind: str, rest: tuple[str, .
     label = label.removeprefix("metric.").removeprefix("config.")
     removal = view.address(columns=rest, page=1) if key in view.columns else ""
     address = view.address(sort=sort_key(turned), page=1) if key else ""
-    return Column(key, shown(label, 120), kind, direction, address, removal)
+    return Column(label, kind, direction, address, removal)
 
 
 def sort_key(key: str) -> str:
@@ -226,46 +184,9 @@ def sort_key(key: str) -> str:
     return minus + (quoted(name) if any(c in name for c in ', "\\') else name)
 
 
-def _row(row: RunRow | GroupRow, chosen: Sequence[str]) -> Row:
-    values = [_cell(row.values.get(column)) for column in chosen]
-    if isinstance(row, GroupRow):
-        return Row(
-            kind="group",
-            key=row.group[:_LONGEST_NAME],
-            address=group_address(row.group),
-            title=shown(row.group, 200),
-            colour=colour_of(row.group),
-            question=shown(row.question, 300),
-            states=ordered_states(row.states),
-            note="",
-            cells=[Cell(str(row.n), "number"), Cell(moment(row.created), "time"), *values],
-        )
-    return Row(
-        kind="run",
-        key=row.ulid,
-        address=f"/runs/{row.ulid}",
-        title=shown(run_title(row), 200),
-        colour=colour_of(row.group),
-        question=shown(row.question, 300),
-        states=[(row.state, 1)],
-        note=shown(row.note, 200),
-        cells=[
-            Cell(shown(row.group, 120), "text"),
-            Cell(moment(row.created), "time"),
-            Cell(duration(row.seconds), "number"),
-            *values,
-        ],
-    )
-
-
 def run_title(row: RunRow) -> str:
     """Return the name of a run, or the end of its id if it has none."""
     return row.name or f"…{row.ulid[-8:]}"
-
-
-def _cell(value: object) -> Cell:
-    kind = "number" if isinstance(value, int | float) and not isinstance(value, bool) else "text"
-    return Cell(shown(number(value), 120), kind)
 
 
 def _offered(keys: Keys) -> Keys:
