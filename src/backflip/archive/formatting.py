@@ -1,4 +1,4 @@
-"""How numbers, durations, sizes and times are written, on pages and on the terminal."""
+"""How numbers, sizes and times are written, on pages and on the terminal."""
 
 import math
 from datetime import UTC, datetime
@@ -61,22 +61,6 @@ def _power(text: str) -> str:
     """Return `1.2e−4` for `1.2e-04`."""
     digits, e, power = text.partition("e")
     return (f"{digits}e{int(power)}" if e else digits).replace("-", "−")
-
-
-def duration(seconds: float | None) -> str:
-    """Return a duration in its two largest units; empty if it is not known."""
-    if seconds is None or not math.isfinite(seconds):
-        return ""
-    seconds = max(0.0, seconds)
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < _MINUTE:
-        return f"{seconds:.0f} s"
-    if seconds < _HOUR:
-        return f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:02.0f} s"
-    if seconds < _DAY:
-        return f"{seconds // _HOUR:.0f} h {seconds % _HOUR // _MINUTE:02.0f} min"
-    return f"{seconds // _DAY:.0f} d {seconds % _DAY // _HOUR:.0f} h"
 
 
 def roughly(seconds: float) -> str:

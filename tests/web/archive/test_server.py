@@ -393,7 +393,7 @@ def test_a_clip_behind_the_curve_widens_the_axis_and_many_at_a_place_are_one_mar
     assert marks_in(text) == [("#media-0", label, 100.0)]
     ((_, label, place),) = marks_in(along_time)
     assert place == 50.0
-    assert label.startswith("view0, step 20, after 5.0 s; ")
+    assert label.startswith("view0, step 20, after 5 s; ")
 
 
 def test_ill_looking_runs_are_said_to_be_so(tmp_path: Path) -> None:

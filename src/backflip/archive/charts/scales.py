@@ -7,7 +7,8 @@ from typing import final
 
 import numpy as np
 
-from backflip.archive.formatting import duration, short
+from backflip.archive.durations import duration
+from backflip.archive.formatting import short
 
 _TICKS = 5
 _CLOCK_STEPS = sorted(

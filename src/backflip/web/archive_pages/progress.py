@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast, final
 
 from backflip.archive import opening
-from backflip.archive.formatting import duration
+from backflip.archive.durations import duration
 from backflip.archive.liveness import SILENCE_SECONDS
 from backflip.web.archive_pages import files
 

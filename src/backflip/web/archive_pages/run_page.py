@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, final
 
 from backflip.archive import series
 from backflip.archive.columns import broken_lines, read_batches, writers
-from backflip.archive.formatting import duration, number, roughly
+from backflip.archive.durations import duration
+from backflip.archive.formatting import number, roughly
 from backflip.archive.index.index import Index
 from backflip.archive.index.rows import RunRow
 from backflip.archive.run import open_run

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from backflip.archive import formatting
+from backflip.archive.durations import duration
 from backflip.web.archive_pages.charts import UNITS
 from backflip.web.archive_pages.code_page import diff_lines, shown_path
 from backflip.web.archive_pages.colours import colour_of
@@ -28,14 +29,15 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    written = ("number", "duration", "brief", "short", "size", "moment", "count", "plural")
+    written = ("number", "brief", "short", "size", "moment", "count", "plural")
     filters: dict[str, Any] = {name: getattr(formatting, name) for name in written}
     filters |= {
         "shown": shown,
+        "duration": duration,
         "shown_path": shown_path,
         "diff_lines": diff_lines,
         "ago": lambda unix: formatting.ago(time.time() - unix),
-        "since": lambda unix: formatting.duration(time.time() - unix),
+        "since": lambda unix: duration(time.time() - unix),
         "colour": colour_of,
         "group_address": group_address,
         "run_title": run_title,

@@ -3,11 +3,11 @@
 /** Returns a duration in its two largest units, like the server. */
 export function duration(seconds) {
   const s = Math.max(0, Math.floor(seconds));
-  if (s < 60) return `${s} s`;
-  const two = (n) => String(n).padStart(2, "0");
-  if (s < 3600) return `${Math.floor(s / 60)} min ${two(s % 60)} s`;
-  if (s < 86400) return `${Math.floor(s / 3600)} h ${two(Math.floor((s % 3600) / 60))} min`;
-  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+  for (const [large, name, small, smaller] of [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
+    const rest = Math.floor((s % large) / small);
+    if (s >= large) return `${Math.floor(s / large)} ${name}${rest ? ` ${rest} ${smaller}` : ""}`;
+  }
+  return `${s} s`;
 }
 
 /** Updates each `time[data-since]` every second while the page is visible. */
