@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from backflip.archive.formatting import size as size_of  # noqa: F401  (for the commands)
+from backflip.archive import formatting
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,6 +22,8 @@ _LONG = frozenset({"question", "name", "group", "tags", "states", "A", "B"})
 _SHORTEST = 8
 # The width in characters if stdout is not a terminal.
 _WHOLE = 100_000
+
+size_of = formatting.size
 
 
 def harmless(text: object, *, tabs: bool = False) -> str:

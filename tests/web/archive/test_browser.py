@@ -327,7 +327,7 @@ def test_a_new_run_is_offered_and_not_pushed_in(tmp_path: Path, visit: Open) -> 
             log(going, 3)
             expect(page.locator(SUMMARY)).to_contain_text("two")
             done(tmp_path, group="three", points=3)
-            expect(page.locator("#banner")).to_contain_text("1 new run")
+            expect(page.locator("#banner")).to_contain_text("2 new runs")
             assert rows(page) == ["one"]
             page.click("#banner a")
             expect(page.locator(NAMES)).to_have_count(3)

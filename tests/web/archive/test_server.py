@@ -133,7 +133,7 @@ def test_an_invalid_filter_has_an_error_message(server: Server, filter: str, wor
 def test_a_group_shows_the_mean_its_interval_and_its_seeds(server: Server) -> None:
     text = page(server, "/group", name="slow")
     assert "5 of 5" in text
-    assert "band: 95% interval (Student t)" in text
+    assert "band: 95 % interval (Student t)" in text
     assert "n = 5" in text
     assert "5 seeds: differences may be chance" in text
     assert 'class="seed" d="M' in text
@@ -148,9 +148,9 @@ def test_two_seeds_have_a_red_badge(server: Server) -> None:
     [
         (
             {"centre": "iqm"},
-            "interquartile mean over seeds, band: 95% interval (percentile bootstrap",
+            "interquartile mean over seeds, band: 95 % interval (percentile bootstrap",
         ),
-        ({"smooth": "10"}, "moving mean over 10% of the axis, thin line without it"),
+        ({"smooth": "10"}, "moving mean over 10 % of the axis, thin line without it"),
         ({"x": "seconds"}, "wall-clock since the run began"),
         ({"x": "updates"}, '<text class="unit" x="100%" y="100%" dy="29">updates'),
         ({"from": "10000", "to": "20000"}, "Zoomed in on 10 k to 20 k."),

@@ -306,7 +306,7 @@ def _band_words(view: ChartView, most: int, *, bucketed: bool) -> str:
         spread = ", band: lowest to highest value within a bucket" if bucketed else ""
         return f"one seed{spread}"
     how = "Student t" if view.centre == "mean" else "percentile bootstrap over seeds"
-    return f"{centre} over seeds, band: {CONFIDENCE:.0%} interval ({how})"
+    return f"{centre} over seeds, band: {100 * CONFIDENCE:.0f} % interval ({how})"
 
 
 def _notes(
@@ -323,7 +323,7 @@ def _notes(
         along = UNITS.get(axis, axis).partition(" since")[0]
         notes.append(f"averaged within {buckets} equal buckets of {along}")
     if view.share:
-        notes.append(f"moving mean over {view.share:.0%} of the axis, thin line without it")
+        notes.append(f"moving mean over {100 * view.share:.0f} % of the axis, thin line without it")
     left_out = sum(one.left_out for one in aligned)
     if left_out:
         why = "NaN, infinite or not positive" if view.log else "NaN or infinite"

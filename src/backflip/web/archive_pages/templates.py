@@ -36,8 +36,8 @@ def templates() -> Environment:
         "duration": duration,
         "shown_path": shown_path,
         "diff_lines": diff_lines,
-        "ago": lambda unix: formatting.ago(time.time() - unix),
-        "since": lambda unix: duration(time.time() - unix),
+        "ago": _ago,
+        "since": _since,
         "colour": colour_of,
         "group_address": group_address,
         "run_title": run_title,
@@ -48,6 +48,14 @@ def templates() -> Environment:
     given: dict[str, Any] = {"addressed": addressed, "units": UNITS, "static": static}
     environment.globals.update(given)
     return environment
+
+
+def _ago(unix: float) -> str:
+    return formatting.ago(time.time() - unix)
+
+
+def _since(unix: float) -> str:
+    return duration(time.time() - unix)
 
 
 def render(template: str, **context: Any) -> str:
