@@ -19,7 +19,7 @@ _STYLE = """
 .centre { stroke-width: 2.5; stroke-linecap: round } .d1 .centre { stroke-width: 1.5 }
 .d1 .centre { stroke-dasharray: 7 4; stroke-linecap: butt }
 .seed { stroke-width: 1; stroke-opacity: .4 } .dots { stroke-width: 8; stroke-linecap: round }
-.band { fill: currentColor; fill-opacity: .18 }
+.band { fill: currentColor; fill-opacity: .18 } .curves { overflow: visible }
 text { font: 12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif }
 .title { font-size: 15px; font-weight: 600 } .tx, .middle { text-anchor: middle }
 .ty { text-anchor: end }
