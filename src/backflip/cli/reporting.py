@@ -84,7 +84,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("deterministic", _repeats(fields)),
         ("seeds", f"{seeds['distinct_starts']} different starts of {seeds['rows']}"),
-        ("reward on action", _told(fields["actions"])),
+        ("reward on action", _reward_delay(fields["actions"])),
         ("speed", f"{fields['env_steps_per_second']:,} env steps/s, random actions"),
     ]
 
@@ -134,7 +134,7 @@ def _repeats(fields: dict[str, Any]) -> str:
     return f"yes, {fields['determinism']['env_steps']} steps"
 
 
-def _told(actions: dict[str, Any]) -> str:
+def _reward_delay(actions: dict[str, Any]) -> str:
     return _after(actions["reward_after"]) if actions["comparable"] else UNKNOWN
 
 

@@ -115,11 +115,11 @@ class Guard:
         return await _read_ahead(headers, receive), None
 
     def _check_host(self, headers: Headers, scope: Scope) -> str:
-        said = headers.getlist("host")
+        given = headers.getlist("host")
         accepted = self._place.hosts((scope.get("server") or ("",))[0])
-        if len(said) == 1 and said[0].lower() in accepted:
-            return said[0].lower()
-        name = said[0][:100] if said else ""
+        if len(given) == 1 and given[0].lower() in accepted:
+            return given[0].lower()
+        name = given[0][:100] if given else ""
         port = self._place.port
         raise Refusal(
             421,
@@ -161,8 +161,8 @@ def _check_write(headers: Headers, token: str) -> None:
 async def _read_ahead(headers: Headers, receive: Receive) -> Receive:
     """Read the body, and return a receiver that passes it on."""
     body, size = bytearray(), 0
-    said = headers.get("content-length", "0")
-    too_large = not said.isdecimal() or int(said[:12]) > LARGEST_BODY
+    length = headers.get("content-length", "0")
+    too_large = not length.isdecimal() or int(length[:12]) > LARGEST_BODY
     try:
         async with asyncio.timeout(_DRAIN_SECONDS if too_large else _BODY_SECONDS):
             while True:

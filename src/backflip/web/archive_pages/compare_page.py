@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
         code: how the code of the first two differs that have any; None if there are no two.
         code_of: the titles of these two.
         metrics: for the second and later ones, how their metrics differ from those of the first;
-            None of groups, and where that cannot be told.
+            None for groups, and where they cannot be compared.
         notes: what was not looked at.
         most: how many rows of a table are to be shown.
     """
@@ -93,8 +93,8 @@ def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
         values = {repr(config[key]): config[key] for config in every if key in config}
         found[key] = values.popitem()[1] if len(values) == 1 else f"{len(values)} values"
     for name in ("env", "algorithm"):
-        if manifests and (said := manifest.text(manifests[0].get(name))):
-            found.setdefault(name, said)
+        if manifests and (value := manifest.text(manifests[0].get(name))):
+            found.setdefault(name, value)
     return found
 
 

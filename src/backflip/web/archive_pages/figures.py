@@ -144,8 +144,8 @@ def figures(
     low, high = view.bounds
     marks = tuple(mark for mark in marks if low <= mark.x <= high)
     drawn = (axis, view._replace(find="", page=1), marks)
-    said = tuple((s.kind, s.key, s.title, s.left_out) for s in subjects)
-    keys = {metric: ("figure", metric, drawn, said, stamps) for metric in metrics}
+    named = tuple((s.kind, s.key, s.title, s.left_out) for s in subjects)
+    keys = {metric: ("figure", metric, drawn, named, stamps) for metric in metrics}
     found = {metric: cache.get(key) for metric, key in keys.items()}
     missing = [metric for metric in metrics if found[metric] is None]
     read = [_read(subject, missing, axis, view) for subject in subjects] if missing else []

@@ -1,7 +1,7 @@
-"""Tells an open page that what it shows has changed; the page then fetches itself again.
+"""Tells an open page that its content has changed; the page then fetches itself again.
 
-A page is told a version, which is a digest of what it shows: the states of its runs, and the sizes
-of the files that running runs write. The browser returns the last version when it connects again.
+The stream sends a version: a digest of the states of the page's runs and of the sizes of the files
+that running runs write. The browser returns the last version when it connects again.
 """
 
 import asyncio
@@ -67,32 +67,32 @@ class LiveUpdates:
         self._states = states
         return f"{states}-{self._files}"
 
-    async def events(self, told: str, ending: asyncio.Event) -> AsyncIterator[str]:
+    async def events(self, known: str, ending: asyncio.Event) -> AsyncIterator[str]:
         """Yield an event for each new version until the server ends.
 
         Args:
-            told: the version that the page shows.
+            known: the version that the page shows.
             ending: set once the server is about to end.
         """
         yield "retry: 2000\n\n"
         last = time.monotonic()
         while not ending.is_set():
-            version = await self._version_or(told)
-            if version != told or time.monotonic() - last > HEARTBEAT_SECONDS:
+            version = await self._version_or(known)
+            if version != known or time.monotonic() - last > HEARTBEAT_SECONDS:
                 last = time.monotonic()
-                yield HEARTBEAT if version == told else f"id: {version}\nevent: change\ndata:\n\n"
-                told = version
+                yield HEARTBEAT if version == known else f"id: {version}\nevent: change\ndata:\n\n"
+                known = version
             try:
                 async with asyncio.timeout(POLL_SECONDS):
                     await ending.wait()
             except TimeoutError:
                 pass
 
-    async def _version_or(self, told: str) -> str:
+    async def _version_or(self, known: str) -> str:
         try:
             return await self.version()
         except (BackflipError, Busy):
-            return told
+            return known
 
     def _written(self, rows: Sequence[RunRow]) -> str:
         if self._watched.output:

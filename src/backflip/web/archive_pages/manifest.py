@@ -69,14 +69,14 @@ def packages(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 def hardware(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what the manifest says of the machine."""
-    said = mapping(manifest.get("hardware"))
+    fields = mapping(manifest.get("hardware"))
     lines = [
-        ("processor", text(said.get("cpu"))),
-        ("cores", number(said.get("cores"))),
-        ("memory", _size(said.get("memory_bytes"))),
-        ("machine", text(said.get("host"))),
+        ("processor", text(fields.get("cpu"))),
+        ("cores", number(fields.get("cores"))),
+        ("memory", _size(fields.get("memory_bytes"))),
+        ("machine", text(fields.get("host"))),
     ]
-    for gpu in map(mapping, sequence(said.get("gpus"))):
+    for gpu in map(mapping, sequence(fields.get("gpus"))):
         memory = _size(gpu.get("memory_bytes"))
         parts = (text(gpu.get("name")), memory, f"driver {gpu.get('driver')}")
         lines.append(("GPU", ", ".join(part for part in parts if part)))
@@ -85,17 +85,17 @@ def hardware(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def git(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what the manifest says of the git repository."""
-    said = mapping(manifest.get("git"))
-    if not said:
+    fields = mapping(manifest.get("git"))
+    if not fields:
         return []
-    dirty = "with uncommitted changes" if said.get("dirty") else "clean"
+    dirty = "with uncommitted changes" if fields.get("dirty") else "clean"
     return [
         (name, value)
         for name, value in (
-            ("commit", text(said.get("commit"))),
+            ("commit", text(fields.get("commit"))),
             ("state", dirty),
-            ("branch", text(said.get("branch"))),
-            ("remote", text(said.get("remote"))),
+            ("branch", text(fields.get("branch"))),
+            ("remote", text(fields.get("remote"))),
         )
         if value
     ]

@@ -54,7 +54,7 @@ class ChartView(NamedTuple):
     def query(self, **changes: object) -> list[tuple[str, str]]:
         """Return the query of an address for this view, changed; defaults are left out."""
         view = self._replace(**changes)
-        said = {
+        fields = {
             "x": view.axis,
             "from": view.start,
             "to": view.end,
@@ -64,7 +64,7 @@ class ChartView(NamedTuple):
             "find": view.find,
             "charts": "" if view.page == 1 else str(view.page),
         }
-        return [(name, value) for name, value in said.items() if value]
+        return [(name, value) for name, value in fields.items() if value]
 
 
 @final
@@ -88,14 +88,14 @@ class TableView(NamedTuple):
     def query(self, **changes: object) -> list[tuple[str, str]]:
         """Return the query of an address for this view, changed; defaults are left out."""
         view = self._replace(**changes)
-        said = [
+        fields = [
             ("show", "" if view.show == "groups" else view.show),
             ("filter", view.filter),
             ("sort", "" if view.sort == "-created" else view.sort),
             *(("column", column) for column in view.columns),
             ("page", "" if view.page == 1 else str(view.page)),
         ]
-        return [(name, value) for name, value in said if value]
+        return [(name, value) for name, value in fields if value]
 
     def address(self, **changes: object) -> str:
         """Return the address of this view, changed."""

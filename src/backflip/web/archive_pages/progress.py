@@ -115,10 +115,10 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 def _doing(folder: Path) -> str:
     try:
-        said = json.loads(opening.read(folder, "status.json", _TAIL))["doing"]
+        doing = json.loads(opening.read(folder, "status.json", _TAIL))["doing"]
     except (opening.NoFile, ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return said if isinstance(said, str) else ""
+    return doing if isinstance(doing, str) else ""
 
 
 def _by_env_steps(

@@ -60,18 +60,18 @@ def report(
 
 def _run_fields(row: RunRow) -> dict[str, Any]:
     """Return what the report of a single run has besides its curves."""
-    said = manifest.read_manifest(row.folder)
+    fields = manifest.read_manifest(row.folder)
     patch, patch_cut = code_page.patch_of(row.folder)
     end = output_page.page_before(row.folder)
     lines = end.lines[-_MOST_LINES:]
     pictures, left_out = _embedded_pictures(row)
     return {
         "row": row,
-        "command": manifest.command_line(said),
-        "config": manifest.config(said),
-        "packages": manifest.packages(said),
-        "hardware": manifest.hardware(said),
-        "git": manifest.git(said),
+        "command": manifest.command_line(fields),
+        "config": manifest.config(fields),
+        "packages": manifest.packages(fields),
+        "hardware": manifest.hardware(fields),
+        "git": manifest.git(fields),
         "patch": patch,
         "patch_cut": patch_cut,
         "output": lines,

@@ -205,10 +205,10 @@ def _place(one: series.Media, axis: str, begin: float | None) -> float | None:
 def _caption(one: series.Media, axis: str, at: float | None) -> str:
     """Return the step, position and seed of a picture."""
     step = next((name for name in _STEPS if name in one.x), None)
-    said = [_step(step, one.x[step])] if step else []
+    parts = [_step(step, one.x[step])] if step else []
     if at is not None and axis != step:
-        said.append(f"after {duration(at)}" if axis in TIMES else _step(axis, at))
-    return ", ".join(said + ([] if one.seed is None else [f"seed {one.seed}"]))
+        parts.append(f"after {duration(at)}" if axis in TIMES else _step(axis, at))
+    return ", ".join(parts + ([] if one.seed is None else [f"seed {one.seed}"]))
 
 
 def _step(axis: str, at: float) -> str:

@@ -7,8 +7,8 @@ const read = new WeakMap();
 
 function curves(chart) {
   if (!read.has(chart)) {
-    const said = chart.dataset.curves;
-    read.set(chart, said ? JSON.parse(said) : null);
+    const text = chart.dataset.curves;
+    read.set(chart, text ? JSON.parse(text) : null);
   }
   return read.get(chart);
 }
@@ -33,29 +33,29 @@ function nearest(places, x) {
 }
 
 function show(chart, x) {
-  const told = curves(chart);
+  const data = curves(chart);
   const cross = chart.querySelector(".cross");
-  if (!told || !cross) return;
-  const share = (x - told.low) / (told.high - told.low);
+  if (!data || !cross) return;
+  const share = (x - data.low) / (data.high - data.low);
   const inside = x !== null && share >= -1e-9 && share <= 1 + 1e-9;
   cross.setAttribute("visibility", inside ? "visible" : "hidden");
   const reading = chart.closest(".figure")?.querySelector(".reading");
   if (!inside) { if (reading) reading.textContent = ""; return; }
   for (const end of ["x1", "x2"]) cross.setAttribute(end, `${100 * share}%`);
   if (!reading) return;
-  reading.textContent = told.lines.slice(0, 4).map((line) => {
+  reading.textContent = data.lines.slice(0, 4).map((line) => {
     if (!line.x.length) return "–";
     const at = nearest(line.x, x);
-    const band = line.low && line.low[at] !== null && told.lines.length === 1 ? ` (${digits(line.low[at])} to ${digits(line.high[at])})` : "";
+    const band = line.low && line.low[at] !== null && data.lines.length === 1 ? ` (${digits(line.low[at])} to ${digits(line.high[at])})` : "";
     return digits(line.y[at]) + band;
-  }).join(" · ") + ` at ${place(x, told.axis)}`;
+  }).join(" · ") + ` at ${place(x, data.axis)}`;
 }
 
 /** Returns the position along the x-axis that an event points at. */
 function pointed(chart, event) {
-  const told = curves(chart), box = chart.querySelector(".curves").getBoundingClientRect();
+  const data = curves(chart), box = chart.querySelector(".curves").getBoundingClientRect();
   const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
-  return told.low + share * (told.high - told.low);
+  return data.low + share * (data.high - data.low);
 }
 
 function zoom(low, high) {
@@ -67,7 +67,7 @@ function zoom(low, high) {
   location.href = url;
 }
 
-/** Zooms in where somebody drags over a chart, and out on a double click. */
+/** Zooms in where the pointer drags over a chart, and out on a double click. */
 export function listenToDrags() {
   let chart = null, from = 0, shade = null;
   const end = () => { shade?.remove(); chart = shade = null; };
@@ -100,23 +100,23 @@ export function listenToDrags() {
 
 /** Shows the values under the pointer in all charts. */
 export function shareCrosshair() {
-  let wanted = null, asked = false;
+  let wanted = null, scheduled = false;
   const draw = () => {
-    asked = false;
+    scheduled = false;
     for (const chart of document.querySelectorAll(".chart")) {
-      const told = curves(chart);
-      if (told) show(chart, wanted && told.axis === wanted.axis ? wanted.x : null);
+      const data = curves(chart);
+      if (data) show(chart, wanted && data.axis === wanted.axis ? wanted.x : null);
     }
   };
-  const ask = () => { if (!asked) { asked = true; requestAnimationFrame(draw); } };
+  const schedule = () => { if (!scheduled) { scheduled = true; requestAnimationFrame(draw); } };
   document.addEventListener("pointermove", (event) => {
     const chart = event.target.closest?.(".chart");
-    const told = chart && curves(chart);
-    if (!told) {
-      if (wanted) { wanted = null; ask(); }
+    const data = chart && curves(chart);
+    if (!data) {
+      if (wanted) { wanted = null; schedule(); }
       return;
     }
-    wanted = { axis: told.axis, x: pointed(chart, event) };
-    ask();
+    wanted = { axis: data.axis, x: pointed(chart, event) };
+    schedule();
   });
 }

@@ -38,7 +38,7 @@ function replace(page) {
       if (part.matches(".charts > .figure")) document.querySelector(".charts")?.append(part.cloneNode(true));
       continue;
     }
-    // Somebody who has scrolled up is reading: the output stays as it is.
+    // The output does not move under a reader who has scrolled up.
     if (html.get(name) === part.outerHTML || (name === "output" && !atEnd)) continue;
     html.set(name, part.outerHTML);
     old.replaceWith(document.importNode(part, true));
