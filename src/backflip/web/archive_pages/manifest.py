@@ -1,5 +1,6 @@
 """What a run's manifest says. Any program may have written it: wrong types count as missing."""
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,6 +36,17 @@ def mapping(value: object) -> dict[str, Any]:
 def sequence(value: object) -> list[Any]:
     """Return a list; empty for anything else."""
     return list(cast("list[Any]", value)) if isinstance(value, list) else []
+
+
+def finite(value: object) -> float | None:
+    """Return a finite number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def command_line(manifest: Mapping[str, Any]) -> str:
@@ -102,5 +114,4 @@ def git(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _size(value: object) -> str:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return size(cast("float", value)) if is_number else ""
+    return size(finite(value))

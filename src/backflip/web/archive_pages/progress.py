@@ -5,7 +5,6 @@ They come from few files: the trainer's status, the end of the metrics, the hear
 
 import contextlib
 import json
-import math
 import os
 import statistics
 import time
@@ -17,6 +16,7 @@ from backflip.archive import opening
 from backflip.archive.durations import duration
 from backflip.archive.liveness import SILENCE_SECONDS
 from backflip.web.archive_pages import files
+from backflip.web.archive_pages.manifest import finite, mapping
 
 _TAIL = 64 * 1024
 _RECORDS = 64
@@ -124,23 +124,23 @@ def _doing(folder: Path) -> str:
 def _by_env_steps(
     manifest: Mapping[str, Any], tail: Tail, elapsed: float
 ) -> tuple[float, float | None, str] | None:
-    config = manifest.get("config")
-    wanted = _number(_within(config, "settings", "env_steps")) or _number(
-        _within(config, "env_steps")
+    config = mapping(manifest.get("config"))
+    wanted = finite(mapping(config.get("settings")).get("env_steps")) or finite(
+        config.get("env_steps")
     )
     # The slowest seed counts; the last record of each seed.
-    latest = {record.get("seed"): _number(record.get("env_steps")) for record in tail.records}
+    latest = {record.get("seed"): finite(record.get("env_steps")) for record in tail.records}
     done = min((n for n in latest.values() if n is not None), default=None)
     if not wanted or not done:
         return None
     share = min(1.0, done / wanted)
-    seconds = max((_number(record.get("seconds")) or 0.0 for record in tail.records), default=0.0)
+    seconds = max((finite(record.get("seconds")) or 0.0 for record in tail.records), default=0.0)
     left = (1 - share) / share * (seconds or elapsed)
     return share, left, "env steps"
 
 
 def _by_budget(manifest: Mapping[str, Any], elapsed: float) -> tuple[float, float, str] | None:
-    budget = _number(manifest.get("budget_seconds"))
+    budget = finite(manifest.get("budget_seconds"))
     if not budget:
         return None
     return min(1.0, elapsed / budget), max(0.0, budget - elapsed), "the time budget"
@@ -182,7 +182,7 @@ def _alarms(folder: Path, tail: Tail) -> list[str]:
 def _usual_gap(tail: Tail) -> float:
     """Return the mean time between records; 0 where they do not say when they were made."""
     for clock in ("seconds", "time"):
-        times = [t for r in tail.records if (t := _number(r.get(clock))) is not None]
+        times = [t for r in tail.records if (t := finite(r.get(clock))) is not None]
         if len(times) > 1:
             return (max(times) - min(times)) / (len(times) - 1)
     return 0.0
@@ -192,19 +192,3 @@ def _beat_age(folder: Path) -> float | None:
     with contextlib.suppress(opening.NoFile), opening.opened(folder, "heartbeat.json") as file:
         return max(0.0, time.time() - os.fstat(file).st_mtime)
     return None
-
-
-def _within(value: object, *keys: str) -> object:
-    for key in keys:
-        value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
-    return value
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None

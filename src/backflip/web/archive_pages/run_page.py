@@ -17,6 +17,7 @@ from backflip.archive.run import open_run
 from backflip.web.archive_pages import files
 from backflip.web.archive_pages.cache import Cache
 from backflip.web.archive_pages.charts import TIMES, UNITS, Mark
+from backflip.web.archive_pages.manifest import finite
 from backflip.web.archive_pages.parameters import addressed
 from backflip.web.archive_pages.progress import Progress, progress_of
 from backflip.web.archive_pages.runs_table import run_title
@@ -189,7 +190,7 @@ def _begin(folder: Path) -> float | None:
     """Return the time of the first record of a run: a curve over time begins there."""
     batches = [batch for writer in writers(folder) for batch in read_batches(folder, writer)]
     tables = [table.column("time") for b in batches for table in b.tables if "time" in table.keys]
-    others = [_number((record or {}).get("time")) for batch in batches for record in batch.others]
+    others = [finite((record or {}).get("time")) for batch in batches for record in batch.others]
     times = [*(float(column.min()) for column in tables), *(t for t in others if t is not None)]
     return min(times, default=None)
 
@@ -213,10 +214,6 @@ def _caption(one: series.Media, axis: str, at: float | None) -> str:
 
 def _step(axis: str, at: float) -> str:
     return f"step {number(at)}" if axis == "step" else f"{number(at)} {UNITS[axis]}"
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, float) and math.isfinite(value) else None
 
 
 def broken_of(folder: Path, cache: Cache) -> Broken:
