@@ -948,3 +948,11 @@ def test_a_page_where_nothing_happens_is_told_nothing(server: Server, path: str)
         name, data, _ = next(events)
     assert (name, data) == ("beat", "")
     assert time.monotonic() - begun > 10
+
+
+@pytest.mark.slow
+def test_a_page_of_a_running_run_that_logs_nothing_is_told_nothing(tmp_path: Path) -> None:
+    with begin(tmp_path) as writer:
+        log(writer, 5, of=100)
+        with serving(tmp_path) as server, changes(server, f"/runs/{writer.run.ulid}") as events:
+            assert [next(events)[0] for _ in range(2)] == ["beat", "beat"]
