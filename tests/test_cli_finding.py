@@ -267,7 +267,7 @@ def test_values_and_sizes_as_a_person_says_them() -> None:
         *("", "true", "1", "0.00012346", "1,2.5", "x")
     ]
     assert [size_of(n) for n in (0, 999, 1000, 1024**2, 10**15)] == [
-        *("0 B", "999 B", "1.0 kB", "1.0 MB", "1000.0 TB")
+        *("0 B", "999 B", "1.0 KiB", "1.0 MiB", "909.5 TiB")
     ]
 
 

@@ -36,4 +36,6 @@ def test_sizes_and_times() -> None:
     assert [ago(s) for s in (5.0, 61.0, 7300.0, 9e4)] == (
         ["just now", "1 minute ago", "2 hours ago", "1 day ago"]
     )
-    assert [size(n) for n in (12.0, 1500.0, 2.5e6)] == ["12 B", "1.5 kB", "2.5 MB"]
+    assert [size(n) for n in (None, 12, 1000, 1536, 2**34, 2**50)] == (
+        ["", "12 B", "1.0 KiB", "1.5 KiB", "16.0 GiB", "1024.0 TiB"]
+    )

@@ -38,7 +38,7 @@ def count(many: int) -> str:
     return f"{many:,}".replace(",", " ")
 
 
-def brief(value: float) -> str:
+def brief(value: int | float) -> str:
     """Return a number with three significant digits."""
     if not math.isfinite(value):
         return _float(value)
@@ -46,7 +46,7 @@ def brief(value: float) -> str:
     return _power(f"{value:.0f}" if 1000 <= size < 1e5 else f"{value:.3g}")
 
 
-def short(value: float) -> str:
+def short(value: int | float) -> str:
     """Return a number for an axis: `20 k`, `1.5 M`, `0.05`."""
     size = abs(value)
     for factor, letter in _SI:
@@ -63,7 +63,7 @@ def _power(text: str) -> str:
     return (f"{digits}e{int(power)}" if e else digits).replace("-", "−")
 
 
-def roughly(seconds: float) -> str:
+def roughly(seconds: int | float) -> str:
     """Return an estimated duration in one unit: `about 12 min`."""
     if seconds < 45:
         return "less than a minute"
@@ -74,7 +74,7 @@ def roughly(seconds: float) -> str:
     return f"about {round(seconds / _DAY)} days"
 
 
-def ago(seconds: float) -> str:
+def ago(seconds: int | float) -> str:
     """Return how long ago something was."""
     for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
         if seconds >= unit:
@@ -82,17 +82,20 @@ def ago(seconds: float) -> str:
     return "just now"
 
 
-def size(many: float | None) -> str:
-    """Return a number of bytes; empty if it is not known."""
+def size(many: int | float | None) -> str:
+    """Return a number of bytes in binary units; empty if it is not known."""
     if many is None:
         return ""
-    for factor, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if many >= factor:
-            return f"{many / factor:.1f} {name}"
-    return f"{many:.0f} B"
+    if many < 1000:
+        return f"{many:.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        many /= 1024
+        if many < 1000:
+            return f"{many:.1f} {unit}"
+    return f"{many / 1024:.1f} TiB"
 
 
-def moment(unix: float | None) -> str:
+def moment(unix: int | float | None) -> str:
     """Return a point in time, in UTC, to the minute."""
     try:
         return datetime.fromtimestamp(unix or 0.0, UTC).strftime("%Y-%m-%d %H:%M")
