@@ -528,7 +528,7 @@ def test_all_keys_are_told(mine: Page) -> None:
 
 WAITS = {
     "setting up": ({"expected_seconds": 30.0}, "Setting up", "of about 30 s"),
-    "drawing": ({}, "Drawing the next clips", "so far"),
+    "drawing": ({}, "Preparing the next clips", "so far"),
     "learning": (
         {"phase": 3, "env_steps": 12000, "expected_seconds": 6.0},
         "The agent is practising",

@@ -37,7 +37,7 @@ def test_a_port_that_is_taken_is_named(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--host", "no such host"], "`no such host` is no address"),
+        (["--host", "no such host"], "`no such host` is not an address"),
         (["--host", "192.0.2.1", "--port", "0"], "cannot listen at `192.0.2.1`"),
         (["--overlap", "2"], "`overlap` is 2.0"),
     ],

@@ -1,4 +1,4 @@
-"""How a person is led to a page: opened in their browser, or by an address to type elsewhere."""
+"""Opens a page in the browser, or says how to reach it."""
 
 import sys
 import webbrowser
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 def usually_opens(environ: Mapping[str, str]) -> bool:
-    """Return whether there is a screen here that a browser could be opened on."""
+    """Return whether this machine has a screen for a browser."""
     if "SSH_CONNECTION" in environ or "SSH_TTY" in environ:
         return False
     return sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & environ.keys())
@@ -16,13 +16,13 @@ def usually_opens(environ: Mapping[str, str]) -> bool:
 def invite(
     address: str, environ: Mapping[str, str], *, opens: bool, what: str = "compare clips"
 ) -> str:
-    """Open the page at `address` if wanted; return what to say about it.
+    """Open the page at `address` if wanted; return the message for the user.
 
     Args:
         address: where the page listens.
         environ: the process's environment.
         opens: whether to open it here.
-        what: what can be done at the page.
+        what: what the page is for.
     """
     if opens and webbrowser.open(address):
         return f"{what} at {address} (opened in your browser)"
@@ -36,7 +36,7 @@ def invite(
 
 
 def _this_machine(environ: Mapping[str, str]) -> str:
-    """Return what to type to log in here again; over SSH the address that was logged in to."""
+    """Return the user and address to log in to; over SSH the address of this login."""
     # "client address, client port, server address, server port"
     connection = environ.get("SSH_CONNECTION", "").split()
     user = environ.get("USER", "USER")

@@ -1,4 +1,4 @@
-"""The commands about pages: those of the archive, and reports as single files."""
+"""The commands about pages: serving those of all runs, and reports as single files."""
 
 import argparse
 from pathlib import Path
@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
         "--along",
         metavar="AXIS",
         default="",
-        help="env_steps, updates or seconds; default: the first of them that there is",
+        help="env_steps, updates or seconds; default: the first of these that the run has",
     )
     drawing.add_argument(
         "--iqm",
@@ -47,9 +47,9 @@ def serve_archive(options: argparse.Namespace, announce: Any) -> None:
 def _report(options: argparse.Namespace) -> dict[str, Any]:
     from backflip.archive.index.run_index import open_index
     from backflip.archive.series import AXES
-    from backflip.web.archive_pages.export import report
-    from backflip.web.archive_pages.shelf import Shelf
-    from backflip.web.archive_pages.view import ChartView
+    from backflip.web.archive_pages.cache import Cache
+    from backflip.web.archive_pages.parameters import ChartView
+    from backflip.web.archive_pages.report import report
 
     path = Path(options.file)
     if path.suffix.lower() not in (".html", ".htm"):
@@ -61,7 +61,7 @@ def _report(options: argparse.Namespace) -> dict[str, Any]:
         found = [_found(index, name) for name in options.names]
     kinds, runs = [kind for kind, _ in found], [of for _, of in found]
     view = ChartView(axis=options.along, centre="iqm" if options.iqm else "mean", log=options.log)
-    text = report(home(options), runs, kinds, view, Shelf())
+    text = report(home(options), runs, kinds, view, Cache())
     try:
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:

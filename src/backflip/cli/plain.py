@@ -1,8 +1,10 @@
-"""Text of runs on a terminal: what others wrote, shown so that it can do nothing but be read."""
+"""Text of runs on a terminal: sanitized, and printed as tables."""
 
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
+
+from backflip.archive import formatting
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -15,20 +17,21 @@ _STYLES = {
     "stopped": "yellow",
     "interrupted": "yellow",
 }
-# What is cut on a narrow terminal before anything else is.
+# Columns that are cut first on a narrow terminal.
 _LONG = frozenset({"question", "name", "group", "tags", "states", "A", "B"})
 _SHORTEST = 8
-# Columns where nothing limits them.
+# The width in characters if stdout is not a terminal.
 _WHOLE = 100_000
-_BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
+
+size_of = formatting.size
 
 
 def harmless(text: object, *, tabs: bool = False) -> str:
-    r"""Return text in which whatever a terminal could act upon stands as `\x1b`, `\u202e`.
+    r"""Return text in which all characters that a terminal acts on are escaped: `\x1b`, `\u202e`.
 
     Args:
-        text: what is to be shown.
-        tabs: whether tabs may stay.
+        text: any text.
+        tabs: whether tabs are kept.
     """
     kept = "\t" if tabs else ""
     return "".join(c if c.isprintable() or c in kept else _escaped(c) for c in str(text))
@@ -41,7 +44,7 @@ def _escaped(character: str) -> str:
 
 
 def value_of(value: object) -> str:
-    """Return a value as it is typed: short numbers, `true`, nothing for None."""
+    """Return a value as it is typed: short numbers, `true`; empty for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -53,29 +56,19 @@ def value_of(value: object) -> str:
     return harmless(value)
 
 
-def size_of(size: int) -> str:
-    """Return bytes as a person says them."""
-    count = float(size)
-    for unit in _BYTES:
-        if count < 1000 or unit == _BYTES[-1]:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    raise AssertionError
-
-
 def moment_of(seconds: float) -> str:
     """Return a time in this machine's zone, to the minute."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def print_table(columns: Mapping[str, Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Print columns by heading, cells made harmless: states in colours, no wider than a terminal.
+    """Print a table with sanitized cells, coloured states, no wider than the terminal.
 
-    Where stdout is no terminal nothing is cut and nothing is coloured.
+    If stdout is not a terminal, nothing is cut or coloured.
 
     Args:
         columns: cells by heading, all of the same number.
-        right: headings of the columns that end flush.
+        right: headings of right-aligned columns.
     """
     from rich.console import Console
     from rich.table import Table
@@ -109,7 +102,7 @@ def _styled(name: str, cell: str) -> "Text":
 def _fitted(texts: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
     """Return widths of columns that fit into `width`.
 
-    The widest of the long ones give way; where that is not enough, long ones are left out, the
+    The widest of the long columns are cut; if that is not enough, long columns are left out, the
     last first.
     """
     from rich.cells import cell_len

@@ -1,7 +1,7 @@
-"""What a person sees while a run goes on, on stderr, and its result, on stdout.
+"""Shows the progress of a run on stderr and its result on stdout.
 
-On a terminal: a bar with the time to go, a health line under it. Elsewhere: a plain line every few
-seconds, so that a log file or a CI page stays short.
+On a terminal: a bar with the remaining time and a line of metrics under it. Otherwise: a plain line
+every few seconds, so that log files stay short.
 """
 
 import time
@@ -9,29 +9,30 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import final
 
+import numpy as np
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from backflip.archive.statistics import student_quantile
+from backflip.archive.statistics import mean_interval
 from backflip.core.paths import from_here
 from backflip.training.progress import Progress, ahead, decimal, health_line, plain_line
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
 
-SECONDS_BETWEEN_LINES = 3.0  # at first; a run of an hour says a line every other minute
-SHARE_BETWEEN_LINES = 1 / 40  # of the time it has taken so far
+SECONDS_BETWEEN_LINES = 3.0  # at first; in a run of an hour every other minute
+SHARE_BETWEEN_LINES = 1 / 40  # of the time elapsed
 SECONDS_BETWEEN_WAITS = 30.0
 FILES = {
     "curve.svg": "learning curve, mean and spread over seeds",
     "curve.csv": "the same as numbers, with the 95 % interval of the mean",
-    "clips.png": "a strip of clips before and after",
-    "labels.sqlite": "every clip shown, every answer given",
-    "metrics-train.jsonl": "metrics, a line for each seed and update",
-    "policy.safetensors": "the policies, for acting",
-    "checkpoint.safetensors": "everything, for resuming",
+    "clips.png": "clips before and after training",
+    "labels.sqlite": "all clips and all answers",
+    "metrics-train.jsonl": "metrics, one line per seed and update",
+    "policy.safetensors": "the trained policies",
+    "checkpoint.safetensors": "the full state, to resume training",
     "run.json": "configuration, versions, command",
     "events.jsonl": "when it started, stopped, finished",
 }
@@ -98,7 +99,7 @@ class Display:
             self._print_line(plain_line(progress))
 
     def _show_doing(self, what: str) -> None:
-        """Show what is under way that is no phase; elsewhere than on a terminal, as seldom."""
+        """Show an activity that is not a phase; without a terminal, as rarely as lines."""
         if self._console.is_terminal:
             self._bar.update(self._task, description=what)
         elif time.monotonic() >= self._next_line:
@@ -111,7 +112,7 @@ class Display:
         self._console.print(Text(line), soft_wrap=True)
 
     def _show_waiting(self, progress: Progress) -> None:
-        """Show what cannot be done without; elsewhere than on a terminal, whenever it changes."""
+        """Show what training waits for; without a terminal, whenever that changes."""
         if self._console.is_terminal:
             self._bar.update(self._task, description=progress.waiting_for)
         elif progress.waiting_for != self._waiting_for and time.monotonic() >= self._next_wait:
@@ -172,12 +173,10 @@ def _table(result: Result) -> Table:
 
 def mean_cell(values: list[float], decimals: int) -> str:
     """Return the mean over seeds ± half its 95 % interval (Student's t)."""
-    count = len(values)
-    mean = sum(values) / count
+    interval = mean_interval(np.array(values)[:, None])
+    mean, margin = interval.centre[0], interval.high[0] - interval.centre[0]
     if min(values) == max(values):
         return _cell(mean, decimals)
-    deviation = (sum((value - mean) ** 2 for value in values) / (count - 1)) ** 0.5
-    margin = student_quantile(count - 1) * deviation / count**0.5
     return f"{_cell(mean, decimals)} ± {_cell(margin, decimals)}"
 
 

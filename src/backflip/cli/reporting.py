@@ -1,4 +1,4 @@
-"""What `look` found out, as tables on a terminal."""
+"""Prints the results of `look` as tables on a terminal."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from backflip.looking.verdict import Finding
     from backflip.looking.watch import Shown
 
-UNKNOWN = "cannot be told"
-_MOST_ROWS = 40  # of a table with a row for each number observed or each action
+UNKNOWN = "unknown"
+_MOST_ROWS = 40  # of a table of observed numbers or of actions
 _KINDS = {"hinders": "!", "note": "-", "fine": "ok"}
 
 
 def print_report(looked: "Looked", found: "list[Finding]", verdict: str) -> None:
-    """Print tables of numbers, then what they say, the verdict last."""
+    """Print tables of numbers, then the findings, the verdict last."""
     report = looked.report
     fields = report.to_json()
     _print_pairs([("environment", report.env), *_facts(fields), *report.facts])
@@ -41,7 +41,7 @@ def print_report(looked: "Looked", found: "list[Finding]", verdict: str) -> None
 
 
 def print_watched(shown: "Shown") -> None:
-    """Print what each checkpoint did, and where its pictures are."""
+    """Print the results of each checkpoint, and where its pictures are."""
     rows = shown.checkpoints
     columns: dict[str, list[object]] = {
         "env steps": [f"{one.env_steps or 0:,}" for one in rows],
@@ -56,7 +56,7 @@ def print_watched(shown: "Shown") -> None:
     for note in shown.notes:
         print(f"note: {harmless(note)}")
     print(
-        f"all of it, as a picture and as numbers: {from_here(shown.overview)}, {shown.numbers.name}"
+        f"overview as a picture and as numbers: {from_here(shown.overview)}, {shown.numbers.name}"
     )
 
 
@@ -84,7 +84,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("deterministic", _repeats(fields)),
         ("seeds", f"{seeds['distinct_starts']} different starts of {seeds['rows']}"),
-        ("reward on action", _told(fields["actions"])),
+        ("reward on action", _reward_delay(fields["actions"])),
         ("speed", f"{fields['env_steps_per_second']:,} env steps/s, random actions"),
     ]
 
@@ -110,8 +110,8 @@ def _print_observations(rows: list[dict[str, Any]], pixels: bool) -> None:
 def _print_actions(choices: list[dict[str, Any]], *, comparable: bool) -> None:
     shown = choices[:_MOST_ROWS]
     columns: dict[str, list[object]] = {
-        "what can be done": [choice["name"] for choice in shown],
-        "changes what follows": [
+        "action": [choice["name"] for choice in shown],
+        "changes the observation": [
             _after(choice["after"]) if comparable else UNKNOWN for choice in shown
         ],
         "same as": [(choice["same_as"] or "") if comparable else UNKNOWN for choice in shown],
@@ -130,11 +130,11 @@ def _repeats(fields: dict[str, Any]) -> str:
     if not fields["determinism"]["same"]:
         return f"no, {fields['determinism']['env_steps']} steps"
     if not fields["actions"]["comparable"]:
-        return "no, two made alike differ"
+        return "no, two equal environments differ"
     return f"yes, {fields['determinism']['env_steps']} steps"
 
 
-def _told(actions: dict[str, Any]) -> str:
+def _reward_delay(actions: dict[str, Any]) -> str:
     return _after(actions["reward_after"]) if actions["comparable"] else UNKNOWN
 
 

@@ -14,7 +14,7 @@ from backflip.labelling.clerk import Clerk
 from backflip.labelling.page_app import Labelling
 from backflip.web.address import LOOPBACK, Place, take_place
 from backflip.web.guard import Guard
-from backflip.web.server import Server, settings
+from backflip.web.serving import Server, settings
 
 # How long pages may take to hear the last state before the server ends.
 _FAREWELL_SECONDS = 2.0

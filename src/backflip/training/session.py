@@ -23,8 +23,8 @@ from backflip.algorithms.drivers.learning import env_steps_after
 from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays
 from backflip.archive.files import write_whole
+from backflip.archive.learning_curve import write_curve
 from backflip.archive.metrics import MetricsWriter
-from backflip.archive.pictures import write_curve
 from backflip.archive.records import from_json, to_json
 from backflip.archive.run import Asked, Run, RunWriter, create_run, resume_run
 from backflip.archive.summary import write_summary

@@ -17,8 +17,8 @@ import numpy as np
 from backflip.algorithms.drivers.driver import Learner
 from backflip.algorithms.drivers.learning import env_steps_after
 from backflip.algorithms.drivers.native import NativeDriver
+from backflip.archive.clip_strip import clip_strip_png
 from backflip.archive.files import write_whole
-from backflip.archive.pictures import clip_strip_png
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.preferences.answers import Answers, AnswerSource, QueriedRun

@@ -1,7 +1,7 @@
-"""Where the pages of a run are: the port they keep and the secret their tokens are made of.
+"""Where a server listens: its port, and the secret that its tokens are made of.
 
-Both are kept in the run's folder, readable by its owner only, so that a server started again after
-a kill is the same one to the pages that are open.
+Both are kept in a folder, readable by the owner only, so that pages stay connected when a server
+is restarted.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ LOOPBACK = "127.0.0.1"
 
 _FILE = "page.json"
 _PORTS_TRIED = 100
-# As long as a server that is about to end, because its trainer was killed, may keep its port.
+# A server that is about to end may keep its port for so long.
 _PATIENCE_SECONDS = 3.0
 _TAKEN = (errno.EADDRINUSE, errno.EACCES)
 
 
 class PortTaken(UsageError):
-    """Another program listens at a port, or it is not for everybody."""
+    """The port is used by another program, or needs special rights."""
 
 
 @final
@@ -43,7 +43,7 @@ class Place:
     Attributes:
         host: the address it is bound to.
         port: the port it is bound to.
-        secret: what its tokens are made of.
+        secret: the key of its tokens.
     """
 
     host: str
@@ -56,12 +56,12 @@ class Place:
         return ipaddress.ip_address(self.host).is_loopback
 
     def token(self, purpose: Literal["address", "access", "same-site"]) -> str:
-        """Return what proves that the server itself has handed it out for one purpose."""
+        """Return a token for one purpose: a keyed hash of its name."""
         return hmac.new(self.secret, purpose.encode(), hashlib.sha256).hexdigest()
 
     @property
     def address(self) -> str:
-        """What to type into a browser."""
+        """The address for a browser."""
         if self.loopback:
             return f"http://{_in_url(self.host)}:{self.port}/"
         unspecified = ipaddress.ip_address(self.host).is_unspecified
@@ -69,10 +69,10 @@ class Place:
         return f"http://{_in_url(host)}:{self.port}/?token={self.token('address')}"
 
     def hosts(self, arrived_at: str) -> set[str]:
-        """Return what may stand in a request's Host header.
+        """Return the valid Host headers of a request.
 
         Args:
-            arrived_at: the address of this machine at which the request came in.
+            arrived_at: the address of this machine that received the request.
         """
         names = {LOOPBACK, "localhost", "[::1]", _in_url(self.host)}
         if not self.loopback:
@@ -85,18 +85,18 @@ class Place:
 def take_place(
     folder: Path, host: str, port: int | None, *, lasting: bool = True
 ) -> tuple[socket.socket, Place]:
-    """Begin to listen, and remember where in the run's folder.
+    """Start to listen, and write the port and the secret to `folder`.
 
     Args:
-        folder: the run's.
+        folder: where they are kept.
         host: the address to bind to.
-        port: the port; 0 for any; None for the one it had before, else the first one free.
-        lasting: this is where the run's page is to be found from now on; else it is only if
-            nothing is remembered, as a second server must not move the page of the first.
+        port: the port; 0 for any; None for the last one, otherwise the first free one.
+        lasting: whether the port replaces the one in the folder; a second server of the same
+            folder must not.
 
     Raises:
         UsageError: there is no such address, or the port is taken.
-        BackflipError: nothing can be written to the folder.
+        BackflipError: the folder cannot be written to.
     """
     kept = _remembered(folder)
     secret = bytes.fromhex(kept["secret"]) if kept else secrets.token_bytes(32)
@@ -109,7 +109,7 @@ def take_place(
 
 
 def _listen_again(host: str, kept: dict[str, Any] | None) -> socket.socket:
-    """Listen at the port remembered as soon as it is free, else at the first one free."""
+    """Listen at the last port as soon as it is free, otherwise at the first free one."""
     until = time.monotonic() + _PATIENCE_SECONDS
     while kept and time.monotonic() < until:
         try:
@@ -123,7 +123,7 @@ def _listen_again(host: str, kept: dict[str, Any] | None) -> socket.socket:
             continue
     last = FIRST_PORT + _PORTS_TRIED - 1
     raise BackflipError(
-        f"ports {FIRST_PORT} to {last} are all taken: give one that is free, --port"
+        f"ports {FIRST_PORT} to {last} are all taken: choose a free one with --port"
     )
 
 
@@ -133,10 +133,10 @@ def _listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (OSError, OverflowError, UnicodeError):
-        raise UsageError(f"`{host}` is no address: try --host {LOOPBACK}") from None
+        raise UsageError(f"`{host}` is not an address: try --host {LOOPBACK}") from None
     listener = socket.socket(family, kind, protocol)
     try:
-        # Without it the port would be out of use for a minute after a kill.
+        # Otherwise the port could not be used for a minute after a kill.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(128)
@@ -153,12 +153,12 @@ def _why_not(host: str, port: int, error: OSError) -> UsageError:
         return UsageError(f"{why}; try --host {LOOPBACK}")
     why = "is taken" if error.errno == errno.EADDRINUSE else "may not be used"
     return PortTaken(
-        f"port {port} {why}: give another, --port {max(port + 1, FIRST_PORT)}, or none"
+        f"port {port} {why}: try --port {max(port + 1, FIRST_PORT)}, or leave --port out"
     )
 
 
 def _remembered(folder: Path) -> dict[str, Any] | None:
-    """Return what was remembered; None if there is nothing, or nothing that makes sense."""
+    """Return the port and the secret in the folder; None if there are no valid ones."""
     try:
         kept: dict[str, Any] = json.loads((folder / _FILE).read_text())
         port, secret = kept["port"], kept["secret"]
@@ -173,7 +173,7 @@ def _remember(folder: Path, place: Place) -> None:
     text = json.dumps({"port": place.port, "secret": place.secret.hex()})
     with disk_errors(path):
         partial.unlink(missing_ok=True)
-        # Never, not even for a moment, readable by others.
+        # Never readable by others, not even briefly.
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
@@ -184,7 +184,7 @@ def _own_address() -> str:
     """Return an address at which others reach this machine, or its name."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            # Of TEST-NET-1, where nobody is; connecting a datagram socket sends nothing.
+            # An unused address (TEST-NET-1); connecting a datagram socket sends nothing.
             probe.connect(("192.0.2.1", 9))
             return probe.getsockname()[0]
         except OSError:
@@ -192,7 +192,7 @@ def _own_address() -> str:
 
 
 def _unmapped(address: str) -> str:
-    """Return an IPv4 address that a socket for both kinds has dressed up as IPv6, as it was."""
+    """Return the IPv4 address of an IPv4-mapped IPv6 address; any other address as it is."""
     with contextlib.suppress(ValueError):
         found = ipaddress.ip_address(address)
         if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:

@@ -1,9 +1,8 @@
-"""The guard at the door: who may ask, from which page, how much; and what every answer carries.
+"""Checks every request and adds security headers to every answer.
 
-A page elsewhere on the web must neither read from this server nor make it do anything, by whatever
-trick: the Host header is checked against rebinding of names, the Origin header and a token against
-requests forged by other pages. Beyond loopback a cookie is needed as well, given to whoever has
-the address with its token.
+Pages of other sites must neither read from this server nor change anything: the Host header is
+checked against DNS rebinding, the Origin header and a token against forged requests. Beyond
+loopback a cookie is needed as well, which the address with the token sets.
 """
 
 import asyncio
@@ -22,10 +21,10 @@ from backflip.web.address import Place
 LARGEST_BODY = 16 * 1024
 TOKEN_HEADER = "X-Backflip-Token"
 
-# So much of a body that is too large is read, so that the answer to it is heard.
+# Bytes of a too large body that are read, so that the client receives the answer.
 _DRAINED = 16 * 1024 * 1024
-_BODY_SECONDS = 10.0  # for a body to come
-_DRAIN_SECONDS = 1.0  # for what is not wanted
+_BODY_SECONDS = 10.0  # to receive a body
+_DRAIN_SECONDS = 1.0  # to receive a too large body
 _READS = ("GET", "HEAD")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
@@ -40,11 +39,11 @@ _HEADERS = {
 
 
 class Refusal(Exception):
-    """A request is refused at the door.
+    """A request is refused.
 
     Attributes:
         status: the HTTP status.
-        message: why, in words.
+        message: the reason.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -55,12 +54,12 @@ class Refusal(Exception):
 
 @final
 class Guard:
-    """Lets through to `app` what may come in.
+    """Passes valid requests on to `app`.
 
     Args:
-        app: what answers.
+        app: the application.
         place: where the server listens.
-        has_forms: whether its pages have forms, which lead to other pages of its own.
+        has_forms: whether its pages have forms that lead to its other pages.
     """
 
     def __init__(self, app: ASGIApp, place: Place, *, has_forms: bool = False) -> None:
@@ -91,17 +90,17 @@ class Guard:
                 {"Connection": "close"},
             )
             await answer(scope, receive, send_with_headers)
-        except Exception as error:  # noqa: BLE001  (whatever it is: no traceback leaves here)
+        except Exception as error:  # noqa: BLE001  (no traceback leaves the server)
             sys.stderr.write(f"backflip.web: unexpected {type(error).__name__}: {error}\n")
             if not started:
-                answer = JSONResponse({"error": "something unexpected went wrong here"}, 500)
+                answer = JSONResponse({"error": "internal error of the server"}, 500)
                 await answer(scope, receive, send_with_headers)
 
     async def _admit(self, scope: Scope, receive: Receive) -> tuple[Receive, Response | None]:
-        """Return how the body is read from here on, and the answer if the guard itself gives it.
+        """Return the receiver of the body, and the answer if the guard itself gives it.
 
         Raises:
-            Refusal: it may not come in.
+            Refusal: the request is not allowed.
         """
         headers = Headers(scope=scope)
         host = self._check_host(headers, scope)
@@ -116,11 +115,11 @@ class Guard:
         return await _read_ahead(headers, receive), None
 
     def _check_host(self, headers: Headers, scope: Scope) -> str:
-        said = headers.getlist("host")
+        given = headers.getlist("host")
         accepted = self._place.hosts((scope.get("server") or ("",))[0])
-        if len(said) == 1 and said[0].lower() in accepted:
-            return said[0].lower()
-        name = said[0][:100] if said else ""
+        if len(given) == 1 and given[0].lower() in accepted:
+            return given[0].lower()
+        name = given[0][:100] if given else ""
         port = self._place.port
         raise Refusal(
             421,
@@ -129,10 +128,10 @@ class Guard:
         )
 
     def _check_access(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return a redirection that brings the cookie, or None to whoever has it.
+        """Return a redirection that sets the cookie, or None if the request has it.
 
         Raises:
-            Refusal: neither the cookie nor the right token is there.
+            Refusal: the request has neither the cookie nor the right token.
         """
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if given and scope["path"] == "/":
@@ -140,7 +139,7 @@ class Guard:
                 raise Refusal(403, "the token in the address is wrong: copy the whole address")
             return self._entry()
         if not _same(_cookie(headers, self._cookie), self._place.token("access")):
-            raise Refusal(401, "open the address with `?token=` behind it that backflip printed")
+            raise Refusal(401, "open the address with `?token=` that the server printed")
         return None
 
     def _entry(self) -> Response:
@@ -160,10 +159,10 @@ def _check_write(headers: Headers, token: str) -> None:
 
 
 async def _read_ahead(headers: Headers, receive: Receive) -> Receive:
-    """Return what hands over the request's body, which has been read and is small enough."""
+    """Read the body, and return a receiver that passes it on."""
     body, size = bytearray(), 0
-    said = headers.get("content-length", "0")
-    too_large = not said.isdecimal() or int(said[:12]) > LARGEST_BODY
+    length = headers.get("content-length", "0")
+    too_large = not length.isdecimal() or int(length[:12]) > LARGEST_BODY
     try:
         async with asyncio.timeout(_DRAIN_SECONDS if too_large else _BODY_SECONDS):
             while True:
@@ -174,12 +173,12 @@ async def _read_ahead(headers: Headers, receive: Receive) -> Receive:
                 if not too_large:
                     body += chunk
                 if message["type"] == "http.disconnect":
-                    raise Refusal(400, "the connection was lost within the request")
+                    raise Refusal(400, "the connection was lost during the request")
                 if size > _DRAINED or not message.get("more_body", False):
                     break
     except TimeoutError:
         if not too_large:
-            raise Refusal(408, "the rest of the request did not come") from None
+            raise Refusal(408, "the rest of the request did not arrive") from None
     if too_large:
         raise Refusal(413, f"the request is too large: at most {LARGEST_BODY} bytes")
     return _handing_over(bytes(body), receive)
@@ -200,7 +199,7 @@ def _handing_over(body: bytes, receive: Receive) -> Receive:
 
 def _add_headers(message: Message, policy: str) -> None:
     headers = MutableHeaders(scope=message)
-    # What others wrote is given out under a policy of its own, which allows less.
+    # Files of runs have a stricter policy of their own.
     headers.setdefault("Content-Security-Policy", policy)
     for name, value in _HEADERS.items():
         headers[name] = value

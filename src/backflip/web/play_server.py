@@ -8,7 +8,7 @@ from pathlib import Path
 from backflip.web.address import LOOPBACK, Place, take_place
 from backflip.web.guard import Guard
 from backflip.web.playing import Game, Playing
-from backflip.web.server import Server, settings
+from backflip.web.serving import Server, settings
 
 
 def serve_game(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from backflip.web.archive_pages import files
-from backflip.web.archive_pages.output import MOST_BYTES, page_after, page_before
-from backflip.web.archive_pages.plain import plain, shown
+from backflip.web.archive_pages.output_page import MOST_BYTES, page_after, page_before
+from backflip.web.archive_pages.sanitize import plain, shown
 from tests.web.archive.runs import print_to
 
 

@@ -13,10 +13,10 @@ def test_what_is_said_of_now_before_the_home_is_read_is_not_kept(tmp_path: Path)
 
     async def running() -> tuple[int, int]:
         reader = await Reader.open(tmp_path)
-        before = await reader.asked_now()
+        before = await reader.summary()
         with open_index(tmp_path) as index:
             index.refresh()
-        after = await reader.asked_now()
+        after = await reader.summary()
         await reader.close()
         return before.running_total, after.running_total
 

@@ -14,7 +14,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -121,9 +122,7 @@ def test_groups_are_shown_first_with_their_seeds(server: Server) -> None:
         ("lrr=1", "lr"),
     ],
 )
-def test_a_filter_that_makes_no_sense_is_answered_in_words(
-    server: Server, filter: str, words: str
-) -> None:
+def test_an_invalid_filter_has_an_error_message(server: Server, filter: str, words: str) -> None:
     text = page(server, "/", filter=filter)
     error = re.search(r'id="filter-error"[^>]*>([^<]*)<', text)
     assert error
@@ -134,14 +133,14 @@ def test_a_filter_that_makes_no_sense_is_answered_in_words(
 def test_a_group_shows_the_mean_its_interval_and_its_seeds(server: Server) -> None:
     text = page(server, "/group", name="slow")
     assert "5 of 5" in text
-    assert "band 95% interval (Student t)" in text
+    assert "band: 95 % interval (Student t)" in text
     assert "n = 5" in text
     assert "5 seeds: differences may be chance" in text
     assert 'class="seed" d="M' in text
 
 
 def test_two_seeds_have_a_red_badge(server: Server) -> None:
-    assert "2 seeds: too few to conclude from" in page(server, "/group", name="fast")
+    assert "2 seeds: too few for a conclusion" in page(server, "/group", name="fast")
 
 
 @pytest.mark.parametrize(
@@ -149,11 +148,12 @@ def test_two_seeds_have_a_red_badge(server: Server) -> None:
     [
         (
             {"centre": "iqm"},
-            "interquartile mean over seeds, band 95% interval (percentile bootstrap",
+            "interquartile mean over seeds, band: 95 % interval (percentile bootstrap",
         ),
-        ({"smooth": "10"}, "moving mean over 10% of the axis; the thin line is raw"),
+        ({"smooth": "10"}, "moving mean over 10 % of the axis, thin line without it"),
         ({"x": "seconds"}, "wall-clock since the run began"),
         ({"x": "updates"}, '<text class="unit" x="100%" y="100%" dy="29">updates'),
+        ({"from": "10000", "to": "20000"}, "Zoomed in on 10 k to 20 k."),
         ({"log": "1"}, 'name="log" value="1" checked'),
         ({"find": "no such"}, "No metric has <code>no such</code>"),
     ],
@@ -232,12 +232,12 @@ def test_more_runs_than_are_drawn_are_counted_wherever_a_group_is_drawn(tmp_path
     for n in range(MOST_RUNS + 1):
         done(tmp_path, n, points=2, group="many")
     done(tmp_path, points=2, group="few")
-    said = f"of many the newest {MOST_RUNS} of {MOST_RUNS + 1} runs are drawn"
+    said = f"many: only the newest {MOST_RUNS} of {MOST_RUNS + 1} runs are drawn"
     with serving(tmp_path) as server:
         group = page(server, "/group", name="many")
-        assert f"{MOST_RUNS + 1} runs, of which the newest {MOST_RUNS} are drawn and lis" in group
+        assert f"{MOST_RUNS + 1} runs, the newest {MOST_RUNS} are shown" in group
         both = page(server, "/compare?group=many&group=few")
-        assert "the settings of many are those of its newest 20 runs" in both
+        assert "many: only the settings of its newest 20 runs are compared" in both
         chart = page(server, "/chart?metric=episode_return_mean&group=many")
         for text in (group, both, chart, page(server, "/report?group=many")):
             assert said in text
@@ -272,8 +272,8 @@ def test_lines_that_are_no_records_are_named_and_counted(tmp_path: Path) -> None
     with serving(tmp_path) as server:
         text, without = page(server, f"/runs/{ulid}"), page(server, f"/runs/{one}")
     lines = ", ".join(f"line {n} of metrics-train.jsonl" for n in range(4, 9))
-    assert f"7 lines of the metrics files are no records and were left out: {lines} and 2" in text
-    assert "no record" not in without
+    assert f"7 lines of the metrics files are not valid and left out: {lines} and 2" in text
+    assert "not valid" not in without
 
 
 def test_a_lost_run_shows_what_its_program_had_printed(tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_clip_behind_the_curve_widens_the_axis_and_many_at_a_place_are_one_mar
     assert marks_in(text) == [("#media-0", label, 100.0)]
     ((_, label, place),) = marks_in(along_time)
     assert place == 50.0
-    assert label.startswith("view0, step 20, after 5.0 s; ")
+    assert label.startswith("view0, step 20, after 5 s; ")
 
 
 def test_ill_looking_runs_are_said_to_be_so(tmp_path: Path) -> None:
@@ -401,7 +401,7 @@ def test_ill_looking_runs_are_said_to_be_so(tmp_path: Path) -> None:
         log(writer, 250, of=1000, loss=lambda x: float("nan"))
         with serving(tmp_path) as server:
             text = page(server, "/")
-    assert "One run is going; it should be looked at." in text
+    assert "1 run is running, with warnings. Next run ends in less than a minute." in text
     assert "is it ill?" in text
     assert "loss is not finite" in text
     assert "25 %" in text
@@ -624,7 +624,7 @@ def test_2_a_summary_that_lies_and_settings_without_bottom_are_compared(tmp_path
         ulids.append(folder.name)
     with serving(tmp_path) as server:
         text = page(server, f"/compare?run={ulids[0]}&run={ulids[1]}")
-    assert "identical to those of" in text
+    assert "are identical" in text
     assert '<th scope="row">deep' + ".a" * 19 + "</th>" in text
 
 
@@ -697,13 +697,13 @@ def test_8_the_server_listens_here_alone_and_knows_its_name(server: Server) -> N
     listeners = Path("/proc/net/tcp").read_text()
     assert f"0100007F:{server.port:04X} 00000000:0000 0A" in listeners
     for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1", "0.0.0.0", ""):
-        for path in ("/", "/stream?home=1", "/table.csv", "/static/archive.css", "/nowhere"):
+        for path in ("/", "/stream", "/table.csv", "/static/archive.css", "/nowhere"):
             assert server.get(path, Host=host).status == 421
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "file://"])
 def test_8_other_origins_are_not_answered_nor_told_anything(server: Server, origin: str) -> None:
-    for path in ("/", "/stream?home=1", "/chart.json?group=slow&metric=x"):
+    for path in ("/", "/stream", "/report?group=slow"):
         answered = server.get(path, Origin=origin)
         assert answered.status == 403
         assert "Access-Control-Allow-Origin" not in answered.headers
@@ -711,7 +711,7 @@ def test_8_other_origins_are_not_answered_nor_told_anything(server: Server, orig
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_8_nothing_can_be_changed_from_a_page(server: Server, method: str) -> None:
-    for path in ("/", "/group?name=slow", "/stream?home=1", "/nowhere"):
+    for path in ("/", "/group?name=slow", "/stream", "/nowhere"):
         answered = server.request(method, path, b"{}", Content_Type="application/json")
         assert answered.status == 403
 
@@ -724,7 +724,7 @@ ROUTES = [
         "/compare?group=a&group=b",
         "/chart?group=slow&metric=x",
     ),
-    *("/chart.json?group=slow&metric=x", "/report?group=slow", "/stream?home=1", "/plotly.js"),
+    *("/report?group=slow", "/stream"),
     *(
         "/static/archive.css",
         "/static/icon.svg",
@@ -760,7 +760,7 @@ def test_9_all_routes_there_are_were_walked() -> None:
 
     source = Path(Pages.app.__code__.co_filename).read_text()
     routes = re.findall(r'Route\("([^"]+)"', source)
-    walked = {re.sub(r"0{26}", "{ulid}", path.partition("?")[0]) for path in ROUTES}
+    walked = {re.sub(r"0{26}", "{run}", path.partition("?")[0]) for path in ROUTES}
     walked = {re.sub(r"/static/.*", "/static/{version}/{name}", path) for path in walked}
     walked = {path.replace("/media/x.png", "/media/{name}") for path in walked}
     assert set(routes) <= walked
@@ -881,19 +881,26 @@ def test_errors_are_pages_and_no_traceback_leaves(server: Server) -> None:
 # --- news ----------------------------------------------------------------------------------------
 
 
-def test_a_page_is_told_that_a_run_has_ended(tmp_path: Path) -> None:
+def changes(server: Server, path: str) -> AbstractContextManager[Iterator[tuple[str, str, str]]]:
+    """The events of a page's stream."""
+    return listening(server, stream_of(page(server, path)))
+
+
+def test_the_home_page_is_told_that_a_run_has_ended(tmp_path: Path) -> None:
     writer = begin(tmp_path, group="g")
     log(writer, 5)
-    with serving(tmp_path) as server, listening(server, stream_of(page(server, "/"))) as events:
-        finish(writer, "failed", error="ValueError: x")
-        for name, data, _ in events:
-            told = json.loads(data) if name == "runs" else {"runs": {}}
-            if told["runs"].get(writer.run.ulid, {}).get("state") == "failed":
-                assert told["groups"] == {"g": [["failed", 1]]}
-                break
+    with serving(tmp_path) as server:
+        with changes(server, "/") as events:
+            finish(writer, "failed", error="ValueError: x")
+            until(lambda: next(events)[0] == "change" and ">failed<" in states_in(server))
+        assert "Nothing is running." in page(server, "/")
 
 
-def test_a_page_is_told_of_new_lines_once_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def states_in(server: Server) -> str:
+    return page(server, "/").replace("</i>", ">")
+
+
+def test_a_page_of_output_is_told_of_new_lines_and_goes_on_where_it_was(tmp_path: Path) -> None:
     with begin(tmp_path) as writer:
         print_to(writer.folder, [("out", "one")])
         path = f"/runs/{writer.run.ulid}/output"
@@ -901,53 +908,51 @@ def test_a_page_is_told_of_new_lines_once_and_goes_on_where_it_was(tmp_path: Pat
             stream = stream_of(page(server, path))
             with listening(server, stream) as events:
                 print_to(writer.folder, [("out", "two")])
-                name, data, position = next(e for e in events if e[0] == "output")
-            assert "two" in data
-            assert "one" not in data
+                name, _, version = next(events)
+            assert (name, "two" in page(server, path)) == ("change", True)
             print_to(writer.folder, [("out", "three")])
-            with listening(server, stream, Last_Event_ID=position) as events:
-                name, data, _ = next(e for e in events if e[0] == "output")
-            assert ("three" in data, "two" in data, name) == (True, False, "output")
+            with listening(server, stream, Last_Event_ID=version) as events:
+                assert next(events)[2] != version
 
 
-def test_a_page_is_told_of_new_points(tmp_path: Path) -> None:
-    with begin(tmp_path) as writer:
+@pytest.mark.parametrize("path", ["/runs/{run}", "/group?name=g", "/compare?run={run}&group=other"])
+def test_a_page_with_curves_is_told_of_new_points(tmp_path: Path, path: str) -> None:
+    done(tmp_path, group="other", points=3)
+    with begin(tmp_path, group="g") as writer:
         log(writer, 5, of=100)
-        path = f"/runs/{writer.run.ulid}"
-        with (
-            serving(tmp_path) as server,
-            listening(server, stream_of(page(server, path))) as events,
-        ):
-            log(writer, 5, first=5, of=100)
-            charts = next(json.loads(data) for name, data, _ in events if name == "charts")
-    assert [metric for metric, _ in charts["charts"]] == ["episode_return_mean"]
+        with serving(tmp_path) as server:
+            where = path.format(run=writer.run.ulid)
+            before = page(server, where)
+            with changes(server, where) as events:
+                log(writer, 5, first=5, of=100)
+                assert next(events)[0] == "change"
+            assert figure_in(page(server, where)) != figure_in(before)
+
+
+def figure_in(text: str) -> str:
+    found = re.search(r'class="centre" d="([^"]+)"', text)
+    assert found
+    return found[1]
+
+
+def test_a_page_of_another_version_is_told_at_once(server: Server) -> None:
+    with listening(server, "/stream?since=other-7") as events:
+        assert next(events)[0] == "change"
 
 
 @pytest.mark.slow
-def test_a_chart_that_has_not_moved_is_not_sent_again(tmp_path: Path) -> None:
-    """Of a run that goes on and logs nothing: its chart once at most, then only heartbeats."""
-    with begin(tmp_path) as writer:
-        log(writer, 5, of=100)
-        path = f"/runs/{writer.run.ulid}"
-        with (
-            serving(tmp_path) as server,
-            listening(server, stream_of(page(server, path))) as events,
-        ):
-            names: list[str] = []
-            while "beat" not in names and names.count("charts") < 2:
-                names.append(next(events)[0])
-    assert names.count("charts") <= 1
-
-
-def test_a_position_that_means_nothing_gets_the_page_anew(server: Server) -> None:
-    with listening(server, "/stream?home=1&since=other-7") as events:
-        assert next(events)[0] == "reset"
-
-
-@pytest.mark.slow
-def test_a_page_where_nothing_happens_is_told_nothing(server: Server) -> None:
-    with listening(server, stream_of(page(server, "/group?name=slow"))) as events:
+@pytest.mark.parametrize("path", ["/", "/group?name=slow"])
+def test_a_page_where_nothing_happens_is_told_nothing(server: Server, path: str) -> None:
+    with changes(server, path) as events:
         begun = time.monotonic()
         name, data, _ = next(events)
     assert (name, data) == ("beat", "")
     assert time.monotonic() - begun > 10
+
+
+@pytest.mark.slow
+def test_a_page_of_a_running_run_that_logs_nothing_is_told_nothing(tmp_path: Path) -> None:
+    with begin(tmp_path) as writer:
+        log(writer, 5, of=100)
+        with serving(tmp_path) as server, changes(server, f"/runs/{writer.run.ulid}") as events:
+            assert [next(events)[0] for _ in range(2)] == ["beat", "beat"]

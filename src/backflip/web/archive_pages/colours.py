@@ -1,7 +1,7 @@
-"""The colour of a group: the same on every page, in every comparison, on every machine.
+"""The colour of a group, which comes from its name and is the same everywhere.
 
-It comes from the group's name alone. There are eight, told apart by people of every kind of colour
-vision; where two lines of one picture share a colour, the later one is dashed.
+There are eight colours that work for all kinds of colour vision. If two lines of a chart share a
+colour, the later one is dashed.
 """
 
 import hashlib
@@ -14,12 +14,7 @@ DASHES = 4
 
 @final
 class Look(NamedTuple):
-    """How a line is drawn.
-
-    Attributes:
-        colour: which of the colours; the style sheet has one of each for light and dark.
-        dash: which pattern; 0 is a whole line.
-    """
+    """The colour of a line and its dash pattern; pattern 0 is a solid line."""
 
     colour: int
     dash: int
@@ -31,7 +26,7 @@ def colour_of(name: str) -> int:
 
 
 def looks_of(names: Sequence[str]) -> list[Look]:
-    """Return how lines of these groups are drawn in one picture, in the same order."""
+    """Return the looks of lines of these groups in one chart, in the same order."""
     colours = [colour_of(name) for name in names]
     return [
         Look(colour, colours[:place].count(colour) % DASHES) for place, colour in enumerate(colours)

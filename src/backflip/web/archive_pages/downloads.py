@@ -1,4 +1,4 @@
-"""Files of a run as downloads: in pieces, never by range, never opened by the browser as a page."""
+"""Responses with files of a run: the browser saves them and never opens them as a page."""
 
 import asyncio
 import os

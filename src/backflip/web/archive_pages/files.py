@@ -1,10 +1,15 @@
-"""What is in a run's folder, listed for somebody at a page: nothing is opened, no link followed."""
+"""Lists the files of a run's folder without opening them or following links."""
 
 import contextlib
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeVar, final
+
+from backflip.core.errors import BackflipError
+
+T = TypeVar("T")
 
 MOST_LISTED = 2_000
 
@@ -15,8 +20,8 @@ class Listed(NamedTuple):
 
     Attributes:
         path: relative to the folder, parts joined by `/`.
-        size: in bytes; None for what cannot be opened here (a link, a pipe, a device).
-        kind: `file`, or what it is instead.
+        size: in bytes; None for a link, a pipe or a device.
+        kind: `file`, `link`, `pipe`, `socket`, `device` or `gone`.
     """
 
     path: str
@@ -44,15 +49,25 @@ def listed(folder: Path, most: int = MOST_LISTED) -> tuple[list[Listed], bool]:
 
 
 def has_only_plain_metrics(folder: Path) -> bool:
-    """Return whether every metrics file of a run is a regular file, so that reading cannot hang."""
+    """Return whether all metrics files of a run are regular files, so that reading cannot hang."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         named = (entry for entry in entries if entry.name.startswith(("metrics-", "summary.")))
         return all(entry.is_file(follow_symlinks=False) for entry in named)
     return False
 
 
+def read_metrics(folder: Path, read: Callable[[Path], T], otherwise: T) -> T:
+    """Return what `read` makes of a run's metrics, or `otherwise` if they cannot be read."""
+    if not has_only_plain_metrics(folder):
+        return otherwise
+    try:
+        return read(folder)
+    except BackflipError:
+        return otherwise
+
+
 def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return something that differs once a run's metrics have changed."""
+    """Return name, time and size of a run's metrics files: it changes when they do."""
     found: list[tuple[str, int, int]] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

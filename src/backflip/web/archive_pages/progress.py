@@ -1,11 +1,10 @@
-"""How far a run that goes on has come, when it may end, and whether it looks healthy.
+"""Progress of a running run: its share done, its estimated end, and warnings.
 
-Read from the few files that say it: the trainer's status, the end of the metrics, the heartbeat.
+They come from few files: the trainer's status, the end of the metrics, the heartbeat.
 """
 
 import contextlib
 import json
-import math
 import os
 import statistics
 import time
@@ -17,12 +16,13 @@ from backflip.archive import opening
 from backflip.archive.durations import duration
 from backflip.archive.liveness import SILENCE_SECONDS
 from backflip.web.archive_pages import files
+from backflip.web.archive_pages.manifest import finite, mapping
 
 _TAIL = 64 * 1024
 _RECORDS = 64
 _LATEST = 4
 _MOST_WRITERS = 8
-# Of these a NaN says that learning has broken; of others it may be as it should.
+# NaN in one of these means that learning has failed; in other metrics it may be normal.
 _MUST_BE_FINITE = ("loss", "grad")
 _QUIET_TIMES = 10.0
 _QUIET_SECONDS = 60.0
@@ -30,14 +30,14 @@ _QUIET_SECONDS = 60.0
 
 @final
 class Progress(NamedTuple):
-    """How far a run has come.
+    """The progress of a run.
 
     Attributes:
-        share: of the way, from 0 to 1; None if it cannot be known.
-        seconds_left: until it ends, if it can be guessed.
-        source: what the guess rests on.
-        doing: what it is at.
-        alarms: what looks unhealthy, each in a few words.
+        share: the share done, from 0 to 1; None if it is not known.
+        seconds_left: the estimated time to its end, if there is an estimate.
+        source: what the estimate is based on.
+        doing: the current activity that the run reports.
+        alarms: warnings, each in a few words.
     """
 
     share: float | None
@@ -52,9 +52,9 @@ class Tail(NamedTuple):
     """The end of a run's metrics.
 
     Attributes:
-        records: the last few, oldest first, of each writer in turn.
-        latest: the very last of each writer.
-        age: seconds since one was last written; None if there are none.
+        records: the last few records of each writer, oldest first.
+        latest: the newest records of each writer.
+        age: seconds since the last record; None if there is none.
     """
 
     records: list[dict[str, Any]]
@@ -65,13 +65,13 @@ class Tail(NamedTuple):
 def progress_of(
     folder: Path, manifest: Mapping[str, Any], elapsed: float, others: Sequence[float] = ()
 ) -> Progress:
-    """Return how far the run in `folder` has come.
+    """Return the progress of the run in `folder`.
 
     Args:
-        folder: the run's.
-        manifest: what its `run.json` says.
+        folder: the run's folder.
+        manifest: its `run.json`.
         elapsed: seconds since it began.
-        others: how many seconds finished runs of its group took.
+        others: durations in seconds of finished runs of its group.
     """
     tail = read_tail(folder)
     doing = _doing(folder)
@@ -83,7 +83,7 @@ def progress_of(
     share, left, source = next((g for g in guesses if g), (None, None, ""))
     alarms = _alarms(folder, tail)
     if any(alarm.startswith("no ") for alarm in alarms):
-        left = None  # of a run that may have stopped working nobody knows
+        left = None  # the run may have stopped working
     return Progress(share, left, source, doing, alarms)
 
 
@@ -115,35 +115,35 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 def _doing(folder: Path) -> str:
     try:
-        said = json.loads(opening.read(folder, "status.json", _TAIL))["doing"]
+        doing = json.loads(opening.read(folder, "status.json", _TAIL))["doing"]
     except (opening.NoFile, ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return said if isinstance(said, str) else ""
+    return doing if isinstance(doing, str) else ""
 
 
 def _by_env_steps(
     manifest: Mapping[str, Any], tail: Tail, elapsed: float
 ) -> tuple[float, float | None, str] | None:
-    config = manifest.get("config")
-    wanted = _number(_within(config, "settings", "env_steps")) or _number(
-        _within(config, "env_steps")
+    config = mapping(manifest.get("config"))
+    wanted = finite(mapping(config.get("settings")).get("env_steps")) or finite(
+        config.get("env_steps")
     )
-    # The seed that has come least far, of each seed the last record.
-    latest = {record.get("seed"): _number(record.get("env_steps")) for record in tail.records}
+    # The slowest seed counts; the last record of each seed.
+    latest = {record.get("seed"): finite(record.get("env_steps")) for record in tail.records}
     done = min((n for n in latest.values() if n is not None), default=None)
     if not wanted or not done:
         return None
     share = min(1.0, done / wanted)
-    seconds = max((_number(record.get("seconds")) or 0.0 for record in tail.records), default=0.0)
+    seconds = max((finite(record.get("seconds")) or 0.0 for record in tail.records), default=0.0)
     left = (1 - share) / share * (seconds or elapsed)
     return share, left, "env steps"
 
 
 def _by_budget(manifest: Mapping[str, Any], elapsed: float) -> tuple[float, float, str] | None:
-    budget = _number(manifest.get("budget_seconds"))
+    budget = finite(manifest.get("budget_seconds"))
     if not budget:
         return None
-    return min(1.0, elapsed / budget), max(0.0, budget - elapsed), "its budget, at the latest"
+    return min(1.0, elapsed / budget), max(0.0, budget - elapsed), "the time budget"
 
 
 def _by_others(others: Sequence[float], elapsed: float) -> tuple[float, float, str] | None:
@@ -152,7 +152,7 @@ def _by_others(others: Sequence[float], elapsed: float) -> tuple[float, float, s
     usual = statistics.median(others)
     if usual <= elapsed:
         return None
-    return elapsed / usual, usual - elapsed, "what others of its group took"
+    return elapsed / usual, usual - elapsed, "finished runs of its group"
 
 
 def _alarms(folder: Path, tail: Tail) -> list[str]:
@@ -182,7 +182,7 @@ def _alarms(folder: Path, tail: Tail) -> list[str]:
 def _usual_gap(tail: Tail) -> float:
     """Return the mean time between records; 0 where they do not say when they were made."""
     for clock in ("seconds", "time"):
-        times = [t for r in tail.records if (t := _number(r.get(clock))) is not None]
+        times = [t for r in tail.records if (t := finite(r.get(clock))) is not None]
         if len(times) > 1:
             return (max(times) - min(times)) / (len(times) - 1)
     return 0.0
@@ -192,19 +192,3 @@ def _beat_age(folder: Path) -> float | None:
     with contextlib.suppress(opening.NoFile), opening.opened(folder, "heartbeat.json") as file:
         return max(0.0, time.time() - os.fstat(file).st_mtime)
     return None
-
-
-def _within(value: object, *keys: str) -> object:
-    for key in keys:
-        value = cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
-    return value
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None

@@ -1,10 +1,11 @@
-"""One home, read on behalf of all pages: the index by one thread, files by two, news by another.
+"""Reads one home for all pages: the index in one thread, files in two, the refresh in another.
 
-The event loop itself never waits for a disk. The index is brought up to date in the background, so
-that a request finds it as it was a moment ago rather than wait for it.
+The event loop never waits for a disk. The index is refreshed in the background, so a request reads
+the index as it was a moment ago and does not wait.
 """
 
 import asyncio
+import hashlib
 import sys
 import time
 from collections.abc import Callable
@@ -12,43 +13,49 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar, final
 
-from backflip.archive.index.rows import RunRow
+from backflip.archive.index.rows import Keys
 from backflip.archive.index.run_index import Index, open_index
 from backflip.core.errors import BackflipError
-from backflip.web.archive_pages.changes import Changes
-from backflip.web.archive_pages.home import Asked, ask_now
-from backflip.web.archive_pages.shelf import Shelf
+from backflip.web.archive_pages.cache import Cache
+from backflip.web.archive_pages.home_page import IndexSummary, summarise_index
+from backflip.web.archive_pages.runs_table import STATES
 
 T = TypeVar("T")
 
 REFRESH_SECONDS = 2.0
-MOST_RUNNING = 200
-# More than so many requests waiting for a thread are refused rather than kept.
+# Further requests that would wait for a thread are refused.
 MOST_WAITING = 64
 _ANSWER = 2**17  # bytes that a page of the table takes, about
 
 
+def digest(value: object) -> str:
+    """Return a short digest of a value's `repr`."""
+    return hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:12]
+
+
 class Busy(Exception):
-    """Too many requests wait already."""
+    """Too many requests are waiting already."""
 
 
 @final
 class Reader:
-    """Reads the home. Use `open`."""
+    """Reads the home; made by `open`."""
 
     def __init__(self, home: Path) -> None:
         """Make the threads; nothing is read yet."""
         self.home = home
-        self.shelf = Shelf()
-        self.changes = Changes()
+        self.cache = Cache()
         self.reading = ""
+        # These tell open pages that something has changed.
+        self.refreshed = 0
+        self.digest = ""
+        self.is_running = False
         self._index: Index | None = None
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="index")
         self._files = ThreadPoolExecutor(2, thread_name_prefix="files")
         self._news = ThreadPoolExecutor(1, thread_name_prefix="news")
         self._waiting = 0
-        self._now: Asked | None = None
-        self._running: set[str] = set()
+        self._summary: IndexSummary | None = None
 
     @classmethod
     async def open(cls, home: Path) -> "Reader":
@@ -70,7 +77,7 @@ class Reader:
         self._queries.shutdown()
 
     async def ask(self, work: Callable[[Index], T]) -> T:
-        """Return what `work` makes of the index.
+        """Return what `work` returns for the index.
 
         Raises:
             Busy: too many wait for it already.
@@ -80,11 +87,11 @@ class Reader:
         return await self._in(self._queries, lambda: work(index))
 
     async def ask_once(self, question: object, work: Callable[[Index], T]) -> T:
-        """Return what `work` makes of the index: as before, if that has not changed since.
+        """Return what `work` returns for the index, from the cache if the index has not changed.
 
         Args:
-            question: what tells this piece of work from others.
-            work: asks the index; what it returns is not changed by anybody.
+            question: the key of this piece of work.
+            work: reads the index; its result is never modified.
 
         Raises:
             Busy: too many wait for it already.
@@ -92,20 +99,24 @@ class Reader:
 
         def answer(index: Index) -> T:
             version = index.version()
-            known = None if version is None else self.shelf.get((question, version))
+            known = None if version is None else self.cache.get((question, version))
             if known is not None:
                 return known
             found = work(index)
-            return found if version is None else self.shelf.put((question, version), found, _ANSWER)
+            return found if version is None else self.cache.put((question, version), found, _ANSWER)
 
         return await self.ask(answer)
 
-    async def asked_now(self) -> Asked:
-        """Return what the index says of now: the same to all pages until it is refreshed.
+    async def keys(self) -> Keys:
+        """Return the keys that runs can be filtered by and that tables can show."""
+        return await self.ask_once("keys", lambda index: index.keys())
 
-        Before it has been once, what it said a moment ago may be of no runs yet, and is not kept.
+    async def summary(self) -> IndexSummary:
+        """Return what the index knows of the top of the home page, as of the last refresh.
+
+        Before the first refresh the index may still be empty, so nothing is kept.
         """
-        return self._now or await self.ask(ask_now)
+        return self._summary or await self.ask(summarise_index)
 
     async def read(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, which reads files.
@@ -116,7 +127,7 @@ class Reader:
         return await self._in(self._files, work)
 
     async def keep_fresh(self, ending: asyncio.Event) -> None:
-        """Bring the index up to date again and again, until the end."""
+        """Refresh the index again and again until the server ends."""
         loop = asyncio.get_running_loop()
         index: Index | None = None
         while not ending.is_set():
@@ -127,7 +138,7 @@ class Reader:
                 await loop.run_in_executor(self._news, self._refresh, opened)
             except BackflipError as error:
                 sys.stderr.write(f"backflip: {' '.join(str(error).split())}\n")
-            # Of a home on a slow disk the greater part of the time must be left to requests.
+            # On a slow disk most of the time is left to requests.
             pause = max(REFRESH_SECONDS, 4 * (time.monotonic() - began))
             try:
                 async with asyncio.timeout(pause):
@@ -138,9 +149,9 @@ class Reader:
             await loop.run_in_executor(self._news, index.close)
 
     def _second(self) -> Index:
-        """Return an index that can be refreshed while the other is asked.
+        """Return an index that can be refreshed while the other is read.
 
-        One that could be kept nowhere is in memory, and there can be no other of it.
+        An index in memory, where no file can be written, is the only one.
         """
         assert self._index is not None
         return self._index if self._index.path is None else open_index(self.home)
@@ -148,14 +159,12 @@ class Reader:
     def _refresh(self, index: Index) -> None:
         index.refresh(self._tell)
         self.reading = ""
-        running = index.runs("state=running", limit=MOST_RUNNING)
-        total = index.runs(limit=1).total
-        rows = {row.ulid: row for row in running.rows}
-        ended = [row for ulid in self._running - rows.keys() if (row := index.run(ulid))]
-        self._running = set(rows)
-        told = [*rows.values(), *ended]
-        self.changes.note([(row.ulid, _fields(row)) for row in told], total)
-        self._now = ask_now(index)
+        self._summary = summarise_index(index)
+        self.is_running = bool(self._summary.running)
+        self.refreshed += 1
+        counts = [index.runs(f"state={state}", limit=1).total for state in STATES]
+        groups = [(row.group, row.runs, row.created) for row in self._summary.latest]
+        self.digest = digest((counts, groups))
 
     def _tell(self, progress: object) -> None:
         done, total = getattr(progress, "done", 0), getattr(progress, "total", 0)
@@ -169,12 +178,3 @@ class Reader:
             return await asyncio.get_running_loop().run_in_executor(threads, work)
         finally:
             self._waiting -= 1
-
-
-def _fields(row: RunRow) -> dict[str, object]:
-    return {
-        "state": row.state,
-        "note": row.note,
-        "group": row.group,
-        "seconds": None if row.state == "running" else row.seconds,
-    }

@@ -10,7 +10,7 @@ from backflip.web.address import LOOPBACK, Place, take_place
 from backflip.web.archive_pages.app import Pages
 from backflip.web.archive_pages.reader import Reader
 from backflip.web.guard import Guard
-from backflip.web.server import Server, settings
+from backflip.web.serving import Server, settings
 
 
 def serve_home(
@@ -23,10 +23,10 @@ def serve_home(
     """Serve the pages of all runs in a home until told to end. Nothing is written to the home.
 
     Args:
-        home: the folder whose `runs/` holds runs; there need be none yet.
-        host: the address to listen at; others than loopback need the token in the address.
-        port: the port; None for the one it had before, else the first one free from 8765.
-        announce: called once pages are answered.
+        home: the folder whose `runs/` holds runs; there may be none yet.
+        host: the address to listen at; other addresses than loopback need the token.
+        port: the port; None for the last one, else the first free one from 8765.
+        announce: called once the server answers.
 
     Raises:
         UsageError: there is no such folder, or the port is taken.
@@ -49,7 +49,6 @@ async def _serve(
             settings(Guard(pages.app(), place, has_forms=True)),
             announce=lambda: announce(place),
             ending=pages.ending,
-            heeds_signals=True,
         )
         try:
             await server.serve(sockets=[listener])
@@ -61,9 +60,9 @@ async def _serve(
 
 
 def _own_folder(home: Path) -> Path:
-    """Return where the server remembers its port and secret: the user's, not the home's.
+    """Return the user's folder for the server's port and secret.
 
-    A home is often a project's folder, of which snapshots are taken and copies given away.
+    The home is often a project's folder, which is copied and given away.
     """
     folder = cache_folder(home)
     try:

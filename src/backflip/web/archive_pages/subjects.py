@@ -1,14 +1,15 @@
-"""What is drawn and compared: a group with its runs, or a run by itself."""
+"""What has one curve in a chart and one column in a comparison: a group of runs, or one run."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple, final
 
 from backflip.archive.index.rows import RunRow
 from backflip.archive.index.run_index import Index
 from backflip.core.errors import UsageError
-from backflip.web.archive_pages.figures import Part, Subject
-from backflip.web.archive_pages.plain import shown
-from backflip.web.archive_pages.table import quoted, run_title
+from backflip.web.archive_pages.runs_table import quoted, run_title
+from backflip.web.archive_pages.sanitize import shown
 
 FEWEST, MOST = 2, 10
 MOST_RUNS = 200
@@ -28,14 +29,44 @@ class Runs(NamedTuple):
     left_out: int = 0
 
 
+@final
+class Part(NamedTuple):
+    """One run of a subject: its folder and its name within the subject."""
+
+    folder: Path
+    name: str
+
+
+@final
+@dataclass(frozen=True)
+class Subject:
+    """A group or a run.
+
+    Attributes:
+        kind: `group` or `run`.
+        key: the group's name, or the run's id.
+        title: its name on the page.
+        group: the name that its colour comes from.
+        parts: its runs, oldest first.
+        left_out: how many more runs it has, older ones, which are not drawn.
+    """
+
+    kind: str
+    key: str
+    title: str
+    group: str
+    parts: tuple[Part, ...]
+    left_out: int = 0
+
+
 def runs_of_group(index: Index, group: str) -> Runs:
-    """Return the runs of a group, as many as are drawn.
+    """Return the newest runs of a group.
 
     Raises:
         UsageError: there is no such group.
     """
     page = index.runs(f"group={quoted(group)}", limit=MOST_RUNS)
-    rows = [row for row in page.rows if row.group == group]  # a filter does not tell cases apart
+    rows = [row for row in page.rows if row.group == group]  # filters ignore case
     if not rows:
         raise UsageError(f"there is no group `{shown(group, 100)}` here")
     left_out = 0
@@ -45,33 +76,37 @@ def runs_of_group(index: Index, group: str) -> Runs:
     return Runs(rows, left_out)
 
 
-def row_of_run(index: Index, ulid: str) -> RunRow:
+def row_of_run(index: Index, run: str) -> RunRow:
     """Return a run.
 
     Raises:
         UsageError: there is no such run.
     """
-    row = index.run(ulid)
+    row = index.run(run)
     if row is None:
-        raise UsageError(f"there is no run `{shown(ulid, 40)}` here")
+        raise UsageError(f"there is no run `{shown(run, 40)}` here")
     return row
 
 
-def of_group(runs: Runs) -> Subject:
-    """Return a group as something to be drawn, its oldest run first."""
-    rows = runs.rows
-    parts = tuple(Part(row.folder, run_title(row)) for row in reversed(rows))
-    group = rows[0].group
-    return Subject("group", group, group, group, _told_apart(rows, parts), runs.left_out)
+def runs_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Runs]:
+    """Return the runs of each subject, given by kind and key.
+
+    Raises:
+        UsageError: there is no such group or run.
+    """
+    return [
+        runs_of_group(index, key) if kind == "group" else Runs([row_of_run(index, key)])
+        for kind, key in chosen
+    ]
 
 
-def of_run(row: RunRow) -> Subject:
-    """Return a run as something to be drawn."""
-    return Subject("run", row.ulid, run_title(row), row.group, (Part(row.folder, run_title(row)),))
-
-
-def _told_apart(rows: Sequence[RunRow], parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return parts whose names differ: runs of a group often share theirs."""
-    if len({part.name for part in parts}) == len(parts):
-        return parts
-    return tuple(Part(row.folder, f"…{row.ulid[-8:]}") for row in reversed(rows))
+def subject_of(kind: str, runs: Runs) -> Subject:
+    """Return a subject of a kind, given its runs."""
+    rows = runs.rows[::-1]
+    group, names = rows[0].group, [run_title(row) for row in rows]
+    if kind == "run":
+        return Subject("run", rows[0].ulid, names[0], group, (Part(rows[0].folder, names[0]),))
+    if len({*names}) < len(names):  # runs of a group often share a name
+        names = [f"…{row.ulid[-8:]}" for row in rows]
+    parts = tuple(Part(row.folder, name) for row, name in zip(rows, names, strict=True))
+    return Subject("group", group, group, group, parts, runs.left_out)

@@ -51,13 +51,16 @@ export function lost({ title }) {
 /** Returns what training is at, in a line. */
 export function training(status) {
   const phase = status.phases ? `phase ${status.phase} of ${status.phases}` : "";
-  const doing = { waiting: "training waits for you", stopped: "training is not running" };
+  const doing = {
+    drawing: "preparing the next clips", learning: "training the agent", evaluating: "evaluating the agent",
+    waiting: "waiting for your answers", stopped: "training is not running",
+  };
   return [doing[status.doing] ?? status.doing, phase].filter(Boolean).join(" · ");
 }
 
 const DOING = {
   "setting up": ["Setting up", () => "The training program is being compiled, and the agent makes its first tries."],
-  drawing: ["Drawing the next clips", phases],
+  drawing: ["Preparing the next clips", phases],
   learning: ["The agent is practising what you taught it", phases],
   evaluating: ["Measuring what the agent has learnt", () => "It plays fresh episodes; nothing more is to be done here."],
   finished: ["The agent has been taught", () => ""],

@@ -1,24 +1,25 @@
-// The archive's pages work without any of this: it adds keys, a crosshair, and news as they come.
+// The pages work without scripts. They add keys, a crosshair, zoom and live updates.
 
 import { follow } from "./live.js";
 import { listenToKeys } from "./keyboard.js";
-import { shareCrosshair } from "./crosshair.js";
+import { listenToDrags, shareCrosshair } from "./charts.js";
 import { tickTimes } from "./times.js";
 
 listenToKeys();
 shareCrosshair();
+listenToDrags();
 tickTimes();
 follow(document.documentElement.dataset.live);
 
-// Listened to from above: what is in the page may be replaced.
+// Listeners are on the document, since parts of the page are replaced.
 
-// A choice of how curves are drawn is a choice, not a form to be sent.
+// A choice takes effect at once, without the button.
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form.drawing");
   if (form && event.target.type !== "search") form.requestSubmit();
 });
 
-// Empty fields would only make addresses longer.
+// Empty fields are left out of the address.
 document.addEventListener("submit", (event) => {
   if (event.target.method !== "get") return;
   const empty = [...event.target.elements].filter((field) => field.name && !field.value && field.type !== "submit");

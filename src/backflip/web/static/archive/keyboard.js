@@ -36,17 +36,17 @@ function isTyping(target) {
   return target.closest?.("input:not([type=checkbox]), textarea, select, dialog, summary");
 }
 
-/** Says how many rows are selected, and whether so many can be compared. */
+/** Shows how many rows are selected and whether they can be compared. */
 function count() {
   const button = document.getElementById("compare");
   if (!button) return;
   const many = document.querySelectorAll("#select input:checked").length;
   button.textContent = many ? `Compare ${many} selected` : "Compare selected";
   button.disabled = many < 2 || many > 10;
-  button.title = many > 10 ? "at most ten" : many < 2 ? "select two or more: x" : "";
+  button.title = many > 10 ? "at most ten rows" : many < 2 ? "select two or more rows (key x)" : "";
 }
 
-/** Heeds keys wherever nothing is being typed. */
+/** Handles keys unless a field has the focus. */
 export function listenToKeys() {
   const help = document.getElementById("help-button");
   help.hidden = false;

@@ -1,6 +1,6 @@
-// How long something has gone on, counted here, so that the server need not say it every second.
+// Clocks that count in the browser, so that the server does not have to.
 
-/** Returns a duration in its two largest units, as the server writes it. */
+/** Returns a duration in its two largest units, like the server. */
 export function duration(seconds) {
   const s = Math.max(0, Math.floor(seconds));
   for (const [large, name, small, smaller] of [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
@@ -10,7 +10,7 @@ export function duration(seconds) {
   return `${s} s`;
 }
 
-/** Writes how long ago each `time[data-since]` was, now and every second while the page is seen. */
+/** Updates each `time[data-since]` every second while the page is visible. */
 export function tickTimes() {
   const tick = () => {
     if (document.hidden) return;

@@ -1,11 +1,11 @@
-"""What a run printed, page by page: `output.log` is read from a position, never as a whole."""
+"""The output of a run in pages: parts of `output.log`, which is never read as a whole."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
 from backflip.archive.recorder.output_reader import read_part
-from backflip.web.archive_pages.plain import decoded, shown
+from backflip.web.archive_pages.sanitize import decoded, shown
 
 MOST_LINES = 400
 MOST_BYTES = 256 * 1024
@@ -18,7 +18,7 @@ class OutputLine(NamedTuple):
     Attributes:
         seconds: since the start, as written.
         stream: `out` or `err`; with a `+` where the line was too long and goes on.
-        text: what was printed, fit to be shown.
+        text: the line, sanitized.
     """
 
     seconds: str
@@ -28,13 +28,13 @@ class OutputLine(NamedTuple):
 
 @final
 class OutputPage(NamedTuple):
-    """A stretch of output.
+    """A part of the output.
 
     Attributes:
         lines: oldest first.
-        start: the position in `output.log` at which the first begins.
-        end: where the last ends.
-        size: of the whole log, in bytes.
+        start: the position in `output.log` of the first line.
+        end: the position after the last line.
+        size: the size of the log in bytes.
     """
 
     lines: Sequence[OutputLine]
@@ -54,7 +54,7 @@ def page_before(folder: Path, before: int | None = None) -> OutputPage:
     data = data[: data.rfind(b"\n") + 1] or data
     end = first + len(data)
     skipped = 0 if first == 0 else data.find(b"\n") + 1
-    # A line longer than a page, which no recorder of ours writes, is shown in pieces.
+    # A line longer than a page is shown in pieces; our recorder writes none.
     pieces = data[skipped:].splitlines(keepends=True)[-MOST_LINES:] or [data]
     return OutputPage([_line(piece) for piece in pieces], end - sum(map(len, pieces)), end, size)
 
@@ -65,7 +65,7 @@ def page_after(folder: Path, after: int, most: int = MOST_LINES) -> OutputPage:
     if not data:
         return OutputPage((), after, after, size)
     whole = data[: data.rfind(b"\n") + 1]
-    if not whole and len(data) == MOST_BYTES:  # no line of ours is as long: take it in pieces
+    if not whole and len(data) == MOST_BYTES:  # a line longer than a page
         whole = data
     pieces = whole.splitlines(keepends=True)[:most]
     return OutputPage(

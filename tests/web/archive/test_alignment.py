@@ -1,14 +1,10 @@
-"""Seeds on one grid: buckets, gaps, what is left out; colours; charts as SVG."""
-
-import json
-import re
+"""Seeds on one grid: buckets, gaps, invalid values; colours."""
 
 import numpy as np
 import pytest
 
-from backflip.web.archive_pages.charts import Line, Scale, draw
+from backflip.web.archive_pages.alignment import Member, align, finals, smoothed
 from backflip.web.archive_pages.colours import COLOURS, Look, colour_of, looks_of
-from backflip.web.archive_pages.curves import Member, align, finals, smoothed
 
 NAN = float("nan")
 
@@ -101,74 +97,3 @@ def test_a_group_has_its_colour_from_its_name_alone() -> None:
 def test_lines_of_one_colour_are_told_apart_by_dashes() -> None:
     same = [str(n) for n in range(200) if colour_of(str(n)) == 3][:3]
     assert looks_of(same) == [Look(3, 0), Look(3, 1), Look(3, 2)]
-
-
-# --- charts ----------------------------------------------------------------------------------
-
-
-def line(y: list[float], x: list[float] | None = None, **more: object) -> Line:
-    places = np.array(x if x is not None else range(len(y)), float)
-    return Line("a", Look(2, 0), places, np.array(y, float), **more)  # type: ignore[arg-type]
-
-
-def test_ticks_are_round_and_within() -> None:
-    np.testing.assert_allclose(Scale(0.0, 1.0).ticks(), [0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    assert Scale(3.0, 1234.0).ticks() == [250, 500, 750, 1000]
-    assert Scale(0.02, 900.0, log=True).ticks() == [0.1, 1, 10, 100]
-
-
-def test_the_curve_is_where_the_numbers_are() -> None:
-    svg = str(draw("m", [line([0.0, 1.0])], "env_steps"))
-    path = re.search(r'class="centre" d="([^"]+)"', svg)
-    assert path is not None
-    # Five per cent of room above and below: 1000/22 = 45.
-    assert path[1] == "M0 955l1000 -910"
-
-
-def test_a_gap_breaks_the_curve_and_a_lonely_value_is_a_point() -> None:
-    svg = str(draw("m", [line([1.0, NAN, 1.0, 1.0])], "updates"))
-    path = re.search(r'class="centre" d="([^"]+)"', svg)
-    assert path is not None
-    assert path[1].count("M") == 2
-
-
-def test_a_band_is_drawn_only_where_it_is() -> None:
-    low, high = np.array([0.0, NAN, 0.0, 0.0]), np.array([1.0, NAN, 1.0, 1.0])
-    svg = str(draw("m", [line([0.5, 0.5, 0.5, 0.6], low=low, high=high)], "updates"))
-    band = re.search(r'class="band" d="([^"]+)"', svg)
-    assert band is not None
-    assert band[1].count("z") == 2
-
-
-def test_a_band_far_wider_than_the_curve_does_not_flatten_it() -> None:
-    low, high = np.array([-1e6, -1e6]), np.array([1e6, 1e6])
-    svg = str(draw("m", [line([0.0, 1.0], low=low, high=high)], "updates"))
-    path = re.search(r'class="centre" d="M0 (\d+)l1000 (-\d+)"', svg)
-    assert path is not None
-    assert int(path[2]) < -300
-
-
-@pytest.mark.parametrize("y", [[], [NAN, NAN]])
-def test_without_values_the_chart_says_so(y: list[float]) -> None:
-    assert "no values along this axis" in str(draw("m", [line(y)], "env_steps"))
-
-
-@pytest.mark.parametrize("y", [[5.0], [0.0, 0.0], [1e300, -1e300], [1e-300, 2e-300]])
-def test_extremes_are_drawn(y: list[float]) -> None:
-    svg = str(draw("m", [line(y)], "env_steps"))
-    assert "NaN" not in svg.replace("null", "")
-    assert 'class="centre" d="M' in svg
-
-
-def test_titles_cannot_leave_their_attribute() -> None:
-    svg = str(draw('"><script>x</script>', [line([1.0, 2.0])], '"><b>'))
-    assert "<script" not in svg
-    assert "<b>" not in svg
-
-
-def test_the_crosshair_is_told_the_numbers() -> None:
-    svg = str(draw("m", [line([0.123456, NAN])], "env_steps"))
-    told = re.search(r'data-curves="([^"]+)"', svg)
-    assert told is not None
-    (read,) = json.loads(told[1].replace("&#34;", '"'))["lines"]
-    assert (read["x"], read["y"]) == ([0, 1], [0.1235, None])

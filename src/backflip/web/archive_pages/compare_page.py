@@ -1,4 +1,4 @@
-"""What differs between runs and groups: configuration first, then packages, code, and when."""
+"""What differs between runs and groups: configuration, packages, code, metrics."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,10 +9,8 @@ from backflip.archive.comparing.metrics import MetricsDiff, diff_metrics
 from backflip.archive.comparing.settings import Row, flat, packages_of, side_by_side
 from backflip.archive.grouping import SEED_KEYS
 from backflip.archive.index.rows import RunRow
-from backflip.archive.run import open_run
-from backflip.core.errors import BackflipError
-from backflip.web.archive_pages import code, facts, files
-from backflip.web.archive_pages.plain import shown
+from backflip.web.archive_pages import code_page, files, manifest
+from backflip.web.archive_pages.sanitize import shown
 
 MOST_ROWS = 500
 _MOST_METRICS = 200
@@ -38,7 +36,7 @@ class Comparison(NamedTuple):
         code: how the code of the first two differs that have any; None if there are no two.
         code_of: the titles of these two.
         metrics: for the second and later ones, how their metrics differ from those of the first;
-            None of groups, and where that cannot be told.
+            None for groups, and where they cannot be compared.
         notes: what was not looked at.
         most: how many rows of a table are to be shown.
     """
@@ -55,20 +53,20 @@ class Comparison(NamedTuple):
 
 def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> Comparison:
     """Return what differs between things, each given by its runs, newest first."""
-    manifests = [[_manifest(row.folder) for row in runs[:_MOST_READ]] for runs in rows]
+    manifests = [[manifest.read_manifest(row.folder) for row in runs[:_MOST_READ]] for runs in rows]
     different, same = side_by_side([_configuration(of) for of in manifests])
     packages, _ = side_by_side([packages_of(of[0]) for of in manifests])
     with_code = [
         (title, runs[0].folder)
         for title, runs in zip(titles, rows, strict=True)
-        if code.has_code(runs[0].folder)
+        if code_page.has_code(runs[0].folder)
     ][:2]
     folders = [folder for _, folder in with_code]
     return Comparison(
         different=_shown(different),
         same=_shown(same),
         packages=_shown(packages),
-        code=code.difference(home, *folders) if len(folders) == 2 else None,
+        code=code_page.difference(home, *folders) if len(folders) == 2 else None,
         code_of=[title for title, _ in with_code],
         metrics=[_metrics(rows[0], other) for other in rows[1:]],
         notes=_notes(titles, rows),
@@ -76,29 +74,18 @@ def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]])
 
 
 def _metrics(one: Sequence[RunRow], other: Sequence[RunRow]) -> MetricsDiff | None:
-    if len(one) != 1 or len(other) != 1:
+    if len(one) != 1 or len(other) != 1 or not files.has_only_plain_metrics(other[0].folder):
         return None
-    folders = one[0].folder, other[0].folder
-    if not all(map(files.has_only_plain_metrics, folders)):
-        return None
-    try:
-        found = diff_metrics(*folders, _MOST_METRICS)
-    except BackflipError:
-        return None
-    return found if found.metrics else None
-
-
-def _manifest(folder: Path) -> Mapping[str, Any]:
-    try:
-        return open_run(folder).manifest
-    except BackflipError:
-        return {}
+    found = files.read_metrics(
+        one[0].folder, lambda folder: diff_metrics(folder, other[0].folder, _MOST_METRICS), None
+    )
+    return found if found and found.metrics else None
 
 
 def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return the configuration of a run, or what the runs of a group have in common."""
-    every = [flat(manifest.get("config")) for manifest in manifests]
-    # Within a group seeds differ: that is what it is.
+    every = [flat(one.get("config")) for one in manifests]
+    # Runs of a group differ by their seeds.
     own = SEED_KEYS if len(manifests) > 1 else frozenset[str]()
     keys = dict.fromkeys(key for config in every for key in config if key not in own)
     found: dict[str, object] = {}
@@ -106,14 +93,14 @@ def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
         values = {repr(config[key]): config[key] for config in every if key in config}
         found[key] = values.popitem()[1] if len(values) == 1 else f"{len(values)} values"
     for name in ("env", "algorithm"):
-        if manifests and (said := facts.text(manifests[0].get(name))):
-            found.setdefault(name, said)
+        if manifests and (value := manifest.text(manifests[0].get(name))):
+            found.setdefault(name, value)
     return found
 
 
 def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]:
     return [
-        f"the settings of {shown(title, 80)} are those of its newest {_MOST_READ} runs"
+        f"{shown(title, 80)}: only the settings of its newest {_MOST_READ} runs are compared"
         for title, runs in zip(titles, rows, strict=True)
         if len(runs) > _MOST_READ
     ]
@@ -121,6 +108,6 @@ def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]
 
 def _shown(rows: Sequence[Row]) -> list[Difference]:
     return [
-        Difference(row.key, facts.exact_texts(row.values))
+        Difference(row.key, manifest.exact_texts(row.values))
         for row in sorted(rows, key=lambda row: row.key)
     ]

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from backflip.archive import opening
 from backflip.archive.comparing.code import Bounds, CodeDiff, diff_code
+from backflip.archive.formatting import size
+from backflip.archive.index.rows import RunRow
 from backflip.archive.opening import NoFile
 from backflip.archive.snapshot.code_snapshot import (
     CODE,
@@ -15,7 +17,7 @@ from backflip.archive.snapshot.code_snapshot import (
     read_snapshot,
 )
 from backflip.core.errors import BackflipError
-from backflip.web.archive_pages.plain import decoded, plain, shown
+from backflip.web.archive_pages.sanitize import decoded, plain, shown
 
 PATCH = "code.patch"
 MOST_SHOWN = 512 * 1024
@@ -36,8 +38,40 @@ class DiffLine(NamedTuple):
     text: str
 
 
+def read(home: Path, row: RunRow, path: str | None, parent: RunRow | None) -> dict[str, Any]:
+    """Return what the page of a run's code shows.
+
+    Args:
+        home: the home of the run.
+        row: the run.
+        path: the file to show, if any.
+        parent: the run to compare with, if any.
+    """
+    snapshot = snapshot_of(row.folder)
+    file = next((f for f in snapshot.files if f.path == path), None) if snapshot else None
+    text: list[str] = []
+    problem = "" if path is None or file else "There is no such file in the snapshot."
+    if file is not None:
+        try:
+            text = text_of(home, file)
+        except NoFile as error:
+            problem = f"This file is {error}."
+    differs = parent is not None and snapshot is not None and has_code(parent.folder)
+    patch, patch_cut = patch_of(row.folder)
+    return {
+        "snapshot": snapshot,
+        "path": path,
+        "text": text,
+        "problem": problem,
+        "patch": patch,
+        "patch_cut": patch_cut,
+        "parent": parent,
+        "difference": difference(home, parent.folder, row.folder) if parent and differs else None,
+    }
+
+
 def snapshot_of(folder: Path) -> Snapshot | None:
-    """Return the code of a run; None if none was kept, or what says so is damaged."""
+    """Return the code of a run; None if it was not kept, or its list is damaged."""
     if not has_code(folder):
         return None
     try:
@@ -56,10 +90,10 @@ def patch_of(folder: Path) -> tuple[list[DiffLine], bool]:
 
 
 def text_of(home: Path, file: CodeFile) -> list[str]:
-    """Return the lines of an archived file, fit to be shown.
+    """Return the lines of an archived file, sanitized.
 
     Raises:
-        NoFile: it is not there, too large, or no text.
+        NoFile: it is missing, too large, or not text.
     """
     if file.link is not None:
         return [f"a link to {file.link}"]
@@ -67,29 +101,29 @@ def text_of(home: Path, file: CodeFile) -> list[str]:
 
 
 def difference(home: Path, one: Path, other: Path) -> CodeDiff:
-    """Return how the code of the runs in two folders differs, as far as a page can bear."""
+    """Return how the code of the runs in two folders differs, within the limits of a page."""
     return diff_code(home, one, other, _COMPARED)
 
 
 def has_code(folder: Path) -> bool:
-    """Return whether code was kept of a run."""
+    """Return whether the code of a run was kept."""
     return opening.size_of(folder, CODE) is not None
 
 
 def diff_lines(lines: Sequence[str]) -> list[DiffLine]:
-    """Return the lines of a unified diff with what each is."""
+    """Return the lines of a unified diff with the kind of each."""
     return [DiffLine(_kind(line), shown(line, _LONGEST_LINE)) for line in lines]
 
 
 def _text(home: Path, file: CodeFile) -> str:
     if file.bytes > MOST_SHOWN:
-        raise NoFile(f"not shown: {file.bytes:,} bytes".replace(",", " "))
+        raise NoFile(f"too large to be shown ({size(file.bytes)})")
     try:
         data = read_object(home, file)
     except BackflipError as error:
-        raise NoFile(f"not shown: {error}") from None
+        raise NoFile(f"not readable: {error}") from None
     if b"\0" in data[:8192]:
-        raise NoFile("not shown: it is no text")
+        raise NoFile("not text")
     return decoded(data)
 
 
@@ -102,5 +136,5 @@ def _kind(line: str) -> str:
 
 
 def shown_path(path: str) -> str:
-    """Return a path fit to be shown; bytes that are no text are made visible."""
+    """Return a path, sanitized; bytes that are not text are made visible."""
     return plain(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))

@@ -1,9 +1,9 @@
-"""From the records of many seeds to one curve with its interval.
+"""Aligns the values of several seeds on one grid and averages them.
 
-Seeds are aligned on one grid along the axis. Where all together have few distinct places, these
-are the grid. Otherwise the axis is cut into equal buckets, and a seed has in each the mean of its
-values there. Where a seed has no value at a place between two others of its own, it has the value
-on the line between them; never before its first or after its last. Nothing is drawn by lot.
+If all seeds together have few distinct x values, these are the grid. Otherwise the axis is cut into
+equal buckets, and a seed's value in a bucket is the mean of its values there. Between two of its
+values a seed is interpolated linearly; it has no value before its first or after its last one.
+Nothing is sampled at random.
 """
 
 from collections.abc import Sequence
@@ -103,12 +103,12 @@ def finals(aligned: Aligned) -> Float[np.ndarray, " seeds"]:
 
 
 def any_finite(values: np.ndarray) -> bool:
-    """Return whether there is a finite value."""
+    """Return whether any value is finite."""
     return bool(np.isfinite(values).any())
 
 
 def _grid(members: Sequence[Member], buckets: int) -> tuple[np.ndarray, bool]:
-    """Return the places, and whether they are the centres of buckets."""
+    """Return the grid, and whether its points are centres of buckets."""
     longest = max((len(member.x) for member in members), default=0)
     if longest <= buckets:
         distinct = np.unique(np.concatenate([np.empty(0), *(member.x for member in members)]))
@@ -121,7 +121,7 @@ def _grid(members: Sequence[Member], buckets: int) -> tuple[np.ndarray, bool]:
 
 
 def _place(member: Member, grid: np.ndarray, bucketed: bool, row: np.ndarray) -> None:
-    """Write a seed's values at the places of the grid into `row`."""
+    """Write a seed's values on the grid into `row`."""
     if not len(member.x):
         return
     if bucketed:

@@ -1,12 +1,24 @@
-"""What a run's manifest says, whoever wrote it: a thing of a wrong kind is as if not there."""
+"""What a run's manifest says. Any program may have written it: wrong types count as missing."""
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from backflip.archive.comparing.settings import flat, packages_of
+from backflip.archive.formatting import number, size
 from backflip.archive.index.entry import typed
-from backflip.web.archive_pages.words import number, size
+from backflip.archive.run import open_run
+from backflip.core.errors import BackflipError
+
+
+def read_manifest(folder: Path) -> Mapping[str, Any]:
+    """Return the manifest of the run in `folder`; empty if it cannot be read."""
+    try:
+        return open_run(folder).manifest
+    except BackflipError:
+        return {}
 
 
 def text(value: object) -> str:
@@ -26,25 +38,36 @@ def sequence(value: object) -> list[Any]:
     return list(cast("list[Any]", value)) if isinstance(value, list) else []
 
 
+def finite(value: object) -> float | None:
+    """Return a finite number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
 def command_line(manifest: Mapping[str, Any]) -> str:
-    """Return what was typed, as it can be typed again."""
+    """Return the command, quoted for a shell."""
     return shlex.join(str(word) for word in sequence(manifest.get("argv")))
 
 
 def config(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the configuration: keys joined by dots, and their values as they are shown."""
+    """Return the configuration: keys joined by dots, and their values as text."""
     return [(key, value_text(item)) for key, item in flat(manifest.get("config")).items()]
 
 
 def value_text(value: object) -> str:
-    """Return a configuration's value as it is shown."""
+    """Return a value of the configuration as text."""
     if isinstance(value, list):
         return ", ".join(value_text(item) for item in cast("list[object]", value))
     return number(value)
 
 
 def exact_texts(values: Sequence[object]) -> list[str]:
-    """Return values as they are shown beside each other: those that differ never look the same."""
+    """Return values as text for a comparison: different values have different texts."""
     short = [value_text(value) for value in values]
     if len({*short}) == len({*map(repr, values)}):
         return short
@@ -52,20 +75,20 @@ def exact_texts(values: Sequence[object]) -> list[str]:
 
 
 def packages(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the packages of a run's interpreter with their versions, or what else is known."""
+    """Return the packages of a run's interpreter with their versions."""
     return {name: value_text(version) for name, version in packages_of(manifest).items()}
 
 
 def hardware(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the machine, one thing a line."""
-    said = mapping(manifest.get("hardware"))
+    """Return what the manifest says of the machine."""
+    fields = mapping(manifest.get("hardware"))
     lines = [
-        ("processor", text(said.get("cpu"))),
-        ("cores", number(said.get("cores"))),
-        ("memory", _size(said.get("memory_bytes"))),
-        ("machine", text(said.get("host"))),
+        ("processor", text(fields.get("cpu"))),
+        ("cores", number(fields.get("cores"))),
+        ("memory", _size(fields.get("memory_bytes"))),
+        ("machine", text(fields.get("host"))),
     ]
-    for gpu in map(mapping, sequence(said.get("gpus"))):
+    for gpu in map(mapping, sequence(fields.get("gpus"))):
         memory = _size(gpu.get("memory_bytes"))
         parts = (text(gpu.get("name")), memory, f"driver {gpu.get('driver')}")
         lines.append(("GPU", ", ".join(part for part in parts if part)))
@@ -73,23 +96,22 @@ def hardware(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def git(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return where the code came from, one thing a line."""
-    said = mapping(manifest.get("git"))
-    if not said:
+    """Return what the manifest says of the git repository."""
+    fields = mapping(manifest.get("git"))
+    if not fields:
         return []
-    dirty = "with uncommitted changes" if said.get("dirty") else "clean"
+    dirty = "with uncommitted changes" if fields.get("dirty") else "clean"
     return [
         (name, value)
         for name, value in (
-            ("commit", text(said.get("commit"))),
+            ("commit", text(fields.get("commit"))),
             ("state", dirty),
-            ("branch", text(said.get("branch"))),
-            ("remote", text(said.get("remote"))),
+            ("branch", text(fields.get("branch"))),
+            ("remote", text(fields.get("remote"))),
         )
         if value
     ]
 
 
 def _size(value: object) -> str:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return size(cast("float", value)) if is_number else ""
+    return size(finite(value))

@@ -1,4 +1,4 @@
-"""The HTTP server under all pages: one process, one event loop."""
+"""How every server of ours works: Uvicorn with its settings, and when it begins and ends."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 
 def settings(app: ASGIApp) -> uvicorn.Config:
-    """Return how every server of ours works."""
+    """Return the settings of a server."""
     return uvicorn.Config(
         app,
         loop="asyncio",
@@ -19,23 +19,30 @@ def settings(app: ASGIApp) -> uvicorn.Config:
         lifespan="off",
         interface="asgi3",
         log_config=None,
-        # What clients get wrong is theirs; what goes wrong here the guard reports.
+        # Errors of clients are not logged; the guard reports errors of the server.
         log_level="critical",
         access_log=False,
         server_header=False,
-        # Nobody stands between: a header must not say where a request comes from.
+        # There is no proxy: headers must not set the client's address.
         proxy_headers=False,
-        # Pages keep a connection between two answers, rather than make a new one.
+        # Pages keep a connection between two answers.
         timeout_keep_alive=120,
         timeout_graceful_shutdown=1,
-        # Connections cost memory, whether or not they ever ask for anything.
+        # Each connection costs memory.
         limit_concurrency=256,
     )
 
 
 @final
 class Server(uvicorn.Server):
-    """Uvicorn's server, which says when it has begun and when it is about to end."""
+    """Uvicorn's server; it reports when it begins and when it is about to end.
+
+    Args:
+        config: its settings.
+        announce: called once it answers.
+        ending: set when it is about to end.
+        heeds_signals: whether Ctrl-C ends it; otherwise its parent process does.
+    """
 
     def __init__(
         self,
@@ -43,7 +50,7 @@ class Server(uvicorn.Server):
         *,
         announce: Callable[[], None],
         ending: asyncio.Event,
-        heeds_signals: bool,
+        heeds_signals: bool = True,
     ) -> None:
         super().__init__(config)
         self._announce = announce
@@ -51,14 +58,14 @@ class Server(uvicorn.Server):
         self._heeds_signals = heeds_signals
 
     async def main_loop(self) -> None:
-        """Work until told to end."""
+        """Serve until told to end."""
         self._announce()
         await super().main_loop()
         self._ending.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Heed Ctrl-C, unless there is a trainer, which then ends this process in its own time."""
+        """Handle Ctrl-C, unless the parent process ends this one."""
         if self._heeds_signals:
             with super().capture_signals():
                 yield

@@ -1,6 +1,6 @@
-"""Text that others wrote, made fit to be shown: no escape sequences, nothing that hides itself.
+"""Sanitizes text of runs: removes escape sequences, makes control characters visible.
 
-Escaping for HTML is not done here: the templates escape everything.
+The templates escape text for HTML; this module does not.
 """
 
 import re
@@ -15,7 +15,7 @@ _ESCAPES = re.compile(
     r"|\x9b[0-?]*[ -/]*[@-~]"
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
-# Characters that let text look other than it is: direction overrides and isolates.
+# Direction overrides and isolates, which make text look like other text.
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -28,7 +28,7 @@ def plain(text: str) -> str:
 
 
 def shown(value: object, longest: int = LONGEST) -> str:
-    """Return anything as text to be shown, cut to a length that a page can bear."""
+    """Return any value as sanitized text, cut to a length that fits a page."""
     text = value if isinstance(value, str) else "" if value is None else str(value)
     return cut(
         plain(text[: 2 * longest]) if len(text) > 2 * longest else plain(text), longest, len(text)
@@ -36,12 +36,12 @@ def shown(value: object, longest: int = LONGEST) -> str:
 
 
 def cut(text: str, longest: int, whole: int | None = None) -> str:
-    """Return text, its end replaced by how much is left out if it is too long."""
+    """Return text; if it is too long, the end is replaced by the number of characters left out."""
     if len(text) <= longest:
         return text
     return f"{text[:longest]} … ({(whole or len(text)) - longest:,} more characters)"
 
 
 def decoded(data: bytes) -> str:
-    """Return bytes as text; what is none is made visible."""
+    """Return bytes as text; invalid bytes become replacement characters."""
     return data.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""How numbers, durations, sizes and times are written on a page."""
+"""How numbers, sizes and times are written, on pages and on the terminal."""
 
 import math
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
 
 
 def number(value: object) -> str:
-    """Return a value to four significant digits; what is no number, as text."""
+    """Return a number with four significant digits; any other value as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int) and abs(value) < 100_000:
@@ -28,26 +28,25 @@ def _float(value: float) -> str:
         return "∞" if value > 0 else "−∞"
     size = abs(value)
     if value == round(value) and size < 1e15:
-        text = f"{value:,.0f}" if size >= 100_000 else f"{value:.0f}"
-        return text.replace(",", " ").replace("-", "−")
+        text = count(round(value)) if size >= 100_000 else f"{value:.0f}"
+        return text.replace("-", "−")
     return _power(f"{value:.4g}")
 
 
-def brief(value: float) -> str:
-    """Return a number to three significant digits."""
+def count(many: int) -> str:
+    """Return an integer with spaces between thousands."""
+    return f"{many:,}".replace(",", " ")
+
+
+def brief(value: int | float) -> str:
+    """Return a number with three significant digits."""
     if not math.isfinite(value):
         return _float(value)
     size = abs(value)
     return _power(f"{value:.0f}" if 1000 <= size < 1e5 else f"{value:.3g}")
 
 
-def _power(text: str) -> str:
-    """Return `1.2e−4` for `1.2e-04`."""
-    digits, e, power = text.partition("e")
-    return (f"{digits}e{int(power)}" if e else digits).replace("-", "−")
-
-
-def short(value: float) -> str:
+def short(value: int | float) -> str:
     """Return a number for an axis: `20 k`, `1.5 M`, `0.05`."""
     size = abs(value)
     for factor, letter in _SI:
@@ -58,39 +57,45 @@ def short(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
-def roughly(seconds: float) -> str:
-    """Return a duration that nobody should take for exact."""
+def _power(text: str) -> str:
+    """Return `1.2e−4` for `1.2e-04`."""
+    digits, e, power = text.partition("e")
+    return (f"{digits}e{int(power)}" if e else digits).replace("-", "−")
+
+
+def roughly(seconds: int | float) -> str:
+    """Return an estimated duration in one unit: `about 12 min`."""
     if seconds < 45:
         return "less than a minute"
     if seconds < 90 * _MINUTE:
-        return f"about {max(1, round(seconds / _MINUTE))} min"
+        return f"about {plural(max(1, round(seconds / _MINUTE)), 'minute')}"
     if seconds < 48 * _HOUR:
-        return f"about {round(seconds / _HOUR)} h"
+        return f"about {round(seconds / _HOUR)} hours"
     return f"about {round(seconds / _DAY)} days"
 
 
-def ago(seconds: float) -> str:
+def ago(seconds: int | float) -> str:
     """Return how long ago something was."""
-    if seconds < _MINUTE:
-        return "just now"
     for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
         if seconds >= unit:
-            many = int(seconds // unit)
-            return f"{many} {name}{'s' if many > 1 else ''} ago"
-    return ""
+            return f"{plural(int(seconds // unit), name)} ago"
+    return "just now"
 
 
-def size(count: float | None) -> str:
-    """Return a number of bytes."""
-    if count is None:
+def size(many: int | float | None) -> str:
+    """Return a number of bytes in binary units; empty if it is not known."""
+    if many is None:
         return ""
-    for factor, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if count >= factor:
-            return f"{count / factor:.1f} {name}"
-    return f"{count:.0f} B"
+    if many < 1000:
+        return f"{many:.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        many /= 1024
+        if many < 1000:
+            return f"{many:.1f} {unit}"
+    return f"{many / 1024:.1f} TiB"
 
 
-def moment(unix: float | None) -> str:
+def moment(unix: int | float | None) -> str:
     """Return a point in time, in UTC, to the minute."""
     try:
         return datetime.fromtimestamp(unix or 0.0, UTC).strftime("%Y-%m-%d %H:%M")
@@ -98,6 +103,6 @@ def moment(unix: float | None) -> str:
         return ""
 
 
-def plural(count: int, noun: str) -> str:
+def plural(many: int, noun: str) -> str:
     """Return `1 run`, `2 runs`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}".replace(",", " ")
+    return f"{count(many)} {noun}{'' if many == 1 else 's'}"

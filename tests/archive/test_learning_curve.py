@@ -1,4 +1,4 @@
-"""Tests of `backflip.archive.pictures`."""
+"""Tests of `backflip.archive.learning_curve` and of the pictures of `backflip.archive.charts`."""
 
 import csv
 import io
@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy import stats
 
-from backflip.archive.metrics import MetricsWriter
-from backflip.archive.pictures import (
+from backflip.archive.charts.picture import picture
+from backflip.archive.charts.plot import Line
+from backflip.archive.charts.scales import Scale
+from backflip.archive.learning_curve import (
     MOST_POINTS,
     RETURN,
     Curve,
-    clip_strip_png,
     curve,
     curve_csv,
     learning_curve_svg,
-    ticks,
     write_curve,
 )
+from backflip.archive.metrics import MetricsWriter
 from backflip.core.errors import UsageError
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -41,12 +41,31 @@ def three_seeds() -> Curve:
     return curve(records)
 
 
-def points(svg: str, style: str) -> list[list[tuple[float, float]]]:
-    """The places of every polyline or polygon of a style, without the repeated last point."""
+BOX = (662, 298)  # the pixels of the plot
+
+
+def points(svg: str, style: str) -> list[list[tuple[int, int]]]:
+    """The points of every stretch of every path of a style, from the top left of the plot."""
     root = ET.fromstring(svg)
-    found = [e for e in root.iter() if e.get("class") == style and e.get("points")]
-    pairs = [[p.split(",") for p in e.attrib["points"].split()] for e in found]
-    return [[(float(x), float(y)) for x, y in line] for line in pairs]
+    plot = next(e for e in root.iter(f"{SVG}svg") if e.get("class") == "curves")
+    return [
+        stretch
+        for path in plot.iter(f"{SVG}path")
+        if path.get("class") == style
+        for stretch in stretches(path.attrib["d"])
+    ]
+
+
+def stretches(path: str) -> list[list[tuple[int, int]]]:
+    found: list[list[tuple[int, int]]] = []
+    for letter, *numbers in re.findall(r"([MlL])(-?\d+) (-?\d+)", path):
+        x, y = map(int, numbers)
+        if letter == "M":
+            found.append([(x, y)])
+        else:
+            last = found[-1][-1] if letter == "l" else (0, 0)
+            found[-1].append((last[0] + x, last[1] + y))
+    return found
 
 
 def texts(svg: str) -> list[str]:
@@ -110,32 +129,40 @@ def test_csv_leaves_blank_what_is_unknown() -> None:
 
 def test_svg_has_a_line_a_seed_the_mean_and_the_band(three_seeds: Curve) -> None:
     svg = learning_curve_svg(three_seeds, title="t", optimum=10.0)
-    assert len(points(svg, "seed")) == 3
-    (mean,) = points(svg, "mean")
+    seeds = points(svg, "seed")
+    mean, optimum = points(svg, "centre")
     (band,) = points(svg, "band")
-    (optimum,) = points(svg, "optimum")
+    assert len(seeds) == 3
     assert mean[2][1] < mean[1][1] < mean[0][1], "larger values are higher up"
     assert optimum[0][1] < mean[2][1], "the optimum is above"
     # On one straight scale: means 1, 3, 7 lie at a third of the way.
     share = (mean[0][1] - mean[1][1]) / (mean[0][1] - mean[2][1])
     assert share == pytest.approx(2 / 6, abs=0.01)
-    seeds = points(svg, "seed")
     assert {place[1] for place in band} == {y for line in (seeds[0], seeds[2]) for _, y in line}
+
+
+def test_points_are_where_the_scales_say(three_seeds: Curve) -> None:
+    """By hand: 0 to 9 with 5 % of room; the first of three points is at a third of the width."""
+    mean, *_ = points(learning_curve_svg(three_seeds, title="t"), "centre")
+    for (x, y), at, value in zip(mean, (1 / 3, 2 / 3, 1.0), (1.0, 3.0, 7.0), strict=True):
+        assert x == pytest.approx(at * BOX[0], abs=1)
+        assert y == pytest.approx((1 - (value + 0.45) / 9.9) * BOX[1], abs=1)
 
 
 def test_svg_stays_inside_its_frame(three_seeds: Curve) -> None:
     svg = learning_curve_svg(three_seeds, title="t", optimum=-50.0)
-    drawn = [p for style in ("seed", "mean", "band", "optimum") for p in points(svg, style)]
-    for x, y in (place for line in drawn for place in line):
-        assert 74 <= x <= 740
-        assert 66 <= y <= 364
+    for x, y in (
+        p for style in ("seed", "centre", "band") for line in points(svg, style) for p in line
+    ):
+        assert 0 <= x <= BOX[0]
+        assert 0 <= y <= BOX[1]
 
 
 def test_svg_says_how_many_seeds_and_what_the_axes_are(three_seeds: Curve) -> None:
     said = texts(learning_curve_svg(three_seeds, title="t", optimum=10.0))
     assert "mean of 3 seeds" in said
-    assert "from the worst seed to the best" in said
-    assert "optimum, 10" in said
+    assert "worst to best seed" in said
+    assert "optimum 10" in said
     assert "environment steps of each seed" in said
     assert "true return of an episode" in said
 
@@ -143,8 +170,8 @@ def test_svg_says_how_many_seeds_and_what_the_axes_are(three_seeds: Curve) -> No
 def test_svg_of_one_seed_has_no_band_and_says_so() -> None:
     svg = learning_curve_svg(curve([record(4, 1, 2.0)]), title="t")
     assert points(svg, "band") == []
-    assert len(points(svg, "mean")[0]) == 2, "a single point is drawn as a dot"
-    assert "seed 4, the only one: no spread" in texts(svg)
+    assert 'class="centre" d="M662 149h0"' in svg, "a single point is drawn as a dot"
+    assert "seed 4 (a single seed)" in texts(svg)
 
 
 def test_svg_has_a_text_alternative_and_a_dark_theme(three_seeds: Curve) -> None:
@@ -180,17 +207,13 @@ def test_seeds_that_never_overlap_are_drawn_without_a_mean() -> None:
     assert not re.search("nan|inf", svg.split("</style>")[1])
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (0.0, 10.0, [0, 2, 4, 6, 8, 10]),
-        (-3.0, 3.0, [-3, -2, -1, 0, 1, 2, 3]),
-        (0.0, 0.3, [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]),
-        (-1300.0, -100.0, [-1200, -1000, -800, -600, -400, -200]),
-    ],
-)
-def test_ticks_are_round(low: float, high: float, expected: list[float]) -> None:
-    assert ticks(low, high, 6) == pytest.approx(expected)
+def test_a_picture_on_logarithmic_axes() -> None:
+    line = Line("a", np.array([1.0, 10.0, 100.0]), np.array([0.1, 1.0, 10.0]), dots=True)
+    scales = (Scale(1.0, 100.0, log=True), "x"), (Scale(0.1, 10.0, log=True), "seconds")
+    svg = picture("t", [line], *scales, legend=[], description="d")
+    assert points(svg, "centre") == [[(0, 298), (331, 149), (662, 0)]]
+    assert points(svg, "dots") == [[(0, 298)], [(331, 149)], [(662, 0)]]
+    assert {"1", "10", "100", "0.1"} <= set(texts(svg))
 
 
 def test_write_curve_reads_a_runs_metrics(tmp_path: Path) -> None:
@@ -208,82 +231,3 @@ def test_write_curve_of_a_run_without_an_ended_episode_draws_nothing(tmp_path: P
         writer.write(record(0, 10, math.nan, updates=1))
     assert write_curve(tmp_path, title="t") == []
     assert not (tmp_path / "curve.svg").exists()
-
-
-def opened(png: bytes) -> Image.Image:
-    return Image.open(io.BytesIO(png))
-
-
-def moving_dot(length: int = 20) -> np.ndarray:
-    clip = np.zeros((length, 84, 84), np.uint8)
-    for step in range(length):
-        clip[step, 40:44, step * 4 : step * 4 + 4] = 255
-    return clip
-
-
-def panel(image: Image.Image, row: int, column: int) -> np.ndarray:
-    """The pixels of a panel; 126 wide, 6 apart, 174 from row to row, under a caption of 24."""
-    x, y = 6 + column * 132, 6 + row * 174 + 24
-    return np.asarray(image.convert("L").crop((x, y, x + 126, y + 126)))
-
-
-def test_strip_of_pixels_shows_the_track_then_frames_in_order() -> None:
-    image = opened(clip_strip_png([np.zeros_like(moving_dot()), moving_dot()], ["before", "after"]))
-    assert panel(image, 0, 0).max() < 20
-    track, first, last = (panel(image, 1, column) for column in (0, 1, 8))
-    # 80 of 84 columns are crossed.
-    assert (track.max(0) > 100).mean() == pytest.approx(80 / 84, abs=0.03)
-    assert np.argmax(first.max(0)) < 10
-    assert np.argmax(last.max(0)) > 110
-
-
-def test_the_track_shows_dark_things_on_light_ground_too() -> None:
-    track = panel(opened(clip_strip_png([255 - moving_dot()], ["c"])), 0, 0)
-    assert (track.min(0) < 150).mean() == pytest.approx(80 / 84, abs=0.03)
-
-
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
-def test_strip_takes_channels(channels: int) -> None:
-    clip = np.stack([moving_dot()] * channels, axis=-1)
-    assert panel(opened(clip_strip_png([clip], ["c"])), 0, 0).max() > 100
-
-
-def test_strip_says_in_its_description_what_it_shows() -> None:
-    image = opened(clip_strip_png([moving_dot()] * 2, ["before: −1", "after: +20"]))
-    assert image.info["Description"] == "before: −1; after: +20"
-
-
-def test_strip_of_vectors_draws_each_number_on_one_scale() -> None:
-    rising, still = np.linspace(0, 1, 25)[:, None], np.full((25, 1), 0.5)
-    image = opened(
-        clip_strip_png([np.hstack([rising, still]), np.hstack([still, still])], ["a", "b"])
-    )
-    up, flat = panel(image, 0, 0) < 150, panel(image, 1, 0) < 150
-    heights = [np.argmax(up[:, x]) for x in (12, 63, 114)]
-    assert heights[0] > heights[1] > heights[2]
-    rows = np.flatnonzero(flat.any(1))
-    assert 60 <= rows.min() <= rows.max() <= 66, "a half lies in the middle of 0..1"
-    assert image.width >= 2 * 132
-
-
-def test_strip_survives_values_that_are_not_finite() -> None:
-    clip = np.array([[0.0], [math.nan], [1.0], [0.0]])
-    drawn = panel(opened(clip_strip_png([clip], ["c"])), 0, 0) < 150
-    # A straight line from 0 to 1 over the gap, then down again.
-    heights = [np.flatnonzero(drawn[:, x]).mean() for x in (45, 81)]
-    assert heights == pytest.approx([63, 10], abs=4)
-
-
-@pytest.mark.parametrize(
-    ("clips", "captions"),
-    [
-        ([], []),
-        ([moving_dot()], []),
-        ([moving_dot(), moving_dot(5)], ["a", "b"]),
-        ([np.zeros(5)], ["a"]),
-        ([np.zeros((5, 8, 8), np.float32)], ["a"]),
-    ],
-)
-def test_strip_refuses_what_it_cannot_draw(clips: list[np.ndarray], captions: list[str]) -> None:
-    with pytest.raises(UsageError):
-        clip_strip_png(clips, captions)

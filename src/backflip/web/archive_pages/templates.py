@@ -1,4 +1,4 @@
-"""The templates: everything that others wrote is escaped, and made plain before that."""
+"""The templates of the pages. They escape all text of runs, which is sanitized before."""
 
 import functools
 import hashlib
@@ -8,17 +8,19 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from backflip.archive import formatting
 from backflip.archive.durations import duration
-from backflip.web.archive_pages import words
 from backflip.web.archive_pages.charts import UNITS
-from backflip.web.archive_pages.code import diff_lines, shown_path
-from backflip.web.archive_pages.plain import shown
-from backflip.web.archive_pages.view import addressed
+from backflip.web.archive_pages.code_page import diff_lines, shown_path
+from backflip.web.archive_pages.colours import colour_of
+from backflip.web.archive_pages.parameters import addressed
+from backflip.web.archive_pages.runs_table import group_address, ordered_states, run_title
+from backflip.web.archive_pages.sanitize import shown
 
 
 @functools.cache
 def templates() -> Environment:
-    """Return what renders templates."""
+    """Return the environment that renders templates."""
     environment = Environment(
         loader=PackageLoader("backflip.web", "templates/archive"),
         autoescape=True,
@@ -27,19 +29,19 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: dict[str, Any] = {
+    written = ("number", "brief", "short", "size", "moment", "count", "plural")
+    filters: dict[str, Any] = {name: getattr(formatting, name) for name in written}
+    filters |= {
         "shown": shown,
+        "duration": duration,
         "shown_path": shown_path,
         "diff_lines": diff_lines,
-        "number": words.number,
-        "duration": duration,
         "ago": _ago,
         "since": _since,
-        "brief": words.brief,
-        "size": words.size,
-        "moment": words.moment,
-        "count": _count,
-        "plural": words.plural,
+        "colour": colour_of,
+        "group_address": group_address,
+        "run_title": run_title,
+        "ordered": ordered_states,
     }
     environment.filters.update(filters)
     static = f"/static/{static_version()}"
@@ -48,34 +50,29 @@ def templates() -> Environment:
     return environment
 
 
-def render(template: str, **context: Any) -> str:
-    """Return a template filled in."""
-    return templates().get_template(template).render(**context)
-
-
 def _ago(unix: float) -> str:
-    return words.ago(time.time() - unix)
+    return formatting.ago(time.time() - unix)
 
 
 def _since(unix: float) -> str:
     return duration(time.time() - unix)
 
 
-def _count(many: int) -> str:
-    return f"{many:,}".replace(",", " ")
+def render(template: str, **context: Any) -> str:
+    """Return a template filled in."""
+    return templates().get_template(template).render(**context)
 
 
 @functools.cache
 def static_files() -> dict[str, bytes]:
     """Return scripts, style sheets and the icon by name."""
-    folder = resources.files("backflip.web") / "static"
-    own = {item.name: item.read_bytes() for item in (folder / "archive").iterdir()}
-    return own | {"icon.svg": (folder / "icon.svg").read_bytes()}
+    folder = resources.files("backflip.web") / "static" / "archive"
+    return {item.name: item.read_bytes() for item in folder.iterdir()}
 
 
 @functools.cache
 def static_version() -> str:
-    """Return what differs once one of them has changed; browsers may keep those of a version."""
+    """Return a digest of the static files: browsers may cache the files of a version."""
     digest = hashlib.sha256()
     for name, data in sorted(static_files().items()):
         digest.update(name.encode() + data)

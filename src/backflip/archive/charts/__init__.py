@@ -1,0 +1,1 @@
+"""Line charts as SVG text: scales, curves, and pictures that stand alone."""

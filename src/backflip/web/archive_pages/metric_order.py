@@ -1,0 +1,21 @@
+"""The order in which metrics are listed and drawn."""
+
+import re
+
+# Returns and scores come first, then losses, then the rest; those of the machine come last.
+_FIRST = (
+    r"^(eval|test)?.*(episode_)?returns?(_mean)?$",
+    r"(success|accuracy|score|win_rate)",
+    r"return|reward_mean|reward$",
+    r"episode_length_mean|^loss$|_loss$|/loss$|^loss/",
+    r"entropy$|kl|explained_variance|grad_norm",
+)
+_LAST = re.compile(r"^system[/.]|memory|_per_second$")
+
+
+def rank(metric: str) -> tuple[int, str]:
+    """Return a key that sorts metrics."""
+    if _LAST.search(metric):
+        return len(_FIRST) + 1, metric
+    found = (place for place, pattern in enumerate(_FIRST) if re.search(pattern, metric))
+    return next(found, len(_FIRST)), metric
