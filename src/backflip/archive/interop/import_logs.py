@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
 
-from backflip.archive import columns
+from backflip.archive.compacting import compact
 from backflip.archive.files import disk_errors
 from backflip.archive.interop.csv_files import Csv
 from backflip.archive.interop.event_files import Entry, Pictures, Unread
@@ -166,7 +166,7 @@ def _import(
         capture=write,
     )
     with writer:
-        columns.compact(writer.folder)
+        compact(writer.folder)
         writer.record("finished", seconds=max(survey.last - survey.first, 0.0))
     return Imported(
         *(source.folder, writer.run.ulid, writer.folder, survey.kind, values, True, notes)
