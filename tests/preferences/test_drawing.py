@@ -8,6 +8,7 @@ from PIL import Image
 
 from backflip.core.types import Transition
 from backflip.envs.native.dot import Dot
+from backflip.envs.registry import make_native
 from backflip.preferences.clips import Clip
 from backflip.preferences.drawing import LATEST, Drawer, _longest_ending
 from backflip.preferences.films import FILMS, read_film
@@ -114,3 +115,17 @@ def test_films_of_answered_questions_are_not_drawn_again(tmp_path, drawer, store
         path.unlink()
     drawer.restore(store)
     assert not list((tmp_path / FILMS).iterdir())
+
+
+def test_stills_show_each_env_step_and_stay_dark_after_the_end(tmp_path):
+    spec = make_native("CartPole-v1").spec
+    obs = np.zeros((4, 4), np.float32)
+    obs[:, 0] = [-1.0, 0.0, 1.0, 1.0]  # the cart moves to the right and falls
+    alive = np.array([True, True, True, False])
+    clip = Clip(obs, np.zeros(4, np.int32), obs + 0.1, alive.astype(np.float32), alive)
+    frames = Drawer(tmp_path, "CartPole-v1", {}, spec).frames(clip)
+    assert len(frames) == 4
+    assert (frames[0] != frames[1]).any()
+    assert (frames[1] != frames[2]).any()
+    assert frames[3].mean() < 0.6 * frames[2].mean()
+    assert not list(tmp_path.iterdir()), "nothing is written"
