@@ -19,7 +19,6 @@ import jax
 import numpy as np
 
 from backflip.algorithms.drivers.driver import Learner
-from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.checkpoint import write_whole
 from backflip.archive.pictures import clip_strip_png
 from backflip.archive.run import NOTHING_ASKED, Asked, Run
@@ -214,7 +213,7 @@ def _resolve(
     learning, teaching = teach_settings(spec)
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
-    built = build(algorithm, env, env_args=env_args, settings=learning)
+    built = build(algorithm, env, env_args=env_args, settings=learning, learned_reward=True)
     _check_kinds(teaching)
     asked = int(teaching.get("phases", TeachConfig.phases))
     phases = asked if "phases" in settings else min(asked, built.config.updates)
@@ -385,7 +384,7 @@ class _Teaching:
         self, functions: Mapping[int, Any], learners: Learner, reward: RewardParameters
     ) -> None:
         """Compile everything while people look at the first clips; what comes of it is dropped."""
-        if self.drawer is None or not isinstance(self.driver, NativeDriver):
+        if self.drawer is None or not self.driver.runs_compiled:
             return
         self.answering.tell("setting up")
         for function in functions.values():

@@ -20,7 +20,6 @@ import numpy as np
 
 from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase
 from backflip.algorithms.drivers.learning import env_steps_after
-from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays, write_whole
 from backflip.archive.metrics import MetricsWriter, from_json, to_json
 from backflip.archive.pictures import write_curve
@@ -175,7 +174,7 @@ class Session:
             learners,
             numbers,
             learns_own_reward=learns_own_reward,
-            in_jax=isinstance(built.driver, NativeDriver),
+            checked=built.driver.checks_env_steps,
         )
         if not self._said_cut and (cut := cut_short(built.driver, phase, updates)):
             self._said_cut = True  # once is enough
