@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from backflip.archive.durations import duration, split_program
+from backflip.archive.durations import duration
 from backflip.archive.recorder.budget import spent_this_week, week_start
 from backflip.archive.run import Asked, create_run, list_runs
 from backflip.archive.sittings import sittings
 from backflip.cli.main import _parser, main
+from backflip.cli.recording import split_program
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from backflip.algorithms.ppo import ppo
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.types import Transition
 from backflip.envs.gymnasium import GymnasiumEnv
-from backflip.envs.native.cartpole import CartPole
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.registry import make_host, make_native
 
@@ -369,14 +368,6 @@ def test_an_episode_cut_at_the_end_of_a_phase_is_truncated_in_the_replay_but_no_
     assert phase.metrics["episodes"].sum() == 0
     rows = learners.replay.truncated.reshape(-1, 2)[:6]
     np.testing.assert_array_equal(rows, [[False] * 2] * 5 + [[True] * 2])
-
-
-def test_summed_rewards_cannot_be_exchanged_for_others() -> None:
-    """A row of n > 1 rewards has only its first observation: a reward would be looked up for it."""
-    algorithm: Any = replaying(n_step=3)
-    for there in (driver(algorithm=algorithm), NativeDriver(CartPole(), algorithm)):
-        with pytest.raises(ValueError, match="n_step > 1 cannot learn from another reward"):
-            there.phase(1, reward=lambda _, batch: batch.reward)
 
 
 @pytest.mark.medium

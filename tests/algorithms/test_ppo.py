@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from backflip.algorithms import ppo as module
-from backflip.algorithms.drivers import native
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts import bootstrap, masking
@@ -86,8 +86,8 @@ def test_the_first_minibatch_of_an_update_has_ratio_1(env: Any, config: PPOConfi
 
 def first_ratio_error(env: Any, config: PPOConfig) -> float:
     algorithm = ppo(config, env.spec)
-    learners = native.start(env, algorithm, [0])
-    _, phase = native.phase(env, algorithm, updates=3)(learners, np.zeros(1))
+    learners = NativeDriver(env, algorithm).start([0])
+    _, phase = NativeDriver(env, algorithm).phase(3)(learners, np.zeros(1))
     return float(np.max(phase.metrics["first_ratio_error"]))
 
 
@@ -392,8 +392,8 @@ SEEDS = [0, 1, 2]
 def learn(env: Any, shown: list[float], config: PPOConfig = PROBE) -> tuple[Any, Any]:
     """Values (seeds, shown) and greedy actions (seeds, shown) after learning."""
     algorithm = ppo(config, env.spec)
-    learners = native.start(env, algorithm, SEEDS)
-    run = native.phase(env, algorithm, updates=config.updates)
+    learners = NativeDriver(env, algorithm).start(SEEDS)
+    run = NativeDriver(env, algorithm).phase(config.updates)
     learners, _ = run(learners, np.zeros(len(SEEDS)))
     obs = jnp.asarray(shown)[:, None]
 

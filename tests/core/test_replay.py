@@ -10,7 +10,7 @@ import pytest
 from backflip.core.replay.draws import sample, sample_on_host
 from backflip.core.replay.layout import Layout, Replay, ages, empty, layout, time_of
 from backflip.core.replay.preference import reprioritize
-from backflip.core.replay.rows import add, read
+from backflip.core.replay.rows import add, read, read_steps
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.trees import where_rows
 from backflip.core.types import Transition
@@ -102,6 +102,7 @@ class Case(NamedTuple):
     prioritized: bool = False
     seeds: int = 1  # whose columns these are
     clips: bool = False
+    successors: bool = False
 
     def layout(self) -> Layout:
         """Return the layout of one seed's replay."""
@@ -115,6 +116,7 @@ class Case(NamedTuple):
             prioritized=self.prioritized,
             seeds=self.seeds,
             clip_rewards=self.clips,
+            keeps_successors=self.successors,
         )
 
 
@@ -123,7 +125,13 @@ CASES = [
     for stack in (0, 1, 4)
     for n_step in (1, 3)
     for reset_rows in (False, True)
-] + [Case(4, 3, True, repeats=False), Case(0, 3, True, clips=True)]
+] + [
+    Case(4, 3, True, repeats=False),
+    Case(0, 3, True, clips=True),
+    Case(1, 1, False, successors=True),
+    Case(4, 3, False, successors=True),
+    Case(4, 3, True, repeats=False, successors=True),
+]
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
@@ -177,7 +185,9 @@ def expected(case: Case, held: list[list[Transition]], age: int, column: int) ->
         if last.terminated or last.truncated:
             break
     valid = row.valid
-    if case.stack and last.truncated:  # the successor is there only as the obs of a reset row
+    if (
+        lacks_successors(case) and last.truncated
+    ):  # the successor is there only as the obs of a reset row
         valid = valid and not held[at + 1][column].valid
     return {
         "obs": row.obs,
@@ -191,9 +201,14 @@ def expected(case: Case, held: list[list[Transition]], age: int, column: int) ->
     }
 
 
+def lacks_successors(case: Case) -> bool:
+    """Whether the successor of a row is the next row's observation."""
+    return case.stack > 0 and not case.successors
+
+
 def drawable(case: Case, held: list[Any]) -> list[int]:
     """Ages whose older frames and following rows are all held."""
-    following = case.n_step - 1 + (case.stack > 0)
+    following = case.n_step - 1 + lacks_successors(case)
     return list(range(max(case.stack - 1, 0), len(held) - following))
 
 
@@ -223,7 +238,7 @@ def test_every_row_reads_as_a_walk_through_a_list_says(case: Case, count: int) -
                 if not wanted["valid"]:
                     continue
                 names = ["obs", "action", "reward", "terminated", "truncated"]
-                if not (case.stack and wanted["terminated"]):
+                if not (lacks_successors(case) and wanted["terminated"]):
                     names.append("next_obs")
                 found = {name: getattr(rows, name)[place, column] for name in names}
                 found["discount"] = rows.extra.discount[place, column]
@@ -233,13 +248,55 @@ def test_every_row_reads_as_a_walk_through_a_list_says(case: Case, count: int) -
     assert compared > 10
 
 
-@pytest.mark.parametrize("case", [Case(0, 3, False), Case(4, 3, True)], ids=str)
+@pytest.mark.parametrize("count", [2, 8])
+@every_case
+def test_single_env_steps_are_the_rows_one_by_one_until_the_episode_ended(
+    case: Case, count: int
+) -> None:
+    """As they were lived, with γ^k; whatever stands after the end counts 0."""
+    of = case.layout()
+    memory, held = fill(case, count)
+    may = drawable(case, held)
+    rows = read_all(case, memory, may)
+    steps = read_steps(of, memory, rows.extra.place)
+    assert steps.discount.shape == (len(may), case.n_step, COLUMNS)
+    ends = 0
+    for place, age in enumerate(may):
+        for column in range(COLUMNS):
+            discount = 1.0
+            for k in range(case.n_step):
+                assert steps.discount[place, k, column] == discount
+                if not discount:
+                    continue
+                row = held[age + k][column]
+                found = jax.tree.map(lambda x: x[place, k, column], steps.rows)  # noqa: B023
+                ended = row.terminated or row.truncated
+                names = ["action", "reward", "terminated", "truncated", "valid"]
+                names += ["obs"] if row.valid or not case.stack else []
+                names += (
+                    ["next_obs"] if row.valid and not (ended and lacks_successors(case)) else []
+                )
+                for name in names:
+                    np.testing.assert_array_equal(
+                        getattr(found, name), getattr(row, name), err_msg=f"{name} {age} {k}"
+                    )
+                ends += ended
+                discount = 0.0 if ended else discount * DISCOUNT
+    assert ends or count == 2
+
+
+@pytest.mark.parametrize(
+    "case", [Case(0, 3, False), Case(4, 3, True), Case(4, 3, False, successors=True)], ids=str
+)
 def test_numpy_and_jax_hold_and_read_the_same_bits(case: Case) -> None:
     (one, held), (other, _) = (fill(case, 8, jax_arrays=on) for on in (False, True))
     same_bits(one, other)
     ages = drawable(case, held)
     compiled = jax.jit(lambda memory: read_all(case, memory, ages))
     same_bits(read_all(case, one, ages), compiled(other))
+    place = read_all(case, one, ages).extra.place
+    singly = jax.jit(read_steps, static_argnums=0)
+    same_bits(read_steps(case.layout(), one, place), singly(case.layout(), other, place))
 
 
 def same_bits(one: Any, other: Any) -> None:
@@ -318,8 +375,10 @@ def test_stacks_of_the_dot_are_put_together_as_it_showed_them() -> None:
 
 @pytest.mark.parametrize("stack", [0, 1, 4])
 @pytest.mark.parametrize("prioritized", [False, True])
-def test_bytes_are_those_of_the_arrays(stack: int, prioritized: bool) -> None:
-    of = Case(stack, 1, False, capacity=1000, prioritized=prioritized).layout()
+@pytest.mark.parametrize("successors", [False, True])
+def test_bytes_are_those_of_the_arrays(stack: int, prioritized: bool, successors: bool) -> None:
+    case = Case(stack, 1, False, capacity=1000, prioritized=prioritized, successors=successors)
+    of = case.layout()
     held = sum(leaf.nbytes for leaf in jax.tree.leaves(empty(of)))
     assert held == of.bytes + 3 * 4  # and three counters
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from backflip.algorithms.drivers import native
+from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.ppo import ppo
 from backflip.algorithms.registry import algorithms
@@ -46,8 +46,8 @@ def table(of: list[str] = LEARNING) -> dict[str, list[str]]:
 def returned(env: Any) -> set[str]:
     """Names of what a phase returns; nothing is computed."""
     algorithm = ppo(CONFIG, env.spec)
-    run = native.phase(env, algorithm, updates=1)
-    _, done = jax.eval_shape(run, native.start(env, algorithm, [0]), np.zeros(1))
+    run = NativeDriver(env, algorithm).phase(1)
+    _, done = jax.eval_shape(run, NativeDriver(env, algorithm).start([0]), np.zeros(1))
     for name, x in done.metrics.items():
         assert x.shape == (1, 1), name
         assert x.dtype == np.float32, name
@@ -73,8 +73,8 @@ def of_algorithm(name: str, env: Any) -> set[str]:
     entry = algorithms()[name]
     settings = {key: value for key, value in SMALL.items() if key in entry.settings}
     algorithm = entry.build(entry.config(**settings), env.spec)
-    learners = native.start(env, algorithm, [0])
-    _, done = jax.eval_shape(native.phase(env, algorithm, updates=1), learners, np.zeros(1))
+    learners = NativeDriver(env, algorithm).start([0])
+    _, done = jax.eval_shape(NativeDriver(env, algorithm).phase(1), learners, np.zeros(1))
     return set(done.metrics)
 
 

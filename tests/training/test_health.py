@@ -41,13 +41,13 @@ def refuse(
     weight: float = 1.0,
     learnt: Any = None,
     learns_own_reward: bool = True,
-    in_jax: bool = True,
+    checked: bool = False,
 ) -> None:
     """Look at the metrics of six updates, two a record, and at what was learnt in them."""
     nothing, key = jnp.zeros(1), jax.random.key_data(jax.random.key(0))
     learner = Learner(learnt or {"w": np.full(2, weight)}, (), nothing, nothing, key)
     refuse_nonfinite(
-        run, metrics, learner, [2, 4, 6], learns_own_reward=learns_own_reward, in_jax=in_jax
+        run, metrics, learner, [2, 4, 6], learns_own_reward=learns_own_reward, checked=checked
     )
 
 
@@ -117,7 +117,7 @@ def test_numbers_that_are_too_large_are_no_fault_of_an_environment_that_is_check
     with pytest.raises(
         BackflipError, match=f"^learning failed at seed 5, update 6: {says}"
     ) as caught:
-        refuse(run, metrics, in_jax=False)
+        refuse(run, metrics, checked=True)
     assert type(caught.value) is BackflipError
 
 

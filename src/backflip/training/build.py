@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.host import HostDriver
 from backflip.algorithms.drivers.native import NativeDriver
-from backflip.algorithms.interface import Algorithm, Settings
+from backflip.algorithms.interface import Algorithm, Settings, for_learned_reward
 from backflip.algorithms.registry import check_spaces, entry_of
 from backflip.archive.run import Run
 from backflip.core.errors import EnvironmentFailed
@@ -37,6 +37,7 @@ def build(
     env_args: Mapping[str, Any],
     settings: Mapping[str, Any],
     complete: bool = False,
+    learned_reward: bool = False,
 ) -> Built:
     """Return the driver for names and settings, the environment's defaults filled in.
 
@@ -46,6 +47,7 @@ def build(
         env_args: for the environment's constructor.
         settings: of the algorithm; those not named take the default for the environment.
         complete: all settings are named already, as in the configuration of an old run.
+        learned_reward: the algorithm will learn from a reward model.
 
     Raises:
         UsageError: something of it does not exist or does not fit.
@@ -59,6 +61,8 @@ def build(
     check_against(config, spec)
     check_network(config, spec)
     learner = entry.build(config, spec)
+    if learned_reward:
+        learner = for_learned_reward(learner, spec)
     return Built(_driver(native, env, env_args, learner, spec), config)
 
 
@@ -70,6 +74,7 @@ def rebuild(run: Run) -> Built:
         env_args=env_args_of(run),
         settings=current_names(run.config["settings"]),
         complete=True,
+        learned_reward=run.manifest["command"] == "teach",
     )
 
 

@@ -40,12 +40,12 @@ def refuse_nonfinite(
     numbers: Sequence[int],
     *,
     learns_own_reward: bool,
-    in_jax: bool,
+    checked: bool,
 ) -> None:
     """Raise if an environment in JAX, a reward model or learning itself left the finite numbers.
 
-    Environments outside JAX are checked at every env step: what is not finite there came of adding
-    up or squaring numbers that are. A true reward that is not learnt from may be anything.
+    Where every env step is checked, what is not finite came of adding up or squaring numbers that
+    are. A true reward that is not learnt from may be anything.
 
     Args:
         run: whose environment and seeds are named.
@@ -53,7 +53,7 @@ def refuse_nonfinite(
         learners: after the last record.
         numbers: up to which update each record goes.
         learns_own_reward: the reward learnt from was the environment's own.
-        in_jax: the environment is.
+        checked: every observation and reward was checked when the environment returned it.
     """
     sizes = {"observation": _largest(metrics, "obs_abs_mean")}
     if learns_own_reward:
@@ -67,7 +67,7 @@ def refuse_nonfinite(
             lived = LIVED.get(name)
             if lived == "reward" and not learns_own_reward:
                 raise BackflipError(f"the reward model {where}: {is_number}, {EXPECTED}")
-            if lived and in_jax:
+            if lived and not checked:
                 raise EnvironmentFailed(
                     f"environment `{run.manifest['env']}` {where}: {is_number} or too large, "
                     f"{EXPECTED} of at most {TOO_LARGE:g}"

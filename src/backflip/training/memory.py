@@ -14,7 +14,6 @@ import psutil
 
 from backflip.algorithms.drivers.driver import Driver
 from backflip.algorithms.drivers.learning import layout_of
-from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.entries.cem import CEMConfig
 from backflip.algorithms.interface import ReplayPlan, Settings
 from backflip.core.errors import UsageError
@@ -40,14 +39,10 @@ class Need(NamedTuple):
 
 
 def replay_bytes(driver: Driver, seeds: int) -> int:
-    """Return the memory that the replays of all seeds take.
-
-    In JAX, a compiled program has its results beside what it was given: twice as much.
-    """
+    """Return the memory that the replays of all seeds take."""
     if driver.algorithm.replay is None:
         return 0
-    copies = 2 if isinstance(driver, NativeDriver) else 1
-    return copies * seeds * layout_of(driver.spec, driver.algorithm).bytes
+    return driver.copies_of_learners * seeds * layout_of(driver.spec, driver.algorithm).bytes
 
 
 def check_memory(driver: Driver, config: Settings, seeds: int) -> None:
@@ -87,9 +82,8 @@ def _refuse(needs: Iterator[Need], seeds: int) -> None:
 
 def _needs(driver: Driver, config: Settings, seeds: int) -> Iterator[Need]:
     yield from _networks(config, driver.spec, seeds)
-    native, plan = isinstance(driver, NativeDriver), driver.algorithm.replay
-    in_programs = _side_by_side(seeds)
-    together = in_programs if native else seeds
+    plan, in_programs = driver.algorithm.replay, _side_by_side(seeds)
+    together = in_programs if driver.runs_compiled else seeds
     if plan is not None:
         yield Need(
             _replay_in_words(driver, seeds),
@@ -97,9 +91,9 @@ def _needs(driver: Driver, config: Settings, seeds: int) -> Iterator[Need]:
             partial(_less, "--set buffer_size", plan.capacity),
         )
         yield _minibatches(driver, plan, together)
-    if plan is None or not native:  # in JAX the replay holds more
+    if plan is None or not driver.runs_compiled:  # a compiled phase holds more in its replay
         yield _rollout(driver, config, together)
-    if native:
+    if driver.runs_compiled:
         yield _evaluation(driver, in_programs)
     if _has_layers(config, driver.spec) and not _is_cem(config):
         yield _gradient(driver, config, in_programs)
@@ -158,8 +152,8 @@ def _minibatches(driver: Driver, plan: ReplayPlan, seeds: int) -> Need:
 
 def _rollout(driver: Driver, config: Any, seeds: int) -> Need:
     envs, length = config.num_envs, config.rollout_length
-    # In JAX nobody keeps what CEM does not learn from: all but rewards and flags.
-    bare = _is_cem(config) and isinstance(driver, NativeDriver)
+    # A compiled phase stores only what CEM learns from: rewards and flags.
+    bare = _is_cem(config) and driver.runs_compiled
     row = 6 if bare else _row_bytes(driver.spec)
     return Need(
         f"a rollout of {envs:,} environments x {length:,} env steps{_of(seeds)}",

@@ -3,7 +3,6 @@
 import numpy as np
 
 from backflip.algorithms.drivers.driver import Driver, Phase
-from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.interface import Settings
 from backflip.core.spec import UNLIMITED
 
@@ -33,13 +32,13 @@ def plan(updates: int, phases: int) -> list[int]:
 def phase_count(config: Settings, driver: Driver) -> int:
     """Return about how many phases to divide the work into: 20, or fewer for long episodes.
 
-    Where environments are outside JAX, a phase lasts three of the longest episodes of every one of
-    them, because the episodes that are unfinished at its end are cut. Atari's games may last 27,000
+    Where a phase's end cuts unfinished episodes, a phase lasts three of the longest episodes of
+    every environment. Atari's games may last 27,000
     env steps and hardly ever do: by that limit a run would be one phase, saved at its end alone.
     Where the limit is above 20,000, a phase lasts 6,000 at least, and a longer game is always cut.
     """
     phases = min(PHASES, config.updates)
-    if isinstance(driver, NativeDriver):
+    if driver.episodes_survive_phases:
         return phases
     env_steps = config.updates * config.rollout_length  # of one environment
     limit = driver.spec.max_episode_steps or UNLIMITED
@@ -49,18 +48,18 @@ def phase_count(config: Settings, driver: Driver) -> int:
 
 def evaluation_episodes(driver: Driver) -> int:
     """Return how many episodes a seed is evaluated over."""
-    if isinstance(driver, NativeDriver):
+    if driver.runs_compiled:
         return EPISODES_IN_JAX
     limit = driver.spec.max_episode_steps or UNLIMITED
     return EPISODES_ON_HOST if limit <= LONG else LONG_EPISODES
 
 
 def cut_short(driver: Driver, phase: Phase, updates: int) -> str | None:
-    """Return what to tell a person if no episode ended in a phase outside JAX, else None.
+    """Return a warning if no episode ended in a phase whose end cuts episodes, else None.
 
-    All environments begin anew after it, so nothing that comes later in an episode is ever seen.
+    All environments are reset after it, so what comes later in an episode is never seen.
     """
-    if isinstance(driver, NativeDriver) or np.asarray(phase.metrics["episodes"]).any():
+    if driver.episodes_survive_phases or np.asarray(phase.metrics["episodes"]).any():
         return None
     lived = updates * driver.algorithm.rollout_length
     return (

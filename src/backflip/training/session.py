@@ -20,7 +20,6 @@ import numpy as np
 
 from backflip.algorithms.drivers.driver import Evaluation, Learner, Phase
 from backflip.algorithms.drivers.learning import env_steps_after
-from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.checkpoint import has_checkpoint, load_arrays, save_arrays
 from backflip.archive.files import write_whole
 from backflip.archive.learning_curve import write_curve
@@ -177,7 +176,7 @@ class Session:
             learners,
             numbers,
             learns_own_reward=learns_own_reward,
-            in_jax=isinstance(built.driver, NativeDriver),
+            checked=built.driver.checks_env_steps,
         )
         if not self._said_cut and (cut := cut_short(built.driver, phase, updates)):
             self._said_cut = True  # once is enough

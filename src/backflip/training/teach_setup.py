@@ -52,7 +52,7 @@ def resolve_teaching(
     learning, teaching = teach_settings(algorithm, spec)
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
-    built = build(algorithm, env, env_args=env_args, settings=learning)
+    built = build(algorithm, env, env_args=env_args, settings=learning, learned_reward=True)
     config = resolve(TeachConfig, teaching | {"labels": labels})
     if "phases" not in settings:
         config = dataclasses.replace(config, phases=min(config.phases, built.config.updates))

@@ -16,7 +16,6 @@ import numpy as np
 
 from backflip.algorithms.drivers.driver import Learner
 from backflip.algorithms.drivers.learning import env_steps_after
-from backflip.algorithms.drivers.native import NativeDriver
 from backflip.archive.clip_strip import clip_strip_png
 from backflip.archive.files import write_whole
 from backflip.core.trees import row_of
@@ -219,7 +218,7 @@ class Teaching:
 
     def _compile_ahead(self, functions: Mapping[int, Any], learners: Learner, reward: Any) -> None:
         """Compile everything while people look at the first clips; what comes of it is dropped."""
-        if not self.source.needs_films or not isinstance(self.driver, NativeDriver):
+        if not self.source.needs_films or not self.driver.runs_compiled:
             return
         self.answers.tell("setting up")
         for function in functions.values():

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 import jax
 import numpy as np
 
-ActsOn = Callable[[Any, Any, Any], Any]  # a state, observations (N, ...) and a key
+from backflip.algorithms.interface import Act, Exploit, State
 
 
 class _Compiled(NamedTuple):
@@ -35,11 +35,11 @@ class HostPolicy:
         act: `Algorithm.act` or `Algorithm.exploit`.
     """
 
-    def __init__(self, act: ActsOn) -> None:
+    def __init__(self, act: Act | Exploit) -> None:
         self._act = act
         self._compiled: dict[Any, _Compiled] = {}  # by structure
 
-    def of(self, states: Any, obs: Any, keys: Any) -> Callable[[Any, Any], Any]:
+    def of(self, states: State, obs: Any, keys: Any) -> Callable[[Any, Any], Any]:
         """Return a function of (observations, raw key data) that acts as these states do.
 
         All have a leading axis of seeds. `obs` and `keys` show what the function will be given.
@@ -50,12 +50,16 @@ class HostPolicy:
         read, call = self._compiled[structure]
         return partial(call, _on_first_device(_those(arrays, read)))
 
+    def forget(self) -> None:
+        """Free the compiled calls; the next one compiles again."""
+        self._compiled.clear()
 
-def _compile(act: ActsOn, state: Any, obs: Any, key_data: Any) -> _Compiled:
+
+def _compile(act: Act | Exploit, state: State, obs: Any, key_data: Any) -> _Compiled:
     """Find what `act` reads of a state, and compile it as a function of that alone."""
     structure = jax.tree.structure(state)
 
-    def acts(state: Any, obs: Any, key_data: Any) -> Any:
+    def acts(state: State, obs: Any, key_data: Any) -> Any:
         return act(state, obs, jax.random.wrap_key_data(key_data))
 
     read = arrays_read(acts, state, obs, key_data)

@@ -1,6 +1,6 @@
 """What a driver is: the loop around an algorithm, the same for both kinds of environment.
 
-`native.NativeDriver` runs environments in JAX, whole training in one compiled program;
+`native.NativeDriver` runs environments in JAX, a whole phase in one compiled program;
 `host.HostDriver` steps Gymnasium's. Both call the same `act` and `update`, carry a leading axis of
 seeds, and measure the same things under the same names.
 """
@@ -9,13 +9,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, UInt32
 
-from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.interface import Algorithm, State
+from backflip.core.replay.layout import Replay
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 
-RewardFunction = Callable[[Any, Transition], Float[Array, "T N"]]
+EnvStates = Any  # an environment's own pytree
+RewardParameters = Any  # a reward model's own pytree
 
 # Env steps after which an evaluation stops an episode of an environment without a time limit.
 LONGEST_EPISODE = 10_000
@@ -30,20 +32,20 @@ class Learner(NamedTuple):
 
     Attributes:
         algorithm: the algorithm's own state.
-        env: (N, ...) states of native environments; nothing for host environments.
-        episode_return: (N,) what each unfinished episode has paid so far, in true reward.
-        episode_length: (N,) its env steps so far.
+        env: (N, ...) states of native environments; `()` for host environments.
+        episode_return: the true reward that each unfinished episode has paid so far.
+        episode_length: its env steps so far.
         key: raw key data, from which all later randomness comes.
         replay: the memory of an off-policy algorithm; `()` for others. Outside JAX it is one for
             all seeds, in NumPy arrays, which are written in place.
     """
 
-    algorithm: Any
-    env: Any
-    episode_return: Float[Array, " N"]
-    episode_length: Float[Array, " N"]
-    key: Array
-    replay: Any = ()
+    algorithm: State
+    env: EnvStates
+    episode_return: Float[Any, " N"]
+    episode_length: Float[Any, " N"]
+    key: UInt32[Any, " words"]
+    replay: Replay | tuple[()] = ()
 
 
 class Phase(NamedTuple):
@@ -55,7 +57,7 @@ class Phase(NamedTuple):
         every: updates that a record of the metrics stands for; the last may stand for fewer.
     """
 
-    metrics: Metrics
+    metrics: dict[str, Float[Any, "seeds records"]]
     record: Transition | None
     every: int = 1
 
@@ -73,8 +75,22 @@ TellPlayed = Callable[[int, int], None]  # told of episodes that ended, and env 
 
 
 def tell_nobody(*done: int) -> None:
-    """Let what is done go untold: a `Tell` and a `TellPlayed`."""
+    """Report no progress: a `Tell` and a `TellPlayed`."""
     del done
+
+
+@runtime_checkable
+class RewardFunction(Protocol):
+    """The reward that an algorithm learns from."""
+
+    def __call__(self, parameters: RewardParameters, batch: Transition, /) -> Float[Array, "T N"]:
+        """Return the reward of every transition of a batch (T, N).
+
+        Rows that were drawn from a replay come as single env steps, all of them along the axis T.
+        `batch.reward` is the true reward, as the environment paid it: a learned reward must not
+        look at it.
+        """
+        ...
 
 
 @runtime_checkable
@@ -82,19 +98,19 @@ class RunPhase(Protocol):
     """What does the updates of a phase."""
 
     def __call__(
-        self, learners: Learner, parameters: Any, tell: Tell = tell_nobody, /
+        self, learners: Learner, parameters: RewardParameters, tell: Tell = tell_nobody, /
     ) -> tuple[Learner, Phase]:
         """Return the learners after the phase, and what it leaves beside them.
 
         Reward parameters have a leading axis of seeds; they are data: new ones compile nothing.
         `tell` is called every now and then: where all updates are one compiled program, with an
-        estimate; elsewhere the last env step of a rollout is done once it is learnt from. The
+        estimate; elsewhere the last env step of a rollout is done once it is learned from. The
         learners handed in may be used up.
         """
         ...
 
 
-def own_reward(parameters: Any, batch: Transition) -> Float[Array, "T N"]:
+def own_reward(parameters: RewardParameters, batch: Transition) -> Float[Array, "T N"]:
     """Return the environment's own reward: what plain training learns from."""
     del parameters
     return batch.reward
@@ -114,6 +130,36 @@ class Driver(Protocol):
         """What acts and learns."""
         ...
 
+    @property
+    def runs_compiled(self) -> bool:
+        """Phases and evaluations are compiled programs without side effects.
+
+        They can be compiled ahead by a call whose result is dropped, seeds go through them one by
+        one on a CPU, and a value that nothing reads takes no memory.
+        """
+        ...
+
+    @property
+    def episodes_survive_phases(self) -> bool:
+        """Episodes go on from one phase to the next.
+
+        If not, a phase's end cuts them, and a phase should last several of the longest episodes.
+        """
+        ...
+
+    @property
+    def checks_env_steps(self) -> bool:
+        """Every observation and reward is checked when the environment returns it.
+
+        If not, an invalid one shows in the metrics of the phase.
+        """
+        ...
+
+    @property
+    def copies_of_learners(self) -> int:
+        """How many copies of the learners, replays included, memory holds during a phase."""
+        ...
+
     def start(self, seeds: Sequence[int]) -> Learner:
         """Return the learners of the given seeds before their first update, stacked."""
         ...
@@ -121,8 +167,10 @@ class Driver(Protocol):
     def warm_up(self, learners: Learner, tell: Tell = tell_nobody) -> Learner:
         """Return the learners with the random env steps in their replay that learning starts from.
 
-        An algorithm without a replay needs none. The learners handed in may be used up. `tell` is
-        called as in a phase.
+        They belong to the env steps that `learning.env_steps_after` counts. An algorithm without
+        a replay needs none. Their rewards are looked up when they are drawn, as those of all rows:
+        a warm-up fits learning from a learned reward as well. The learners handed in may be used
+        up. `tell` is called as in a phase.
         """
         ...
 
@@ -135,6 +183,10 @@ class Driver(Protocol):
         record_envs: int = 0,
     ) -> RunPhase:
         """Return a function of (learners, reward parameters) that does `updates` updates.
+
+        Rows drawn from a replay have their rewards looked up when they are drawn, each of the n
+        that a row sums: after a refit the whole past has the new reward. (Priorities of a replay
+        are the errors of rows when they were last drawn, with the reward of then.)
 
         The last `record_rollouts` rollouts of the first `record_envs` environments come back.
         """
@@ -149,7 +201,7 @@ class Driver(Protocol):
         repeat: float,
         tell: Tell = tell_nobody,
     ) -> Transition:
-        """Return what a random policy lives through, as NumPy arrays (seeds, env_steps, envs, ...).
+        """Return transitions of a random policy, as NumPy arrays (seeds, env_steps, envs, ...).
 
         Actions are uniform over the action space (standard normal where it has no bound); each
         repeats the one before with probability `repeat`. Rewards are true, observations their
@@ -172,5 +224,5 @@ class Driver(Protocol):
         ...
 
     def close(self) -> None:
-        """Free what the environments hold."""
+        """Free what the environments hold, and the compiled programs that the driver keeps."""
         ...

@@ -1,17 +1,23 @@
-"""What an algorithm learns after a rollout: from it alone, or from what a replay remembers."""
+"""What an algorithm learns after a rollout: from it alone, or from rows drawn from a replay."""
 
-from typing import Any
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
-from backflip.algorithms.drivers.driver import Learner, RewardFunction, own_reward
+from backflip.algorithms.drivers.driver import (
+    Learner,
+    RewardFunction,
+    RewardParameters,
+    own_reward,
+)
 from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan, rollouts_of
 from backflip.core.replay.draws import sample
-from backflip.core.replay.layout import Layout, layout
+from backflip.core.replay.layout import Layout, Replay, Steps, layout
 from backflip.core.replay.preference import reprioritize
-from backflip.core.replay.rows import add
+from backflip.core.replay.rows import add, read_steps
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 
@@ -36,16 +42,31 @@ def layout_of(spec: EnvSpec, algorithm: Algorithm, seeds: int = 1) -> Layout:
         prioritized=plan.priority is not None,
         seeds=seeds,
         clip_rewards=plan.clip_rewards,
+        keeps_successors=plan.keeps_successors,
     )
 
 
-def refuse_summed_rewards(algorithm: Algorithm, reward: RewardFunction) -> None:
-    """Refuse a reward that is not the environment's own where rows hold sums of several.
+@runtime_checkable
+class Learn(Protocol):
+    """What one seed learns after a rollout."""
 
-    It would be looked up for the first of the n env steps alone.
-    """
-    if algorithm.replay is not None and algorithm.replay.n_step > 1 and reward is not own_reward:
-        raise ValueError(f"`{algorithm.name}` with n_step > 1 cannot learn from another reward")
+    def __call__(
+        self,
+        learner: Learner,
+        batch: Transition,
+        key: PRNGKeyArray,
+        parameters: RewardParameters,
+        /,
+    ) -> tuple[Learner, Metrics]:
+        """Return the learner after learning from a rollout (T, N), and what was measured."""
+        ...
+
+
+def learning_of(spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction) -> Learn:
+    """Return what one seed learns after a rollout: from it once, or from a replay in JAX."""
+    if algorithm.replay is None:
+        return partial(learn_once, algorithm, reward)
+    return partial(learn_from_replay, layout_of(spec, algorithm), algorithm, reward)
 
 
 def learn_once(
@@ -54,10 +75,10 @@ def learn_once(
     learner: Learner,
     batch: Transition,
     key: PRNGKeyArray,
-    parameters: Any,
+    parameters: RewardParameters,
 ) -> tuple[Learner, Metrics]:
     """Learn from a rollout once."""
-    batch = batch._replace(reward=reward(parameters, batch))
+    batch = with_reward(reward, parameters, batch)
     state, metrics = algorithm.update(learner.algorithm, batch, key)
     return learner._replace(algorithm=state), metrics
 
@@ -69,23 +90,64 @@ def learn_from_replay(
     learner: Learner,
     batch: Transition,
     key: PRNGKeyArray,
-    parameters: Any,
+    parameters: RewardParameters,
 ) -> tuple[Learner, Metrics]:
-    """Remember a rollout, draw U minibatches and learn from them.
+    """Add a rollout to the replay, draw U minibatches and learn from them.
 
     Rewards are looked up when rows are drawn, so that all of the past has the newest reward.
     """
     plan = plan_of(algorithm)
     draw_key, update_key = jax.random.split(key)
-    memory = add(layout, learner.replay, batch)
+    memory: Any = add(layout, replay_of(learner), batch)
     shape = (plan.gradient_steps, plan.batch_size)
     memory, drawn = sample(layout, memory, draw_key, shape, correction(plan, memory.draws))
-    drawn = drawn._replace(reward=reward(parameters, drawn))
+    steps = steps_to_look_up(layout, memory, drawn, reward)
+    drawn = with_reward(reward, parameters, drawn, steps)
     state, metrics = algorithm.update(learner.algorithm, drawn, update_key)
     if plan.priority is not None:
         errors = plan.priority.errors(state)
         memory = reprioritize(layout, memory, drawn, errors, plan.priority.exponent)
     return learner._replace(algorithm=state, replay=memory), metrics
+
+
+def replay_of(learner: Learner) -> Replay:
+    """Return the replay of a learner that has one."""
+    if not isinstance(learner.replay, Replay):
+        raise TypeError("this learner has no replay")
+    return learner.replay
+
+
+def steps_to_look_up(
+    layout: Layout, replay: Replay, drawn: Transition, reward: RewardFunction
+) -> Steps | tuple[()]:
+    """Return the env steps that rows sum the rewards of, for `with_reward`; `()` if not needed.
+
+    They are not for true rewards, which the replay sums itself, nor for rows of one env step.
+    """
+    if reward is own_reward or layout.n_step == 1:
+        return ()
+    return read_steps(layout, replay, drawn.extra.place)
+
+
+def with_reward(
+    reward: RewardFunction,
+    parameters: RewardParameters,
+    batch: Transition,
+    steps: Steps | tuple[()] = (),
+) -> Transition:
+    """Return the batch (T, N) or (U, B) with the rewards to learn from.
+
+    R = Σ_{k<n} discount_k r(step_k)   where there are `steps`, else r(row)
+    """
+    if not isinstance(steps, Steps):
+        return batch._replace(reward=reward(parameters, batch))
+
+    def join(x: Array) -> Array:
+        return x.reshape(-1, *x.shape[2:])
+
+    each = reward(parameters, jax.tree.map(join, steps.rows)).reshape(steps.discount.shape)
+    counted = jnp.where(steps.discount > 0, steps.discount * each, 0.0)
+    return batch._replace(reward=counted.sum(1))
 
 
 def correction(plan: ReplayPlan, draws: Any) -> Any:

@@ -1,8 +1,12 @@
 """Fewer records than updates, where there are very many updates, without losing what stands out."""
 
-from typing import Any
+from typing import Any, final
 
+import jax
 import numpy as np
+from jaxtyping import Float
+
+MetricsOfSeeds = dict[str, Float[Any, " seeds"]]
 
 MOST_RECORDS = 200  # of a seed in a phase
 # What is a number after every update, and what that is of; where it is not one, something failed.
@@ -18,6 +22,43 @@ ALWAYS_FINITE = {
 def updates_per_record(updates: int) -> int:
     """Return how many updates a record of the metrics stands for."""
     return -(-updates // MOST_RECORDS)
+
+
+@final
+class Records:
+    """The metrics of a phase outside JAX, thinned as they come.
+
+    Args:
+        every: updates that a record stands for.
+    """
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+        self._updates: list[MetricsOfSeeds] = []
+        self._records: list[dict[str, Any]] = []
+
+    def append(self, metrics: MetricsOfSeeds) -> None:
+        """Take in the metrics of an update, each (seeds,); they are read later: reading waits."""
+        self._updates.append(metrics)
+        if len(self._updates) == self._every:
+            self._thin()
+
+    def joined(self) -> dict[str, Any]:
+        """Return metrics of shape (seeds, records)."""
+        if self._updates:
+            self._thin()
+
+        def join(*parts: Any) -> np.ndarray:
+            return np.concatenate(parts, 1)
+
+        return jax.tree.map(join, *self._records)
+
+    def _thin(self) -> None:
+        def stack(*rows: Any) -> np.ndarray:
+            return np.stack(rows, 1)
+
+        self._records.append(thin(jax.tree.map(stack, *self._updates), self._every))
+        self._updates.clear()
 
 
 def thin(metrics: dict[str, Any], every: int) -> dict[str, Any]:

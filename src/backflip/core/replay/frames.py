@@ -1,8 +1,9 @@
 """Stacks of frames, put together when they are drawn: an image is stored once.
 
 An image's successor is the next row's image. Where the next row begins another episode the
-successor is not there: it is not needed after a terminated step, and a truncated step is then not
-drawn (its row comes back as not valid).
+successor is not there: no value is bootstrapped from it after a terminated step, and a truncated
+step is then not drawn (its row comes back as not valid). A learned reward does look at successors:
+for one, a layout keeps them too.
 """
 
 from collections.abc import Sequence

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 from backflip.core.namespace import namespace_of
 from backflip.core.replay import sum_tree
 from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.types import Transition
 
 
 class Replay(NamedTuple):
@@ -21,7 +22,8 @@ class Replay(NamedTuple):
         terminated: as in `Transition`.
         truncated: as in `Transition`.
         valid: as in `Transition`.
-        next_obs: true successors of vectors; `()` for images.
+        next_obs: true successors, of stacked images only the newest frame; `()` where the layout
+            keeps none.
         position: the row that is written next.
         filled: rows that hold something.
         tree: the sum trees of priorities, one for each seed, or `()`.
@@ -55,6 +57,21 @@ class Sampled(NamedTuple):
     weight: Float[Array, "*batch"]
 
 
+class Steps(NamedTuple):
+    """The single env steps that make up rows of n steps, for a reward to be looked up for each.
+
+        R = Σ_{k<n} discount_k r(rows_k)
+
+    Attributes:
+        rows: transitions of one env step, (*batch, n, B) where rows were (*batch, B); `extra` is
+            `()`.
+        discount: γ^k; 0 for steps after the episode's end, whose rows repeat the last one.
+    """
+
+    rows: Transition
+    discount: Float[Any, "*batch n B"]
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """What a replay holds and how it is read.
@@ -68,12 +85,13 @@ class Layout:
         action_dtype: its dtype.
         stack: frames in an observation.
         repeats_first_frame: as in `EnvSpec`.
-        images: observations are stored once, without successors.
+        keeps_successors: the observation after each row is stored too. Images are otherwise stored
+            once: the successor is the next row's observation, unless the episode ended.
         n_step: n, rewards summed before bootstrapping.
         discount: γ, for that sum.
         prioritized: rows have priorities.
         seeds: whose environments are columns side by side; more than one in NumPy only.
-        clip_rewards: each reward is read as the nearest in [-1, 1].
+        clip_rewards: each true reward is read as the nearest in [-1, 1].
     """
 
     length: int
@@ -84,7 +102,7 @@ class Layout:
     action_dtype: np.dtype
     stack: int
     repeats_first_frame: bool
-    images: bool
+    keeps_successors: bool
     n_step: int
     discount: float
     prioritized: bool
@@ -99,13 +117,13 @@ class Layout:
     @property
     def lead(self) -> int:
         """Newest rows that cannot be drawn yet: what follows them is not known."""
-        return self.n_step - 1 + self.images
+        return self.n_step - (1 if self.keeps_successors else 0)
 
     @property
     def bytes(self) -> int:
         """Memory of the whole, in bytes."""
         one = np.prod(self.frame, dtype=np.int64) * self.obs_dtype.itemsize
-        one *= 1 if self.images else 2
+        one *= 2 if self.keeps_successors else 1
         one += np.prod(self.action, dtype=np.int64) * self.action_dtype.itemsize + 4 + 3
         leaves = sum_tree.leaves_for(self.length * self.columns_of_seed)
         trees = 8 * leaves * self.seeds if self.prioritized else 0
@@ -128,6 +146,7 @@ def layout(
     prioritized: bool = False,
     seeds: int = 1,
     clip_rewards: bool = False,
+    keeps_successors: bool = False,
 ) -> Layout:
     """Return the layout of a replay of at most `capacity` env steps of each seed.
 
@@ -142,7 +161,8 @@ def layout(
         discount: γ.
         prioritized: rows have priorities.
         seeds: whose environments are columns side by side.
-        clip_rewards: each reward is read as the nearest in [-1, 1].
+        clip_rewards: each true reward is read as the nearest in [-1, 1].
+        keeps_successors: images are stored with their successors, as vectors always are.
     """
     length = max(capacity // num_envs // rollout_length, 1) * rollout_length
     frame = spec.observation.shape
@@ -158,7 +178,7 @@ def layout(
         action_dtype=np.dtype(np.int32 if discrete else np.float32),
         stack=spec.frame_stack,
         repeats_first_frame=spec.repeats_first_frame,
-        images=spec.is_pixels,
+        keeps_successors=keeps_successors or not spec.is_pixels,
         n_step=n_step,
         discount=discount,
         prioritized=prioritized,
@@ -179,7 +199,7 @@ def empty(layout: Layout) -> Replay:
         terminated=np.zeros(rows, bool),
         truncated=np.zeros(rows, bool),
         valid=np.zeros(rows, bool),
-        next_obs=() if layout.images else np.zeros_like(seen),
+        next_obs=np.zeros_like(seen) if layout.keeps_successors else (),
         position=np.zeros((), np.int32),
         filled=np.zeros((), np.int32),
         tree=np.stack([tree] * layout.seeds) if layout.prioritized else (),

@@ -1,6 +1,6 @@
-"""Rows go into the ring in the place of the oldest, and are read as transitions of n steps."""
+"""Rows replace the oldest of the ring, and are read as transitions of n env steps."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import numpy as np
 
 from backflip.core.namespace import namespace_of
 from backflip.core.replay.frames import stack_frames
-from backflip.core.replay.layout import Layout, Replay, Sampled
+from backflip.core.replay.layout import Layout, Replay, Sampled, Steps
 from backflip.core.replay.preference import prefer_newest
 from backflip.core.types import Transition
 
@@ -28,7 +28,9 @@ def add(layout: Layout, replay: Replay, batch: Transition) -> Replay:
         terminated=_write(replay.terminated, at, batch.terminated),
         truncated=_write(replay.truncated, at, batch.truncated),
         valid=_write(replay.valid, at, batch.valid),
-        next_obs=() if layout.images else _write(replay.next_obs, at, batch.next_obs),
+        next_obs=(
+            _write(replay.next_obs, at, newest(batch.next_obs)) if layout.keeps_successors else ()
+        ),
         position=_count(at, (at + rows) % layout.length),
         filled=_count(replay.filled, namespace_of(at).minimum(replay.filled + rows, layout.length)),
     )
@@ -44,51 +46,120 @@ def read(layout: Layout, replay: Replay, time: Any, column: Any, weight: Any = N
     be used has `valid` false.
     """
     xp = namespace_of(replay.reward)
-    reward, discount, last = _sum_rewards(layout, replay, time, column)
+    steps = _walk(layout, replay, time, column)
+    last = steps[-1].time
     terminated, truncated = replay.terminated[last, column], replay.truncated[last, column]
     valid = replay.valid[time, column]
-    after = (last + 1) % layout.length
-    if layout.images:
+    if not layout.keeps_successors:
         # After a truncated step the next row is its successor only where a reset row came between.
+        after = (last + 1) % layout.length
         valid = valid & (terminated | ~truncated | ~replay.valid[after, column])
-        obs = stack_frames(layout, replay, time, column)
-        next_obs = stack_frames(layout, replay, after, column)
-    else:
-        obs, next_obs = replay.obs[time, column], replay.next_obs[last, column]
     return Transition(
-        obs=obs,
+        obs=stack_frames(layout, replay, time, column),
         action=replay.action[time, column],
-        reward=reward,
+        reward=_sum_rewards(layout, replay, steps, column),
         terminated=terminated,
         truncated=truncated,
-        next_obs=next_obs,
+        next_obs=_successor(layout, replay, last, column),
         valid=valid,
         extra=Sampled(
-            discount=discount,
+            discount=steps[-1].discount * np.float32(layout.discount),
             place=time * layout.columns + column,
             weight=xp.ones(time.shape, np.float32) if weight is None else weight,
         ),
     )
 
 
-def _sum_rewards(layout: Layout, replay: Replay, time: Any, column: Any) -> tuple[Any, Any, Any]:
-    """Return the discounted sum of up to n rewards, γ^m, and the last row of the m."""
+def read_steps(layout: Layout, replay: Replay, place: Any) -> Steps:
+    """Return the n single env steps of each row that was drawn.
+
+    Args:
+        layout: of the replay.
+        replay: it.
+        place: `Sampled.place` of the rows.
+    """
     xp = namespace_of(replay.reward)
-    reward = _reward(layout, replay, time, column)
-    discount, last = xp.full(time.shape, layout.discount, np.float32), time
-    going = xp.ones(time.shape, bool)
+    time, column = place // layout.columns, place % layout.columns
+    steps = _walk(layout, replay, time, column)
+    rows = [_one_step(layout, replay, step.time, column) for step in steps]
+    discounts = [xp.where(step.counts, step.discount, np.float32(0)) for step in steps]
+
+    def stack(*of_each: Any) -> Any:
+        return xp.stack(of_each, place.ndim - 1)
+
+    return Steps(jax.tree.map(stack, *rows), stack(*discounts))
+
+
+def _one_step(layout: Layout, replay: Replay, time: Any, column: Any) -> Transition:
+    """Return transitions of one env step, with true rewards as the environment paid them."""
+    return Transition(
+        obs=stack_frames(layout, replay, time, column),
+        action=replay.action[time, column],
+        reward=replay.reward[time, column],
+        terminated=replay.terminated[time, column],
+        truncated=replay.truncated[time, column],
+        next_obs=_successor(layout, replay, time, column),
+        valid=replay.valid[time, column],
+        extra=(),
+    )
+
+
+def _successor(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
+    """Return the observations that followed rows.
+
+    Of images stored without successors it is the next row's, another episode's after an end.
+    """
+    if not layout.keeps_successors:
+        return stack_frames(layout, replay, (time + 1) % layout.length, column)
+    if layout.stack == 1:
+        return replay.next_obs[time, column]
+    xp, channels = namespace_of(replay.reward), layout.frame[-1]
+    older = stack_frames(layout, replay, time, column)[..., channels:]
+    return xp.concatenate([older, replay.next_obs[time, column]], -1)
+
+
+class _Step(NamedTuple):
+    """One of the n env steps that rows sum the rewards of.
+
+    Attributes:
+        time: its row; the last row of the episode where that ended before.
+        counts: it is one of the m: the episode did not end before.
+        discount: γ^k of its reward; of the last of the m where the episode ended before.
+    """
+
+    time: Any
+    counts: Any
+    discount: Any
+
+
+def _walk(layout: Layout, replay: Replay, time: Any, column: Any) -> list[_Step]:
+    """Return the n env steps that begin at rows."""
+    xp = namespace_of(replay.reward)
+    step = _Step(time, xp.ones(time.shape, bool), xp.ones(time.shape, np.float32))
+    steps = [step]
     for _ in range(layout.n_step - 1):
-        going = going & ~(replay.terminated[last, column] | replay.truncated[last, column])
-        following = (last + 1) % layout.length
-        reward = reward + xp.where(
-            going, discount * _reward(layout, replay, following, column), 0.0
+        ended = replay.terminated[step.time, column] | replay.truncated[step.time, column]
+        counts = step.counts & ~ended
+        step = _Step(
+            xp.where(counts, (step.time + 1) % layout.length, step.time),
+            counts,
+            xp.where(counts, step.discount * np.float32(layout.discount), step.discount),
         )
-        discount = xp.where(going, discount * np.float32(layout.discount), discount)
-        last = xp.where(going, following, last)
-    return reward.astype(np.float32), discount, last
+        steps.append(step)
+    return steps
 
 
-def _reward(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
+def _sum_rewards(layout: Layout, replay: Replay, steps: list[_Step], column: Any) -> Any:
+    """Return the discounted sums of the true rewards of steps."""
+    xp = namespace_of(replay.reward)
+    total = _true_reward(layout, replay, steps[0].time, column)
+    for step in steps[1:]:
+        reward = _true_reward(layout, replay, step.time, column)
+        total = total + xp.where(step.counts, step.discount * reward, 0.0)
+    return total.astype(np.float32)
+
+
+def _true_reward(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
     reward = replay.reward[time, column]
     return reward.clip(-1.0, 1.0) if layout.clip_rewards else reward
 

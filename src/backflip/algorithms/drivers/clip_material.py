@@ -1,0 +1,25 @@
+"""What clips are cut from: a few environments, of stacked images only the newest frames."""
+
+from typing import Any
+
+import jax
+
+from backflip.core.spec import EnvSpec, newest_frame
+from backflip.core.types import Transition
+
+
+def clip_material(spec: EnvSpec, batch: Transition, envs: int) -> Transition:
+    """Return the transitions of the first environments, each observation its newest frame.
+
+    Args:
+        spec: of the environment.
+        batch: axes (..., N), environments last, in JAX's or NumPy's arrays.
+        envs: how many environments.
+    """
+    before = (slice(None),) * (batch.valid.ndim - 1)
+
+    def first(x: Any) -> Any:
+        return x[(*before, slice(envs))]
+
+    few = jax.tree.map(first, batch._replace(extra=()))
+    return few._replace(obs=newest_frame(spec, few.obs), next_obs=newest_frame(spec, few.next_obs))
