@@ -3,6 +3,7 @@
 Neither JAX nor Gymnasium is imported before an environment is made.
 """
 
+import functools
 import importlib
 import warnings
 from collections.abc import Callable, Mapping
@@ -191,21 +192,18 @@ def _mujoco(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str)
 
 
 def _dm_control(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
-    from backflip.envs.gymnasium import GymnasiumEnv, mode_of  # noqa: PLC0415
+    from backflip.envs.gymnasium import GymnasiumEnv  # noqa: PLC0415
 
-    mode_of(num_envs, autoreset)
-    if autoreset != "next_step":
-        raise UsageError(f"environment `{env_id}` has no autoreset `{autoreset}`, only next_step")
     name, args = env_id.removeprefix(CONTROL_PREFIX), limited(env_id, args)
 
     def build() -> GymnasiumEnv:
-        from backflip.envs.dm_control import EPISODE_STEPS, ControlBatch, terminates  # noqa: PLC0415
+        from backflip.envs.dm_control import EPISODE_STEPS, ControlTask, terminates  # noqa: PLC0415
 
         limit = args.get(LIMIT.name, EPISODE_STEPS)
-        batch, ends = ControlBatch(name, num_envs, limit), terminates(name)
-        return GymnasiumEnv(env_id, batch, max_episode_steps=limit, terminates=ends)
+        make = functools.partial(ControlTask, name, limit)
+        return GymnasiumEnv.of(env_id, make, num_envs, autoreset, terminates(name), limit)
 
-    return _construct(env_id, "envpool", build)
+    return _construct(env_id, "dm_control", build)
 
 
 def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callable[[], Any]:

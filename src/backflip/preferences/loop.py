@@ -53,7 +53,7 @@ from backflip.preferences.starting import (
 )
 from backflip.preferences.teachers import People, SimulatedTeacher, parse_teacher
 from backflip.training import runtime
-from backflip.training.build import Built, build, rebuild
+from backflip.training.build import Built, build, rebuild, spec_of
 from backflip.training.memory import check_memory
 from backflip.training.offers import offer_of
 from backflip.training.planning import evaluation_episodes, plan
@@ -210,7 +210,7 @@ def _resolve(
     if "labels" in settings:
         raise UsageError("settings: how many `labels` is said by --labels, in Python by labels=")
     chosen = {name: value for name, value in settings.items() if name not in own}
-    spec = build(algorithm, env, env_args=env_args, settings={}).driver.spec
+    spec = spec_of(env, env_args)
     learning, teaching = teach_settings(spec)
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}

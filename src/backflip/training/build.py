@@ -51,8 +51,7 @@ def build(
         UsageError: something of it does not exist or does not fit.
     """
     offer = offer_of(algorithm)
-    native = make_native(env, env_args)
-    spec = native.spec if native else _host_spec(env, env_args)
+    native, spec = make_native(env, env_args), spec_of(env, env_args)
     offer.check_spaces(spec)
     given = {} if complete else defaults_of(algorithm, spec, settings)
     config = resolve(offer.config, {**given, **settings})
@@ -60,6 +59,22 @@ def build(
     check_network(config, spec)
     learner = offer.build(config, spec)
     return Built(_driver(native, env, env_args, learner, spec), config)
+
+
+def spec_of(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
+    """Return the facts of an environment; one made outside JAX to read them is closed again.
+
+    Raises:
+        UsageError: there is no such environment, or its arguments do not fit.
+    """
+    native = make_native(env, env_args)
+    if native is not None:
+        return native.spec
+    one = make_host(env, env_args, 1)
+    try:
+        return one.spec
+    finally:
+        one.close()
 
 
 def rebuild(run: Run) -> Built:
@@ -77,14 +92,6 @@ def env_args_of(run: Run) -> dict[str, Any]:
     """Return what a run's environment was made with; tuples come back from JSON as lists."""
     saved: Mapping[str, Any] = run.config["env_args"]
     return {key: tuple(x) if isinstance(x, list) else x for key, x in saved.items()}
-
-
-def _host_spec(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
-    one = make_host(env, env_args, 1)
-    try:
-        return one.spec
-    finally:
-        one.close()
 
 
 def _driver(
