@@ -7,12 +7,12 @@ env steps, except in `lqr`, whose rewards have no such bounds and whose goal sta
 """
 
 import functools
+import logging
 from importlib.metadata import version
 from typing import Any, final
 
 import gymnasium
 import numpy as np
-from absl import logging
 from dm_control import suite
 from gymnasium import spaces
 from jaxtyping import Float
@@ -24,7 +24,7 @@ ENDING_DOMAIN = "lqr"
 TARGET = "target"  # what a task places anew in every episode has this in its name
 
 # The suite logs a warning about deprecated parts of its own models whenever it loads one.
-logging.set_verbosity(logging.ERROR)
+logging.getLogger("absl").setLevel(logging.ERROR)
 
 # The package has no types.
 _suite: Any = suite

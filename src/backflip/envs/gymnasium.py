@@ -24,6 +24,7 @@ from backflip.core.spec import (
     OwnSpaces,
     has_room,
 )
+from backflip.envs.output import stdout_kept_open
 from backflip.envs.spec import HasDrawingState, HostStep
 
 SMALLEST_PICTURE = 16  # of which 16 channels would be a wonder
@@ -237,7 +238,8 @@ class GymnasiumEnv:
     def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return what the batch returns; whatever it raises becomes one line."""
         try:
-            with np.errstate(all="ignore"):  # what is not finite is reported below
+            # What is not finite is reported below.
+            with np.errstate(all="ignore"), stdout_kept_open():
                 return getattr(self._vector, method)(*args, **kwargs)
         except _RowFailedError as error:
             raise self._failed(error.row, error.what) from error.__cause__

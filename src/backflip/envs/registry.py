@@ -29,6 +29,7 @@ from backflip.envs.ids import (
     newest,
     refuse_old_atari,
 )
+from backflip.envs.output import stdout_kept_open
 from backflip.envs.own import check_native, is_gymnasium, own_class
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def _load(target: str) -> Any:
 def _construct(env_id: str, extra: str, build: Callable[[], Any]) -> Any:
     """Return what `build` builds; whatever it raises becomes one line."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), stdout_kept_open():
             warnings.simplefilter("ignore")
             return build()
     except (BackflipError, KeyboardInterrupt):
