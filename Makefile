@@ -68,7 +68,7 @@ bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (b
 	$(bin)/python benchmarks/log.py
 
 lock: .venv/dev.stamp ## write requirements/*.txt anew from pyproject.toml
-	$(compile) --upgrade --extra atari --extra charts --extra mujoco --group build --group dev --output-file requirements/dev.txt pyproject.toml
+	$(compile) --upgrade --extra atari --extra charts --extra dm_control --extra mujoco --group build --group dev --output-file requirements/dev.txt pyproject.toml
 	$(compile) --upgrade --group build --constraint requirements/dev.txt --output-file requirements/base.txt pyproject.toml
 
 clean: ## remove the environment and the caches; runs/ stays

@@ -1,10 +1,11 @@
-"""What every test runs under: strict JAX, two CPU devices, a compilation cache, no deadlines.
+"""What every test runs under: strict JAX, two CPU devices, a compilation cache, bounded memory.
 
 JAX reads its settings from the environment when it is first imported. Setting them here, instead of
 calling `jax.config.update`, leaves tests that do not need JAX without its second of start-up, and
 reaches the programs that tests start as processes.
 """
 
+import ctypes
 import gc
 import os
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
+import psutil
 import pytest
 
 if "jax" in sys.modules:
@@ -29,7 +31,8 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "2"
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(cache)
-os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+# Small programs, too: the suite compiles thousands, and reading one takes a tenth of compiling it.
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 # JAX on two shared cores makes any time limit on one example a coin toss.
 # The same examples every time, so that what one commit passes the next one passes; `nightly` draws.
@@ -40,13 +43,28 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "backflip"
 gc.set_threshold(20_000, 20, 20)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def what_stays_is_not_looked_through_again() -> Iterator[None]:
-    """Take what a module leaves out of garbage collection.
+MOST_MEMORY = 2**30  # bytes of a worker, above which it forgets the programs compiled so far
 
-    JAX keeps every program: gigabytes by the end, in millions of objects. Looking through them
-    again and again took a tenth of the time already in the first few modules.
+
+@pytest.fixture(scope="module", autouse=True)
+def bounded_memory() -> Iterator[None]:
+    """Keep a worker below about 2 GiB, and what is kept out of garbage collection.
+
+    JAX keeps every compiled program, gigabytes of them by the end, in millions of objects. Looking
+    through these again and again took a tenth of the time already in the first few modules.
     """
     yield
+    if "jax" in sys.modules and psutil.Process().memory_info().rss > MOST_MEMORY:
+        gc.unfreeze()
+        sys.modules["jax"].clear_caches()
+        gc.collect()
+        _return_freed_memory()
     gc.collect()
     gc.freeze()
+
+
+def _return_freed_memory() -> None:
+    """Return freed memory to the system: glibc by itself keeps nearly all of it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -1,7 +1,7 @@
 """Two teachers for Pendulum-v1. In the folder of this file, type one of
 
-    backflip teach Pendulum-v1 --teacher teacher:upright --labels 50
-    backflip teach Pendulum-v1 --teacher teacher:looks_upright --labels 50
+backflip teach Pendulum-v1 --teacher teacher:upright --labels 50
+backflip teach Pendulum-v1 --teacher teacher:looks_upright --labels 50
 """
 
 import numpy as np

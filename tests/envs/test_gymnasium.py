@@ -1,7 +1,11 @@
 """The adapter yields what a plain loop over single environments would, in both autoreset modes."""
 
+import io
+import os
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -535,3 +539,60 @@ def test_an_environment_without_a_simulators_state_has_no_scenes() -> None:
     env.reset([0, 1, 2])
     assert env.scenes() is None
     env.close()
+
+
+class _Closes(_Counter):
+    """Closes standard output in its second env step: the stream, or the descriptor under it."""
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        super().__init__()
+        self.close_stdout = close
+
+    def step(self, action: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        result = super().step(action)
+        if self.buffer[0] == 2:
+            self.close_stdout()
+        return result
+
+
+def _close_descriptor() -> None:
+    os.close(sys.stdout.fileno())
+
+
+def _close_stream() -> None:
+    sys.stdout.close()
+
+
+@pytest.mark.parametrize("close", [_close_stream, _close_descriptor])
+def test_closing_standard_output_is_said_with_the_environment(
+    close: Callable[[], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    descriptor = os.open(tmp_path / "out", os.O_CREAT | os.O_WRONLY)
+    monkeypatch.setattr(sys, "stdout", os.fdopen(descriptor, "w", closefd=close is _close_stream))
+    env = GymnasiumEnv.of("closes", lambda: _Closes(close), 1)
+    env.reset([0])
+    env.step(np.zeros(1, int))
+    with pytest.raises(EnvironmentFailed, match=r"`closes` .*: .* standard output was closed"):
+        env.step(np.zeros(1, int))
+
+
+def test_a_constructor_that_closes_standard_output_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "shuts.py").write_text(
+        "import sys\nfrom gymnasium.envs.classic_control import PendulumEnv\n"
+        "class Shuts(PendulumEnv):\n    def __init__(self):\n"
+        "        super().__init__()\n        sys.stdout.close()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "stdout", (tmp_path / "out").open("w"))
+    with pytest.raises(UsageError, match=r"`shuts:Shuts` cannot be made: .*output was closed"):
+        make_host("shuts:Shuts")
+
+
+def test_a_stream_without_a_descriptor_is_no_closed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    env = GymnasiumEnv.of("counts", _Counter, 2)
+    env.reset([0, 1])
+    assert env.step(np.zeros(2, int)).valid.all()

@@ -24,7 +24,8 @@ from backflip.core.spec import (
     OwnSpaces,
     has_room,
 )
-from backflip.envs.spec import HostStep
+from backflip.envs.output import stdout_kept_open
+from backflip.envs.spec import HasDrawingState, HostStep
 
 SMALLEST_PICTURE = 16  # of which 16 channels would be a wonder
 DISCRETE = f"Discrete of at most {LARGEST_DISCRETE:,}"
@@ -166,17 +167,17 @@ class GymnasiumEnv:
         return HostStep(obs, reward, terminated, truncated, next_obs, ~resets)
 
     def scenes(self) -> np.ndarray | None:
-        """Return MuJoCo's positions and velocities, float32 (N, nq + nv); None of other simulators.
+        """Return the states to draw from, float32 (N, S), where the simulator is MuJoCo, else None.
 
-        In float32 a limb is off by less than a thousandth of a pixel: enough to draw from, too
-        little to go on simulating from.
+        These are positions, velocities and, in dm_control, the places of targets. In float32 a limb
+        is off by less than a thousandth of a pixel: enough to draw from, too little to go on
+        simulating from.
         """
-        rows: Any = getattr(self._vector, "envs", [])
-        data: list[Any] = [getattr(env.unwrapped, "data", None) for env in rows]
-        data = data or getattr(self._vector, "data", [])
-        if not data or not all(hasattr(row, "qpos") and hasattr(row, "qvel") for row in data):
-            return None
-        return np.stack([np.concatenate([row.qpos, row.qvel]) for row in data]).astype(np.float32)
+        rows: Any = getattr(self._vector, "envs", None)
+        simulators = getattr(self._vector, "data", []) if rows is None else rows
+        states = [_drawing_state(one) for one in simulators]
+        drawn = [state for state in states if state is not None]
+        return np.stack(drawn).astype(np.float32) if drawn and len(drawn) == len(states) else None
 
     def close(self) -> None:
         """Free what the environments hold. One that cannot be closed has nothing left to spoil."""
@@ -237,7 +238,8 @@ class GymnasiumEnv:
     def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Return what the batch returns; whatever it raises becomes one line."""
         try:
-            with np.errstate(all="ignore"):  # what is not finite is reported below
+            # What is not finite is reported below.
+            with np.errstate(all="ignore"), stdout_kept_open():
                 return getattr(self._vector, method)(*args, **kwargs)
         except _RowFailedError as error:
             raise self._failed(error.row, error.what) from error.__cause__
@@ -448,6 +450,17 @@ def _autoreset_mode(env_id: str, vector: "VectorEnv[Any, Any, Any]") -> Autorese
             f"be AutoresetMode.NEXT_STEP or AutoresetMode.SAME_STEP, got {mode}"
         )
     return mode
+
+
+def _drawing_state(simulator: Any) -> np.ndarray | None:
+    """Return what to draw one environment or MuJoCo's data from; None if it is not MuJoCo's."""
+    simulator = getattr(simulator, "unwrapped", simulator)
+    if isinstance(simulator, HasDrawingState):
+        return simulator.drawing_state()
+    data = getattr(simulator, "data", simulator)
+    if not (hasattr(data, "qpos") and hasattr(data, "qvel")):
+        return None
+    return np.concatenate([data.qpos, data.qvel])
 
 
 def _time_limit(vector: "VectorEnv[Any, Any, Any]") -> int | None:

@@ -3,6 +3,7 @@
 Neither JAX nor Gymnasium is imported before an environment is made.
 """
 
+import functools
 import importlib
 import warnings
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from backflip.envs.ids import (
     newest,
     refuse_old_atari,
 )
+from backflip.envs.output import stdout_kept_open
 from backflip.envs.own import check_native, is_gymnasium, own_class
 
 if TYPE_CHECKING:
@@ -191,21 +193,18 @@ def _mujoco(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str)
 
 
 def _dm_control(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
-    from backflip.envs.gymnasium import GymnasiumEnv, mode_of  # noqa: PLC0415
+    from backflip.envs.gymnasium import GymnasiumEnv  # noqa: PLC0415
 
-    mode_of(num_envs, autoreset)
-    if autoreset != "next_step":
-        raise UsageError(f"environment `{env_id}` has no autoreset `{autoreset}`, only next_step")
     name, args = env_id.removeprefix(CONTROL_PREFIX), limited(env_id, args)
 
     def build() -> GymnasiumEnv:
-        from backflip.envs.dm_control import EPISODE_STEPS, ControlBatch, terminates  # noqa: PLC0415
+        from backflip.envs.dm_control import EPISODE_STEPS, ControlTask, terminates  # noqa: PLC0415
 
         limit = args.get(LIMIT.name, EPISODE_STEPS)
-        batch, ends = ControlBatch(name, num_envs, limit), terminates(name)
-        return GymnasiumEnv(env_id, batch, max_episode_steps=limit, terminates=ends)
+        make = functools.partial(ControlTask, name, limit)
+        return GymnasiumEnv.of(env_id, make, num_envs, autoreset, terminates(name), limit)
 
-    return _construct(env_id, "envpool", build)
+    return _construct(env_id, "dm_control", build)
 
 
 def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callable[[], Any]:
@@ -259,7 +258,7 @@ def _load(target: str) -> Any:
 def _construct(env_id: str, extra: str, build: Callable[[], Any]) -> Any:
     """Return what `build` builds; whatever it raises becomes one line."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), stdout_kept_open():
             warnings.simplefilter("ignore")
             return build()
     except (BackflipError, KeyboardInterrupt):

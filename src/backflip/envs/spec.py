@@ -139,3 +139,12 @@ class HasScenes(Protocol):
         to make do with the observations.
         """
         ...
+
+
+@runtime_checkable
+class HasDrawingState(Protocol):
+    """A Gymnasium environment that gives its own state to draw from."""
+
+    def drawing_state(self) -> np.ndarray:
+        """Return float64 (S,), from which `backflip.envs.views` can draw the present state."""
+        ...

@@ -53,8 +53,7 @@ def build(
         UsageError: something of it does not exist or does not fit.
     """
     entry = entry_of(algorithm)
-    native = make_native(env, env_args)
-    spec = native.spec if native else _host_spec(env, env_args)
+    native, spec = make_native(env, env_args), spec_of(env, env_args)
     check_spaces(entry, spec)
     given = {} if complete else entry.defaults_for(spec, settings)
     config = configure(entry, {**given, **settings})
@@ -64,6 +63,22 @@ def build(
     if learned_reward:
         learner = for_learned_reward(learner, spec)
     return Built(_driver(native, env, env_args, learner, spec), config)
+
+
+def spec_of(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
+    """Return the facts of an environment; one made outside JAX to read them is closed again.
+
+    Raises:
+        UsageError: there is no such environment, or its arguments do not fit.
+    """
+    native = make_native(env, env_args)
+    if native is not None:
+        return native.spec
+    one = make_host(env, env_args, 1)
+    try:
+        return one.spec
+    finally:
+        one.close()
 
 
 def rebuild(run: Run) -> Built:
@@ -78,24 +93,10 @@ def rebuild(run: Run) -> Built:
     )
 
 
-def spec_of(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
-    """Return the public facts of an environment; nothing of it stays open."""
-    native = make_native(env, env_args)
-    return native.spec if native else _host_spec(env, env_args)
-
-
 def env_args_of(run: Run) -> dict[str, Any]:
     """Return what a run's environment was made with; tuples come back from JSON as lists."""
     saved: Mapping[str, Any] = run.config["env_args"]
     return {key: tuple(x) if isinstance(x, list) else x for key, x in saved.items()}
-
-
-def _host_spec(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
-    one = make_host(env, env_args, 1)
-    try:
-        return one.spec
-    finally:
-        one.close()
 
 
 def _driver(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backflip.core.spec import EnvSpec
-from backflip.envs.ids import ATARI_PREFIX, FIXED_PREFIX, HOST_PREFIX, family
+from backflip.envs.ids import ATARI_PREFIX, CONTROL_PREFIX, FIXED_PREFIX, HOST_PREFIX, family
 from backflip.envs.views.acrobot import AcrobotView
 from backflip.envs.views.cartpole import CartPoleView
 from backflip.envs.views.dot import DotView
@@ -50,4 +50,6 @@ def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
         return PixelsView(env_args.get("frameskip", ATARI_SKIP) / ATARI_FRAMES)
     if spec.is_pixels:
         return PixelsView()
-    return MujocoView(spec, name, env_args) if is_mujoco(name) else NumbersView(spec)
+    if name.startswith(CONTROL_PREFIX) or is_mujoco(name):
+        return MujocoView(spec, name, env_args)
+    return NumbersView(spec)

@@ -1,4 +1,4 @@
-"""Gymnasium's MuJoCo environments, drawn by MuJoCo in a process of its own.
+"""MuJoCo environments, Gymnasium's and dm_control's, drawn by MuJoCo in a process of its own.
 
 MuJoCo decides how to draw when it is first imported, and by then the process that asks may have
 imported it without any thought of pictures. A driver that crashes takes its process along, too. So
@@ -75,7 +75,7 @@ class MujocoView:
 
     Args:
         spec: the environment's public facts.
-        name: Gymnasium's id.
+        name: Gymnasium's id, or `dm_control:` and a task.
         env_args: what it is made with.
     """
 
@@ -205,7 +205,7 @@ class _Worker:
     """One drawing process.
 
     Args:
-        name: Gymnasium's id.
+        name: Gymnasium's id, or `dm_control:` and a task.
         env_args: what the environment is made with.
         library: what MuJoCo is to draw with.
 

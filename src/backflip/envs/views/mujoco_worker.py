@@ -15,10 +15,12 @@ import signal
 import struct
 import tempfile
 import time
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
+
+from backflip.envs.ids import CONTROL_PREFIX
 
 ASK_MAKE, ASK_DRAW = b"M", b"D"
 ANSWER_MADE, ANSWER_FRAMES, ANSWER_FAILED, ANSWER_UNDRAWABLE = b"m", b"d", b"f", b"u"
@@ -73,15 +75,15 @@ class _NothingToDrawWith(Exception):
 
 def _serve(requests: int, answers: int) -> NoReturn:
     """Answer until the other side is gone."""
-    env: Any = None
+    picture: Any = None
     while True:
         asked = receive(requests)
         try:
             if asked.kind == ASK_MAKE:
-                env, facts = _made(json.loads(asked.content))
+                picture, facts = _made(json.loads(asked.content))
                 answer = Message(ANSWER_MADE, json.dumps(facts).encode())
             else:
-                answer = Message(ANSWER_FRAMES, _drawn(env, asked.content).tobytes())
+                answer = Message(ANSWER_FRAMES, _drawn(picture, asked.content).tobytes())
         except _NothingToDrawWith as error:
             answer = Message(ANSWER_UNDRAWABLE, str(error).encode())
         except Exception as error:  # noqa: BLE001  (the asking process is told)
@@ -89,55 +91,101 @@ def _serve(requests: int, answers: int) -> NoReturn:
         send(answers, answer)
 
 
-def _made(wanted: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the environment, once it has drawn a first picture, and the facts of its model."""
-    # JSON has no tuples, and environments want no lists.
-    args = {k: tuple(v) if isinstance(v, list) else v for k, v in wanted["args"].items()}
-    size = {"width": wanted["width"], "height": wanted["height"]}
+@runtime_checkable
+class _Picture(Protocol):
+    """What draws states of one model.
+
+    Attributes:
+        model: MuJoCo's.
+        seconds: how long an env step lasts.
+        start: a state, which says how many numbers each has.
+    """
+
+    model: Any
+    seconds: float
+    start: Float[np.ndarray, " S"]
+
+    def draw(self, state: Float[np.ndarray, " S"]) -> UInt8[np.ndarray, "H W 3"]:
+        """Return a picture of a state."""
+        ...
+
+
+class _GymnasiumPicture:
+    """Draws positions and velocities of one of Gymnasium's MuJoCo environments."""
+
+    def __init__(self, name: str, args: dict[str, Any], size: dict[str, int]) -> None:
+        mujoco: Any = importlib.import_module("mujoco")
+        make: Any = importlib.import_module("gymnasium").make
+        env = make(name, render_mode="rgb_array", disable_env_checker=True, **(args | size))
+        self._env: Any = env.unwrapped
+        self.model: Any = self._env.model
+        self.seconds = float(self._env.dt)
+        camera = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_CAMERA, TRACKING)
+        if camera >= 0 and not CAMERA_ARGS & args.keys():
+            # Gymnasium's own choice stands still, and whatever learns to run is soon out of sight.
+            self._env.mujoco_renderer.camera_id = camera
+        # Gymnasium's camera goes on looking at where the first picture was taken.
+        self.start = np.concatenate([self._env.init_qpos, self._env.init_qvel])
+
+    def draw(self, state: Float[np.ndarray, " S"]) -> UInt8[np.ndarray, "H W 3"]:
+        """Return a picture of positions and velocities."""
+        positions = int(self.model.nq)
+        self._env.set_state(state[:positions], state[positions:])
+        return self._env.render()
+
+
+class _ControlPicture:
+    """Draws states of a task of dm_control."""
+
+    def __init__(self, name: str, args: dict[str, Any], size: dict[str, int]) -> None:
+        del args  # a time limit at most
+        self._task: Any = importlib.import_module("backflip.envs.dm_control").ControlTask(name)
+        self._size = size
+        self.model: Any = self._task.physics.model
+        self.seconds: float = self._task.seconds
+        self.start: np.ndarray = self._task.drawing_state()
+
+    def draw(self, state: Float[np.ndarray, " S"]) -> UInt8[np.ndarray, "H W 3"]:
+        """Return a picture of positions, velocities and the places of targets."""
+        return self._task.draw(state, **self._size)
+
+
+def _made(wanted: dict[str, Any]) -> tuple[_Picture, dict[str, Any]]:
+    """Return what draws, once it has drawn a first picture, and the facts of its model."""
     try:
-        mujoco: Any = importlib.import_module("mujoco")  # importing it decides how it draws
+        importlib.import_module("mujoco")  # importing it decides how it draws
     except ModuleNotFoundError:
         raise
     except Exception as error:  # a broken library shows as any kind of error
         raise _NothingToDrawWith(_one_line(error)) from error
-    import gymnasium  # noqa: PLC0415
-
-    made: Any = gymnasium.make
-    made = made(wanted["name"], render_mode="rgb_array", disable_env_checker=True, **(args | size))
-    env = made.unwrapped
-    camera = mujoco.mj_name2id(env.model, mujoco.mjtObj.mjOBJ_CAMERA, TRACKING)
-    if camera >= 0 and not CAMERA_ARGS & args.keys():
-        # Gymnasium's own choice stands still, and whatever learns to run is soon out of sight.
-        env.mujoco_renderer.camera_id = camera
+    # JSON has no tuples, and environments want no lists.
+    args = {k: tuple(v) if isinstance(v, list) else v for k, v in wanted["args"].items()}
+    size = {"width": wanted["width"], "height": wanted["height"]}
+    name = wanted["name"]
+    kind = _ControlPicture if name.startswith(CONTROL_PREFIX) else _GymnasiumPicture
+    picture = kind(name.removeprefix(CONTROL_PREFIX), args, size)
     try:
-        # Gymnasium's camera goes on looking at where the first picture was taken.
-        env.set_state(env.init_qpos, env.init_qvel)
-        env.render()
+        picture.draw(picture.start)
     except Exception as error:
         raise _NothingToDrawWith(_one_line(error)) from error
-    return env, _facts(env)
+    return picture, _facts(picture)
 
 
-def _facts(env: Any) -> dict[str, Any]:
+def _facts(picture: _Picture) -> dict[str, Any]:
     """Return what `backflip.envs.views.mujoco.Model` holds."""
-    model = env.model
+    model = picture.model
     joints = zip(model.jnt_type.tolist(), model.jnt_qposadr.tolist(), strict=True)
     # A free joint is a place and a turn; a ball joint is a turn.
     turns = [
         at + 3 * (kind == FREE_JOINT) for kind, at in joints if kind in (FREE_JOINT, BALL_JOINT)
     ]
-    return {"seconds": float(env.dt), "numbers": int(model.nq + model.nv), "quaternions": turns}
+    return {"seconds": picture.seconds, "numbers": picture.start.size, "quaternions": turns}
 
 
-def _drawn(env: Any, states: bytes) -> UInt8[np.ndarray, "F H W 3"]:
-    """Return a frame of each state, positions before velocities."""
-    positions = int(env.model.nq)
-    rows = np.frombuffer(states, np.float64).reshape(-1, positions + int(env.model.nv))
-    frames: list[np.ndarray] = []
-    for row in rows:
-        env.set_state(row[:positions], row[positions:])
-        frames.append(env.render())
-    return np.stack(frames)
+def _drawn(picture: _Picture, states: bytes) -> UInt8[np.ndarray, "F H W 3"]:
+    """Return a frame of each state."""
+    rows = np.frombuffer(states, np.float64).reshape(-1, picture.start.size)
+    return np.stack([picture.draw(row) for row in rows])
 
 
 def _one_line(error: BaseException) -> str:
