@@ -76,7 +76,7 @@ def test_runs_are_listed_newest_first_with_the_columns_asked_for(
     assert [line.split()[0] for line in lines[1:]] == [ulid(2), ulid(1), ulid(0)]
     assert lines[1].split()[-2:] == ["0.01", "2"]
     assert "finished" in lines[1]
-    assert "60 min" in lines[1]
+    assert "1 h" in lines[1]
     assert "does it learn?" in lines[1]
 
 
@@ -170,7 +170,7 @@ def test_show_begins_with_the_question_and_has_everything(home: Path, screen: Sc
     text = screen("show", "n")
     assert text.splitlines()[0].split(None, 1) == ["question", "why?"]
     for expected in (
-        *("finished, 60 min", ulid(9), "'a b.py'", ulid(0), "2.00", "cccccccccccc on main"),
+        *("finished, 1 h", ulid(9), "'a b.py'", ulid(0), "2.00", "cccccccccccc on main"),
         *("uncommitted changes", "git@host:x", "Z80, 8 cores, 16.0 GiB, H200", "1 packages"),
         *("--api-key, env:WANDB_API_KEY", "hello", "oh", "loss", "0.5", "a.txt", "run.json"),
     ):

@@ -1,9 +1,22 @@
-"""How a length of time is printed."""
+"""Durations in words."""
+
+import math
+
+_UNITS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
-def duration(seconds: float) -> str:
-    """Return a length of time as a person writes it: `12 s`, `45 min`, `3 h 20 min`."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+def duration(seconds: int | float | None) -> str:
+    """Return a duration in its two largest units: `4.5 s`, `45 s`, `1 min 30 s`, `2 h`, `3 d 4 h`.
+
+    Empty if it is None or not finite; a negative one is 0.
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return ""
+    if seconds < 9.95:
+        return f"{max(seconds, 0.0):.1f} s".replace(".0 ", " ")
+    whole = round(seconds)
+    for large, name, small, smaller in _UNITS:
+        if whole >= large:
+            rest = whole % large // small
+            return f"{whole // large} {name}" + (f" {rest} {smaller}" if rest else "")
+    return f"{whole} s"
