@@ -1,4 +1,4 @@
-# `make` prints what there is. Needs python3 (3.11 or newer, with venv and pip), make and git.
+# `make` lists the targets. Needs python3 (3.11 or newer, with venv and pip), make and git.
 
 PYTHON ?= python3
 NICE ?= nice -n 5
@@ -9,11 +9,13 @@ bin := .venv/bin
 pip_install := $(bin)/python -m pip install --quiet --quiet --disable-pip-version-check
 pytest := $(NICE) $(bin)/python -m pytest
 compile := $(bin)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--fork-strategy fewest --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+	--fork-strategy fewest --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+	--no-emit-package runshelf
+projects := packages/runshelf/pyproject.toml packages/backflip/pyproject.toml
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo teach test check lint format test-slow coverage bench lock clean chromium graphics
+.PHONY: help demo teach test check lint format docs test-slow coverage bench lock clean chromium graphics
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +23,7 @@ help: ## print this
 demo: .venv/base.stamp ## set everything up, then teach a dot to find the centre from comparisons of clips
 	$(bin)/backflip teach dot --teacher oracle --labels 100 --seeds 4
 
-teach: .venv/base.stamp ## set everything up, then open the page on which you teach ENV (dot, if you name none)
+teach: .venv/base.stamp ## set everything up, then open the page on which you teach ENV (default: dot)
 	$(bin)/backflip teach $(ENV) --teacher human
 
 test: .venv/dev.stamp chromium graphics ## set everything up, then run every test but the slow ones
@@ -36,14 +38,17 @@ lint: .venv/dev.stamp ## format, lint, types, import contracts
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(NICE) $(bin)/pyright
 	$(bin)/lint-imports
 
-format: .venv/dev.stamp ## rewrite the code in the house's format, mend what the linter can mend
+format: .venv/dev.stamp ## format the code and apply the linter's fixes
 	$(bin)/ruff format .
 	$(bin)/ruff check --fix .
+
+docs: .venv/dev.stamp ## build the documentation into .cache/site; a warning is an error
+	$(NICE) $(bin)/python -m mkdocs build --strict --quiet
 
 test-slow: .venv/dev.stamp chromium graphics ## run the slow tests: minutes of learning, kill -9, many seeds
 	$(pytest) -n $(WORKERS) -m slow --durations=12
 
-coverage: .venv/dev.stamp chromium graphics ## run every test but the slow ones, then say which branches none took
+coverage: .venv/dev.stamp chromium graphics ## run every test but the slow ones, then list the branches that no test took
 	$(NICE) $(bin)/coverage run -m pytest -m "not slow"
 	$(bin)/coverage report
 
@@ -67,9 +72,9 @@ bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (b
 	$(bin)/python benchmarks/pace.py
 	$(bin)/python benchmarks/log.py
 
-lock: .venv/dev.stamp ## write requirements/*.txt anew from pyproject.toml
-	$(compile) --upgrade --extra atari --extra charts --extra dm_control --extra mujoco --group build --group dev --output-file requirements/dev.txt pyproject.toml
-	$(compile) --upgrade --group build --constraint requirements/dev.txt --output-file requirements/base.txt pyproject.toml
+lock: .venv/dev.stamp ## resolve requirements/*.txt from the pyproject.toml files
+	$(compile) --upgrade --extra atari --extra charts --extra dm_control --extra mujoco --group build --group dev --output-file requirements/dev.txt $(projects)
+	$(compile) --upgrade --group build --constraint requirements/dev.txt --output-file requirements/base.txt $(projects)
 
 clean: ## remove the environment and the caches; runs/ stays
 	rm -rf .venv .cache .hypothesis .import_linter_cache .pytest_cache .ruff_cache
@@ -80,10 +85,10 @@ clean: ## remove the environment and the caches; runs/ stays
 	@touch $@
 
 # dev.txt pins a superset of base.txt at the same versions, so either may come first.
-.venv/base.stamp: .venv/python.stamp requirements/base.txt pyproject.toml
+.venv/base.stamp: .venv/python.stamp requirements/base.txt $(projects)
 	@echo 'installing what backflip needs into .venv (about a minute) ...'
 	$(pip_install) --require-hashes -r requirements/base.txt
-	$(pip_install) --no-deps --no-build-isolation --editable .
+	$(pip_install) --no-deps --no-build-isolation --editable packages/runshelf --editable packages/backflip
 	@touch $@
 
 .venv/dev.stamp: .venv/base.stamp requirements/dev.txt
@@ -91,7 +96,7 @@ clean: ## remove the environment and the caches; runs/ stays
 	$(pip_install) --require-hashes -r requirements/dev.txt
 	@touch $@
 
-# What tests need that pip does not bring. Where it cannot be installed, they fail and say so.
+# System packages that tests need. Where they cannot be installed, the tests fail and name them.
 apt_get := DEBIAN_FRONTEND=noninteractive apt-get
 may_install := [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null
 

@@ -23,12 +23,12 @@ from typing import Any
 from playwright.sync_api import Error, Page, sync_playwright
 from side_by_side import BACKFLIP, ROOT
 
-from backflip.archive.run import list_runs
 from backflip.preferences.labels import LabelStore
+from runshelf.store.run import list_runs
 
 sys.path.insert(0, str(ROOT))
 
-from tests.web.conftest import ARGUMENTS, chromium
+from tests.labelling.web.conftest import ARGUMENTS, chromium
 
 
 def main() -> None:

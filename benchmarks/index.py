@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from backflip.archive.index.run_index import Index, open_index
+from runshelf.index.run_index import Index, open_index
 
 ROOT = Path(__file__).parents[1]
 METRIC, OTHER = "train/metric_0", "eval/metric_1"

@@ -30,8 +30,8 @@ from backflip.preferences.labels import LabelStore, NewQuery
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.web.conftest import ARGUMENTS, chromium  # noqa: E402
-from tests.web.pool import Server, serving, tell  # noqa: E402
+from tests.labelling.web.conftest import ARGUMENTS, chromium  # noqa: E402
+from tests.labelling.web.pool import Server, serving, tell  # noqa: E402
 
 CLIPS = 64
 LABELLERS, RATE = 4, 5.0
@@ -66,7 +66,7 @@ def main() -> None:
         print("| what | bar | measured |\n|---|---|---|")
         report_keys(*keys(folder / "keys", films, folder / FILMS, options.answers))
         report_answers(folder / "answers", films, options.seconds)
-    static = resources.files("backflip.web") / "static"
+    static = resources.files("backflip.labelling") / "static"
     weight = sum(len(item.read_bytes()) for item in static.iterdir())
     print(f"| script and style | <= 150 kB | {weight / 1000:.1f} kB |")
 

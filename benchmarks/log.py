@@ -20,10 +20,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from backflip.archive.compacting import compact
-from backflip.archive.interop.event_files import read_entries
-from backflip.archive.interop.tfrecord import TornFile
-from backflip.archive.metrics import read_metrics
+from runshelf.interop.event_files import read_entries
+from runshelf.interop.tfrecord import TornFile
+from runshelf.store.compacting import compact
+from runshelf.store.metrics import read_metrics
 
 ROOT = Path(__file__).parents[1]
 PEERS = ROOT / "benchmarks" / "peers"

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from backflip.archive.charts.picture import Legend, picture
-from backflip.archive.charts.plot import Line
-from backflip.archive.charts.scales import Scale
+from runshelf.charts.picture import Legend, picture
+from runshelf.charts.plot import Line
+from runshelf.charts.scales import Scale
 
 
 def log_log_svg(

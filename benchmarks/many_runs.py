@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backflip.archive.compacting import compact
+from runshelf.store.compacting import compact
 
 CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 ENVS = ("CartPole-v1", "Pendulum-v1", "Hopper-v5", "Walker2d-v5", "ALE/Pong-v5", "dot")

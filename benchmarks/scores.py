@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from side_by_side import ROOT, ours
 
-from backflip.archive.statistics import mean_interval
+from runshelf.statistics import mean_interval
 
 SCORES = ROOT / "docs" / "scores"
 

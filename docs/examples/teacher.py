@@ -1,4 +1,6 @@
-"""Two teachers for Pendulum-v1. In the folder of this file, type one of
+"""Two teachers for Pendulum-v1.
+
+In the folder of this file:
 
 backflip teach Pendulum-v1 --teacher teacher:upright --labels 50
 backflip teach Pendulum-v1 --teacher teacher:looks_upright --labels 50

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from backflip.algorithms.registry import algorithms, names
-from backflip.cli.main import _parser  # pyright: ignore[reportPrivateUsage]
+from backflip.labelling.page import _parser  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.teach_settings import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conformance.native_env import check_native_env
 
 from backflip.envs.registry import make_native
 from backflip.training.train import train
-from tests.conformance.native_env import check_native_env
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 

@@ -9,18 +9,18 @@ import jax
 import numpy as np
 import pytest
 
-from backflip.algorithms.drivers.native import NativeDriver
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.ppo import ppo
 from backflip.algorithms.registry import algorithms
 from backflip.api import teach
-from backflip.archive.metrics import read_metrics
+from backflip.drivers.native import NativeDriver
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
 from backflip.rewards.measures import label_metrics, reward_metrics
 from backflip.rewards.network.model import FIT_METRICS
 from backflip.training.train import train
+from runshelf.store.metrics import read_metrics
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 CONFIG = PPOConfig(num_envs=2, rollout_length=4, epochs=1)

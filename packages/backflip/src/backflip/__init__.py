@@ -1,0 +1,32 @@
+"""Teach an agent what you want by comparing short clips of its behaviour.
+
+`backflip.train("ppo", "CartPole-v1", seeds=10)` learns from an environment's own reward,
+`backflip.teach("dot", labels=100)` from preferences. `backflip.log("loss", x)` is
+`runshelf.log`. Importing the package imports nothing heavy.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from runshelf.logger.lazy import LOGGING, logging_function
+
+if TYPE_CHECKING:
+    from backflip.api import teach
+    from backflip.training.train import train
+    from runshelf.logger.log import clip, image, log, rate, timed
+
+__all__ = ["clip", "image", "log", "rate", "teach", "timed", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public function, importing JAX and other heavy packages only now."""
+    if name == "train":
+        from backflip.training.train import train  # noqa: PLC0415
+
+        return train
+    if name == "teach":
+        from backflip.api import teach  # noqa: PLC0415
+
+        return teach
+    if name in LOGGING:
+        return logging_function(name, globals())
+    raise AttributeError(f"module `backflip` has no attribute `{name}`")

@@ -1,0 +1,207 @@
+"""Soft actor-critic for discrete actions: what `sac` is there.
+
+Source: Christodoulou 2019, arXiv:1910.07207, eqs. 10-12 and algorithm 1. With so few actions,
+expectations over them are sums, and nothing has to be drawn:
+
+    V(s') = Σ_a π_θ(a|s') (min_k Q_φk⁻(s', a) - α log π_θ(a|s'))
+    G = r + γ (1 - terminated) V(s')
+    L_Q(φ) = Σ_k mean ½ (Q_φk(s, a) - G)²
+    L_π(θ) = mean Σ_a π_θ(a|s) (α log π_θ(a|s) - min_k Q_φk(s, a))
+    L_α = log α (H - H̄),   H = -mean Σ_a π_θ(a|s) log π_θ(a|s),   H̄ = 0.98 log |A|
+    φ⁻ ← φ⁻ + τ (φ - φ⁻)
+
+Departures from the paper:
+  * log α in the place of α in its loss, as for continuous actions;
+  * φ⁻ follows after every gradient step, in place of a copy every 8000;
+  * minibatches of 256, U gradient steps after T env steps;
+  * a truncated step bootstraps;
+  * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
+  * evaluation takes the most probable action; from pixels it draws one.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from backflip.algorithms.entries.sac import SACConfig
+from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
+from backflip.algorithms.parts.critics import critic_metrics, sum_of_errors
+from backflip.algorithms.parts.masking import blank
+from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
+from backflip.algorithms.parts.rewards import reward_metrics
+from backflip.algorithms.parts.soft_step import SoftState, first_state, soft_step
+from backflip.core.distributions import Categorical
+from backflip.core.gradients import update_ratio
+from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.statistics import masked_mean
+from backflip.core.targets import bellman_target
+from backflip.core.types import Transition
+from backflip.networks.layers import Params
+from backflip.networks.q_network import QNetwork, q_network
+from runshelf.errors import UsageError
+
+Critics = list[Params]
+
+
+class Networks(NamedTuple):
+    """What is fixed about the networks: policy and critics are of one shape.
+
+    Attributes:
+        of: one output for each action: a logit, or a value.
+        actions: how many there are.
+        pixels: observations are images.
+    """
+
+    of: QNetwork
+    actions: int
+    pixels: bool
+
+
+def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
+    """Return SAC for the discrete actions of `spec`.
+
+    Raises:
+        UsageError: actions are continuous, or settings cannot be.
+    """
+    if not isinstance(spec.action, Discrete):
+        raise UsageError(f"actions of `{spec.id}` are not discrete; use sac for them")
+    refuse_unworkable(config, spec)
+    net = q_network(spec, spec.action.n, config.hidden, pixels=config.network)
+    networks = Networks(net, spec.action.n, spec.is_pixels)
+    return Algorithm(
+        name="sac",
+        num_envs=config.num_envs,
+        rollout_length=config.rollout_length,
+        init=partial(init, config, networks),
+        act=partial(act, networks),
+        exploit=partial(exploit, networks),
+        update=partial(update, config, networks),
+        policy=acting_part,
+        with_policy=with_acting_part,
+        replay=replay_plan(config),
+        assess=partial(assess, networks),
+    )
+
+
+def init(config: SACConfig, networks: Networks, seed: int) -> SoftState:
+    """Return the state before the first update, as NumPy arrays."""
+    rng = np.random.default_rng(seed)
+    actor = networks.of.init(rng)
+    critics = [networks.of.init(rng) for _ in range(2)]
+    return first_state(config, actor, critics)
+
+
+def policy(networks: Networks, state: SoftState, obs: Any) -> Categorical:
+    """Return π_θ(·|s) of N observations."""
+    return Categorical(networks.of.apply(state.actor, networks.of.see(obs)))
+
+
+def act(
+    networks: Networks, state: SoftState, obs: Any, key: PRNGKeyArray
+) -> tuple[Int[Array, " N"], tuple[()]]:
+    """Draw an action for each of N observations."""
+    return policy(networks, state, obs).sample(key), ()
+
+
+def exploit(networks: Networks, state: SoftState, obs: Any, key: PRNGKeyArray) -> Int[Array, " N"]:
+    """Return what a policy that has done learning does: its mode; from pixels, a sample."""
+    if networks.pixels:
+        return act(networks, state, obs, key)[0]
+    return policy(networks, state, obs).mode()
+
+
+def assess(networks: Networks, state: SoftState, obs: Any) -> dict[str, Float[Array, " N"]]:
+    """Return Σ_a π(a|s) min_k Q_k(s, a) and the entropy of π(·|s) for each of N observations."""
+    chooses = policy(networks, state, obs)
+    values = all_values(networks.of, state.critics, networks.of.see(obs)).min(0)
+    value = (jax.nn.softmax(chooses.logits) * values).sum(-1)
+    return {"value": value, "entropy": chooses.entropy()}
+
+
+def update(
+    config: SACConfig,
+    networks: Networks,
+    state: SoftState,
+    batch: Transition,
+    key: PRNGKeyArray,
+) -> tuple[SoftState, Metrics]:
+    """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
+
+    Rows that are not valid change nothing, whatever they hold.
+    """
+    del key
+    batch = jax.tree.map(partial(blank, valid=batch.valid), batch)
+    after, (measured, values, goals) = jax.lax.scan(partial(step, config, networks), state, batch)
+    metrics = jax.tree.map(jnp.mean, measured) | critic_metrics(values, goals, batch.valid)
+    metrics["entropy_max"] = jnp.log(float(networks.actions))
+    metrics |= reward_metrics(batch.reward, batch.valid)
+    moved = (state.actor, state.critics), (after.actor, after.critics)
+    return after, metrics | {"update_ratio": update_ratio(*moved)}
+
+
+def step(
+    config: SACConfig, networks: Networks, state: SoftState, rows: Transition
+) -> tuple[SoftState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
+    """Return the state after one gradient step of everything, metrics, Q_k(s, a) and G."""
+    net = networks.of
+    rows = rows._replace(obs=net.see(rows.obs), next_obs=net.see(rows.next_obs))
+    temperature = jnp.exp(state.log_temperature)
+    goal = targets(net, state.actor, state.target_critics, temperature, rows)
+
+    def of_critics(critics: Critics) -> tuple[Float[Array, ""], Float[Array, "2 B"]]:
+        return critic_loss(net, critics, rows, goal)
+
+    def of_actor(actor: Params, critics: Critics) -> tuple[Array, Array]:
+        return actor_loss(net, actor, critics, temperature, rows)
+
+    wanted = config.target_entropy_scale * float(np.log(networks.actions))
+    after, measured, values = soft_step(config, state, of_critics, of_actor, wanted)
+    return after, (measured, values, goal)
+
+
+def all_values(net: QNetwork, critics: Critics, seen: Any) -> Float[Array, "2 B A"]:
+    """Return Q_k(s, ·) of both critics."""
+    return jnp.stack([net.apply(critic, seen) for critic in critics])
+
+
+def targets(
+    net: QNetwork,
+    actor: Params,
+    target_critics: Critics,
+    temperature: Float[Array, ""],
+    rows: Transition,
+) -> Float[Array, " B"]:
+    """Return G = r + γ (1 - terminated) Σ_a π(a|s') (min_k Q_φk⁻(s', a) - α log π(a|s'))."""
+    log_prob = jax.nn.log_softmax(net.apply(actor, rows.next_obs))
+    value = all_values(net, target_critics, rows.next_obs).min(0)
+    soft = (jnp.exp(log_prob) * (value - temperature * log_prob)).sum(-1)
+    return bellman_target(rows.reward, rows.extra.discount, rows.terminated, soft)
+
+
+def critic_loss(
+    net: QNetwork, critics: Critics, rows: Transition, target: Float[Array, " B"]
+) -> tuple[Float[Array, ""], Float[Array, "2 B"]]:
+    """Return Σ_k mean ½ (Q_k(s, a) - target)² over the valid rows, and the Q_k(s, a)."""
+    every = all_values(net, critics, rows.obs)
+    chosen = jax.nn.one_hot(rows.action, every.shape[-1])
+    values = (every * chosen[None]).sum(-1)
+    return sum_of_errors(values, target, rows.valid), values
+
+
+def actor_loss(
+    net: QNetwork, actor: Params, critics: Critics, temperature: Float[Array, ""], rows: Transition
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Return mean Σ_a π(a|s) (α log π(a|s) - min_k Q_k(s, a)) over the valid rows, and H.
+
+    The gradient is to be taken by the policy's parameters.
+    """
+    logits = net.apply(actor, rows.obs)
+    log_prob = jax.nn.log_softmax(logits)
+    value = all_values(net, critics, rows.obs).min(0)
+    each = (jnp.exp(log_prob) * (temperature * log_prob - value)).sum(-1)
+    return masked_mean(each, rows.valid), masked_mean(Categorical(logits).entropy(), rows.valid)

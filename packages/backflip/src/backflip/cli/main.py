@@ -1,0 +1,19 @@
+"""The command line of backflip: its own commands, then those of runshelf."""
+
+from collections.abc import Sequence
+
+from backflip.cli import inspecting, teaching
+from runshelf.cli.main import SHARED_COMMANDS
+from runshelf.cli.program import Program, run_program
+
+PROGRAM = Program(
+    name="backflip",
+    description="Teach an agent what you want by comparing short clips of its behaviour.",
+    epilog=teaching.EPILOG,
+    commands=(teaching.add, inspecting.add, *SHARED_COMMANDS),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line of backflip and return its exit status."""
+    return run_program(PROGRAM, argv)

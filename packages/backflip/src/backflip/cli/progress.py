@@ -1,0 +1,184 @@
+"""Shows the progress of a run on stderr and its result on stdout.
+
+On a terminal: a bar with the remaining time and a line of metrics under it. Otherwise: a plain line
+every few seconds, so that log files stay short.
+"""
+
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import final
+
+import numpy as np
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+from rich.text import Text
+
+from backflip.core.paths import from_here
+from backflip.training.progress import Progress, ahead, decimal, health_line, plain_line
+from backflip.training.result import Result
+from backflip.training.runtime import peak_memory_mib
+from runshelf.statistics import mean_interval
+
+SECONDS_BETWEEN_LINES = 3.0  # at first; in a run of an hour every other minute
+SHARE_BETWEEN_LINES = 1 / 40  # of the time elapsed
+SECONDS_BETWEEN_WAITS = 30.0
+FILES = {
+    "curve.svg": "learning curve, mean and spread over seeds",
+    "curve.csv": "the same as numbers, with the 95 % interval of the mean",
+    "clips.png": "clips before and after training",
+    "labels.sqlite": "all clips and all answers",
+    "metrics-train.jsonl": "metrics, one line per seed and update",
+    "policy.safetensors": "the trained policies",
+    "checkpoint.safetensors": "the full state, to resume training",
+    "run.json": "configuration, versions, command",
+    "events.jsonl": "when it started, stopped, finished",
+}
+
+
+@final
+class _Bar(Bar):
+    """A progress bar with a line under it."""
+
+    health = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield the bar, then the line."""
+        yield self.make_tasks_table(self.tasks)
+        if self.health:
+            yield Text(f"  {self.health}", style="dim", no_wrap=True, overflow="ellipsis")
+
+
+@final
+class Display:
+    """Shows the progress it is called with; a context manager."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        """Show on `console`, by default stderr."""
+        self._console = console or Console(stderr=True, highlight=False)
+        self._bar = _Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[ahead]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task("setting up and compiling", total=None, ahead="")
+        self._began, self._next_line = time.monotonic(), 0.0
+        self._next_wait = 0.0
+        self._waiting_for = ""
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far training is."""
+        if progress.note:
+            self._console.print(Text(f"backflip: note: {progress.note}"), soft_wrap=True)
+        if progress.waiting_for:
+            self._show_waiting(progress)
+            return
+        if progress.doing:
+            self._show_doing(progress.doing)
+            return
+        ended = 0 < progress.phases == progress.phase
+        if not progress.phases:
+            return
+        if self._console.is_terminal:
+            self._bar.health = health_line(progress.health)
+            self._bar.update(
+                self._task,
+                description="evaluating" if ended else "learning",
+                total=progress.phases,
+                completed=progress.phase + progress.share,
+                ahead=ahead(progress),
+            )
+        elif ended or time.monotonic() >= self._next_line:
+            self._print_line(plain_line(progress))
+
+    def _show_doing(self, what: str) -> None:
+        """Show an activity that is not a phase; without a terminal, as rarely as lines."""
+        if self._console.is_terminal:
+            self._bar.update(self._task, description=what)
+        elif time.monotonic() >= self._next_line:
+            self._print_line(what)
+
+    def _print_line(self, line: str) -> None:
+        now = time.monotonic()
+        pause = SHARE_BETWEEN_LINES * (now - self._began)
+        self._next_line = now + max(pause, SECONDS_BETWEEN_LINES)
+        self._console.print(Text(line), soft_wrap=True)
+
+    def _show_waiting(self, progress: Progress) -> None:
+        """Show what training waits for; without a terminal, whenever that changes."""
+        if self._console.is_terminal:
+            self._bar.update(self._task, description=progress.waiting_for)
+        elif progress.waiting_for != self._waiting_for and time.monotonic() >= self._next_wait:
+            self._next_wait = time.monotonic() + SECONDS_BETWEEN_WAITS
+            self._waiting_for = progress.waiting_for
+            self._console.print(Text(progress.waiting_for), soft_wrap=True)
+
+    def __enter__(self) -> "Display":
+        """Begin."""
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leave the terminal as it was."""
+        self._bar.stop()
+
+
+def print_result(result: Result, console: Console | None = None) -> None:
+    """Print a table with a row for each seed, then times and files."""
+    console = console or Console(highlight=False)
+    console.print(_table(result))
+    seconds = result.seconds
+    spent = {name: x for name, x in seconds.items() if name != "total" and x}
+    parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
+    memory = f"{peak_memory_mib():,.0f} MiB at most"
+    console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
+    console.print(Text(f"run {result.run} in {from_here(result.folder)}"), soft_wrap=True)
+    for name, what in FILES.items():
+        if (result.folder / name).exists():
+            console.print(Text(f"  {name:<23} {what}"), soft_wrap=True)
+
+
+def _table(result: Result) -> Table:
+    """Return the table: seeds, and their mean with its 95 % interval where there are several."""
+    columns: dict[str, tuple[list[float], int]] = {"true return": (list(result.returns), 1)}
+    if result.score is not None and result.optimum is not None:
+        columns["optimum"] = (list(result.optimum), 1)
+        columns["share of it"] = (list(result.score), 3)
+    if result.labels is not None:
+        columns["labels"] = ([float(result.labels)] * len(result.seeds), 0)
+    columns["env steps"] = ([float(result.env_steps)] * len(result.seeds), 0)
+    table = Table(title=f"{result.env}, {result.algorithm}", title_justify="left")
+    table.add_column("seed", justify="right")
+    for name in columns:
+        table.add_column(name, justify="right")
+    for row, seed in enumerate(result.seeds):
+        cells = [_cell(values[row], decimals) for values, decimals in columns.values()]
+        table.add_row(str(seed), *cells, end_section=row == len(result.seeds) - 1)
+    if len(result.seeds) > 1:
+        table.add_row("mean", *(mean_cell(*column) for column in columns.values()))
+    return table
+
+
+def mean_cell(values: list[float], decimals: int) -> str:
+    """Return the mean over seeds ± half its 95 % interval (Student's t)."""
+    interval = mean_interval(np.array(values)[:, None])
+    mean, margin = interval.centre[0], interval.high[0] - interval.centre[0]
+    if min(values) == max(values):
+        return _cell(mean, decimals)
+    return f"{_cell(mean, decimals)} ± {_cell(margin, decimals)}"
+
+
+def _cell(value: float, decimals: int) -> str:
+    return decimal(value, decimals, ",")

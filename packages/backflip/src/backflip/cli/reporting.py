@@ -1,0 +1,162 @@
+"""Prints the results of `look` as tables on a terminal."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from backflip.core.paths import from_here
+from runshelf.cli.plain import harmless, print_table
+
+if TYPE_CHECKING:
+    from backflip.inspect.look import Looked
+    from backflip.inspect.verdict import Finding
+    from backflip.inspect.watch import Shown
+
+UNKNOWN = "unknown"
+_MOST_ROWS = 40  # of a table of observed numbers or of actions
+_KINDS = {"hinders": "!", "note": "-", "fine": "ok"}
+
+
+def print_report(looked: "Looked", found: "list[Finding]", verdict: str) -> None:
+    """Print tables of numbers, then the findings, the verdict last."""
+    report = looked.report
+    fields = report.to_json()
+    _print_pairs([("environment", report.env), *_facts(fields), *report.facts])
+    print()
+    names = ("min", "mean", "std", "max")
+    rows = {"return": fields["returns"], "length": fields["lengths"], "reward": fields["rewards"]}
+    columns: dict[str, list[object]] = {f"{fields['episodes']} random episodes": list(rows)}
+    columns |= {name: [_number(row[name]) for row in rows.values()] for name in names}
+    print_table(columns, right=names)
+    print()
+    _print_observations(fields["observations"], report.spec.is_pixels)
+    print()
+    _print_actions(fields["actions"]["choices"], comparable=fields["actions"]["comparable"])
+    print()
+    for finding in found:
+        print(f"{_KINDS[finding.kind]:>2} {harmless(finding.text)}")
+    print(f"\n{harmless(verdict)}")
+    if looked.note:
+        print(f"clip drawn as bars: {harmless(looked.note)}")
+    print(f"clip {looked.clip}")
+
+
+def print_watched(shown: "Shown") -> None:
+    """Print the results of each checkpoint, and where its pictures are."""
+    rows = shown.checkpoints
+    columns: dict[str, list[object]] = {
+        "env steps": [f"{one.env_steps or 0:,}" for one in rows],
+        "return": [_number(float(one.performance.returns.mean())) for one in rows],
+        "length": [_number(float(one.performance.lengths.mean())) for one in rows],
+    }
+    for name in rows[0].performance.tracks:
+        means = [float(one.performance.tracks[name].mean()) for one in rows]
+        columns[f"mean {name}"] = [_number(mean) for mean in means]
+    columns["clip"] = [one.clip.name for one in rows]
+    print_table(columns, right=[name for name in columns if name != "clip"])
+    for note in shown.notes:
+        print(f"note: {harmless(note)}")
+    print(
+        f"overview as a picture and as numbers: {from_here(shown.overview)}, {shown.numbers.name}"
+    )
+
+
+def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
+    horizon, rewards, seeds = fields["horizon"], fields["rewards"], fields["seeds"]
+    seen, action = fields["observation"], fields["action"]
+    within = f"{_number(seen['low'])} to {_number(seen['high'])}"
+    return [
+        ("observation", f"{seen['dtype']} {tuple(seen['shape'])}, {within}"),
+        ("action", _action(action)),
+        ("time limit", _limit(fields["max_episode_steps"])),
+        ("frame skip", _known(fields["frame_skip"], "")),
+        ("one env step", _known(fields["step_seconds"], " s")),
+        (
+            "episodes end",
+            f"{fields['terminated_share']:.0%} by the task, {fields['truncated_share']:.0%} by "
+            "the time limit",
+        ),
+        ("informative rewards", f"{rewards['informative_share']:.2%} of env steps"),
+        (
+            f"horizon of γ = {horizon['discount']:g}",
+            f"{_number(horizon['env_steps'])} env steps{_in_seconds(horizon['seconds'])}; an "
+            f"episode {_number(horizon['episode_env_steps'])}"
+            f"{_in_seconds(horizon['episode_seconds'])}",
+        ),
+        ("deterministic", _repeats(fields)),
+        ("seeds", f"{seeds['distinct_starts']} different starts of {seeds['rows']}"),
+        ("reward on action", _reward_delay(fields["actions"])),
+        ("speed", f"{fields['env_steps_per_second']:,} env steps/s, random actions"),
+    ]
+
+
+def _print_pairs(pairs: list[tuple[str, str]]) -> None:
+    width = max(len(name) for name, _ in pairs)
+    for name, text in pairs:
+        print(f"{harmless(name):<{width}}  {harmless(text)}")
+
+
+def _print_observations(rows: list[dict[str, Any]], pixels: bool) -> None:
+    heading = "channel" if pixels else "observed number"
+    names = ("min", "mean", "std", "max", "largest_z")
+    shown = rows[:_MOST_ROWS]
+    columns: dict[str, list[object]] = {heading: [row["index"] for row in shown]}
+    columns |= {name: [_number(row[name]) for row in shown] for name in names}
+    columns["bounds"] = [" to ".join(map(_number, row["bounds"])) for row in shown]
+    print_table(columns, right=names)
+    if len(rows) > len(shown):
+        print(f"and {len(rows) - len(shown)} more: --json has them all")
+
+
+def _print_actions(choices: list[dict[str, Any]], *, comparable: bool) -> None:
+    shown = choices[:_MOST_ROWS]
+    columns: dict[str, list[object]] = {
+        "action": [choice["name"] for choice in shown],
+        "changes the observation": [
+            _after(choice["after"]) if comparable else UNKNOWN for choice in shown
+        ],
+        "same as": [(choice["same_as"] or "") if comparable else UNKNOWN for choice in shown],
+    }
+    print_table(columns)
+
+
+def _action(action: dict[str, Any]) -> str:
+    if "n" in action:
+        return f"one of {action['n']}"
+    within = f"{_number(action['low'])} to {_number(action['high'])}"
+    return f"{action['dtype']} {tuple(action['shape'])}, {within}"
+
+
+def _repeats(fields: dict[str, Any]) -> str:
+    if not fields["determinism"]["same"]:
+        return f"no, {fields['determinism']['env_steps']} steps"
+    if not fields["actions"]["comparable"]:
+        return "no, two equal environments differ"
+    return f"yes, {fields['determinism']['env_steps']} steps"
+
+
+def _reward_delay(actions: dict[str, Any]) -> str:
+    return _after(actions["reward_after"]) if actions["comparable"] else UNKNOWN
+
+
+def _after(env_steps: int | None) -> str:
+    if env_steps is None:
+        return "not seen"
+    return "at once" if env_steps == 1 else f"after {env_steps} env steps"
+
+
+def _known(value: int | float | None, unit: str) -> str:
+    return "not known" if value is None else f"{value:.4g}{unit}"
+
+
+def _in_seconds(seconds: float | None) -> str:
+    return "" if seconds is None else f" ({seconds:.3g} s)"
+
+
+def _limit(env_steps: int | None) -> str:
+    return "none" if env_steps is None else f"{env_steps:,} env steps"
+
+
+def _number(value: float) -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:.4g}"

@@ -1,0 +1,384 @@
+"""The commands that teach and train: teach, train, resume, serve, labels."""
+
+import argparse
+import contextlib
+import functools
+import sys
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backflip.algorithms.registry import algorithms, entry_of, names
+from runshelf.cli.arguments import (
+    RUN,
+    Parser,
+    add_about,
+    add_output,
+    asked,
+    home,
+    ratio,
+    sentence,
+    share,
+    whole,
+)
+from runshelf.cli.program import Reported
+from runshelf.cli.serving import LOCAL, add_server_options, inviting
+from runshelf.errors import UsageError
+
+if TYPE_CHECKING:
+    from backflip.labelling.people_source import LabellingSettings
+    from backflip.training.progress import Report
+    from backflip.training.result import Result
+    from runshelf.store.run import Run
+
+# JAX's integers have 32 bits, and `--seeds` are counted on from the first.
+LARGEST_SEED = MOST_ENV_STEPS = 2_000_000_000
+
+EPILOG = """\
+ENV is an id of ours (dot, CartPole-v1, Pendulum-v1, ...), any Gymnasium id (Hopper-v5;
+gymnasium:CartPole-v1 for Gymnasium's own), or module:Class for your own.
+Runs are kept in runs/ of the current folder, of BACKFLIP_HOME, or of --home.
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser's."""
+    _add_teach(commands)
+    _add_train(commands)
+    _add_resume(commands)
+    _add_serve(commands)
+    _add_labels(commands)
+
+
+def _add_teach(commands: Any) -> None:
+    about = "learn ENV from comparisons of clips"
+    parser = commands.add_parser("teach", help=about, description=sentence(about), epilog=EPILOG)
+    parser.add_argument("env", metavar="ENV", help="what to learn")
+    parser.add_argument(
+        "--teacher",
+        metavar="WHO",
+        help="who answers: human (a page in the browser), terminal, oracle, noisy, "
+        "noisy:mistake=0.1,tie=2, or module:function for a function of yours; default human at a "
+        "terminal or with an option of the page, else oracle",
+    )
+    parser.add_argument(
+        "--algorithm",
+        default="ppo",
+        metavar="NAME",
+        help=f"what learns: {', '.join(names())}; default ppo",
+    )
+    parser.add_argument(
+        "--labels",
+        type=whole(2, 1_000_000, 100),
+        metavar="N",
+        help="answers to have, per seed, imported ones included; default 100, of people 150, or "
+        "as many as are imported",
+    )
+    parser.add_argument(
+        "--labels-from",
+        metavar="RUN_OR_FILE",
+        help="begin with the labels of another run, or of a .jsonl or .csv file",
+    )
+    parser.add_argument(
+        "--reward-from",
+        metavar="RUN",
+        help="learn from the reward model of another run; nothing is asked",
+    )
+    parser.add_argument("--goal", metavar="TEXT", help="what you want to see, in your own words")
+    parser.add_argument(
+        "--overlap",
+        type=share,
+        default=0.0,
+        metavar="SHARE",
+        help="share of pairs that a second person is shown, too; default 0",
+    )
+    add_server_options(parser, "the labelling page")
+    _add_common(parser)
+    parser.set_defaults(act=_teach)
+
+
+def _add_serve(commands: Any) -> None:
+    about = "serve the pages of all runs, or the labelling page of one without training"
+    parser = commands.add_parser("serve", help=about, description=sentence(about))
+    parser.add_argument(
+        "run", metavar="RUN", nargs="?", help=f"whose clips to label: {RUN}; default: all runs"
+    )
+    parser.add_argument("--overlap", type=share, default=0.0, metavar="SHARE", help="as of teach")
+    add_server_options(parser, "the labelling page")
+    add_output(parser)
+    parser.set_defaults(act=_serve)
+
+
+def _add_labels(commands: Any) -> None:
+    about = "take labels out of a run, or put labels into one"
+    parser = commands.add_parser("labels", help=about, description=sentence(about))
+    actions = parser.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True, parser_class=Parser
+    )
+    for name, act, what in (
+        ("export", _export, "write every answer in force, with its clips, to a file"),
+        ("import", _import, "add the answers of a file to those of a run; resume it to use them"),
+    ):
+        action = actions.add_parser(name, help=what, description=sentence(what))
+        action.add_argument("run", metavar="RUN", help=RUN)
+        action.add_argument("file", metavar="FILE", help="ends in .jsonl or .csv")
+        add_output(action)
+        action.set_defaults(act=act)
+
+
+def _add_train(commands: Any) -> None:
+    about = "learn ENV from its own reward"
+    parser = commands.add_parser("train", help=about, description=sentence(about), epilog=EPILOG)
+    parser.add_argument("algorithm", metavar="ALGORITHM", help=f"how: {', '.join(names())}")
+    parser.add_argument("env", metavar="ENV", help="what to learn")
+    _add_common(parser)
+    parser.add_argument(
+        "--updates-per-step",
+        type=ratio,
+        metavar="RATIO",
+        help="gradient steps for each env step of an off-policy algorithm, as in 0.5; "
+        "the same as --set updates_per_step=RATIO",
+    )
+    parser.set_defaults(act=_train)
+
+
+def _add_resume(commands: Any) -> None:
+    about = "go on with a run that was interrupted or killed"
+    parser = commands.add_parser("resume", help=about, description=sentence(about))
+    parser.add_argument("run", metavar="RUN", help=RUN)
+    add_server_options(parser, "the labelling page")
+    add_output(parser)
+    parser.set_defaults(act=_resume)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    seeds = parser.add_argument_group("how much")
+    seeds.add_argument(
+        "--seeds",
+        type=whole(1, 10_000, 10),
+        default=1,
+        metavar="N",
+        help="how many seeds, learnt side by side in one program; default 1",
+    )
+    seeds.add_argument(
+        "--seed",
+        type=whole(0, LARGEST_SEED, 0),
+        default=0,
+        metavar="FIRST",
+        dest="first_seed",
+        help="the first of them; default 0",
+    )
+    seeds.add_argument(
+        "--env-steps",
+        type=whole(1, MOST_ENV_STEPS, 100_000),
+        metavar="N",
+        help="environment steps of each seed; default: what suits ENV",
+    )
+    settings = parser.add_argument_group("settings")
+    settings.add_argument(
+        "--env-arg",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="give ENV's constructor an argument, as in --env-arg goal=40,60; repeatable",
+    )
+    settings.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="settings",
+        help="set a field of the configuration, as in --set discount=0.9; repeatable",
+    )
+    add_about(parser)
+    add_output(parser)
+
+
+def _teach(options: argparse.Namespace) -> Reported:
+    settings = _common(options)
+    by_people = _attended(options) or _names_page(options)
+    teacher = options.teacher or ("human" if by_people else "oracle")
+    from backflip.api import teach
+
+    with _display(teacher) as display:
+        result = teach(
+            options.env,
+            algorithm=options.algorithm,
+            teacher=teacher,
+            labels=options.labels,
+            labels_from=options.labels_from,
+            reward_from=options.reward_from,
+            labelling=_labelling(options),
+            report=display,
+            **settings,
+        )
+    return _reported(result)
+
+
+def _reported(result: "Result") -> Reported:
+    from backflip.cli.progress import print_result
+
+    return Reported(result.to_json(), functools.partial(print_result, result))
+
+
+def _attended(options: argparse.Namespace) -> bool:
+    """Return whether a person sits at a terminal and could answer."""
+    return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _names_page(options: argparse.Namespace) -> bool:
+    """Return whether an option of the labelling page was given: only people need one."""
+    named = any(value is not None for value in (options.goal, options.open, options.port))
+    return named or options.host != LOCAL or options.overlap > 0
+
+
+def _labelling(options: argparse.Namespace) -> "LabellingSettings":
+    """Return how people come to answer."""
+    from backflip.labelling.people_source import LabellingSettings
+
+    return LabellingSettings(
+        host=options.host,
+        port=options.port,
+        invite=inviting(options, "compare clips"),
+        overlap=getattr(options, "overlap", 0.0),
+        goal=getattr(options, "goal", None),
+    )
+
+
+@contextlib.contextmanager
+def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
+    """Yield what shows progress; nothing where people answer in the same terminal."""
+    from backflip.cli.progress import Display
+
+    if teacher == "terminal":
+        yield None
+        return
+    with Display() as display:
+        yield display
+
+
+def _train(options: argparse.Namespace) -> Reported:
+    settings = _common(options)
+    if options.updates_per_step is not None:
+        _check_has_replay(options.algorithm)
+        if "updates_per_step" in settings["settings"]:
+            raise UsageError("--updates-per-step and --set updates_per_step: give one of them")
+        settings["settings"]["updates_per_step"] = options.updates_per_step
+    from backflip.cli.progress import Display
+    from backflip.training.train import train
+
+    with Display() as display:
+        result = train(options.algorithm, options.env, report=display, **settings)
+    return _reported(result)
+
+
+def _check_has_replay(algorithm: str) -> None:
+    if not entry_of(algorithm).has_replay:
+        able = ", ".join(name for name, entry in algorithms().items() if entry.has_replay)
+        raise UsageError(
+            f"--updates-per-step is for algorithms with a replay ({able}), and "
+            f"`{algorithm}` learns from each rollout once"
+        )
+
+
+def _resume(options: argparse.Namespace) -> Reported:
+    from runshelf.store.run import find_run
+
+    run = find_run(home(options), options.run)
+    match run.manifest["command"]:
+        case "teach":
+            from backflip.api import resume_teach
+
+            with _display(run.config.get("teacher")) as display:
+                return _reported(resume_teach(run, display, _labelling(options)))
+        case "train":
+            from backflip.training.train import resume_train
+
+            with _display(None) as display:
+                return _reported(resume_train(run, display))
+        case kind:
+            raise UsageError(
+                f"run `{run.ulid}` is of kind `{kind}`, which cannot be resumed (teach, train can)"
+            )
+
+
+def _serve(options: argparse.Namespace) -> None:
+    from backflip.labelling.page_server import serve
+    from runshelf.cli.pages import serve_runs
+    from runshelf.store.run import find_run
+
+    invite = inviting(options, "see all runs" if options.run is None else "compare clips")
+
+    def announce(place: Any) -> None:
+        print(invite(place.address), flush=True)
+
+    if options.run is None:
+        serve_runs(options, announce)
+        return
+    run = find_run(home(options), options.run)
+    serve(
+        run.folder, host=options.host, port=options.port, overlap=options.overlap, announce=announce
+    )
+
+
+def _export(options: argparse.Namespace) -> dict[str, Any]:
+    from backflip.preferences.exchange import export_labels
+    from backflip.preferences.labels import LabelStore
+    from runshelf.store.run import find_run
+
+    run = find_run(home(options), options.run)
+    with LabelStore.open(_labels_of(run)) as store:
+        count = export_labels(store, Path(options.file))
+    return {"labels": count, "run": run.ulid, "file": options.file}
+
+
+def _import(options: argparse.Namespace) -> dict[str, Any]:
+    from backflip.preferences.exchange import import_labels, read_labels
+    from backflip.preferences.labels import LabelStore
+    from runshelf.store.run import find_run
+
+    run, path = find_run(home(options), options.run), Path(options.file)
+    labels = read_labels(path)
+    with LabelStore.open(_labels_of(run)) as store:
+        count = import_labels(store, labels, run.seeds, path.name)
+    return {"labels": count, "run": run.ulid, "file": options.file}
+
+
+def _labels_of(run: "Run") -> Path:
+    from backflip.preferences.label_file import LABELS
+
+    path = run.folder / LABELS
+    if not path.is_file():
+        raise UsageError(f"run `{run.ulid}` is of kind `{run.manifest['command']}`: no labels")
+    return path
+
+
+def _common(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what `teach` and `train` take alike."""
+    from backflip.envs.arguments import parse_env_args
+
+    return {
+        "seeds": options.seeds,
+        "first_seed": options.first_seed,
+        "env_steps": options.env_steps,
+        "env_args": parse_env_args(options.env_arg),
+        "settings": _settings(options.settings),
+        "home": home(options),
+        "argv": options.argv,
+        "asked": asked(options),
+    }
+
+
+def _settings(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the values of `--set KEY=VALUE` texts, read as those of `--env-arg` are."""
+    from backflip.envs.arguments import parse_env_args
+
+    keys = [text.partition("=")[0] for text in texts]
+    for text, key in zip(texts, keys, strict=True):
+        if "=" not in text or not key.isidentifier():
+            raise UsageError(
+                f"--set must be KEY=VALUE, got `{text}`; try --set learning_rate=0.001"
+            )
+        if keys.count(key) > 1:
+            raise UsageError(f"--set `{key}` is given twice; give it once")
+    return parse_env_args(texts)

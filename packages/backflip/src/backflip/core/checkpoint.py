@@ -1,0 +1,171 @@
+"""Checkpoints: named arrays in one safetensors file, written whole or not at all.
+
+A checkpoint is three names in one folder. `x.safetensors` is the newest complete one,
+`x.previous.safetensors` the one before it, `x.safetensors.partial` the one being written. At every
+instant at least one of them is complete, and a SHA-256 over the whole file tells which, so neither
+a kill at any instruction nor a damaged newest file costs more than one interval of work.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from runshelf.errors import DamagedFile, UsageError
+from runshelf.store.files import partial_of, write_whole
+
+_SEAL_KEY = "backflip.sha256"
+# A quote inside a JSON string is escaped, so these bytes can only be the metadata key itself.
+_SEAL_MARK = f'"{_SEAL_KEY}":"'.encode()
+_BLANK_SEAL = b"0" * 64
+_HEADER_LENGTH_BYTES = 8
+# safetensors writes a few more (bfloat16, float8) that its numpy reader cannot read back.
+_DTYPES = frozenset({"bool", "float16", "float32", "float64", "complex64"}) | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+class LoadedArrays(NamedTuple):
+    """What a checkpoint held.
+
+    Attributes:
+        arrays: name to array, bit for bit as saved (in little-endian order), read-only.
+        metadata: what was saved beside them.
+        note: one line for the user when the newest file could not be used, else None.
+    """
+
+    arrays: dict[str, np.ndarray]
+    metadata: dict[str, str]
+    note: str | None
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> None:
+    """Replace the checkpoint at `path`; once this returns, it survives a kill and a power cut.
+
+    Args:
+        path: the file, by convention `checkpoint.safetensors` or `policy.safetensors`.
+        arrays: any shape, zero-size and 0-d included; the dtypes numpy and safetensors share.
+        metadata: strings kept in the file's header.
+
+    Raises:
+        UsageError: an array's dtype or a metadata key cannot be stored.
+        UserFacingError: the disk is full or the file cannot be written; the old one is intact.
+    """
+    if _SEAL_KEY in metadata:
+        raise UsageError(f"metadata key `{_SEAL_KEY}` is reserved for the checksum: rename it")
+    sealed = _seal(to_safetensors(arrays, {**metadata, _SEAL_KEY: _BLANK_SEAL.decode()}))
+    write_whole(path, sealed, previous=_previous(path))
+
+
+def load_arrays(path: Path) -> LoadedArrays:
+    """Return the newest complete checkpoint saved at `path`.
+
+    Raises:
+        DamagedFile: there is none, or every one of them is damaged.
+    """
+    damage: list[str] = []
+    for candidate in [path, *(other for other in _others(path) if other.exists())]:
+        try:
+            arrays, metadata = _unseal(_read(candidate))
+        except (_UnusableError, SafetensorError) as error:
+            damage.append(f"`{candidate.name}` {error}")
+        else:
+            note = f"{'; '.join(damage)}: using `{candidate.name}` instead" if damage else None
+            return LoadedArrays(arrays, metadata, note)
+    if not has_checkpoint(path):
+        raise DamagedFile(
+            f"there is no checkpoint `{path}`: start the run again from the beginning"
+        )
+    raise DamagedFile(
+        f"no usable checkpoint in `{path.parent}` ({'; '.join(damage)}): "
+        "restore one from a copy, or start the run again from the beginning"
+    )
+
+
+def has_checkpoint(path: Path) -> bool:
+    """Return whether anything was ever completely saved at `path`."""
+    return path.exists() or _previous(path).exists()
+
+
+def to_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
+    """Return `arrays` as safetensors bytes, without a checksum.
+
+    Raises:
+        UsageError: arrays of a dtype that would not come back; all of them are named.
+    """
+    wrong = [f"`{name}` is {a.dtype}" for name, a in arrays.items() if a.dtype.name not in _DTYPES]
+    if wrong:
+        raise UsageError(f"arrays cannot be stored: {', '.join(wrong)}; use {sorted(_DTYPES)}")
+    # safetensors reads raw memory: a transposed array would be stored scrambled.
+    plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    # None, since safetensors 0.8.0 writes an unreadable header for no arrays and empty metadata.
+    return safetensors.numpy.save(plain, dict(metadata) or None)
+
+
+def from_safetensors(data: bytes) -> dict[str, np.ndarray]:
+    """Return the arrays in safetensors bytes.
+
+    Raises:
+        SafetensorError: the bytes are not safetensors.
+    """
+    return safetensors.numpy.load(data)
+
+
+class _UnusableError(Exception):
+    """Why one candidate file is not a checkpoint."""
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.previous{path.suffix}")
+
+
+def _others(path: Path) -> list[Path]:
+    """Return where a complete checkpoint may be when `path` is not one, newest first.
+
+    A partial file that is complete is newer than the previous one: a kill fell just before it was
+    renamed to `path`.
+    """
+    return [partial_of(path), _previous(path)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise _UnusableError("is missing") from error
+    except OSError as error:
+        raise _UnusableError(f"cannot be read: {error.strerror}") from error
+
+
+def _seal_position(data: bytes) -> int:
+    end = _HEADER_LENGTH_BYTES + int.from_bytes(data[:_HEADER_LENGTH_BYTES], "little")
+    mark = data.find(_SEAL_MARK, _HEADER_LENGTH_BYTES, end)
+    if mark < 0:
+        raise _UnusableError("is not a checkpoint of backflip, or its header is damaged")
+    return mark + len(_SEAL_MARK)
+
+
+def _with_seal(data: bytes, seal: bytes) -> bytes:
+    start = _seal_position(data)
+    return data[:start] + seal + data[start + len(seal) :]
+
+
+def _seal(data: bytes) -> bytes:
+    """Return `data` with the checksum of all its bytes (the seal itself blank) in the header."""
+    return _with_seal(data, hashlib.sha256(data).hexdigest().encode())
+
+
+def _unseal(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    blank = _with_seal(data, _BLANK_SEAL)
+    if _seal(blank) != data:
+        raise _UnusableError("is damaged: its checksum does not match")
+    header_end = _HEADER_LENGTH_BYTES + int.from_bytes(data[:_HEADER_LENGTH_BYTES], "little")
+    header: dict[str, Any] = json.loads(data[_HEADER_LENGTH_BYTES:header_end])
+    metadata: dict[str, str] = header["__metadata__"]
+    del metadata[_SEAL_KEY]
+    return from_safetensors(data), metadata

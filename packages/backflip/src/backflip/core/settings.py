@@ -1,0 +1,239 @@
+"""Settings: dataclass fields with bounds in their annotations, and one check for all of them.
+
+A setting is one field of a frozen dataclass, for example
+
+    gae_lambda: Annotated[float, Bounds(0, 1)] = 0.95
+
+The annotation gives the type and the bounds, or the choices where it is a `Literal`. `resolve`
+turns the values that a person typed into the dataclass. This module imports no JAX and no NumPy,
+so that the command line can read settings at no cost.
+"""
+
+import dataclasses
+import math
+import typing
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+from runshelf.errors import UsageError, did_you_mean
+
+LARGEST_COUNT = 2_000_000_000  # JAX's default integers have 32 bits
+LARGEST = 1e10  # its square, and sums of many squares, fit into a float32
+WIDEST = 65_536  # units of a hidden layer: the weights between two such layers need 16 GiB
+
+
+class Bounds(NamedTuple):
+    """The valid range of a number, or of every number of a tuple.
+
+    Attributes:
+        low: the smallest valid value.
+        high: the largest valid value.
+        above: `low` itself is not valid.
+    """
+
+    low: float
+    high: float = math.inf
+    above: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a number is in the range."""
+        enough = value > self.low if self.above else value >= self.low
+        return bool(enough and value <= self.high)
+
+    def __str__(self) -> str:
+        """Return the range in words that follow "must"."""
+        low, high = _written(self.low), _written(self.high)
+        if math.isinf(self.high):
+            return f"be {'above' if self.above else 'at least'} {low}"
+        if self.above:
+            return f"be above {low} and at most {high}"
+        return f"lie between {low} and {high}"
+
+
+Count = Annotated[int, Bounds(1, LARGEST_COUNT)]
+CountOrZero = Annotated[int, Bounds(0, LARGEST_COUNT)]
+Fraction = Annotated[float, Bounds(0, 1)]
+PositiveFraction = Annotated[float, Bounds(0, 1, above=True)]
+Positive = Annotated[float, Bounds(0, LARGEST, above=True)]
+NonNegative = Annotated[float, Bounds(0, LARGEST)]
+Unbounded = Annotated[float, Bounds(-LARGEST, LARGEST)]
+LearningRate = Annotated[float, Bounds(0, 10)]  # at 0 nothing is learned
+LogStd = Annotated[float, Bounds(-20, 10)]  # beyond, σ is not a float32
+Widths = Annotated[tuple[int, ...], Bounds(1, WIDEST)]
+
+C = TypeVar("C")
+
+
+class Names(NamedTuple):
+    """Other names under which a person may know settings.
+
+    Attributes:
+        renamed: former name -> present name.
+        aliases: name in other libraries -> present names; the first that a class has is meant.
+    """
+
+    renamed: Mapping[str, str] = {}
+    aliases: Mapping[str, tuple[str, ...]] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One field of a settings dataclass.
+
+    Attributes:
+        name: the field's name.
+        kind: `bool`, `int`, `float`, `str` or `tuple`.
+        default: the field's default.
+        bounds: the valid range of numbers; None where there is none.
+        choices: the valid texts of a `Literal`; empty for other annotations.
+    """
+
+    name: str
+    kind: type[Any]
+    default: Any
+    bounds: Bounds | None
+    choices: tuple[str, ...]
+
+    def problem(self, value: Any) -> str | None:
+        """Return what is wrong with a value, or None if it is valid."""
+        if not self._has_type(value):
+            return f"`{self.name}` must be {self._expected()}, got {value!r}"
+        if self.kind in (int, float) and self.bounds and not self.bounds.holds(value):
+            return f"`{self.name}` must {self.bounds}, got {value}"
+        return None
+
+    def typed(self, value: Any) -> Any:
+        """Return a valid value with the type of the field."""
+        return _parts(value) if self.kind is tuple else self.kind(value)
+
+    def _expected(self) -> str:
+        if self.choices:
+            return " or ".join(self.choices)
+        if self.kind is tuple:
+            bounds = self.bounds or Bounds(-math.inf)
+            low, high = _written(bounds.low), _written(bounds.high)
+            return f"whole numbers, at least {low} and at most {high}, or none"
+        words: dict[type[Any], str] = {bool: "true or false", int: "a whole number", str: "text"}
+        return words.get(self.kind, "a finite number")
+
+    def _has_type(self, value: Any) -> bool:
+        if self.choices:
+            return isinstance(value, str) and value in self.choices
+        if self.kind is tuple:
+            return all(map(self._is_part, _parts(value)))
+        if self.kind in (bool, str):
+            return isinstance(value, self.kind)
+        if isinstance(value, bool):
+            return False
+        if self.kind is int:
+            return isinstance(value, Integral)
+        return isinstance(value, Real) and _is_finite(value)
+
+    def _is_part(self, part: Any) -> bool:
+        whole = not isinstance(part, bool) and isinstance(part, Integral)
+        return whole and (self.bounds is None or self.bounds.holds(part))
+
+
+@cache
+def settings_of(kind: type[Any]) -> dict[str, Setting]:
+    """Return the settings of a dataclass by name, read from its annotations and defaults.
+
+    Raises:
+        TypeError: a field has an annotation that no setting can have.
+    """
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {
+        field.name: _setting(field.name, hints[field.name], field.default)
+        for field in dataclasses.fields(kind)
+    }
+
+
+def resolve(kind: type[C], values: Mapping[str, Any], names: Names | None = None) -> C:
+    """Return a settings dataclass with the given values over its defaults.
+
+    Args:
+        kind: the dataclass.
+        values: by name, as a person typed them or as JSON keeps them.
+        names: other names that a person may have typed.
+
+    Raises:
+        UsageError: names are unknown, or values have a wrong type or are out of bounds; the message
+            has all of these problems.
+    """
+    known = settings_of(kind)
+    problems = name_problems(values, known, names)
+    problems += value_problems(kind, values)
+    if problems:
+        raise UsageError(f"settings: {'; '.join(problems)}")
+    return kind(**{name: known[name].typed(value) for name, value in values.items()})
+
+
+def value_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with values of a dataclass, by type and bounds; unknown names pass."""
+    known = settings_of(kind)
+    found = (known[name].problem(value) for name, value in values.items() if name in known)
+    return [problem for problem in found if problem is not None]
+
+
+def name_problems(
+    values: Mapping[str, Any], known: Collection[str], names: Names | None = None
+) -> list[str]:
+    """Return what is wrong with the names of settings: renamed ones, and unknown ones."""
+    names = names or Names()
+    strange = {name: value for name, value in values.items() if name not in known}
+    renamed = {name: new for name, new in names.renamed.items() if name in strange and new in known}
+    problems = [
+        f"`{name}` is now called `{new}`; try --set {new}={_typed(strange[name])}"
+        for name, new in renamed.items()
+    ]
+    unknown = [f"`{name}`{_meant(name, known, names)}" for name in strange if name not in renamed]
+    if unknown:
+        problems.append(f"unknown settings {', '.join(unknown)} (known: {', '.join(known)})")
+    return problems
+
+
+def _meant(name: str, known: Iterable[str], names: Names) -> str:
+    """Return `, did you mean `x`?`, by the aliases first, then by spelling."""
+    aliases = [alias for alias in names.aliases.get(name.casefold(), ()) if alias in known]
+    return f", did you mean `{aliases[0]}`?" if aliases else did_you_mean(name, known)
+
+
+def _setting(name: str, hint: Any, default: Any) -> Setting:
+    bounds = None
+    if typing.get_origin(hint) is Annotated:
+        hint, *notes = typing.get_args(hint)
+        bounds = next((note for note in notes if isinstance(note, Bounds)), None)
+    if typing.get_origin(hint) is Literal:
+        return Setting(name, str, default, bounds, typing.get_args(hint))
+    kind = typing.get_origin(hint) or hint
+    if kind not in (bool, int, float, str, tuple):
+        raise TypeError(f"setting `{name}` has the annotation {hint}, which cannot be checked")
+    return Setting(name, kind, default, bounds, ())
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    """Return the parts of a tuple; the command line gives hidden=64 as 64, and hidden=none."""
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return () if value == "none" else (value,)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number larger than every float
+        return False
+
+
+def _typed(value: Any) -> str:
+    """Return a value as a person types it after --set NAME=."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _written(number: int | float) -> str:
+    """Return whole numbers in full, other numbers in their shortest form."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}"

@@ -1,0 +1,1 @@
+"""The loops that join an algorithm and an environment: compiled, or on the host."""

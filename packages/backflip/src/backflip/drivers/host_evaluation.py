@@ -1,0 +1,84 @@
+"""An evaluation outside JAX: rounds of fresh episodes, one in each environment."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from backflip.algorithms.interface import State
+from backflip.drivers.acting import HostPolicy
+from backflip.drivers.driver import (
+    EVALUATION,
+    LONGEST_EPISODE,
+    Evaluation,
+    TellPlayed,
+)
+from backflip.drivers.host_stepping import by_seed, env_seeds
+from backflip.envs.spec import HostEnv
+
+Played = tuple[np.ndarray, np.ndarray]  # true returns and lengths (S, N) of a round
+
+
+def evaluate_on_host(
+    env: HostEnv,
+    policy: HostPolicy,
+    states: State,
+    seeds: Sequence[int],
+    episodes: int,
+    tell: TellPlayed,
+) -> Evaluation:
+    """Return what episodes came to, each from an environment seed of its own.
+
+    Args:
+        env: of S N environments: a round is one episode in each.
+        policy: how to act.
+        states: of the algorithm, for each seed.
+        seeds: S of them.
+        episodes: of each seed.
+        tell: told of what all seeds have played.
+    """
+    count = env.num_envs // len(seeds)
+    rounds: list[Played] = []
+    for number in range(-(-episodes // count)):
+        entropy = [[EVALUATION, seed, number] for seed in seeds]
+        rounds.append(_play(env, policy, states, entropy, _after(tuple(rounds), tell)))
+    returns, lengths = (
+        np.concatenate(parts, 1)[:, :episodes] for parts in zip(*rounds, strict=True)
+    )
+    return Evaluation(returns, lengths, np.full_like(returns, np.nan))
+
+
+def _play(
+    env: HostEnv, policy: HostPolicy, states: State, entropy: list[list[int]], tell: TellPlayed
+) -> Played:
+    """Return true returns and lengths of one episode in every environment."""
+    seeds = len(entropy)
+    obs = env.reset(env_seeds(np.array(entropy), env.num_envs // seeds))
+    draws = [np.random.default_rng(numbers) for numbers in entropy]
+    alive = np.ones(env.num_envs, bool)
+    total, length = np.zeros(env.num_envs), np.zeros(env.num_envs)
+    limit = env.spec.max_episode_steps or LONGEST_EPISODE
+    act = policy.of(states, by_seed(obs, seeds), np.zeros((seeds, 2), np.uint32))
+    while alive.any() and length.max() < limit:
+        keys = np.stack([rng.integers(2**32, size=2, dtype=np.uint32) for rng in draws])
+        action = np.asarray(act(by_seed(obs, seeds), keys))
+        step = env.step(action.reshape(-1, *action.shape[2:]))
+        total += np.where(alive, step.reward, 0.0)
+        length += alive
+        alive &= ~(step.terminated | step.truncated)
+        obs = step.obs
+        tell(int((~alive).sum()), int(length.sum()))
+    return by_seed(total, seeds), by_seed(length, seeds)
+
+
+def _after(rounds: Sequence[Played], tell: TellPlayed) -> Callable[[int, int], None]:
+    """Return what is told of a round of episodes, so that it counts the rounds before it too."""
+    episodes = sum(lengths.size for _, lengths in rounds)
+    env_steps = sum(int(lengths.sum()) for _, lengths in rounds)
+    return partial(_tell_of_more, tell, episodes, env_steps)
+
+
+def _tell_of_more(
+    tell: TellPlayed, episodes_before: int, env_steps_before: int, episodes: int, env_steps: int
+) -> None:
+    tell(episodes_before + episodes, env_steps_before + env_steps)

@@ -1,0 +1,151 @@
+"""What all seeds learn after a rollout outside JAX; updates are compiled, a replay is NumPy's."""
+
+from functools import partial
+from typing import Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, UInt32
+
+from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.core.replay.draws import sample_on_host
+from backflip.core.replay.layout import Layout, Replay, Steps
+from backflip.core.replay.preference import reprioritize
+from backflip.core.replay.rows import add
+from backflip.core.spec import EnvSpec
+from backflip.core.types import Transition
+from backflip.drivers.driver import Learner, RewardFunction, RewardParameters
+from backflip.drivers.episodes import episode_metrics, episode_totals
+from backflip.drivers.host_stepping import cut_at_end
+from backflip.drivers.learning import (
+    correction,
+    layout_of,
+    plan_of,
+    replay_of,
+    steps_to_look_up,
+    with_reward,
+)
+from backflip.drivers.seeds import over_seeds
+from backflip.drivers.thinning import MetricsOfSeeds
+
+REPLAY = 0x8E91A000
+
+
+@runtime_checkable
+class LearnOnHost(Protocol):
+    """What all seeds learn after a rollout."""
+
+    def __call__(
+        self,
+        learners: Learner,
+        batch: Transition,
+        key: UInt32[np.ndarray, "S words"],
+        cut: bool,
+        parameters: RewardParameters,
+        /,
+    ) -> tuple[Learner, MetricsOfSeeds]:
+        """Return the learners after learning from rollouts (S, T, N), and what was measured.
+
+        Where `cut` holds, the environments are reset after this batch.
+        """
+        ...
+
+
+def learning_on_host(spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction) -> LearnOnHost:
+    """Return what all seeds learn after a rollout: from it once, or from their replay."""
+    if algorithm.replay is None:
+        return _learning_once(algorithm, reward)
+    return _learning_from_replay(spec, algorithm, reward)
+
+
+def _learning_once(algorithm: Algorithm, reward: RewardFunction) -> LearnOnHost:
+    update = over_seeds(partial(_update, algorithm, reward), donate=(0,))
+
+    def learn(
+        learners: Learner,
+        batch: Transition,
+        key: np.ndarray,
+        cut: bool,
+        parameters: RewardParameters,
+    ) -> tuple[Learner, MetricsOfSeeds]:
+        cuts = np.full(key.shape[0], cut)
+        return update(learners, batch, batch, (), key, cuts, parameters)
+
+    return learn
+
+
+def _learning_from_replay(
+    spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction
+) -> LearnOnHost:
+    update = over_seeds(partial(_update, algorithm, reward), donate=(0,))
+    plan = plan_of(algorithm)
+
+    def learn(
+        learners: Learner,
+        batch: Transition,
+        key: np.ndarray,
+        cut: bool,
+        parameters: RewardParameters,
+    ) -> tuple[Learner, MetricsOfSeeds]:
+        layout, memory = layout_of(spec, algorithm, len(key)), replay_of(learners)
+        add_rollout(layout, memory, cut_at_end(batch, cut))
+        drawn = _draw(layout, memory, algorithm, key)
+        steps = steps_to_look_up(layout, memory, drawn, reward)
+        collected = batch._replace(obs=(), next_obs=(), action=(), extra=())
+        cuts = np.zeros(len(key), bool)
+        learners = learners._replace(replay=())
+        learned, measured = update(learners, collected, drawn, steps, key, cuts, parameters)
+        if plan.priority is not None:
+            errors = np.asarray(plan.priority.errors(learned.algorithm))
+            memory = reprioritize(layout, memory, drawn, errors, plan.priority.exponent)
+        return learned._replace(replay=memory), measured
+
+    return learn
+
+
+def add_rollout(layout: Layout, memory: Replay, batch: Transition) -> None:
+    """Write transitions (S, T, N) into the replay of all seeds, environments side by side."""
+
+    def columns(x: np.ndarray) -> np.ndarray:
+        return np.moveaxis(x, 0, 1).reshape(x.shape[1], -1, *x.shape[3:])
+
+    add(layout, memory, jax.tree.map(columns, batch._replace(extra=(), scene=())))
+
+
+def _draw(layout: Layout, memory: Replay, algorithm: Algorithm, key: np.ndarray) -> Transition:
+    """Return U minibatches of each seed, (S, U, B)."""
+    plan = plan_of(algorithm)
+    rngs = [np.random.default_rng([REPLAY, *one.tolist()]) for one in key]
+    shape, beta = (plan.gradient_steps, plan.batch_size), correction(plan, memory.draws)
+    return sample_on_host(layout, memory, rngs, shape, float(beta))
+
+
+def _update(
+    algorithm: Algorithm,
+    reward: RewardFunction,
+    learner: Learner,
+    collected: Transition,
+    batch: Transition,
+    steps: Steps | tuple[()],
+    key_data: Array,
+    cut: Bool[Array, ""],
+    parameters: RewardParameters,
+) -> tuple[Learner, Metrics]:
+    """Return one seed's learner after an update, and what was measured.
+
+    Episodes are counted in what was `collected`; the batch is that again, or rows from a replay.
+    Where `cut` holds, an unfinished episode is truncated for the algorithm, but is no episode in
+    the statistics.
+    """
+    total, length, returns, lengths = episode_totals(
+        learner.episode_return, learner.episode_length, collected
+    )
+    ended = (collected.terminated | collected.truncated) & collected.valid
+    episodes = episode_metrics(returns, lengths, ended)
+    last = jnp.arange(batch.reward.shape[0])[:, None] == batch.reward.shape[0] - 1
+    truncated = batch.truncated | (last & cut & ~batch.terminated)
+    batch = with_reward(reward, parameters, batch._replace(truncated=truncated), steps)
+    state, metrics = algorithm.update(learner.algorithm, batch, jax.random.wrap_key_data(key_data))
+    learner = learner._replace(algorithm=state, episode_return=total, episode_length=length)
+    return learner, metrics | episodes

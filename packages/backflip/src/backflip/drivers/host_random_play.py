@@ -1,0 +1,81 @@
+"""A random policy outside JAX: warm-ups, and transitions that clips are cut from."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from backflip.algorithms.interface import Algorithm
+from backflip.core.types import Transition
+from backflip.drivers.clip_material import clip_material
+from backflip.drivers.driver import RANDOM_POLICY, Learner, Tell
+from backflip.drivers.host_learning import add_rollout
+from backflip.drivers.host_stepping import cut_at_end, env_seeds, stack_steps, step_all
+from backflip.drivers.learning import layout_of, replay_of, rollouts_of_warm_up
+from backflip.envs.random_actions import random_actions_on_host
+from backflip.envs.spec import HostEnv
+
+WARM_UP = 0x3A8A0000
+
+
+def warm_up_on_host(env: HostEnv, algorithm: Algorithm, learners: Learner, tell: Tell) -> Learner:
+    """Return the learners with random env steps in their replay, which is written in place."""
+    keys = np.asarray(learners.key)
+    layout = layout_of(env.spec, algorithm, len(keys))
+    entropy = np.array([[WARM_UP, *key.tolist()] for key in keys])
+    obs = env.reset(env_seeds(entropy, algorithm.num_envs))
+    actions = _uniform(env, [[WARM_UP, *key.tolist()] for key in keys], algorithm.num_envs)
+    rollouts, length = rollouts_of_warm_up(algorithm), algorithm.rollout_length
+    for rollout in range(rollouts):
+        rows: list[Transition] = []
+        for step in range(length):
+            row, obs = step_all(env, obs, next(actions), recorded=False)
+            rows.append(row)
+            tell(rollout * length + step + 1)
+        batch = cut_at_end(stack_steps(rows), rollout == rollouts - 1)
+        add_rollout(layout, replay_of(learners), batch)
+    return learners
+
+
+def random_record_on_host(
+    env: HostEnv, seeds: Sequence[int], env_steps: int, repeat: float, tell: Tell
+) -> Transition:
+    """Return transitions of a random policy, (seeds, env_steps, envs, ...).
+
+    Invalid rows, where an environment only reset, are part of the record and marked.
+    """
+    envs = env.num_envs // len(seeds)
+    obs = env.reset(env_seeds(np.array([[RANDOM_POLICY, seed] for seed in seeds]), envs))
+    actions = _sticky(env, [[RANDOM_POLICY, seed] for seed in seeds], envs, repeat)
+    rows: list[Transition] = []
+    for number in range(env_steps):
+        row, obs = step_all(env, obs, next(actions), recorded=True)
+        tell(number + 1)
+        # Copies: a view of the newest frame would keep the whole stack in memory.
+        rows.append(jax.tree.map(np.copy, clip_material(env.spec, row, envs)))
+    return stack_steps(rows)
+
+
+def _uniform(env: HostEnv, entropy: list[list[int]], count: int) -> Iterator[np.ndarray]:
+    """Yield actions (S, N, ...), uniform over the action space."""
+    draws = [np.random.default_rng(numbers) for numbers in entropy]
+    while True:
+        yield _drawn(env, draws, count)
+
+
+def _sticky(
+    env: HostEnv, entropy: list[list[int]], count: int, repeat: float
+) -> Iterator[np.ndarray]:
+    """Yield actions (S, N, ...), each the one before again with probability `repeat`."""
+    draws = [np.random.default_rng(numbers) for numbers in entropy]
+    action = _drawn(env, draws, count)
+    while True:
+        yield action
+        fresh = _drawn(env, draws, count)
+        again = np.stack([rng.random(count) < repeat for rng in draws])
+        action = np.where(again.reshape(*again.shape, *(1,) * (action.ndim - 2)), action, fresh)
+
+
+def _drawn(env: HostEnv, draws: Sequence[np.random.Generator], count: int) -> Any:
+    return np.stack([random_actions_on_host(env.spec.action, rng, count) for rng in draws])

@@ -1,0 +1,166 @@
+"""The driver for environments in JAX: many updates of many seeds in one compiled program.
+
+One seed's progress is a `Learner`. A phase carries it through a number of updates: a rollout of T
+env steps in N environments, the reward looked up, one `update`. An off-policy algorithm learns from
+rows drawn from its replay, which is part of the learner. The seeds are shared out over the
+devices, ten seeds in one program: on a CPU one after the other, which is as fast as `vmap` there
+and makes a seed's bits independent of the seeds beside it; elsewhere `vmap`ped. Rewards may come
+from a reward model, whose parameters are data: a new reward model never recompiles anything.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from backflip.algorithms.interface import Algorithm
+from backflip.core.replay.layout import empty
+from backflip.core.spec import EnvSpec
+from backflip.core.trees import stack_rows
+from backflip.core.types import Transition
+from backflip.drivers.driver import (
+    EVALUATION,
+    RANDOM_POLICY,
+    EnvStates,
+    Evaluation,
+    Learner,
+    RewardFunction,
+    RunPhase,
+    Tell,
+    TellPlayed,
+    own_reward,
+    tell_nobody,
+)
+from backflip.drivers.learning import layout_of, rollouts_of_warm_up
+from backflip.drivers.native_evaluation import compile_evaluation
+from backflip.drivers.native_phase import compile_phase, compile_warm_up
+from backflip.drivers.native_random_play import compile_random_play
+from backflip.drivers.seeds import seed_keys
+from backflip.drivers.waiting import wait_for
+from backflip.envs.spec import NativeEnv
+
+
+@final
+class NativeDriver:
+    """The driver of an environment in JAX; the interface is `Driver`'s."""
+
+    def __init__(self, env: NativeEnv, algorithm: Algorithm) -> None:
+        self._env = env
+        self._algorithm = algorithm
+        self._evaluations: dict[int, Callable[..., Any]] = {}
+        self._random: dict[tuple[int, int], Callable[..., Any]] = {}
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The environment's public facts."""
+        return self._env.spec
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """What acts and learns."""
+        return self._algorithm
+
+    @property
+    def runs_compiled(self) -> bool:
+        """A phase is one compiled program."""
+        return True
+
+    @property
+    def episodes_survive_phases(self) -> bool:
+        """The states of environments are part of the learners."""
+        return True
+
+    @property
+    def checks_env_steps(self) -> bool:
+        """A compiled program cannot stop where a number is not finite."""
+        return False
+
+    @property
+    def copies_of_learners(self) -> int:
+        """A compiled program has its results beside what it was given."""
+        return 2
+
+    def start(self, seeds: Sequence[int]) -> Learner:
+        """Return the learners of the given seeds before their first update, stacked."""
+
+        def begin(seed: Array) -> tuple[EnvStates, Array]:
+            reset, rest = jax.random.split(jax.random.key(seed))
+            keys = jax.random.split(reset, self._algorithm.num_envs)
+            return jax.vmap(self._env.reset)(keys), jax.random.key_data(rest)
+
+        states, keys = jax.tree.map(np.asarray, jax.jit(jax.vmap(begin))(np.array(seeds)))
+        learned = stack_rows([self._algorithm.init(seed) for seed in seeds])
+        zeros = np.zeros((len(seeds), self._algorithm.num_envs), np.float32)
+        return Learner(learned, states, zeros, zeros.copy(), keys, self._empty_replays(len(seeds)))
+
+    def _empty_replays(self, seeds: int) -> Any:
+        if self._algorithm.replay is None:
+            return ()
+        return stack_rows([empty(layout_of(self.spec, self._algorithm))] * seeds)
+
+    def warm_up(self, learners: Learner, tell: Tell = tell_nobody) -> Learner:
+        """Return the learners with a replay of random env steps to start learning from."""
+        if not rollouts_of_warm_up(self._algorithm):
+            return learners
+        running = compile_warm_up(self._env, self._algorithm)(learners)
+        (warm,) = wait_for(running, lambda _: tell(0))
+        return warm
+
+    def phase(
+        self,
+        updates: int,
+        *,
+        reward: RewardFunction = own_reward,
+        record_rollouts: int = 0,
+        record_envs: int = 0,
+    ) -> RunPhase:
+        """Compile `updates` updates into one function of (learners, reward parameters)."""
+        return compile_phase(
+            self._env,
+            self._algorithm,
+            updates=updates,
+            reward=reward,
+            record_rollouts=record_rollouts,
+            record_envs=record_envs,
+        )
+
+    def random_record(
+        self,
+        seeds: Sequence[int],
+        *,
+        envs: int,
+        env_steps: int,
+        repeat: float,
+        tell: Tell = tell_nobody,
+    ) -> Transition:
+        """Return transitions of a random policy, (seeds, env_steps, envs, ...) in NumPy."""
+        shape = (envs, env_steps)
+        if shape not in self._random:
+            self._random[shape] = compile_random_play(self._env, *shape)
+        chances = np.full(len(seeds), repeat, np.float32)
+        running = self._random[shape](seed_keys(seeds, RANDOM_POLICY), chances)
+        (record,) = wait_for(running, lambda _: tell(0))
+        return jax.tree.map(np.asarray, record)
+
+    def evaluate(
+        self,
+        learners: Learner,
+        seeds: Sequence[int],
+        *,
+        episodes: int,
+        tell: TellPlayed = tell_nobody,
+    ) -> Evaluation:
+        """Play fresh episodes with each learner's policy; the same seed, the same starts."""
+        if episodes not in self._evaluations:
+            self._evaluations[episodes] = compile_evaluation(self._env, self._algorithm, episodes)
+        keys = seed_keys(seeds, EVALUATION)
+        running = self._evaluations[episodes](learners.algorithm, keys)
+        played = wait_for(running, lambda _: tell(0, 0))
+        return Evaluation(*map(np.asarray, played))
+
+    def close(self) -> None:
+        """Free the compiled programs that are kept for more evaluations and random play."""
+        self._evaluations.clear()
+        self._random.clear()

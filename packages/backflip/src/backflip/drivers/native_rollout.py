@@ -1,0 +1,90 @@
+"""A rollout in JAX: T env steps of N environments, and what its episodes came to."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.core.trees import where_rows
+from backflip.core.types import Transition
+from backflip.drivers.driver import EnvStates, Learner
+from backflip.drivers.episodes import episode_metrics, episode_totals
+from backflip.envs.spec import HasScene, NativeEnv, step_within_bounds
+
+
+def collect(
+    env: NativeEnv, algorithm: Algorithm, learner: Learner, key: PRNGKeyArray, *, recorded: bool
+) -> tuple[Learner, Transition]:
+    """Return the learner after T env steps in N environments, and the transitions (T, N).
+
+    They have scenes only if they are to be `recorded`.
+    """
+    count = algorithm.num_envs
+    observe = jax.vmap(env.observe)
+    step_rows = jax.vmap(partial(step_within_bounds, env))
+
+    def step(carry: tuple[Any, Any], key: PRNGKeyArray) -> tuple[tuple[Any, Any], Transition]:
+        state, obs = carry
+        scene = scenes_of(env, state) if recorded else ()
+        act_key, step_key, reset_key = jax.random.split(key, 3)
+        action, extra = algorithm.act(learner.algorithm, obs, act_key)
+        moved = step_rows(state, action, jax.random.split(step_key, count))
+        ended = moved.terminated | moved.truncated
+
+        def reset_ended() -> EnvStates:
+            fresh = jax.vmap(env.reset)(jax.random.split(reset_key, count))
+            return where_rows(ended, fresh, moved.state)
+
+        # With a plain `where`, XLA computes resets for every element of what is observed.
+        state = jax.lax.cond(ended.any(), reset_ended, lambda: moved.state)
+        following = observe(state)
+        # Drawing pixels is slow: true successors are drawn only where they differ.
+        next_obs = jax.lax.cond(ended.any(), lambda: observe(moved.state), lambda: following)
+        row = Transition(
+            obs,
+            action,
+            moved.reward,
+            moved.terminated,
+            moved.truncated,
+            next_obs,
+            jnp.ones(count, bool),
+            extra,
+            scene,
+        )
+        return (state, following), row
+
+    if algorithm.restarts:
+        key, start_key = jax.random.split(key)
+        learner = _with_fresh_episodes(env, learner, jax.random.split(start_key, count))
+    first = (learner.env, observe(learner.env))
+    keys = jax.random.split(key, algorithm.rollout_length)
+    (state, _), batch = jax.lax.scan(step, first, keys)
+    return learner._replace(env=state), batch
+
+
+def _with_fresh_episodes(env: NativeEnv, learner: Learner, keys: Array) -> Learner:
+    zeros = jnp.zeros(keys.shape[0])
+    return learner._replace(
+        env=jax.vmap(env.reset)(keys), episode_return=zeros, episode_length=zeros
+    )
+
+
+def scenes_of(env: NativeEnv, states: EnvStates) -> Any:
+    """Return what pictures of N states can be drawn from, (N, S); `()` where obs suffice."""
+    return jax.vmap(env.scene)(states) if isinstance(env, HasScene) else ()
+
+
+def finish_episodes(learner: Learner, batch: Transition) -> tuple[Learner, Metrics]:
+    """Return the learner with the true return and length of each unfinished episode, and metrics.
+
+    The metrics are those of the episodes that ended in the batch (T, N).
+    """
+    total, length, returns, lengths = episode_totals(
+        learner.episode_return, learner.episode_length, batch
+    )
+    ended = (batch.terminated | batch.truncated) & batch.valid
+    learner = learner._replace(episode_return=total, episode_length=length)
+    return learner, episode_metrics(returns, lengths, ended)

@@ -1,0 +1,143 @@
+"""The ids of environments: ours, Gymnasium's, and what somebody meant who typed neither."""
+
+import contextlib
+import importlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from runshelf.errors import UsageError, did_you_mean
+
+HOST_PREFIX = "gymnasium:"
+FIXED_PREFIX = "fixed:"
+ATARI_PREFIX = "ALE/"
+CONTROL_PREFIX = "dm_control:"
+PREFIXES = (HOST_PREFIX, FIXED_PREFIX, CONTROL_PREFIX)
+NATIVE = {
+    "dot": "backflip.envs.native.dot:Dot",
+    "Acrobot-v1": "backflip.envs.native.acrobot:Acrobot",
+    "CartPole-v1": "backflip.envs.native.cartpole:CartPole",
+    "FrozenLake-v1": "backflip.envs.native.frozen_lake:FrozenLake",
+    "FrozenLake8x8-v1": "backflip.envs.native.frozen_lake:FrozenLake8x8",
+    "MinAtar/Asterix-v0": "backflip.envs.native.minatar.asterix:AsterixV0",
+    "MinAtar/Asterix-v1": "backflip.envs.native.minatar.asterix:Asterix",
+    "MinAtar/Breakout-v0": "backflip.envs.native.minatar.breakout:BreakoutV0",
+    "MinAtar/Breakout-v1": "backflip.envs.native.minatar.breakout:Breakout",
+    "MinAtar/Freeway-v0": "backflip.envs.native.minatar.freeway:FreewayV0",
+    "MinAtar/Freeway-v1": "backflip.envs.native.minatar.freeway:Freeway",
+    "MinAtar/Seaquest-v0": "backflip.envs.native.minatar.seaquest:SeaquestV0",
+    "MinAtar/Seaquest-v1": "backflip.envs.native.minatar.seaquest:Seaquest",
+    "MinAtar/SpaceInvaders-v0": "backflip.envs.native.minatar.space_invaders:SpaceInvadersV0",
+    "MinAtar/SpaceInvaders-v1": "backflip.envs.native.minatar.space_invaders:SpaceInvaders",
+    "MountainCar-v0": "backflip.envs.native.mountain_car:MountainCar",
+    "MountainCarContinuous-v0": (
+        "backflip.envs.native.mountain_car_continuous:MountainCarContinuous"
+    ),
+    "Pendulum-v1": "backflip.envs.native.pendulum:Pendulum",
+    "probe:1": "backflip.envs.native.probes:ConstantReward",
+    "probe:2": "backflip.envs.native.probes:ObservedReward",
+    "probe:3": "backflip.envs.native.probes:DelayedReward",
+    "probe:4": "backflip.envs.native.probes:ChosenReward",
+    "probe:5": "backflip.envs.native.probes:MatchedReward",
+    "probe:truncation": "backflip.envs.native.probes:EndlessReward",
+    "probe:continuous": "backflip.envs.native.probes:QuadraticReward",
+    "probe:row": "backflip.envs.native.extra_probes:OneRowReward",
+    "probe:scale": "backflip.envs.native.extra_probes:FarFromZero",
+    "probe:bound": "backflip.envs.native.extra_probes:BestAtBound",
+    "probe:zero": "backflip.envs.native.extra_probes:BestAtZero",
+    "probe:memory": "backflip.envs.native.extra_probes:RememberedReward",
+    "probe:distractor": "backflip.envs.native.extra_probes:Distracted",
+    "probe:action": "backflip.envs.native.extra_probes:ActionReward",
+}
+OLD_ATARI = re.compile(r"(\w+?)(?:NoFrameskip|Deterministic)?-(v0|v4)")
+STICKY = {"v0": "0.25", "v4": "0"}  # the chance that an action is repeated
+
+
+def gymnasium_spec(env_id: str) -> Any:
+    """Return what Gymnasium knows of an id, ale-py's and `module:Id-v0` among them.
+
+    Raises:
+        UsageError: it knows no such id; with those that are like it.
+    """
+    import gymnasium  # noqa: PLC0415
+
+    name = env_id.removeprefix(HOST_PREFIX).rpartition(":")[2]
+    if name not in gymnasium.registry:
+        _register_atari()
+    if name not in gymnasium.registry:
+        known = [*NATIVE, *(x for x in gymnasium.registry if not _is_old_atari(x))]
+        raise UsageError(
+            f"unknown environment `{env_id}`{_did_you_mean(env_id, known)} "
+            f"(ours: {', '.join(NATIVE)}; or a Gymnasium id; or `module:Class` for your own)"
+        )
+    return gymnasium.registry[name]
+
+
+def refuse_old_atari(env_id: str) -> None:
+    """Refuse Atari's ids before -v5, which show raw frames and differ in what they repeat."""
+    import gymnasium  # noqa: PLC0415
+
+    found = OLD_ATARI.fullmatch(env_id)
+    if found is None or (env_id in gymnasium.registry and not _is_old_atari(env_id)):
+        return
+    _register_atari()
+    name = f"{ATARI_PREFIX}{found[1]}-v5"
+    if name in gymnasium.registry:
+        raise UsageError(
+            f"environment `{env_id}` shows raw frames; for the papers' pictures try {name} "
+            f"--env-arg repeat_action_probability={STICKY[found[2]]}, for Gymnasium's own "
+            f"{HOST_PREFIX}{env_id}"
+        )
+
+
+def family(env_id: str) -> str:
+    """Return an id of Gymnasium's without its version, nor what we may put before it."""
+    return _bare_id(env_id.removeprefix(HOST_PREFIX).removeprefix(FIXED_PREFIX))
+
+
+def newest(env_id: str) -> str:
+    """Return the id of the newest version of a Gymnasium environment, or nothing."""
+    import gymnasium  # noqa: PLC0415
+
+    same = [x for x in gymnasium.registry if _bare_id(x) == _bare_id(env_id)]
+    return max(same, key=_version, default="")
+
+
+def _did_you_mean(env_id: str, known: Sequence[str]) -> str:
+    """Return `, did you mean ...?` for ids of the same name, or else of one like it."""
+    latest: dict[str, str] = {}  # in the order in which they are known
+    for x in known:
+        if _bare(x) == _bare(env_id):
+            latest[_bare_id(x)] = max(latest.get(_bare_id(x), x), x, key=_version)
+    if latest:
+        return f", did you mean {' or '.join(f'`{x}`' for x in list(latest.values())[:3])}?"
+    return did_you_mean(env_id, known)
+
+
+def _is_old_atari(env_id: str) -> bool:
+    """Return whether an id that Gymnasium knows is one of Atari's before -v5."""
+    import gymnasium  # noqa: PLC0415
+
+    entry_point = str(gymnasium.registry[env_id].entry_point)
+    return bool(OLD_ATARI.fullmatch(env_id)) and entry_point.startswith("ale_py")
+
+
+def _register_atari() -> None:
+    """Have ale-py, where it is installed, tell Gymnasium its ids."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("ale_py")
+
+
+def _bare(env_id: str) -> str:
+    """Return an id's name alone: no package, no version."""
+    return _bare_id(env_id).rpartition("/")[2].rpartition(":")[2].casefold()
+
+
+def _bare_id(env_id: str) -> str:
+    """Return an id without its version."""
+    return re.sub(r"-v\d+$", "", env_id)
+
+
+def _version(env_id: str) -> int:
+    found = re.search(r"-v(\d+)$", env_id)
+    return int(found[1]) if found else 0

@@ -1,0 +1,161 @@
+"""Environments that somebody wrote: `module:Class`, and whether it keeps the interface.
+
+Neither JAX nor Gymnasium is imported to find out which of the two a class is for.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from backflip.envs.ids import NATIVE, PREFIXES
+from runshelf.errors import UsageError, did_you_mean, one_line
+
+if TYPE_CHECKING:
+    from backflip.core.spec import Box, Discrete
+    from backflip.envs.spec import NativeEnv
+
+NATIVE_PARTS = ("spec", "reset", "step", "observe")
+
+
+def own_class(env_id: str) -> type | None:
+    """Return the class a `module:Class` names, or None where `env_id` is no such thing.
+
+    `module:Id-v0` is Gymnasium's way to have a module imported that registers ids.
+    """
+    module, colon, name = env_id.partition(":")
+    if colon and not (module and name):
+        raise UsageError(
+            f"unknown environment `{env_id}`: write `module:Class` for a class of your own"
+        )
+    if not colon or env_id in NATIVE or env_id.startswith(PREFIXES):
+        return None
+    found = _import(env_id, module)
+    if not name.isidentifier():
+        return None
+    own = getattr(found, name, None)
+    if not isinstance(own, type):
+        classes = [key for key, value in vars(found).items() if isinstance(value, type)]
+        raise UsageError(f"`{module}` has no class `{name}`{did_you_mean(name, classes)}")
+    if not is_gymnasium(own) and not _is_native_class(own):
+        raise UsageError(
+            f"`{env_id}` is no environment: expected a subclass of gymnasium.Env, or a class with "
+            f"{', '.join(NATIVE_PARTS)} as in backflip.envs.spec.NativeEnv"
+        )
+    return own
+
+
+def is_gymnasium(own: type) -> bool:
+    """Return whether a class is a Gymnasium environment, without importing Gymnasium to ask."""
+    gymnasium = sys.modules.get("gymnasium")
+    return gymnasium is not None and issubclass(own, gymnasium.Env)
+
+
+def check_native(env_id: str, env: Any) -> None:
+    """Refuse a person's own native environment whose parts do not keep the interface."""
+    import jax  # noqa: PLC0415
+
+    from backflip.core.spec import EnvSpec  # noqa: PLC0415
+
+    try:
+        spec = env.spec
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise UsageError(f"environment `{env_id}`: `spec` raised {one_line(error)}") from error
+    if not isinstance(spec, EnvSpec):
+        raise UsageError(f"environment `{env_id}`: `spec` must be an EnvSpec, got {spec!r}")
+    try:
+        wrong = _broken_promises(env, jax.random.key(0)) + _impossible_actions(spec.action)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise UsageError(f"environment `{env_id}` cannot be traced: {one_line(error)}") from error
+    if wrong:
+        raise UsageError(f"environment `{env_id}`: {'; '.join(wrong)}")
+
+
+def _import(env_id: str, module: str) -> Any:
+    """Import a module of the current folder or an installed one."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise UsageError(f"`{module}` needs `{error.name}`, which is not installed") from error
+        alike = ", ".join(x for x in NATIVE if x.startswith(f"{module}:"))
+        no_module = f"no module `{module}` in {Path.cwd()} or among the installed packages"
+        raise UsageError(
+            f"unknown environment `{env_id}`{did_you_mean(env_id, NATIVE)} "
+            f"({f'there are: {alike}' if alike else no_module})"
+        ) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a script that ends with `sys.exit` outside `__main__`, too
+        raise UsageError(f"`{module}` cannot be imported: {one_line(error)}") from error
+
+
+def _is_native_class(own: type) -> bool:
+    return all(hasattr(own, part) for part in NATIVE_PARTS)
+
+
+def _broken_promises(env: "NativeEnv", key: Any) -> list[str]:
+    """Return where shapes and dtypes differ from the spec's, without running anything."""
+    import jax  # noqa: PLC0415
+    import numpy as np  # noqa: PLC0415
+
+    from backflip.core.spec import Discrete  # noqa: PLC0415
+
+    one, box = env.spec.action, env.spec.observation
+    action = (np.int32(0) if isinstance(one, Discrete) else np.zeros(one.shape, one.dtype),)
+    state = jax.eval_shape(env.reset, key)
+    seen = jax.eval_shape(env.observe, state)
+    after = jax.eval_shape(env.step, state, *action, key)
+    flag = jax.ShapeDtypeStruct((), bool)
+    pairs = [
+        ("`observe`", seen, jax.ShapeDtypeStruct(box.shape, box.dtype)),
+        ("`step`'s state", after.state, state),
+        ("`step`'s reward", after.reward, jax.ShapeDtypeStruct((), np.float32)),
+        ("`step`'s terminated", after.terminated, flag),
+        ("`step`'s truncated", after.truncated, flag),
+    ]
+    spaces = [("observation", box.shape, not env.spec.is_pixels)]
+    spaces += [] if isinstance(one, Discrete) else [("action", one.shape, True)]
+    return [
+        f"{name} is {_brief(got)}, expected {_brief(expected)}"
+        for name, got, expected in pairs
+        if _brief(got) != _brief(expected)
+    ] + [
+        f"its {role} has the shape {shape}; return a vector, as `x.reshape(-1)` does, or an image "
+        "(uint8: height, width, channels)"
+        for role, shape, vector in spaces
+        if 0 in shape or (vector and len(shape) != 1)
+    ]
+
+
+def _impossible_actions(action: "Box | Discrete") -> list[str]:
+    """Return why no policy could choose among actions; a `Box` may be without bounds."""
+    from backflip.core.spec import LARGEST_BOUND, LARGEST_DISCRETE, Discrete, has_room  # noqa: PLC0415
+
+    if isinstance(action, Discrete):
+        if 1 <= action.n <= LARGEST_DISCRETE:
+            return []
+        return [f"its actions are {action.n:,} choices, expected 1 to {LARGEST_DISCRETE:,}"]
+    low, high = action.low[action.bounded], action.high[action.bounded]
+    if not low.size or has_room(low, high):
+        return []
+    return [
+        f"its actions lie between {low.tolist()} and {high.tolist()}, expected bounds of at most "
+        f"{LARGEST_BOUND:g}, low below high, or none"
+    ]
+
+
+def _brief(tree: Any) -> str:
+    """Return shapes and dtypes of a tree as short text."""
+    import jax  # noqa: PLC0415
+
+    leaves, structure = jax.tree.flatten(tree)
+    shapes = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in leaves]
+    return str(jax.tree.unflatten(structure, shapes)).replace("'", "")

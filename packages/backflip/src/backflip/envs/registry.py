@@ -1,0 +1,278 @@
+"""From what a person types to an environment: our own by id, Gymnasium's, or `module:Class`.
+
+Neither JAX nor Gymnasium is imported before an environment is made.
+"""
+
+import functools
+import importlib
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from backflip.envs.arguments import (
+    LIMIT,
+    fitting,
+    limited,
+    parameters_of,
+    refuse_missing,
+    with_limit,
+)
+from backflip.envs.ids import (
+    ATARI_PREFIX,
+    CONTROL_PREFIX,
+    FIXED_PREFIX,
+    HOST_PREFIX,
+    NATIVE,
+    family,
+    gymnasium_spec,
+    newest,
+    refuse_old_atari,
+)
+from backflip.envs.output import stdout_kept_open
+from backflip.envs.own import check_native, is_gymnasium, own_class
+from runshelf.errors import UsageError, UserFacingError, one_line
+
+if TYPE_CHECKING:
+    from backflip.envs.spec import HostEnv, NativeEnv
+
+EXTRAS = {  # the extra that brings what an entry point needs
+    "ale_py": "atari",
+    "gymnasium.envs.mujoco": "mujoco",
+}
+PACKAGES = {"atari": "ale-py"}  # what an extra brings, where it has another name
+# The tasks of `backflip.envs.mujoco.tasks`.
+STEPPED = (
+    "Ant-v5",
+    "HalfCheetah-v5",
+    "Hopper-v5",
+    "Humanoid-v5",
+    "InvertedDoublePendulum-v5",
+    "InvertedPendulum-v5",
+    "Reacher-v5",
+    "Swimmer-v5",
+    "Walker2d-v5",
+)
+# Families of Gymnasium's ids of which no state ends the task.
+ENDLESS = ("HalfCheetah", "HumanoidStandup", "Pendulum", "Pusher", "Reacher", "Swimmer")
+
+
+def is_native(env_id: str) -> bool:
+    """Return whether `env_id` names an environment written in JAX, ours or a person's own class.
+
+    Raises:
+        UsageError: a `module:Class` cannot be loaded or is no environment.
+    """
+    if env_id in NATIVE:
+        return True
+    own = own_class(env_id)
+    return own is not None and not is_gymnasium(own)
+
+
+def make_native(env_id: str, args: Mapping[str, Any] | None = None) -> "NativeEnv | None":
+    """Return the environment written in JAX, or None where `env_id` is for the host path.
+
+    Raises:
+        UsageError: the arguments do not fit, or a `module:Class` is no environment.
+    """
+    own = own_class(env_id)
+    target = _load(NATIVE[env_id]) if env_id in NATIVE else own
+    if target is None or is_gymnasium(target):
+        return None
+    parameters = parameters_of(target)
+    args = fitting(env_id, parameters, args or {})
+    refuse_missing(env_id, parameters, args)
+    env = _construct(env_id, "", lambda: target(**args))
+    if own is not None:
+        check_native(env_id, env)
+    return env
+
+
+def make_host(
+    env_id: str,
+    args: Mapping[str, Any] | None = None,
+    num_envs: int = 1,
+    autoreset: str = "next_step",
+) -> "HostEnv":
+    """Return `num_envs` copies of an environment, stepped outside JAX.
+
+    Args:
+        env_id: a Gymnasium id, `ALE/Pong-v5` and `Hopper-v5` among them; `fixed:Hopper-v5`, which
+            only the time limit ends; `dm_control:cheetah-run`; or `module:Class`. With
+            `gymnasium:` before it, an id is Gymnasium's own and not what we made of it.
+        args: what `parse_env_args` returned.
+        num_envs: how many, at least 1.
+        autoreset: `next_step` or `same_step`, as Gymnasium means them.
+
+    Raises:
+        UsageError: there is no such environment, what it needs is not installed, the arguments
+            do not fit, or its spaces are not supported.
+    """
+    from backflip.envs.gymnasium import GymnasiumEnv  # noqa: PLC0415  (takes a second to import)
+
+    args = args or {}
+    if env_id.startswith(ATARI_PREFIX):
+        return _atari(env_id, args, num_envs, autoreset)
+    if env_id.startswith(CONTROL_PREFIX):
+        return _dm_control(env_id, args, num_envs, autoreset)
+    if env_id.startswith(FIXED_PREFIX) or (env_id in STEPPED and args.keys() <= {LIMIT.name}):
+        return _mujoco(env_id, args, num_envs, autoreset)
+    own = own_class(env_id)
+    if own is not None and not is_gymnasium(own):
+        raise UsageError(f"environment `{env_id}` is written in JAX and has no host path")
+    if own is None:
+        refuse_old_atari(env_id)
+    extra, limit = "" if own else _extra(env_id), None
+    if own:
+        make, limit = _own_make(env_id, own, args)
+    else:
+        make = _gymnasium_make(env_id, extra, args)
+    ends = bool(own) or family(env_id) not in ENDLESS
+    return _construct(
+        env_id, extra, lambda: GymnasiumEnv.of(env_id, make, num_envs, autoreset, ends, limit)
+    )
+
+
+def atari_facts(env_id: str, args: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
+    """Return what an Atari id and its arguments come down to, as a table of names and meanings.
+
+    Raises:
+        UsageError: there is no such game, ale-py is not installed, or the arguments do not fit.
+    """
+    game, settings = _atari_settings(env_id, args or {})
+    return _load("backflip.envs.atari:facts")(env_id, game, settings)
+
+
+def _atari(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
+    from backflip.envs.gymnasium import GymnasiumEnv, mode_of  # noqa: PLC0415
+
+    mode, (game, settings) = mode_of(num_envs, autoreset), _atari_settings(env_id, args)
+
+    def build() -> GymnasiumEnv:
+        from backflip.envs.atari import STACK, AtariBatch  # noqa: PLC0415
+
+        batch = AtariBatch(game, num_envs, mode, settings)
+        limit = settings.limit()
+        return GymnasiumEnv(
+            env_id,
+            batch,
+            max_episode_steps=limit,
+            frame_stack=STACK,
+            repeats_first_frame=False,  # ale-py's stacks begin black
+        )
+
+    return _construct(env_id, "atari", build)
+
+
+def _atari_settings(env_id: str, args: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return the game of an id of ale-py's and what its arguments set."""
+    kind = _construct(env_id, "atari", lambda: _load("backflip.envs.atari:AtariSettings"))
+    game = gymnasium_spec(env_id).kwargs["game"]
+    return game, kind(**fitting(env_id, parameters_of(kind), args))
+
+
+def _mujoco(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
+    """Return one of `STEPPED`, with a fixed horizon where the id says so."""
+    from backflip.envs.gymnasium import GymnasiumEnv, mode_of  # noqa: PLC0415
+
+    name, fixed = env_id.removeprefix(FIXED_PREFIX), env_id.startswith(FIXED_PREFIX)
+    endless = family(name) in ENDLESS
+    if fixed and (name not in STEPPED or endless):
+        known = [f"{FIXED_PREFIX}{x}" for x in STEPPED if family(x) not in ENDLESS]
+        why = f"only the time limit ends `{name}` as it is" if endless else "it is not known"
+        raise UsageError(f"unknown environment `{env_id}`: {why} (there are: {', '.join(known)})")
+    mode, args = mode_of(num_envs, autoreset), limited(env_id, args)
+
+    def build() -> GymnasiumEnv:
+        from backflip.envs.mujoco.batch import MujocoBatch  # noqa: PLC0415
+
+        batch = MujocoBatch(name, num_envs, mode, **args, fixed_horizon=fixed)
+        limit, ends = batch.max_episode_steps, not (fixed or endless)
+        return GymnasiumEnv(env_id, batch, max_episode_steps=limit, terminates=ends)
+
+    return _construct(env_id, "mujoco", build)
+
+
+def _dm_control(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
+    from backflip.envs.gymnasium import GymnasiumEnv  # noqa: PLC0415
+
+    name, args = env_id.removeprefix(CONTROL_PREFIX), limited(env_id, args)
+
+    def build() -> GymnasiumEnv:
+        from backflip.envs.dm_control import EPISODE_STEPS, ControlTask, terminates  # noqa: PLC0415
+
+        limit = args.get(LIMIT.name, EPISODE_STEPS)
+        make = functools.partial(ControlTask, name, limit)
+        return GymnasiumEnv.of(env_id, make, num_envs, autoreset, terminates(name), limit)
+
+    return _construct(env_id, "dm_control", build)
+
+
+def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callable[[], Any]:
+    """Return what makes one registered Gymnasium environment, once its arguments are checked."""
+    import gymnasium  # noqa: PLC0415
+    from gymnasium.envs.registration import load_env_creator  # noqa: PLC0415
+
+    entry_point = gymnasium_spec(env_id).entry_point
+    if isinstance(entry_point, str):
+        entry_point = _construct(env_id, extra, lambda: load_env_creator(entry_point))
+    args = fitting(env_id, with_limit(parameters_of(entry_point)), args)
+    name = env_id.removeprefix(HOST_PREFIX)
+    # The adapter checks what the environment returns; Gymnasium's checker only warns about it.
+    return lambda: gymnasium.make(name, disable_env_checker=True, **args)
+
+
+def _extra(env_id: str) -> str:
+    """Return the extra of ours that brings what a Gymnasium environment imports, or nothing."""
+    entry_point = str(gymnasium_spec(env_id).entry_point)
+    return next((extra for start, extra in EXTRAS.items() if entry_point.startswith(start)), "")
+
+
+def _own_make(
+    env_id: str, own: type, args: Mapping[str, Any]
+) -> tuple[Callable[[], Any], int | None]:
+    """Return what makes an environment of one's own, and the time limit it is put under, if any.
+
+    A class with a parameter of that name keeps the limit itself.
+    """
+    from gymnasium.wrappers import TimeLimit  # noqa: PLC0415
+
+    parameters = parameters_of(own)
+    if LIMIT.name in (parameters or {}):
+        args = fitting(env_id, parameters, args)
+        refuse_missing(env_id, parameters, args)
+        return lambda: own(**args), None
+    args = fitting(env_id, with_limit(parameters), args)
+    refuse_missing(env_id, parameters, args)
+    asked = limited(env_id, {name: x for name, x in args.items() if name == LIMIT.name})
+    args = {name: x for name, x in args.items() if name != LIMIT.name}
+    if not asked:
+        return lambda: own(**args), None
+    return lambda: TimeLimit(own(**args), **asked), asked[LIMIT.name]
+
+
+def _load(target: str) -> Any:
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _construct(env_id: str, extra: str, build: Callable[[], Any]) -> Any:
+    """Return what `build` builds; whatever it raises becomes one line."""
+    try:
+        with warnings.catch_warnings(), stdout_kept_open():
+            warnings.simplefilter("ignore")
+            return build()
+    except (UserFacingError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # `sys.exit` in a constructor, too
+        missing = isinstance(error, ImportError) or type(error).__name__ == "DependencyNotInstalled"
+        if missing and extra:
+            package = PACKAGES.get(extra, extra)
+            raise UsageError(
+                f"environment `{env_id}` needs {package}, which is not installed; "
+                f"try: pip install 'backflip[{extra}]'"
+            ) from error
+        newer = newest(env_id)
+        hint = f"; try {newer}" if newer not in ("", env_id) else ""
+        raise UsageError(
+            f"environment `{env_id}` cannot be made: {one_line(error)}{hint}"
+        ) from error

@@ -1,0 +1,1 @@
+"""Look at an environment, play it, watch a policy."""

@@ -1,0 +1,178 @@
+"""A game: an environment that a person acts in, episode by episode, and the score that is kept."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+
+from backflip.core.spec import Discrete, newest_frame
+from backflip.envs.random_actions import random_actions_on_host
+from backflip.envs.views.choose import view_of
+from backflip.envs.views.view import NeedsScene, View
+from backflip.inspect.clips import drawable
+from backflip.inspect.controls import actions, dials, goes_by_turns
+from backflip.inspect.facts import action_meanings
+from backflip.inspect.pictures import agent_frame, png, shows_the_same
+from backflip.inspect.stepping import open_env, scenes_of
+from runshelf.errors import UsageError
+from runshelf.store.metrics import MetricsWriter
+from runshelf.store.run import RunWriter
+
+METRICS = "play"  # the writer's name
+MOST_NUMBERS = 60  # of an observation, told as text
+
+
+@final
+class Game:
+    """One environment, played by a person; all calls come from one thread.
+
+    Args:
+        env_id: an id, as `backflip.envs.registry` takes it.
+        env_args: for its constructor.
+        seed: from which the seed of each episode follows.
+
+    Raises:
+        UsageError: there is no such environment.
+    """
+
+    def __init__(self, env_id: str, env_args: Mapping[str, Any], seed: int) -> None:
+        self._env = open_env(env_id, env_args, 1)
+        self._spec = self._env.spec
+        self._meanings = action_meanings(env_id, env_args)
+        self._view, self.note = drawable(view_of(env_id, self._spec, env_args), self._spec)
+        self._seed = seed
+        self._began = time.monotonic()
+        self._obs: np.ndarray = np.zeros(0)
+        self._largest: np.ndarray = np.zeros(self._spec.observation.shape, np.float32)
+        self._episode, self._env_steps, self._length, self._return = 0, 0, 0, 0.0
+        self._ended = "not begun"
+        self.scores: list[float] = []
+        self._metrics: MetricsWriter | None = None
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Take an env step that nobody sees, so that what has to be compiled is."""
+        self._env.reset([self._seed])
+        rng = np.random.default_rng(self._seed)
+        self._env.step(random_actions_on_host(self._spec.action, rng, 1))
+
+    def keep_in(self, writer: RunWriter) -> None:
+        """Keep the score of every episode from now on in a run."""
+        self._metrics = MetricsWriter(writer.folder, METRICS)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a page needs to know once."""
+        spec, action = self._spec, self._spec.action
+        discrete = isinstance(action, Discrete)
+        still = not spec.is_pixels and not self._view.interpolates
+        return {
+            "env": spec.id,
+            "actions": [one._asdict() for one in actions(spec, self._meanings)]
+            if discrete
+            else None,
+            "dials": None if isinstance(action, Discrete) else [d._asdict() for d in dials(action)],
+            "step_seconds": self._view.step_seconds(),
+            "waits": still or goes_by_turns(spec.id),
+            "limit": spec.max_episode_steps,
+            "views": self._views(),
+            "pixels": spec.is_pixels,
+            "pixelated": self._view.pixelated,
+            "frames": spec.frame_stack,
+            "note": self.note,
+        }
+
+    def begin(self) -> dict[str, Any]:
+        """Begin the next episode; return what there is to see."""
+        entropy = np.random.default_rng([self._seed, self._episode])
+        self._obs = self._env.reset([int(entropy.integers(2**31))])[0]
+        self._episode, self._length, self._return, self._ended = self._episode + 1, 0, 0.0, ""
+        return self._fields(0.0)
+
+    def act(self, action: Any) -> dict[str, Any]:
+        """Take one env step; return what came of it.
+
+        Raises:
+            UsageError: there is no such action, or no episode.
+            EnvironmentFailed: the environment did not keep its word.
+        """
+        chosen = self._checked(action)
+        if self._ended:
+            raise UsageError("no episode is under way: begin one")
+        step = self._env.step(chosen)
+        self._obs = step.next_obs[0]
+        self._env_steps, self._length = self._env_steps + 1, self._length + 1
+        reward = float(step.reward[0])
+        self._return += reward
+        if step.terminated[0] or step.truncated[0]:
+            self._ended = "terminated" if step.terminated[0] else "truncated"
+            self._keep_score()
+        return self._fields(reward)
+
+    def close(self) -> None:
+        """Free the environment, and end the record."""
+        self._env.close()
+        if self._metrics is not None:
+            self._metrics.close()
+
+    def _views(self) -> list[str]:
+        """Return what can be shown, first what is at the start: frames as the agent gets them."""
+        if shows_the_same(self._view, self._spec):
+            return ["agent"]
+        frames = self._spec.is_pixels and self._spec.frame_stack > 1
+        return ["agent", "both", "person"] if frames else ["both", "agent", "person"]
+
+    def _checked(self, action: Any) -> np.ndarray:
+        """Return an action as a batch of one."""
+        space = self._spec.action
+        if isinstance(space, Discrete):
+            if isinstance(action, bool) or not isinstance(action, int) or not 0 <= action < space.n:
+                raise UsageError(f"`action` must be a whole number below {space.n}")
+            return np.array([action], np.int32)
+        try:
+            numbers = np.asarray(action, np.float32).reshape(1, *space.shape)
+        except (TypeError, ValueError):
+            numbers = np.full(1, np.nan)
+        if not np.isfinite(numbers).all():
+            raise UsageError(f"`action` must be {space.low.size} numbers")
+        return np.clip(numbers, space.low, space.high)
+
+    def _keep_score(self) -> None:
+        self.scores.append(self._return)
+        if self._metrics is None:
+            return
+        self._metrics.write(
+            {
+                "seed": self._seed,
+                "env_steps": self._env_steps,
+                "seconds": time.monotonic() - self._began,
+                "episode_return": self._return,
+                "episode_length": self._length,
+            }
+        )
+
+    def _fields(self, reward: float) -> dict[str, Any]:
+        flat = self._obs.reshape(-1)
+        self._largest = np.maximum(self._largest, np.abs(self._obs))
+        numbers = not self._spec.is_pixels and flat.size <= MOST_NUMBERS
+        return {
+            "episode": self._episode,
+            "length": self._length,
+            "reward": reward,
+            "return": self._return,
+            "best": max(self.scores, default=None),
+            "ended": self._ended,
+            "numbers": [float(f"{x:.4g}") for x in flat.tolist()] if numbers else None,
+        }
+
+    def picture(self, which: str) -> bytes:
+        """Return the present moment as a PNG: what the `agent` gets, or what a `person` sees."""
+        if which == "agent":
+            return png(agent_frame(self._spec, self._obs, self._largest))
+        seen = newest_frame(self._spec, self._obs)[None]
+        scenes = scenes_of(self._env)
+        scene = np.zeros(0, np.float32) if scenes is None else scenes[:1]
+        view: View = self._view
+        if isinstance(view, NeedsScene) and not scene.size:
+            view = view.fallback
+        return png(view.draw(view.poses(seen, seen, scene)[:1])[0])

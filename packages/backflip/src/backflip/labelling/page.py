@@ -1,0 +1,74 @@
+"""The process of the labelling page: `python -m backflip.labelling.page RUN_FOLDER`.
+
+Prints one JSON line when the page can be opened: its `address` and `port`. An error is one line on
+stderr, with exit status 1, or 2 for wrong usage.
+"""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from backflip.labelling.page_server import serve
+from runshelf.errors import UserFacingError
+from runshelf.web.address import LOOPBACK, Place
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until told to end; return the exit status."""
+    options = _parser().parse_args(argv)
+    if options.parent:
+        # Ctrl-C reaches the trainer as well, which ends this process when it has done its part.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        serve(
+            options.folder,
+            host=options.host,
+            port=options.port,
+            overlap=options.overlap,
+            who=options.who,
+            parent=options.parent,
+            announce=_announce,
+        )
+    except UserFacingError as error:
+        return _failed(str(error), error.exit_status)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001  (one line, whatever it is)
+        return _failed(f"unexpected {type(error).__name__}: {error}", 1)
+    return 0
+
+
+def _announce(place: Place) -> None:
+    sys.stdout.write(json.dumps({"address": place.address, "port": place.port}) + "\n")
+    sys.stdout.flush()
+
+
+def _failed(message: str, status: int) -> int:
+    sys.stderr.write(f"backflip.labelling: error: {' '.join(message.split())}\n")
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m backflip.labelling.page", description="Serve a run."
+    )
+    parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
+    parser.add_argument("--host", default=LOOPBACK, help="address to listen at")
+    parser.add_argument("--port", type=_port, help="default: as before, else from 8765")
+    parser.add_argument("--overlap", type=float, default=0.0, help="share of pairs shown twice")
+    parser.add_argument("--who", default="me", help="a labeller who has not said a name")
+    parser.add_argument("--parent", action="store_true", help="end when standard input ends")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"`{text}` is no port (expected 0 to 65535)")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

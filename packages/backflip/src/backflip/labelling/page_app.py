@@ -1,0 +1,257 @@
+"""The labelling page: its HTML, and what it asks the queue for and tells it.
+
+An answer is on disk before it is acknowledged. What a page cannot have is refused in a sentence,
+with a status of 4xx, and nothing is written then.
+"""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncGenerator
+from importlib import resources
+from typing import Any, final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from backflip.labelling.clerk import Clerk
+from backflip.labelling.label_queue import Refused, checked_name
+from backflip.labelling.page_state import opinion_fields, pair_fields, state_fields
+from backflip.labelling.status import read_status
+from backflip.preferences.films import FILMS, read_film
+from runshelf.errors import DamagedFile, UserFacingError
+from runshelf.web.address import Place
+from runshelf.web.fields import Fields, InvalidField, read_fields
+
+POLL_SECONDS = 0.25  # how often is looked whether there is news
+HEARTBEAT_SECONDS = 15.0
+
+_STATUS: dict[str, int] = {"unknown": 404, "answered": 409, "not yours": 403, "invalid": 422}
+_FILM = re.compile(r"[0-9a-f]{64}\.webp")
+_KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+
+
+@final
+class Labelling:
+    """The pages of one run.
+
+    Args:
+        clerk: works at the run's queue.
+        place: where the server listens.
+        who: what somebody is called who has not said a name.
+    """
+
+    def __init__(self, clerk: Clerk, place: Place, who: str) -> None:
+        self._clerk = clerk
+        self._place = place
+        self._who = who
+        self._static = _read_static()
+        self._page = Environment(
+            loader=PackageLoader("backflip.labelling"), autoescape=True, undefined=StrictUndefined
+        ).get_template("label.html")
+        # Set once the server is about to end; then streams tell the last state and end as well.
+        self.ending = asyncio.Event()
+        self.streams = 0
+
+    def app(self) -> Starlette:
+        """Return the application, without a guard."""
+        return Starlette(
+            routes=[
+                Route("/", self.page),
+                Route("/static/{name}", self.static),
+                Route("/films/{name}", self.film),
+                Route("/api/state", self.state),
+                Route("/api/events", self.events),
+                Route("/api/take", self.take, methods=["POST"]),
+                Route("/api/give_back", self.give_back, methods=["POST"]),
+                Route("/api/answer", self.answer, methods=["POST"]),
+                Route("/api/undo", self.undo, methods=["POST"]),
+                Route("/api/goal", self.goal, methods=["POST"]),
+                Route("/api/enough", self.enough, methods=["POST"]),
+            ],
+            exception_handlers={
+                HTTPException: _say_http,
+                Refused: _say_refused,
+                InvalidField: _say_invalid,
+                UserFacingError: _say_failed,
+                Exception: _say_unexpected,
+            },
+        )
+
+    async def page(self, request: Request) -> Response:
+        """The page itself."""
+        goal = await self._clerk.ask(lambda queue: queue.goal())
+        html = self._page.render(
+            run=self._clerk.folder.name,
+            env=read_status(self._clerk.folder).env,
+            who=self._who,
+            goal=goal,
+            ask_name=not self._place.loopback,
+            token=self._place.token("same-site"),
+            modules=sorted(name for name in self._static if name.endswith(".js")),
+        )
+        return HTMLResponse(html)
+
+    async def static(self, request: Request) -> Response:
+        """A script, a style sheet or a picture of the page."""
+        name = request.path_params["name"]
+        if name not in self._static:
+            raise HTTPException(404)
+        return Response(self._static[name], media_type=_KINDS[name.rpartition(".")[2]])
+
+    async def film(self, request: Request) -> Response:
+        """A clip's strip of frames; it is named by its content, so it never changes."""
+        name, folder = request.path_params["name"], self._clerk.folder / FILMS
+        if not _FILM.fullmatch(name) or not (folder / name).is_file():
+            raise HTTPException(404, "there is no such film")
+        try:
+            data = await asyncio.to_thread(read_film, folder, name)
+        except DamagedFile as error:
+            raise HTTPException(410, str(error)) from error
+        return Response(data, media_type="image/webp", headers=_FOR_EVER)
+
+    async def state(self, request: Request) -> Response:
+        """How labelling and training stand."""
+        return JSONResponse(await self._state(self._asker(request)))
+
+    async def events(self, request: Request) -> Response:
+        """How labelling and training stand, again whenever that has changed."""
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
+        stream = self._stream(self._asker(request))
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    async def take(self, request: Request) -> Response:
+        """The pairs somebody is to answer next."""
+        fields = await _fields(request)
+        who, without = fields.text("who"), fields.wholes("without")
+        # Holding pairs is no news for other pages, so this does not count as writing.
+        pairs = await self._clerk.ask(lambda queue: queue.take(who, without))
+        return JSONResponse({"pairs": [pair_fields(pair) for pair in pairs]})
+
+    async def answer(self, request: Request) -> Response:
+        """An answer: what became of it, and what the reward model had thought."""
+        fields = await _fields(request)
+        query, answer, who = fields.whole("query"), fields.text("answer"), fields.text("who")
+        seconds, attempt = fields.number("seconds"), fields.text("attempt")
+        done, tally = await self._clerk.write(
+            lambda queue: (queue.answer(query, answer, who, seconds, attempt), queue.tally(who))
+        )
+        return JSONResponse(
+            {
+                "label": done.label,
+                "opinion": opinion_fields(done.opinion),
+                "tally": tally._asdict(),
+            }
+        )
+
+    async def give_back(self, request: Request) -> Response:
+        """Lets others have pairs that somebody took and will not answer."""
+        fields = await _fields(request)
+        who, queries = fields.text("who"), fields.wholes("queries")
+        await self._clerk.write(lambda queue: queue.give_back(who, queries))
+        return JSONResponse({})
+
+    async def undo(self, request: Request) -> Response:
+        """Takes back the last answer: its pair."""
+        fields = await _fields(request)
+        who, attempt = fields.text("who"), fields.text("attempt")
+        pair, tally = await self._clerk.write(
+            lambda queue: (queue.undo(who, attempt), queue.tally(who))
+        )
+        return JSONResponse({"pair": pair_fields(pair), "tally": tally._asdict()})
+
+    async def goal(self, request: Request) -> Response:
+        """A new goal: as it is kept."""
+        fields = await _fields(request)
+        text, who = fields.text("text"), fields.text("who")
+        kept = await self._clerk.write(lambda queue: queue.set_goal(text, who))
+        return JSONResponse({"goal": kept})
+
+    async def enough(self, request: Request) -> Response:
+        """Whether the labels there are be enough."""
+        fields = await _fields(request)
+        who, enough = fields.text("who"), fields.truth("enough")
+        await self._clerk.write(lambda queue: queue.say_enough(who, enough))
+        return JSONResponse({"enough": enough})
+
+    def _asker(self, request: Request) -> str:
+        return checked_name(request.query_params.get("who", self._who))
+
+    async def _state(self, who: str) -> dict[str, Any]:
+        folder, ending = self._clerk.folder, self.ending.is_set()
+        return await self._clerk.ask(lambda queue: state_fields(queue, folder, who, ending))
+
+    async def _stream(self, who: str) -> AsyncGenerator[str, None]:
+        self.streams += 1
+        try:
+            told, last = None, 0.0
+            while not self.ending.is_set():
+                moment = await self._clerk.moment()
+                if moment != told:
+                    told, last = moment, time.monotonic()
+                    yield _event(await self._state(who))
+                elif time.monotonic() - last > HEARTBEAT_SECONDS:
+                    last = time.monotonic()
+                    yield "event: beat\ndata:\n\n"
+                await _wait(self.ending, POLL_SECONDS)
+            yield _event(await self._state(who))
+        finally:
+            self.streams -= 1
+
+
+async def _fields(request: Request) -> Fields:
+    return read_fields(await request.body())
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+
+
+def _event(state: dict[str, Any]) -> str:
+    # `retry`: after a lost connection the browser tries again so many milliseconds later.
+    return f"retry: 500\ndata: {json.dumps(state)}\n\n"
+
+
+def _read_static() -> dict[str, bytes]:
+    folder = resources.files("backflip.labelling") / "static"
+    return {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
+
+
+async def _say_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = {404: "there is nothing at this address", 405: "this cannot be done with it"}
+    plain = error.detail in ("Not Found", "Method Not Allowed")
+    message = said[error.status_code] if plain else error.detail
+    return JSONResponse({"error": message}, error.status_code, error.headers)
+
+
+async def _say_refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    said = {"error": str(error), "problem": error.problem}
+    return JSONResponse(said, _STATUS[error.problem])
+
+
+async def _say_invalid(request: Request, error: Exception) -> Response:
+    said = {"error": str(error), "problem": "invalid"}
+    return JSONResponse(said, _STATUS["invalid"])
+
+
+async def _say_failed(request: Request, error: Exception) -> Response:
+    # A full disk or the like: the same request may well succeed later.
+    return JSONResponse({"error": " ".join(str(error).split())}, 503)
+
+
+async def _say_unexpected(request: Request, error: Exception) -> Response:
+    # The guard, to which the error goes on, tells whoever runs the server.
+    return JSONResponse({"error": "something unexpected went wrong here"}, 500)

@@ -1,0 +1,414 @@
+"""What a terminal shows and sends, as functions: pictures as text, keys, layout, the loop's clock.
+
+A character cell is about twice as high as wide, so that the upper half block, drawn in one colour
+on another, is two square pixels. Nothing here reads, writes or asks for the time. No JAX here.
+"""
+
+import io
+import itertools
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, final
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+from PIL import Image
+
+from backflip.labelling.label_queue import Tally
+from backflip.labelling.status import Status
+from backflip.preferences.films import Film
+from runshelf.durations import duration
+
+PAUSE_SECONDS = 0.5  # of a clip's own time, at its end, before it begins anew
+LARGEST_ZOOM = 4  # of small pictures
+MARGIN = 1  # columns left and right
+GAP = 3  # columns between the two clips
+FEWEST_BARS = 12  # in a line of bars with words around it
+
+RESET = "\x1b[0m"
+BOLD, DIM, REVERSE = "\x1b[1m", "\x1b[2m", "\x1b[7m"
+
+_UPPER_HALF = "▀"
+_LEVELS = "▁▂▃▄▅▆▇█"
+_CUBE = np.array([0, 95, 135, 175, 215, 255])  # what xterm's 6 × 6 × 6 colours are made of
+
+
+# Keys.
+
+_NAMED = {
+    b"\x1b[A": "up",
+    b"\x1b[B": "down",
+    b"\x1b[C": "right",
+    b"\x1b[D": "left",
+    b"\x1bOA": "up",
+    b"\x1bOB": "down",
+    b"\x1bOC": "right",
+    b"\x1bOD": "left",
+    b"\r": "enter",
+    b"\n": "enter",
+    b"\x7f": "backspace",
+    b"\x08": "backspace",
+    b"\x15": "clear",
+    b"\x1b": "escape",
+}
+# A sequence of control, then one of a single shift (the keypad's), then Alt and a letter.
+_SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[ -~]|[^\[O\x1b])")
+_UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|O)?\Z")
+PASTE = "paste:"  # before the text of what was pasted
+_PASTE, _PASTED = b"\x1b[200~", b"\x1b[201~"
+
+
+def parse_keys(data: bytes, *, more: bool = False) -> tuple[list[str], bytes]:
+    """Return the names of the keys in what a terminal sent, and what belongs to the next ones.
+
+    A key that is a character is named by it, the others `left`, `enter`, ...; ones not known are
+    left out. What was pasted is one name, `paste:` and the text: it must not act as keys.
+
+    Args:
+        data: the bytes.
+        more: the rest of a sequence may still come; without, a lone escape byte is the key Esc.
+    """
+    keys: list[str] = []
+    while data:
+        taken, key = _first_key(data, more)
+        if not taken:
+            return keys, data
+        keys += [key] if key else []
+        data = data[taken:]
+    return keys, b""
+
+
+def _first_key(data: bytes, more: bool) -> tuple[int, str]:
+    """Return how many bytes the first key has, 0 if it is not all there, and its name."""
+    if data.startswith(_PASTE):
+        end = data.find(_PASTED)
+        text = data[len(_PASTE) : end].decode(errors="ignore")
+        return (0, "") if end < 0 else (end + len(_PASTED), f"{PASTE}{text}")
+    sequence = _SEQUENCE.match(data)
+    if sequence:
+        return sequence.end(), _NAMED.get(sequence.group(), "")
+    if data[:1] == b"\x1b":
+        waits = more and _UNFINISHED.match(data)
+        return (0, "") if waits else (1, "escape")
+    if data[:1] in _NAMED:
+        return 1, _NAMED[data[:1]]
+    return _first_character(data, more)
+
+
+def _first_character(data: bytes, more: bool) -> tuple[int, str]:
+    length = next((n for lead, n in ((0xF0, 4), (0xE0, 3), (0xC0, 2)) if data[0] >= lead), 1)
+    if more and len(data) < length:
+        return 0, ""
+    try:
+        text = data[:length].decode()
+    except UnicodeDecodeError:
+        return 1, ""
+    return length, text if text.isprintable() else ""
+
+
+# Pictures.
+
+
+class Size(NamedTuple):
+    """Of a picture in pixels, or of a terminal in cells."""
+
+    width: int
+    height: int
+
+
+def fitted(frame: Size, room: Size) -> Size:
+    """Return the largest size in which a frame fits, in its proportions; both in pixels.
+
+    Small frames are enlarged by whole numbers only, so that each pixel stays a square.
+    """
+    zoom = min(room.width / frame.width, room.height / frame.height)
+    if zoom >= 1:
+        zoom = min(int(zoom), LARGEST_ZOOM)
+    return Size(max(1, int(frame.width * zoom)), max(1, int(frame.height * zoom)))
+
+
+def scaled_frames(strip: bytes, film: Film, size: Size) -> UInt8[np.ndarray, "F H W 3"]:
+    """Return a film's frames in `size`: each pixel the mean of the area it stands for."""
+    picture = Image.open(io.BytesIO(strip)).convert("RGB")
+    frames = np.empty((film.frames, size.height, size.width, 3), np.uint8)
+    for number in range(film.frames):
+        row, column = divmod(number, film.columns)
+        left, top = column * film.width, row * film.height
+        box = (left, top, left + film.width, top + film.height)
+        frames[number] = np.asarray(picture.resize(size, Image.Resampling.BOX, box))
+    return frames
+
+
+def half_blocks(frame: UInt8[np.ndarray, "H W 3"], *, true_colour: bool) -> list[str]:
+    """Return a frame as lines of text, two rows of pixels in each."""
+    colours = _packed(frame) if true_colour else nearest_of_256(frame)
+    tops, bottoms = colours[::2], colours[1::2]
+    if len(bottoms) < len(tops):  # nothing is below the last row
+        bottoms = np.concatenate([bottoms, np.full_like(tops[:1], -1)])
+    return [_line(top, bottom, true_colour) for top, bottom in zip(tops, bottoms, strict=True)]
+
+
+def nearest_of_256(frame: UInt8[np.ndarray, "H W 3"]) -> Int[np.ndarray, "H W"]:
+    """Return the numbers of the nearest of xterm's 256 colours: its cube, or its greys."""
+    wide = frame.astype(int)
+    level = np.abs(wide[..., None] - _CUBE).argmin(-1)
+    grey = np.clip((wide.mean(-1) - 8 + 5) // 10, 0, 23).astype(int)
+    off_cube = ((_CUBE[level] - wide) ** 2).sum(-1)
+    off_grey = ((8 + 10 * grey[..., None] - wide) ** 2).sum(-1)
+    return np.where(off_grey < off_cube, 232 + grey, 16 + level @ np.array([36, 6, 1]))
+
+
+def _packed(frame: UInt8[np.ndarray, "H W 3"]) -> Int[np.ndarray, "H W"]:
+    return frame.astype(int) @ np.array([65536, 256, 1])
+
+
+def _line(top: Int[np.ndarray, " W"], bottom: Int[np.ndarray, " W"], true_colour: bool) -> str:
+    """Return a line of cells; cells alike in a row share one setting of the colours."""
+    changes = np.flatnonzero((np.diff(top) != 0) | (np.diff(bottom) != 0)) + 1
+    starts = [0, *changes.tolist(), len(top)]
+    runs = [
+        f"\x1b[{_colour(38, int(top[a]), true_colour)};{_colour(48, int(bottom[a]), true_colour)}m"
+        f"{_UPPER_HALF * (b - a)}"
+        for a, b in itertools.pairwise(starts)
+    ]
+    return "".join(runs) + RESET
+
+
+def _colour(plane: int, colour: int, true_colour: bool) -> str:
+    if colour < 0:
+        return str(plane + 1)  # the terminal's own
+    if not true_colour:
+        return f"{plane};5;{colour}"
+    return f"{plane};2;{colour >> 16};{colour >> 8 & 255};{colour & 255}"
+
+
+def sparkline(values: Float[np.ndarray, " L"], low: float, high: float, width: int) -> str:
+    """Return values as a line of at most `width` bars; `low` is the lowest, `high` the highest."""
+    width = min(width, len(values))
+    means = [part.mean() for part in np.array_split(values, width)]
+    span = high - low
+    share = [(mean - low) / span if span > 0 else 0.5 for mean in means]
+    return "".join(_LEVELS[min(max(int(s * len(_LEVELS)), 0), len(_LEVELS) - 1)] for s in share)
+
+
+# Text.
+
+
+def clean(text: str) -> str:
+    """Return text that a person wrote without anything that a terminal obeys."""
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())
+
+
+def width_of(text: str) -> int:
+    """Return how many cells plain text takes."""
+    return sum(_width(character) for character in text)
+
+
+def shortened(text: str, width: int) -> str:
+    """Return plain text in at most `width` cells."""
+    if width_of(text) <= width:
+        return text
+    sums = itertools.accumulate(map(_width, text))
+    return "".join(c for c, so_far in zip(text, sums, strict=True) if so_far < width) + "…"
+
+
+def end_of(text: str, width: int) -> str:
+    """Return plain text in at most `width` cells, its end if it does not fit."""
+    return shortened(text[::-1], width)[::-1]
+
+
+def centred(text: str, width: int) -> str:
+    """Return plain text in the middle of `width` cells, shortened if need be."""
+    text = shortened(text, width)
+    left = (width - width_of(text)) // 2
+    return " " * left + text + " " * (width - width_of(text) - left)
+
+
+def wrapped(parts: Sequence[str], width: int, between: str = " · ") -> str:
+    """Return as many parts, from the first on, as fit into one line."""
+    line = ""
+    for part in parts:
+        longer = f"{line}{between}{part}" if line else part
+        if width_of(longer) > width:
+            break
+        line = longer
+    return line or shortened(parts[0], width)
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+# What is said.
+
+
+def waiting_for(status: Status, now: float) -> list[str]:
+    """Return lines that say what the person waits for; `now` is in seconds since 1970."""
+    what = {
+        "setting up": f"setting up {clean(status.env)}".rstrip(),
+        "drawing": "drawing the next clips",
+        "learning": f"learning from your answers{_phase(status)}",
+        "waiting": "others are answering the pairs that are open",
+        "evaluating": "no more labels are needed: measuring what was learnt",
+    }
+    spent = max(0.0, now - status.since)
+    about = f" of about {duration(status.expected_seconds)}" if status.expected_seconds else ""
+    return [what.get(status.doing, status.doing), f"for {duration(spent)}{about}"]
+
+
+def _phase(status: Status) -> str:
+    phase = min(status.phase + 1, status.phases)
+    return f", phase {phase} of {status.phases}" if status.phases else ""
+
+
+def standing(tally: Tally, status: Status) -> list[str]:
+    """Return how labelling stands, the most important first."""
+    budget = f" of {status.budget}" if status.budget else ""
+    parts = [f"{tally.labels}{budget} labels"]
+    if status.doing == "stopped":
+        parts.append("training has stopped")
+    if tally.per_minute:
+        parts.append(f"{tally.per_minute:.1f} a minute")
+        if status.budget > tally.labels:
+            to_go = 60 * (status.budget - tally.labels) / tally.per_minute
+            parts.append(f"about {duration(to_go)} to go")
+    if tally.self_agreement is not None:
+        parts.append(f"{tally.self_agreement:.0%} as before, of {tally.repeated} asked again")
+    if tally.agreement is not None:
+        parts.append(f"{tally.agreement:.0%} as others, of {tally.shared}")
+    if status.doing == "learning":
+        parts.append(f"learning{_phase(status)}")
+    return parts
+
+
+def opinion_line(opinion: Mapping[str, np.ndarray], width: int) -> str:
+    """Return what the reward model had thought of two clips over time, in one line.
+
+    Args:
+        opinion: `left` and `right`, each (2, L): the mean and the standard deviation.
+        width: of the line in cells.
+    """
+    sides = [(side, opinion[side][0], float(opinion[side][1].mean())) for side in ("left", "right")]
+    both = np.concatenate([mean for _, mean, _ in sides])
+    prefix, spread_width = "the model had thought: ", len(" ± 0.00")
+    bars = (width - len(f"{prefix}left    right ") - 2 * spread_width) // 2
+    if bars < FEWEST_BARS:
+        prefix, spread_width = "", 0
+        bars = max(1, (width - len("left    right ")) // 2)
+    told = [
+        f"{side} {sparkline(mean, float(both.min()), float(both.max()), bars)}"
+        + (f" ± {spread:.2f}" if spread_width else "")
+        for side, mean, spread in sides
+    ]
+    return shortened(f"{prefix}{'   '.join(told)}", width)
+
+
+# Layout.
+
+ABOVE, BELOW = 3, 5  # lines above and below the clips
+SMALLEST = Size(40, ABOVE + BELOW + 4)
+
+
+def side_width(terminal: Size) -> int:
+    """Return how many columns each of the two clips has."""
+    return (terminal.width - 2 * MARGIN - GAP) // 2
+
+
+def room_for_clip(terminal: Size) -> Size:
+    """Return how many pixels each of the two clips has."""
+    return Size(side_width(terminal), 2 * (terminal.height - ABOVE - BELOW))
+
+
+def beside(left: Sequence[str], right: Sequence[str], size: Size, terminal: Size) -> list[str]:
+    """Return the lines of two clips side by side, each in the middle of its half.
+
+    Args:
+        left: the lines of the clip on the left.
+        right: the lines of the clip on the right.
+        size: of each clip in pixels.
+        terminal: in cells.
+    """
+    width, height = side_width(terminal), terminal.height - ABOVE - BELOW
+    before = (width - size.width) // 2
+    between = width - size.width - before + GAP + before
+    lines = [
+        f"{' ' * (MARGIN + before)}{a}{' ' * between}{b}" for a, b in zip(left, right, strict=True)
+    ]
+    above = (height - len(lines)) // 2
+    return [""] * above + lines + [""] * (height - len(lines) - above)
+
+
+def in_the_middle(lines: Sequence[str], terminal: Size) -> list[str]:
+    """Return plain lines in the middle of where the clips are."""
+    height = terminal.height - ABOVE - BELOW
+    shown = [f" {centred(line, terminal.width - 2 * MARGIN)}" for line in lines[:height]]
+    above = (height - len(shown)) // 2
+    return [""] * above + shown + [""] * (height - len(shown) - above)
+
+
+def position_bar(share: float, width: int) -> str:
+    """Return a bar of `width` cells, filled to `share`."""
+    filled = round(min(max(share, 0.0), 1.0) * width)
+    return "━" * filled + f"{DIM}{'─' * (width - filled)}{RESET}"
+
+
+# The clock.
+
+
+@final
+class Playback:
+    """Where in their loop two clips are: one clock for both.
+
+    Args:
+        frames: of the longer one.
+        fps: frames a second at speed 1.
+        now: the time, in seconds.
+        speed: how fast.
+    """
+
+    def __init__(self, frames: int, fps: float, now: float, speed: float = 1.0) -> None:
+        self._frames, self._fps = frames, fps
+        self._played, self._since, self._speed = 0.0, now, speed
+        self.paused = False
+
+    def frame(self, now: float) -> int:
+        """Return the number of the frame to be shown."""
+        return min(int(self._in_loop(now) * self._fps), self._frames - 1)
+
+    def share(self, now: float) -> float:
+        """Return how much of the clip has been played, of 1."""
+        return min(self._in_loop(now) * self._fps / self._frames, 1.0)
+
+    def until_next(self, now: float, shortest: float = 0.0) -> float:
+        """Return the seconds until another frame is to be shown; infinity while paused.
+
+        Where frames last less than `shortest`, that is returned: some are left out.
+        """
+        if self.paused:
+            return float("inf")
+        if 1 / self._fps / self._speed < shortest:
+            return shortest
+        at = self._in_loop(now) * self._fps
+        frame = int(at)
+        ends = frame + 1 if frame + 1 < self._frames else self._frames + PAUSE_SECONDS * self._fps
+        return (ends - at) / self._fps / self._speed
+
+    def toggle(self, now: float) -> None:
+        """Stand still, or go on from there."""
+        self._played, self._since = self._at(now), now
+        self.paused = not self.paused
+
+    def set_speed(self, speed: float, now: float) -> None:
+        """Go on at another speed."""
+        self._played, self._since = self._at(now), now
+        self._speed = speed
+
+    def _at(self, now: float) -> float:
+        """Return how much of the clip's own time has passed, over all loops."""
+        return self._played + (0.0 if self.paused else (now - self._since) * self._speed)
+
+    def _in_loop(self, now: float) -> float:
+        return self._at(now) % (self._frames / self._fps + PAUSE_SECONDS)

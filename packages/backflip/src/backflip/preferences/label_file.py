@@ -1,0 +1,322 @@
+"""The SQLite file under the label store: its tables, how old files are brought up to date, errors.
+
+Tables are append-only, held by triggers. Whatever a transaction returned from is on disk. Several
+processes may have the file open: the trainer asks, a page or a simulated teacher answers. No JAX
+here.
+"""
+
+import sqlite3
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast, final
+
+from runshelf.errors import DamagedFile, UserFacingError
+from runshelf.store.files import disk_full
+
+LABELS = "labels.sqlite"  # inside a run's folder
+
+_APPLICATION_ID = 0x626B666C  # "bkfl": tells our files from anybody else's SQLite
+_BUSY_SECONDS = 30.0
+
+_VERSION_1 = """
+CREATE TABLE clips (
+    id INTEGER PRIMARY KEY,
+    seed INTEGER NOT NULL,
+    env_steps INTEGER NOT NULL,
+    arrays BLOB NOT NULL
+) STRICT;
+CREATE TABLE queries (
+    id INTEGER PRIMARY KEY,
+    seed INTEGER NOT NULL,
+    left_clip INTEGER NOT NULL REFERENCES clips (id),
+    right_clip INTEGER NOT NULL REFERENCES clips (id),
+    asked_at TEXT NOT NULL
+) STRICT;
+CREATE TABLE labels (
+    id INTEGER PRIMARY KEY,
+    query INTEGER NOT NULL REFERENCES queries (id),
+    answer TEXT CHECK (answer IN ('left', 'right', 'tie', 'skip')),
+    undoes INTEGER REFERENCES labels (id),
+    who TEXT NOT NULL,
+    at TEXT NOT NULL,
+    seconds REAL NOT NULL,
+    CHECK ((answer IS NULL) <> (undoes IS NULL))
+) STRICT;
+CREATE INDEX queries_of_seed ON queries (seed);
+CREATE INDEX labels_of_query ON labels (query);
+CREATE INDEX labels_undone ON labels (undoes);
+CREATE VIEW effective AS
+    SELECT * FROM labels WHERE answer IS NOT NULL
+    AND id NOT IN (SELECT undoes FROM labels WHERE undoes IS NOT NULL);
+"""
+# Version 2: what answering by people needs. A query that `repeats` another one measures the
+# teachers; `origin` names where a query not asked in this run came from; `opinion` is what the
+# reward model thought when it asked; an `attempt` names one keystroke, so that sending it again
+# records nothing again.
+_VERSION_2 = """
+ALTER TABLE queries ADD COLUMN repeats INTEGER REFERENCES queries (id);
+ALTER TABLE queries ADD COLUMN origin TEXT;
+ALTER TABLE queries ADD COLUMN opinion BLOB;
+ALTER TABLE labels ADD COLUMN attempt TEXT;
+CREATE UNIQUE INDEX labels_attempt ON labels (attempt) WHERE attempt IS NOT NULL;
+CREATE INDEX queries_repeating ON queries (repeats) WHERE repeats IS NOT NULL;
+CREATE INDEX labels_by ON labels (who, id);
+DROP VIEW effective;
+CREATE VIEW effective AS
+    SELECT * FROM labels l WHERE answer IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM labels u WHERE u.undoes = l.id);
+CREATE TABLE films (
+    id INTEGER PRIMARY KEY,
+    clip INTEGER NOT NULL REFERENCES clips (id),
+    view TEXT NOT NULL CHECK (view IN ('person', 'agent')),
+    about TEXT NOT NULL
+) STRICT;
+CREATE INDEX films_of_clip ON films (clip, view);
+CREATE TABLE takes (
+    id INTEGER PRIMARY KEY,
+    query INTEGER NOT NULL REFERENCES queries (id),
+    who TEXT NOT NULL,
+    at REAL NOT NULL
+) STRICT;
+CREATE INDEX takes_of_query ON takes (query, id);
+CREATE INDEX takes_at ON takes (at);
+CREATE TABLE sayings (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    who TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
+"""
+# INSERT OR REPLACE deletes without asking a DELETE trigger, hence the third one.
+_TRIGGERS = """
+CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
+    BEGIN SELECT RAISE(ABORT, '{table} are append-only'); END;
+CREATE TRIGGER {table}_no_delete BEFORE DELETE ON {table}
+    BEGIN SELECT RAISE(ABORT, '{table} are append-only'); END;
+CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table}
+    WHEN EXISTS (SELECT 1 FROM {table} WHERE id = NEW.id)
+    BEGIN SELECT RAISE(ABORT, '{table} are append-only'); END;
+"""
+
+
+def _with_triggers(statements: str, *tables: str) -> str:
+    return statements + "".join(_TRIGGERS.format(table=table) for table in tables)
+
+
+# What brings a file from each version to the next, from an empty one on.
+_MIGRATIONS = (
+    _with_triggers(_VERSION_1, "clips", "queries", "labels"),
+    _with_triggers(_VERSION_2, "films", "takes", "sayings"),
+)
+SCHEMA = len(_MIGRATIONS)
+
+
+@final
+class LabelFile:
+    """An open label file. Use `open`; close it, or use it as a context manager."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> "LabelFile":
+        """Open the file at `path`; make it if there is none, bring it up to date if it is old.
+
+        Raises:
+            DamagedFile: the file is damaged, or not a label file of a version known here.
+            UserFacingError: it cannot be opened, or there is no space to make it.
+        """
+        with _sqlite_errors(path):
+            connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            with _sqlite_errors(path):
+                _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(path, connection)
+
+    @classmethod
+    def open_to_read(cls, path: Path) -> "LabelFile":
+        """Open the file at `path` as it is, of this version or an older one; nothing is written.
+
+        Others may write it meanwhile.
+
+        Raises:
+            DamagedFile: the file is damaged, or not a label file of a version known here.
+            UserFacingError: there is none, or it cannot be opened.
+        """
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        with _sqlite_errors(path):
+            connection = sqlite3.connect(
+                address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None
+            )
+        try:
+            with _sqlite_errors(path):
+                _check_ours(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(path, connection)
+
+    def version(self) -> int:
+        """Return the version of the tables; `SCHEMA` unless it was opened to be read."""
+        with _sqlite_errors(self.path):
+            return _version(self._connection)
+
+    def close(self) -> None:
+        """Close the file."""
+        with _sqlite_errors(self.path):
+            self._connection.close()
+
+    def __enter__(self) -> "LabelFile":
+        """Return the file."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of one SELECT, as of one moment."""
+        with _sqlite_errors(self.path):
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection, None, None]:
+        """Do what is inside whole or not at all; it is on disk once the block has ended."""
+        with _sqlite_errors(self.path), _transaction(self._connection):
+            yield self._connection
+
+    def changes(self) -> int:
+        """Return a number that differs once another process has written."""
+        with _sqlite_errors(self.path):
+            return int(cast("int", _pragma(self._connection, "data_version")))
+
+    def damaged(self, what: str) -> DamagedFile:
+        """Return the error that says the file is damaged, and in what."""
+        return DamagedFile(_damaged(self.path, what))
+
+
+def insert(connection: sqlite3.Connection, statement: str, values: Sequence[object]) -> int:
+    """Insert one row and return its id."""
+    return cast("int", connection.execute(statement, values).lastrowid)
+
+
+def now() -> str:
+    """Return the time as records keep it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Generator[None, None, None]:
+    # IMMEDIATE: what is checked inside cannot be changed by another process meanwhile.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk may have rolled it back already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that the file is ours and whole, or empty and to be made ours."""
+    # First, before anything is changed in a file that may be somebody else's.
+    if not _is_empty(connection):
+        _check_ours(connection, path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    if _is_empty(connection) or _version(connection) < SCHEMA:
+        with _transaction(connection):
+            _migrate(connection)
+    _check_ours(connection, path)
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    return tables == 0 and _pragma(connection, "user_version") == 0
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return cast("int", _pragma(connection, "user_version"))
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Make or bring up to date inside the open transaction: a kill leaves all of it or nothing."""
+    for statements in _MIGRATIONS[_version(connection) :]:
+        statement = ""
+        for line in statements.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                connection.execute(statement)
+                statement = ""
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
+    if _pragma(connection, "application_id") != _APPLICATION_ID:
+        raise DamagedFile(f"`{path}` is not a label store of backflip: move it out of the way")
+    version = _version(connection)
+    if not 1 <= version <= SCHEMA:
+        raise DamagedFile(
+            f"`{path}` is a label store of version {version}, this backflip reads {SCHEMA}: "
+            "use the backflip that wrote it"
+        )
+    verdict = _pragma(connection, "quick_check(1)")
+    if verdict != "ok":
+        raise DamagedFile(_damaged(path, str(verdict)))
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> object:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+@contextmanager
+def _sqlite_errors(path: Path) -> Generator[None, None, None]:
+    """Turn an SQLite error inside the block into one line that names `path`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _explained(error, path) from error
+    except UnicodeDecodeError as error:
+        # What SQLite says of damage may quote it, and Python cannot always read the quotation.
+        raise DamagedFile(_damaged(path, "text in it is not UTF-8")) from error
+
+
+def _explained(error: sqlite3.Error, path: Path) -> UserFacingError:
+    # Errors of the module itself (a wrong type bound) have no code. The low byte is the kind.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    match code & 0xFF:
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return DamagedFile(_damaged(path, str(error)))
+        case sqlite3.SQLITE_FULL:
+            return UserFacingError(disk_full(path))
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return UserFacingError(
+                f"another process keeps `{path}` locked (waited {_BUSY_SECONDS:g} s): stop that one"
+            )
+        case _:
+            return UserFacingError(f"cannot read or write `{path}`: {error}")
+
+
+def _damaged(path: Path, what: str) -> str:
+    one_line = " ".join(what.split())
+    return (
+        f"`{path}` is damaged ({one_line}): restore it from a copy, or recover what is left with "
+        f"`sqlite3 {path.name} .recover`"
+    )

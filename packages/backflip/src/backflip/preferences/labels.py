@@ -1,0 +1,471 @@
+"""The label store: clips, the queries made of them and the answers given, in one SQLite file.
+
+Records are only ever added. An answer taken back is another record, which names the one it undoes.
+Whatever a method returned from is on disk (see `backflip.preferences.label_file`). A query that
+repeats another one measures whoever answers; it is neither counted nor learnt from. No JAX here.
+"""
+
+import json
+import math
+import sqlite3
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, NamedTuple, final, get_args
+
+import numpy as np
+from safetensors import SafetensorError
+
+from backflip.core.checkpoint import from_safetensors, to_safetensors
+from backflip.preferences.films import Film, Which
+from backflip.preferences.label_file import LabelFile, insert, now
+from runshelf.errors import UsageError, did_you_mean
+
+Answer = Literal["left", "right", "tie", "skip"]
+ANSWERS: tuple[Answer, ...] = get_args(Answer)
+
+# Level 1 packs pixels nearly as well as 6, several times faster.
+_COMPRESSION = 1
+
+Clip = Mapping[str, np.ndarray]
+Films = Mapping[Which, Film]
+
+
+class NewQuery(NamedTuple):
+    """A query to add: two clips of one seed, recorded when it had taken `env_steps`.
+
+    Attributes:
+        films: how the left and the right clip look, where a person is to see them.
+        opinion: what the reward model thinks of the two clips; shown after the answer only.
+        origin: the run or file it came from; None if it is asked here.
+    """
+
+    seed: int
+    left: Clip
+    right: Clip
+    env_steps: int
+    films: tuple[Films, Films] | None = None
+    opinion: Clip | None = None
+    origin: str | None = None
+
+
+class NewLabel(NamedTuple):
+    """An answer to add: to which query, by whom, after how many seconds of looking."""
+
+    query: int
+    answer: str
+    who: str
+    seconds: int | float
+
+
+class AnsweredElsewhere(NamedTuple):
+    """A query with its answer, from another run or a file; see `backflip.preferences.exchange`.
+
+    Attributes:
+        clips: the left and the right one, packed as in the file.
+        seed: which recorded them.
+        env_steps: what it had taken by then.
+        answer: one of `ANSWERS`.
+        who: who answered.
+        at: when, as `label_file.now` returns it.
+        seconds: after how much looking.
+        origin: the run or file it comes from.
+        attempts: of each seed that is to learn from it, what names this answer; see `add_answered`.
+    """
+
+    clips: tuple[bytes, bytes]
+    seed: int
+    env_steps: int
+    answer: Answer
+    who: str
+    at: str
+    seconds: float
+    origin: str
+    attempts: Mapping[int, str]
+
+
+class Query(NamedTuple):
+    """A query in the store, without its clips (`LabelStore.clips` has them)."""
+
+    id: int
+    seed: int
+    env_steps: int
+    asked_at: str
+
+
+class AnswerInForce(NamedTuple):
+    """An answer that can be learnt from: to which query, and what the seed had taken then."""
+
+    query: int
+    answer: Answer
+    env_steps: int
+
+
+@final
+@dataclass(frozen=True)
+class LabelledPair:
+    """An answered query with its clips.
+
+    Attributes:
+        query: the query's id.
+        label: the answer's id; grows in the order of answering.
+        answer: `left`, `right` or `tie`.
+        left: the arrays of the clip shown on the left.
+        right: the arrays of the clip shown on the right.
+        env_steps: what the seed had taken when the clips were recorded; 0 if it was not asked here.
+        who: who answered.
+    """
+
+    query: int
+    label: int
+    answer: Answer
+    left: dict[str, np.ndarray]
+    right: dict[str, np.ndarray]
+    env_steps: int
+    who: str
+
+
+class Counts(NamedTuple):
+    """How many queries there are and how they stand; undone answers do not count."""
+
+    queries: int
+    pending: int
+    left: int
+    right: int
+    tie: int
+    skip: int
+
+    @property
+    def labels(self) -> int:
+        """Answers in force, `skip` included."""
+        return self.left + self.right + self.tie + self.skip
+
+
+@final
+class LabelStore:
+    """The labels of one run. Use `open`; close it, or use it as a context manager."""
+
+    def __init__(self, file: LabelFile) -> None:
+        self.file = file
+
+    @classmethod
+    def open(cls, path: Path) -> "LabelStore":
+        """Open the store at `path`; make it if there is none.
+
+        Raises:
+            DamagedFile: the file is damaged, or not a label store of this version.
+            UserFacingError: it cannot be opened, or there is no space to make it.
+        """
+        return cls(LabelFile.open(path))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+    def __enter__(self) -> "LabelStore":
+        """Return the store."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def add_query(self, seed: int, left: Clip, right: Clip, env_steps: int) -> int:
+        """Add one query with its two clips and return its id; see `add_queries`."""
+        return self.add_queries([NewQuery(seed, left, right, env_steps)])[0]
+
+    def add_queries(self, queries: Iterable[NewQuery]) -> list[int]:
+        """Add queries with their clips, all or none, and return their ids in the order given.
+
+        Raises:
+            UsageError: a clip holds an array that cannot be stored.
+            UserFacingError: the disk is full; nothing of these queries is kept.
+        """
+        # Packed before the transaction begins: other processes wait while one is open.
+        packed = [(q, _pack(q.left), _pack(q.right)) for q in queries]
+        with self.file.transaction() as connection:
+            return [_insert_query(connection, *query) for query in packed]
+
+    def add_label(self, query: int, answer: str, who: str, seconds: int | float) -> int:
+        """Add one answer and return its id; see `add_labels`."""
+        return self.add_labels([NewLabel(query, answer, who, seconds)])[0]
+
+    def add_labels(self, labels: Iterable[NewLabel]) -> list[int]:
+        """Add answers, all or none, and return their ids; they are on disk once this returns.
+
+        Raises:
+            UsageError: an answer is not one of `ANSWERS`, or its query is unknown or answered.
+            UserFacingError: the disk is full; none of these answers is kept.
+        """
+        labels = list(labels)
+        for label in labels:
+            _check_label(label)
+        with self.file.transaction() as connection:
+            return [_insert_label(connection, label) for label in labels]
+
+    def add_answered(self, answered: Iterable[AnsweredElsewhere]) -> int:
+        """Add queries answered elsewhere, all or none; return how many answers are new.
+
+        An answer whose attempt is in the store is left out, even if it was undone since.
+
+        Raises:
+            UserFacingError: the disk is full; nothing of them is kept.
+        """
+        with self.file.transaction() as connection:
+            return sum(_insert_answered(connection, one) for one in answered)
+
+    def undo(self, label: int, who: str) -> int:
+        """Take an answer back and return the id of the record that says so.
+
+        Raises:
+            UsageError: `label` is no answer, or was undone before.
+            UserFacingError: the disk is full; the answer stands.
+        """
+        with self.file.transaction() as connection:
+            row = connection.execute(
+                "SELECT query FROM effective WHERE id = ?", (label,)
+            ).fetchone()
+            if row is None:
+                raise UsageError(f"label {label} is not an answer in force: it cannot be undone")
+            return insert(
+                connection,
+                "INSERT INTO labels (query, undoes, who, at, seconds) VALUES (?, ?, ?, ?, 0)",
+                (row[0], label, who, now()),
+            )
+
+    def asked(self, seed: int, env_steps: int) -> int:
+        """Return how many queries of `seed` were asked about what it had done by `env_steps`."""
+        rows = self.file.rows(
+            "SELECT count(*) FROM queries q JOIN clips c ON c.id = q.left_clip"
+            " WHERE q.seed = ? AND c.env_steps = ? AND q.repeats IS NULL AND q.origin IS NULL",
+            (seed, env_steps),
+        )
+        return int(rows[0][0])
+
+    def pending(self, seed: int | None = None) -> list[Query]:
+        """Return the queries without an answer in force, oldest first, of one seed or of all."""
+        rows = self.file.rows(
+            "SELECT q.id, q.seed, c.env_steps, q.asked_at FROM queries q"
+            " JOIN clips c ON c.id = q.left_clip"
+            " WHERE (? IS NULL OR q.seed = ?) AND q.repeats IS NULL"
+            " AND NOT EXISTS (SELECT 1 FROM effective e WHERE e.query = q.id) ORDER BY q.id",
+            (seed, seed),
+        )
+        return [Query(*row) for row in rows]
+
+    def clips(self, query: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Return the left and the right clip of `query`.
+
+        Raises:
+            UsageError: there is no such query.
+            DamagedFile: a clip cannot be decoded.
+        """
+        rows = self.file.rows(
+            "SELECT l.arrays, r.arrays FROM queries q JOIN clips l ON l.id = q.left_clip"
+            " JOIN clips r ON r.id = q.right_clip WHERE q.id = ?",
+            (query,),
+        )
+        if not rows:
+            raise UsageError(f"there is no query {query} in `{self.file.path}`")
+        left, right = rows[0]
+        return self._unpack(left), self._unpack(right)
+
+    def films(self, query: int) -> tuple[Films, Films]:
+        """Return how the left and the right clip of `query` look; empty where nobody drew them."""
+        rows = self.file.rows(
+            "SELECT f.clip = q.left_clip, f.view, f.about FROM queries q"
+            " JOIN films f ON f.clip IN (q.left_clip, q.right_clip) WHERE q.id = ? ORDER BY f.id",
+            (query,),
+        )
+        sides: tuple[dict[Which, Film], dict[Which, Film]] = ({}, {})
+        for is_left, view, about in rows:
+            sides[0 if is_left else 1][view] = Film(**json.loads(about))
+        return sides
+
+    def set_films(self, query: int, left: Films, right: Films) -> None:
+        """Record how the clips of `query` look now; what was recorded of it no longer counts."""
+        with self.file.transaction() as connection:
+            clips = connection.execute(
+                "SELECT left_clip, right_clip FROM queries WHERE id = ?", (query,)
+            ).fetchone()
+            for clip, films in zip(clips, (left, right), strict=True):
+                _insert_films(connection, clip, films)
+
+    def labelled(self, seed: int, after: int = 0) -> list[LabelledPair]:
+        """Return what `seed` can be trained on, in the order of answering.
+
+        `skip` is left out: it says that nothing can be learned from the pair.
+
+        Args:
+            seed: whose labels.
+            after: only answers given after the label of this id.
+
+        Raises:
+            DamagedFile: a clip cannot be decoded.
+        """
+        rows = self.file.rows(
+            "SELECT q.id, e.id, e.answer, l.arrays, r.arrays,"
+            " CASE WHEN q.origin IS NULL THEN l.env_steps ELSE 0 END, e.who"
+            " FROM effective e JOIN queries q ON q.id = e.query"
+            " JOIN clips l ON l.id = q.left_clip JOIN clips r ON r.id = q.right_clip"
+            " WHERE q.seed = ? AND e.answer <> 'skip' AND e.id > ? AND q.repeats IS NULL"
+            " ORDER BY e.id",
+            (seed, after),
+        )
+        return [
+            LabelledPair(query, label, answer, self._unpack(left), self._unpack(right), at, who)
+            for query, label, answer, left, right, at, who in rows
+        ]
+
+    def in_force(self, seed: int, env_steps: int) -> list[AnswerInForce]:
+        """Return what `labelled` returns, in the same order, without the clips.
+
+        Args:
+            seed: whose labels.
+            env_steps: leave out what was asked about anything lived through later.
+        """
+        rows = self.file.rows(
+            "SELECT q.id, e.answer, CASE WHEN q.origin IS NULL THEN c.env_steps ELSE 0 END"
+            " FROM effective e JOIN queries q ON q.id = e.query JOIN clips c ON c.id = q.left_clip"
+            " WHERE q.seed = ? AND e.answer <> 'skip' AND q.repeats IS NULL"
+            " AND (q.origin IS NOT NULL OR c.env_steps <= ?) ORDER BY e.id",
+            (seed, env_steps),
+        )
+        return [AnswerInForce(*row) for row in rows]
+
+    def counts(self, seed: int | None = None) -> Counts:
+        """Return how the queries of one seed, or of all, stand."""
+        rows = self.file.rows(
+            "SELECT e.answer, count(*) FROM queries q LEFT JOIN effective e ON e.query = q.id"
+            " WHERE (? IS NULL OR q.seed = ?) AND q.repeats IS NULL GROUP BY e.answer",
+            (seed, seed),
+        )
+        of: dict[Answer | None, int] = dict(rows)
+        answers = [of.get(answer, 0) for answer in ANSWERS]
+        return Counts(sum(of.values()), of.get(None, 0), *answers)
+
+    def opinion(self, query: int) -> dict[str, np.ndarray] | None:
+        """Return what the reward model thought of a query's clips, or None if it had no say.
+
+        Raises:
+            DamagedFile: it cannot be decoded.
+        """
+        rows = self.file.rows("SELECT opinion FROM queries WHERE id = ?", (query,))
+        return self._unpack(rows[0][0]) if rows and rows[0][0] is not None else None
+
+    def imported(self) -> bool:
+        """Return whether some of the queries came from elsewhere."""
+        rows = self.file.rows("SELECT EXISTS (SELECT 1 FROM queries WHERE origin IS NOT NULL)")
+        return bool(rows[0][0])
+
+    def newest_record(self, env_steps: int) -> int:
+        """Return the id of the newest answer or undoing of one, 0 if there is none.
+
+        Args:
+            env_steps: leave out what was asked about anything lived through later.
+        """
+        rows = self.file.rows(
+            "SELECT coalesce(max(a.id), 0) FROM labels a JOIN queries q ON q.id = a.query"
+            " JOIN clips c ON c.id = q.left_clip WHERE q.origin IS NOT NULL OR c.env_steps <= ?",
+            (env_steps,),
+        )
+        return int(rows[0][0])
+
+    def _unpack(self, blob: bytes) -> dict[str, np.ndarray]:
+        try:
+            return from_safetensors(zlib.decompress(blob))
+        except (zlib.error, SafetensorError) as error:
+            raise self.file.damaged("a clip cannot be decoded") from error
+
+
+def _check_label(label: NewLabel) -> None:
+    if label.answer not in ANSWERS:
+        hint = did_you_mean(label.answer, ANSWERS)
+        expected = ", ".join(f"`{answer}`" for answer in ANSWERS)
+        raise UsageError(f"`{label.answer}` is no answer (expected {expected}){hint}")
+    if not (math.isfinite(label.seconds) and label.seconds >= 0):
+        raise UsageError(f"`seconds` is {label.seconds}: give how long the answer took, 0 or more")
+
+
+def _insert_query(
+    connection: sqlite3.Connection, query: NewQuery, left: bytes, right: bytes
+) -> int:
+    clips = [_insert_clip(connection, query.seed, query.env_steps, clip) for clip in (left, right)]
+    for clip, films in zip(clips, query.films or (), strict=False):
+        _insert_films(connection, clip, films)
+    return insert(
+        connection,
+        "INSERT INTO queries (seed, left_clip, right_clip, asked_at, origin, opinion)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (query.seed, *clips, now(), query.origin, query.opinion and _pack(query.opinion)),
+    )
+
+
+def _insert_clip(connection: sqlite3.Connection, seed: int, env_steps: int, packed: bytes) -> int:
+    return insert(
+        connection,
+        "INSERT INTO clips (seed, env_steps, arrays) VALUES (?, ?, ?)",
+        (seed, env_steps, packed),
+    )
+
+
+def _insert_answered(connection: sqlite3.Connection, one: AnsweredElsewhere) -> int:
+    """Insert a query and its answer for every seed that has it not; return how many that were."""
+    known = "SELECT 1 FROM labels WHERE attempt = ?"
+    new = [
+        (seed, attempt)
+        for seed, attempt in one.attempts.items()
+        if connection.execute(known, (attempt,)).fetchone() is None
+    ]
+    # One copy of the clips serves all seeds.
+    clips = [_insert_clip(connection, one.seed, one.env_steps, c) for c in one.clips if new]
+    for seed, attempt in new:
+        query = insert(
+            connection,
+            "INSERT INTO queries (seed, left_clip, right_clip, asked_at, origin)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (seed, *clips, one.at, one.origin),
+        )
+        insert(
+            connection,
+            "INSERT INTO labels (query, answer, who, at, seconds, attempt)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (query, one.answer, one.who, one.at, one.seconds, attempt),
+        )
+    return len(new)
+
+
+def _insert_films(connection: sqlite3.Connection, clip: int, films: Films) -> None:
+    for view, film in films.items():
+        insert(
+            connection,
+            "INSERT INTO films (clip, view, about) VALUES (?, ?, ?)",
+            (clip, view, json.dumps(film._asdict())),
+        )
+
+
+def _insert_label(connection: sqlite3.Connection, label: NewLabel) -> int:
+    row = connection.execute(
+        "SELECT e.answer FROM queries q LEFT JOIN effective e ON e.query = q.id WHERE q.id = ?",
+        (label.query,),
+    ).fetchone()
+    if row is None:
+        raise UsageError(f"there is no query {label.query}: it cannot be answered")
+    if row[0] is not None:
+        raise UsageError(f"query {label.query} is answered (`{row[0]}`): undo that answer first")
+    return insert(
+        connection,
+        "INSERT INTO labels (query, answer, who, at, seconds) VALUES (?, ?, ?, ?, ?)",
+        (label.query, label.answer, label.who, now(), float(label.seconds)),
+    )
+
+
+def _pack(clip: Clip) -> bytes:
+    return zlib.compress(to_safetensors(clip, {}), _COMPRESSION)

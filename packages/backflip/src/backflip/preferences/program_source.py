@@ -1,0 +1,94 @@
+"""The answer source of teachers that are programs; they answer at once. Needs no JAX."""
+
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, final
+
+import numpy as np
+
+from backflip.preferences.answers import Doing, QueriedRun
+from backflip.preferences.clips import Clip
+from backflip.preferences.labels import NewLabel
+from backflip.preferences.shown import TeacherQuery, shown_clip
+from backflip.preferences.teachers import Teacher
+
+USUAL_LABELS = 100  # of each seed
+ANSWERS = 1  # separates the teacher's random numbers from those that choose the clips
+SECONDS_BETWEEN_WRITES = 1.0  # at most so many seconds of a slow teacher's work can be lost
+
+
+@final
+class ProgramSource:
+    """The answer source of one teacher: `oracle`, `noisy`, or a function of the user."""
+
+    usual_labels = USUAL_LABELS
+    needs_films = False
+
+    def __init__(self, teacher: Teacher) -> None:
+        self._teacher = teacher
+
+    @property
+    def teacher(self) -> str:
+        """The teacher's name."""
+        return self._teacher.name
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Nothing: the name says all."""
+        return {}
+
+    @contextmanager
+    def open(self, run: QueriedRun) -> "Generator[ProgramAnswers, None, None]":
+        """Yield the answers; nothing has to be opened."""
+        yield ProgramAnswers(self._teacher, run)
+
+
+@final
+class ProgramAnswers:
+    """Lets a teacher answer whatever query is open."""
+
+    def __init__(self, teacher: Teacher, run: QueriedRun) -> None:
+        self._teacher, self._run = teacher, run
+
+    def tell(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
+        """Nobody waits."""
+
+    def attend(self, newest_round: int) -> None:
+        """Answer every open query.
+
+        Raises:
+            UserFacingError: the teacher failed; the answers it gave before are in the store.
+        """
+        for seed in self._run.seeds:
+            self._answer(seed)
+
+    def enough(self) -> bool:
+        """Return False: the whole budget is used."""
+        return False
+
+    def seconds_to_go(self, queries: int) -> float:
+        """Return 0: nobody can tell how fast a program answers, and most take no time."""
+        return 0.0
+
+    def _answer(self, seed: int) -> None:
+        """Answer the open queries of one seed; random numbers follow from the seed alone."""
+        store = self._run.store
+        before = store.counts(seed).labels
+        answers: list[NewLabel] = []
+        written = time.monotonic()
+        try:
+            for number, query in enumerate(store.pending(seed), before):
+                rng = np.random.default_rng([seed, number, ANSWERS])
+                answer = self._teacher.answer(self._shown(query.id), rng)
+                answers.append(NewLabel(query.id, answer, self._teacher.name, 0.0))
+                if time.monotonic() - written > SECONDS_BETWEEN_WRITES:
+                    store.add_labels(answers)
+                    answers, written = [], time.monotonic()
+        finally:
+            store.add_labels(answers)
+
+    def _shown(self, query: int) -> TeacherQuery:
+        run = self._run
+        left, right = (Clip(**clip) for clip in run.store.clips(query))
+        return TeacherQuery(*(shown_clip(clip, run.env, run.drawer) for clip in (left, right)))

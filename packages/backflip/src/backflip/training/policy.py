@@ -1,0 +1,160 @@
+"""The policies that a run saves, and how they act."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import jax
+import numpy as np
+
+from backflip.algorithms.interface import Algorithm
+from backflip.algorithms.registry import algorithms
+from backflip.core.checkpoint import has_checkpoint, load_arrays
+from backflip.core.spec import Box, Discrete, EnvSpec, changes, within
+from backflip.core.trees import unflatten
+from backflip.training.renamed_settings import current_names
+from backflip.training.settings import configure
+from backflip.training.spec_json import spec_from_json
+from runshelf.errors import DamagedFile, UsageError
+from runshelf.store.records import from_json
+from runshelf.store.run import Run
+
+POLICY = "policy.safetensors"
+_KEPT = "policy-{}.safetensors"
+
+
+@final
+class Policy:
+    """A trained policy as evaluations play it: NumPy in, NumPy out.
+
+    Where it draws its actions (from pixels), the same calls in the same order draw the same.
+    """
+
+    def __init__(self, spec: EnvSpec, algorithm: Algorithm, state: Any) -> None:
+        self._spec = spec
+        self._act = jax.jit(partial(algorithm.exploit, state))
+        self._key = jax.random.key(0)
+
+    def act(self, obs: Any) -> "np.ndarray | np.integer[Any]":
+        """Return the action for one observation, or those for a batch of them.
+
+        Observations are as the environment shows them, actions as it takes them. Where it shows
+        numbers or other shapes than it is learnt from, those it is learnt from will do, too.
+
+        Raises:
+            UsageError: the shape is none of these, or a number is not in the space.
+        """
+        batch, single = _as_learnt_from(self._spec, np.asarray(obs))
+        self._key, key = jax.random.split(self._key)
+        actions = np.asarray(self._act(batch, key))
+        actions = within(self._spec.action, actions)
+        if self._spec.own is not None:
+            actions = self._spec.own.take(actions)
+        if not single:
+            return actions
+        return actions[0] if isinstance(self._spec.action, Discrete) else np.asarray(actions[0])
+
+
+def _as_learnt_from(spec: EnvSpec, obs: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return a batch of observations as an algorithm is given them, and whether it is of one."""
+    box = spec.observation
+    own: Box | Discrete = box if spec.own is None else spec.own.observation
+    if isinstance(own, Discrete) and obs.ndim < 2 and obs.dtype.kind in "iu":
+        places = np.atleast_1d(obs) - own.start
+        if ((places < 0) | (places >= own.n)).any():
+            last = own.start + own.n - 1
+            raise UsageError(f"`obs` must be a number from {own.start} to {last}, got {obs}")
+        return (places[:, None] == np.arange(own.n)).astype(box.dtype), obs.ndim == 0
+    shapes = [box.shape] if isinstance(own, Discrete) else [own.shape, box.shape]
+    for shape in shapes:
+        if obs.shape == shape or obs.shape[1:] == shape:
+            return obs.astype(box.dtype).reshape(-1, *box.shape), obs.shape == shape
+    asked = "be a whole number" if isinstance(own, Discrete) else f"have shape {own.shape}"
+    raise UsageError(f"`obs` must {asked}, or (B, ...) of them, got {obs.shape}")
+
+
+class Acting(NamedTuple):
+    """A policy as saved, with all that acting takes.
+
+    Attributes:
+        spec: the environment's public facts, without the bounds of observations.
+        algorithm: how it acts.
+        state: one seed's, with the policy in it.
+        env_steps: how long it had learnt; None where that was not written down.
+    """
+
+    spec: EnvSpec
+    algorithm: Algorithm
+    state: Any
+    env_steps: int | None
+
+
+def kept_policy(phases: int) -> str:
+    """Return the name of the file that keeps the policy after so many phases."""
+    return _KEPT.format(f"{phases:04}")
+
+
+def kept_policies(folder: Path) -> list[Path]:
+    """Return the files that keep policies in a run's folder, oldest first."""
+    return sorted(folder.glob(_KEPT.format("*")))
+
+
+def load_policy(folder: Path, seed: int | None = None) -> Policy:
+    """Return the policy of a run as last saved, of one seed, by default the first.
+
+    Raises:
+        UsageError: the run has no such seed.
+        DamagedFile: there is no policy, or it cannot be read.
+    """
+    acting = load_acting(folder / POLICY, seed)
+    return Policy(acting.spec, acting.algorithm, acting.state)
+
+
+def load_acting(path: Path, seed: int | None = None) -> Acting:
+    """Return what acts by a policy's file, of one seed, by default the first.
+
+    Raises:
+        UsageError: the run has no such seed.
+        DamagedFile: there is no policy, or it cannot be read.
+    """
+    loaded = load_arrays(path)
+    try:
+        about: dict[str, Any] = from_json(json.loads(loaded.metadata["about"]))
+        spec, seeds = spec_from_json(about["spec"]), about["seeds"]
+        entry = algorithms()[about["algorithm"]]
+        algorithm = entry.build(configure(entry, current_names(about["settings"])), spec)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFile(f"`{path}` was not written by this backflip") from error
+    if seed is not None and seed not in seeds:
+        raise UsageError(f"run `{path.parent.name}` has no seed {seed}; it has {_listed(seeds)}")
+    row = seeds.index(seed) if seed is not None else 0
+    arrays = {name: np.asarray(array[row]) for name, array in loaded.arrays.items()}
+    state = algorithm.init(0)
+    state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
+    return Acting(spec, algorithm, state, about.get("env_steps"))
+
+
+def refuse_changed(run: Run, spec: EnvSpec) -> None:
+    """Refuse an environment that is no longer the one whose policies a run has saved.
+
+    Raises:
+        UsageError: says what differs.
+    """
+    path = run.folder / POLICY
+    if not has_checkpoint(path):
+        return
+    changed = ""
+    with suppress(DamagedFile, KeyError, TypeError, ValueError):  # said where it is needed
+        about = from_json(json.loads(load_arrays(path).metadata["about"]))
+        changed = changes(spec_from_json(about["spec"]), spec)
+    if changed:
+        raise UsageError(
+            f"environment `{spec.id}` has changed since run `{run.ulid}` learnt in it: {changed}"
+        )
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))

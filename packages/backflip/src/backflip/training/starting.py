@@ -1,0 +1,161 @@
+"""What a run may start from: the labels of another one, or its reward model."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from backflip.core.checkpoint import load_arrays
+from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.trees import row_of, stack_rows, unflatten
+from backflip.preferences.exchange import check_fits, import_labels, labels_of_run, read_labels
+from backflip.preferences.label_lines import ImportedLabel
+from backflip.preferences.labels import LabelStore
+from backflip.rewards.interface import RewardModel
+from backflip.training.session import CHECKPOINT
+from backflip.training.teach_settings import TeachConfig
+from runshelf.errors import DamagedFile, UsageError
+from runshelf.store.run import Run, find_run, open_run
+
+FILES = (".jsonl", ".csv")
+REWARD = "reward"  # the field of a checkpoint of teaching that holds the reward model
+
+
+class Start(NamedTuple):
+    """What a run starts from, as its configuration keeps it.
+
+    Attributes:
+        labels_from: a file, or the folder of a run; empty for nothing.
+        labels: how many it brings for each seed to learn from.
+        reward_from: the folder of a run; empty for nothing.
+    """
+
+    labels_from: str = ""
+    labels: int = 0
+    reward_from: str = ""
+
+
+def find_start(home: Path, labels_from: str | None, reward_from: str | None) -> Start:
+    """Return what a run starts from, found.
+
+    Raises:
+        UsageError: both are given, or one of them is not there.
+    """
+    if labels_from and reward_from:
+        raise UsageError(
+            "give --labels-from or --reward-from, not both: a reward is fitted to them"
+        )
+    if labels_from:
+        path = Path(labels_from)
+        if path.suffix not in FILES:
+            path = find_run(home, labels_from).folder
+        labels = _labels(path)
+        return Start(str(path.resolve()), sum(label.repeats is None for label in labels))
+    if reward_from:
+        run = find_run(home, reward_from)
+        _check_taught(run)
+        return Start(reward_from=str(run.folder.resolve()))
+    return Start()
+
+
+def check_labels(start: Start, spec: EnvSpec, clip_length: int) -> None:
+    """Refuse labels that are not of clips as this run's.
+
+    Raises:
+        UsageError: says what differs, and what to type.
+    """
+    if not start.labels_from:
+        return
+    labels = _labels(Path(start.labels_from))
+    lengths = {label.shapes["reward"][0][0] for label in labels if "reward" in label.shapes}
+    if lengths and lengths != {clip_length}:
+        found = ", ".join(map(str, sorted(lengths)))
+        hint = f"; try --set clip_length={found}" if len(lengths) == 1 else ""
+        raise UsageError(
+            f"the labels of `{start.labels_from}` are of clips of {found} env steps, "
+            f"here they have {clip_length}{hint}"
+        )
+    check_fits(labels, _shapes(spec), clip_length)
+
+
+def bring_labels(start: Start, store: LabelStore, seeds: Sequence[int]) -> None:
+    """Put the labels that a run starts from into its store, unless an earlier sitting did.
+
+    Raises:
+        UsageError: they are no longer where they were.
+    """
+    if start.labels_from and not store.imported():
+        path = Path(start.labels_from)
+        import_labels(store, _labels(path), seeds, path.name)
+
+
+def with_reward_model(start: Start, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings, with the reward model of the run that the reward is taken from.
+
+    Raises:
+        UsageError: the settings name another reward model.
+    """
+    if not start.reward_from:
+        return dict(settings)
+    run = open_run(Path(start.reward_from))
+    theirs = run.config["teaching"].get("reward_model", TeachConfig.reward_model)
+    named = settings.get("reward_model", theirs)
+    if named != theirs:
+        raise UsageError(
+            f"run `{run.ulid}` has a reward model `{theirs}`, not `{named}`; "
+            f"leave out --set reward_model={named}"
+        )
+    return {**settings, "reward_model": theirs}
+
+
+def bring_reward(start: Start, model: RewardModel, env_id: str, seeds: int) -> Any:
+    """Return the parameters of the reward that a run starts from, a row for each seed.
+
+    The rows of a run of fewer seeds are used in turn.
+
+    Raises:
+        UsageError: it was taught another environment.
+        DamagedFile: its checkpoint cannot be used.
+    """
+    if not start.reward_from:
+        return model.initial(seeds)
+    folder = Path(start.reward_from)
+    arrays = {
+        name.removeprefix(f"{REWARD}."): array
+        for name, array in load_arrays(folder / CHECKPOINT).arrays.items()
+        if name.startswith(f"{REWARD}.")
+    }
+    rows = len(next(iter(arrays.values()))) if arrays else 1
+    try:
+        theirs = unflatten(model.initial(rows), arrays)
+    except DamagedFile as error:
+        raise UsageError(
+            f"the reward model of `{folder}` is for another environment than `{env_id}`: {error}"
+        ) from error
+    return stack_rows([row_of(theirs, seed % rows) for seed in range(seeds)])
+
+
+def _labels(path: Path) -> list[ImportedLabel]:
+    return read_labels(path) if path.suffix in FILES else labels_of_run(path)
+
+
+def _check_taught(run: Run) -> None:
+    if run.manifest["command"] != "teach" or not (run.folder / CHECKPOINT).is_file():
+        raise UsageError(
+            f"run `{run.ulid}` has no reward model: name a run of teach that has learnt something"
+        )
+
+
+def _shapes(spec: EnvSpec) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """Return what the arrays of a clip look like, without its length."""
+    box, action = spec.observation, spec.action
+    seen = (box.shape if spec.frame_stack == 1 else _newest(box.shape, spec.frame_stack), box.dtype)
+    done = (
+        ((), np.dtype(np.int32)) if isinstance(action, Discrete) else (action.shape, action.dtype)
+    )
+    return {"obs": seen, "next_obs": seen, "action": done, "lived": ((), np.dtype(bool))}
+
+
+def _newest(shape: tuple[int, ...], stack: int) -> tuple[int, ...]:
+    return (*shape[:-1], shape[-1] // stack)

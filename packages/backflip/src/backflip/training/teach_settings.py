@@ -1,0 +1,154 @@
+"""Settings of teaching, and those that suit a kind of environment."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from backflip.algorithms.interface import Algorithm
+from backflip.core.settings import LARGEST_COUNT, Bounds, Count, Fraction
+from backflip.core.spec import Discrete, EnvSpec
+from runshelf.errors import UsageError
+
+CLIP_STEPS = 4_096  # env steps of all environments together that clips are cut from
+
+
+@dataclass(frozen=True)
+class TeachConfig:
+    """Settings of teaching.
+
+    Attributes:
+        labels: the budget of each seed.
+        phases: how often training pauses for questions, about.
+        clip_length: env steps in a clip.
+        clip_rollouts: how many of a phase's last rollouts clips are cut from.
+        clip_envs: how many environments they are cut from.
+        random_envs: how many environments the random policy plays in: what it saw in them is
+            all that is known of what varies when the first reward is learnt.
+        random_env_steps: env steps of each environment of the random policy's record.
+        repeat: probability with which the random policy repeats its last action: steady
+            behaviour makes clips that differ.
+        random_share: share of the clips looked at that are the random policy's, also later on
+            (at most the 64 that are kept): an agent that has got stuck shows nothing that
+            labels could tell apart.
+        queries: pairs are chosen by the ensemble's `disagreement`, or all alike, `uniform`.
+        reward_model: `linear`, `network`, or `module:Class` for your own.
+    """
+
+    labels: Annotated[int, Bounds(0, LARGEST_COUNT)] = 100
+    phases: int = 20
+    clip_length: Annotated[int, Bounds(2)] = 25
+    clip_rollouts: Count = 4
+    clip_envs: Count = 16
+    random_envs: Count = 64
+    random_env_steps: Count = 200
+    repeat: Fraction = 0.8
+    random_share: Fraction = 0.1
+    queries: Literal["disagreement", "uniform"] = "disagreement"
+    reward_model: str = "linear"
+
+    def check(self, spec: EnvSpec, updates: int) -> None:
+        """Refuse settings that do not fit together or do not fit the environment.
+
+        Raises:
+            UsageError: all of them at once, with what to type instead.
+        """
+        wrong: list[str] = []
+        limit = spec.max_episode_steps
+        if limit is not None and self.clip_length > limit:
+            wrong.append(
+                f"a clip of {self.clip_length} env steps is longer than an episode of `{spec.id}` "
+                f"({limit}); try --set clip_length={min(25, limit)}"
+            )
+        if not 1 <= self.phases <= updates:
+            wrong.append(
+                f"`phases` must lie between 1 and the {updates} updates, got {self.phases}; "
+                f"try --set phases={min(20, updates)}"
+            )
+        if self.random_env_steps < self.clip_length:
+            wrong.append(
+                f"in `random_env_steps={self.random_env_steps}` there is no clip of "
+                f"{self.clip_length} env steps; try --set random_env_steps={8 * self.clip_length}"
+            )
+        first = self.random_envs * (self.random_env_steps - self.clip_length + 1)
+        most = first * (first - 1) // 2
+        if not wrong and self.labels > most:
+            wrong.append(
+                f"there are only {most} pairs of first clips, fewer than {self.labels} labels; "
+                "try --set random_env_steps=500 or fewer labels"
+            )
+        if wrong:
+            raise UsageError("; ".join(wrong))
+
+
+def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return settings of an algorithm and of `TeachConfig` that suit an environment.
+
+    PPO has settings of its own for teaching. Other algorithms learn with those of `train`, which
+    `backflip.training.build` fills in.
+    """
+    if spec.is_pixels:
+        learning, teaching = PIXELS, PIXELS_TEACHING
+    elif isinstance(spec.action, Discrete):
+        learning, teaching = DISCRETE, DISCRETE_TEACHING
+    else:
+        learning, teaching = CONTINUOUS, CONTINUOUS_TEACHING
+    return dict(learning) if algorithm == "ppo" else {}, dict(teaching)
+
+
+def clip_rollouts(algorithm: Algorithm, clip_envs: int) -> int:
+    """Return how many of a phase's last rollouts clips are cut from, where nobody says.
+
+    PPO: 4. Others, whose rollouts may be a few env steps long: as many as make the env steps that
+    PPO's make.
+    """
+    if algorithm.name == "ppo":
+        return TeachConfig.clip_rollouts
+    each = min(algorithm.num_envs, clip_envs) * algorithm.rollout_length
+    return max(TeachConfig.clip_rollouts, -(-CLIP_STEPS // each))
+
+
+PIXELS: dict[str, Any] = {
+    "env_steps": 245_760,
+    "num_envs": 64,
+    "rollout_length": 32,
+    "epochs": 4,
+    "minibatches": 8,
+    "discount": 0.9,
+    "gae_lambda": 0.9,
+    "entropy_coef": 0.1,
+    "entropy_coef_end": 0.01,
+    "learning_rate": 1e-3,
+    "learning_rate_end": 1e-4,
+    "clip_range_end": 0.2,
+}
+PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "random_envs": 256, "random_env_steps": 50}
+DISCRETE: dict[str, Any] = {
+    "env_steps": 400_000,
+    "num_envs": 32,
+    "rollout_length": 64,
+    "epochs": 6,
+    "minibatches": 8,
+    "discount": 0.99,
+    "gae_lambda": 0.95,
+    "learning_rate_end": 0.0,
+    "clip_range_end": 0.1,
+    "normalize_obs": True,
+    "normalize_rewards": True,
+}
+DISCRETE_TEACHING: dict[str, Any] = {}
+CONTINUOUS: dict[str, Any] = {
+    "env_steps": 819_200,
+    "num_envs": 64,
+    "rollout_length": 64,
+    "epochs": 8,
+    "minibatches": 32,
+    "discount": 0.98,
+    "gae_lambda": 0.95,
+    "entropy_coef": 0.05,
+    "entropy_coef_end": 0.02,
+    "learning_rate_end": 1e-4,
+    "clip_range_end": 0.2,
+    "hidden": (32, 32),
+    "normalize_obs": True,
+    "normalize_rewards": True,
+}
+CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}

@@ -1,0 +1,73 @@
+"""What a run of `teach` is set up with: its budget, and both configurations."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from backflip.algorithms.registry import entry_of
+from backflip.core.settings import name_problems, resolve
+from backflip.rewards.interface import RewardModel
+from backflip.rewards.registry import make_reward_model
+from backflip.training.build import Built, build, spec_of
+from backflip.training.renamed_settings import NAMES
+from backflip.training.starting import Start
+from backflip.training.teach_settings import TeachConfig, clip_rollouts, teach_settings
+from runshelf.errors import UsageError
+
+
+def budget_of(labels: int | None, start: Start, usual: int) -> int:
+    """Return the labels that each seed is to have.
+
+    Args:
+        labels: as many as the user named, if any.
+        start: what the run starts from.
+        usual: the number where nothing else says one.
+    """
+    if start.reward_from:
+        if labels is not None:
+            raise UsageError("with --reward-from nothing is asked: leave --labels out")
+        return 0
+    if labels is not None and labels < 2:
+        raise UsageError(f"`labels` must be at least 2, got {labels}; try --labels 100")
+    return max(labels if labels is not None else start.labels or usual, start.labels)
+
+
+def resolve_teaching(
+    algorithm: str,
+    env: str,
+    env_args: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    env_steps: int | None,
+    labels: int,
+) -> tuple[TeachConfig, Built]:
+    """Return both configurations, the defaults for the environment filled in."""
+    own = {field.name for field in dataclasses.fields(TeachConfig)}
+    known = sorted({*own, *entry_of(algorithm).settings})
+    if problems := name_problems(settings, known, NAMES):
+        raise UsageError(f"settings: {'; '.join(problems)}")
+    if "labels" in settings:
+        raise UsageError("settings: how many `labels` is said by --labels, in Python by labels=")
+    chosen = {name: value for name, value in settings.items() if name not in own}
+    spec = spec_of(env, env_args)
+    learning, teaching = teach_settings(algorithm, spec)
+    learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
+    teaching |= {name: value for name, value in settings.items() if name in own}
+    built = build(algorithm, env, env_args=env_args, settings=learning, learned_reward=True)
+    config = resolve(TeachConfig, teaching | {"labels": labels})
+    if "phases" not in settings:
+        config = dataclasses.replace(config, phases=min(config.phases, built.config.updates))
+    config.check(spec, built.config.updates)
+    if "clip_rollouts" not in teaching:
+        rollouts = clip_rollouts(built.driver.algorithm, config.clip_envs)
+        config = dataclasses.replace(config, clip_rollouts=rollouts)
+    return config, built
+
+
+def reward_model_of(config: TeachConfig, built: Built) -> RewardModel:
+    """Return the reward model that the settings name.
+
+    Raises:
+        UsageError: no reward model has that name, or the class is not a reward model.
+    """
+    spec = built.driver.spec
+    return make_reward_model(config.reward_model, spec, config.labels, config.clip_length)

@@ -1,0 +1,333 @@
+"""One run of `teach`: three things in turn, phase by phase.
+
+The first queries are made of clips of a random policy. Then, phase by phase: wait for answers, fit
+the reward to all labels, train on it, make queries of the last rollouts. Queries and labels are in
+`labels.sqlite` of the run's folder before anything is learnt from them; a run killed at any moment
+goes on from its last checkpoint and makes no query twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from backflip.core.trees import row_of
+from backflip.core.types import Transition
+from backflip.drivers.driver import Learner
+from backflip.drivers.learning import env_steps_after
+from backflip.envs.views.clip_strip import clip_strip_png
+from backflip.preferences.answers import Answers, AnswerSource, QueriedRun
+from backflip.preferences.clips import Clip, observed
+from backflip.preferences.drawing import Drawer
+from backflip.preferences.labels import LabelStore
+from backflip.preferences.program_source import ProgramSource
+from backflip.preferences.schedule import label_schedule
+from backflip.preferences.teachers import SimulatedTeacher
+from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
+from backflip.training.asking import Asker, some_clips
+from backflip.training.build import Built
+from backflip.training.memory import remember
+from backflip.training.planning import plan
+from backflip.training.policy import refuse_changed
+from backflip.training.result import Result
+from backflip.training.session import Session
+from backflip.training.starting import Start, bring_labels, bring_reward
+from backflip.training.teach_settings import TeachConfig
+from runshelf.store.files import write_whole
+
+CLIPS = "clips.png"
+RANDOM_CLIPS = 64  # of the random policy, kept for each seed
+LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": 0.5}
+
+
+class Taught(NamedTuple):
+    """What a checkpoint of teaching holds."""
+
+    learners: Learner
+    reward: Any
+
+
+@dataclass
+class Teaching:
+    """One run of `teach` at work: only this class knows all the parts."""
+
+    session: Session
+    built: Built
+    config: TeachConfig
+    store: LabelStore
+    model: RewardModel
+    source: AnswerSource
+
+    def __post_init__(self) -> None:
+        self.driver = self.built.driver
+        self.seeds = list(self.session.run.seeds)
+        spec = self.driver.spec
+        self.random_clips: list[list[Clip]] = []
+        self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
+        self.newest_learnt = 0  # the newest record of the label store that was learnt from
+        self.phases = plan(self.built.config.updates, self.config.phases)
+        self.start = Start(**self.session.run.config.get("start", {}))
+        self.due = label_schedule(self.config.labels - self.start.labels, len(self.phases))
+        env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
+        self.drawer = Drawer(self.session.folder, env, env_args, spec)
+        if not any(self.due):  # there will be no query, so nobody has to come
+            self.source = ProgramSource(SimulatedTeacher())
+        self.answers: Answers
+        self.asker = Asker(
+            spec.id,
+            self.config,
+            self.model,
+            self.store,
+            self.drawer if self.source.needs_films else None,
+            lambda: self.answers.enough(),
+        )
+
+    def _queried_run(self) -> QueriedRun:
+        """Return what the answer source gets to know."""
+        session = self.session
+        return QueriedRun(
+            folder=session.folder,
+            env=session.run.manifest["env"],
+            seeds=self.seeds,
+            store=self.store,
+            drawer=self.drawer,
+            phases=len(self.phases),
+            budget=self.config.labels * len(self.seeds),
+            say=session.teller.say,
+            wait=session.teller.wait,
+            book_time=session.clock.spent,
+        )
+
+    def carry_out(self) -> Result:
+        """Do what is left of the run; return its result."""
+        self._say_who_does_what()
+        try:
+            with self.source.open(self._queried_run()) as self.answers:
+                return self._carry_out()
+        finally:
+            self.driver.close()
+
+    def _carry_out(self) -> Result:
+        learners, reward, done = self._begin()
+        functions = {updates: self._function(updates) for updates in set(self.phases)}
+        self.session.clock.spent("setup")
+        for number in range(done, len(self.phases)):
+            if number == 0:
+                self._ask(None, reward, 0)
+                learners = self._warm_up(learners)
+            if number == done:
+                self._compile_ahead(functions, learners, reward)
+                self.session.clock.spent("setup")
+            reward = self._learn_from_answers(number, reward)
+            learners = self._train(number, functions, learners, reward)
+        self.answers.tell("evaluating", phase=len(self.phases))
+        episodes = self.session.run.config["evaluation_episodes"]
+        evaluation = self.driver.evaluate(
+            learners, self.seeds, episodes=episodes, tell=self.session.teller.evaluating(episodes)
+        )
+        env_steps = self._env_steps(len(self.phases))
+        labels = self.store.counts().labels // len(self.seeds)
+        result = self.session.finish(evaluation, env_steps=env_steps, labels=labels)
+        self.answers.tell("finished", result=result.in_words())
+        return result
+
+    def _say_who_does_what(self) -> None:
+        """Say which algorithm learns, and who answers."""
+        algorithm, env = self.driver.algorithm.name, self.session.run.manifest["env"]
+        self.session.teller.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
+
+    def _who_answers(self) -> str:
+        if self.start.reward_from:
+            return f"the reward model of `{self.start.reward_from}` is the teacher"
+        if not any(self.due):
+            return "the labels are there already"
+        return f"{self.source.teacher} answers {sum(self.due)} queries of each seed"
+
+    def _begin(self) -> tuple[Learner, Any, int]:
+        """Return what the run goes on from, and how many phases are done."""
+        spec = self.driver.spec
+        blank = Taught(self.driver.start(self.seeds), self.model.initial(len(self.seeds)))
+        refuse_changed(self.session.run, spec)
+        restored = self.session.restore(blank)
+        learners, reward = restored.state
+        if restored.phases == 0:
+            bring_labels(self.start, self.store, self.seeds)
+            reward = bring_reward(self.start, self.model, spec.id, len(self.seeds))
+        self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
+        self.newest_learnt = restored.extra.get("newest_learnt", self.newest_learnt)
+        self._watch_random_policy()
+        return learners, reward, restored.phases
+
+    def _warm_up(self, learners: Learner) -> Learner:
+        """Return the learners with random env steps in the replay of an off-policy algorithm."""
+        algorithm = self.driver.algorithm
+        remember(self.driver, len(self.seeds), self.session.teller.say)
+        tell = self.session.teller.acting_at_random(
+            "warming up", env_steps_after(algorithm, 0), algorithm.num_envs
+        )
+        return self.driver.warm_up(learners, tell)
+
+    def _train(
+        self,
+        number: int,
+        functions: Mapping[int, Any],
+        learners: Learner,
+        reward: Any,
+    ) -> Learner:
+        """Do phase `number`, counted from 0, make queries of it, save; return the learners."""
+        env_steps = self._env_steps(number + 1)
+        self.answers.tell("learning", phase=number, env_steps=self._env_steps(number))
+        done, updates = sum(self.phases[:number]), self.phases[number]
+        tell = self.session.teller.learning(
+            self.driver.algorithm, number, len(self.phases), done=done, updates=updates
+        )
+        learners, measured = functions[updates](learners, reward, tell)
+        health = self.session.log_phase(
+            self.built,
+            measured,
+            learners,
+            done=done,
+            updates=updates,
+            learns_own_reward=False,
+            extra=self._mean_fit_metrics(),
+        )
+        record = jax.tree.map(np.asarray, measured.record)
+        self._ask(record, reward, number + 1)
+        if number + 1 == len(self.phases):
+            self._draw_clips(record)
+        self.session.save(
+            self.built,
+            Taught(learners, reward),
+            learners,
+            phases=number + 1,
+            extra={"fit_metrics": self.fit_metrics, "newest_learnt": self.newest_learnt},
+        )
+        shown = dict(health) | {"labels": float(self.store.counts().labels / len(self.seeds))}
+        to_ask = sum(self.due[number + 2 :]) * len(self.seeds)
+        self.session.teller.phase_done(
+            number + 1,
+            len(self.phases),
+            env_steps,
+            shown,
+            self.answers.seconds_to_go(to_ask),
+        )
+        return learners
+
+    def _compile_ahead(self, functions: Mapping[int, Any], learners: Learner, reward: Any) -> None:
+        """Compile everything while people look at the first clips; what comes of it is dropped."""
+        if not self.source.needs_films or not self.driver.runs_compiled:
+            return
+        self.answers.tell("setting up")
+        for function in functions.values():
+            jax.block_until_ready(function(jax.tree.map(np.array, learners), reward))
+        self.model.fit(reward, [[] for _ in self.seeds], self._fit_keys(0))
+
+    def _env_steps(self, phases: int) -> int:
+        """Return the env steps that each seed has taken after so many phases.
+
+        Those before learning starts belong to the first phase.
+        """
+        if phases == 0:
+            return 0
+        return env_steps_after(self.driver.algorithm, sum(self.phases[:phases]))
+
+    def _watch_random_policy(self) -> None:
+        """Show the reward model what a random policy does in each seed; keep some clips."""
+        config, envs = self.config, self.config.random_envs
+        for seed in self.seeds:  # one at a time: images are hundreds of MiB
+            what, env_steps = f"watching random actions of seed {seed}", config.random_env_steps
+            records = self.driver.random_record(
+                [seed],
+                envs=envs,
+                env_steps=env_steps,
+                repeat=config.repeat,
+                tell=self.session.teller.acting_at_random(what, envs * env_steps, envs),
+            )
+            record = row_of(records, 0)
+            rng = np.random.default_rng([seed, 0])
+            self.model.observe(record)
+            self.random_clips.append(some_clips(rng, record, config.clip_length, RANDOM_CLIPS))
+
+    def _function(self, updates: int) -> Any:
+        return self.driver.phase(
+            updates,
+            reward=self.model.predict,
+            record_rollouts=min(self.config.clip_rollouts, updates),
+            record_envs=self.config.clip_envs,
+        )
+
+    def _ask(self, record: Transition | None, reward: Any, number: int) -> None:
+        """Ask every seed's questions of round `number`; there are none after the last phase."""
+        count = self.due[number] if number < len(self.due) else 0
+        env_steps = self._env_steps(number)
+        if count and not self.answers.enough():
+            self.answers.tell("drawing", phase=number, env_steps=env_steps)
+            for row, seed in enumerate(self.seeds):
+                seen = None if record is None else row_of(record, row)
+                own = row_of(reward, row)
+                self.asker.ask(seed, self.random_clips[row], seen, own, count, env_steps)
+        if self.source.needs_films and record is not None:
+            episode = self.drawer.latest(row_of(record, 0))
+            self.answers.tell("drawing", episode=episode, episode_env_steps=env_steps)
+
+    def _learn_from_answers(self, number: int, reward: Any) -> Any:
+        """Wait for answers; return the reward fitted to all labels, if there are new ones.
+
+        A process killed after it asked the next round and before it saved leaves questions, and
+        perhaps answers, of a round that has not begun again: they are learnt from when it has.
+        """
+        last = number + 1 == len(self.phases)  # what is not answered by then is never learnt from
+        self.answers.attend(0 if last else self.due[number] * len(self.seeds))
+        self.answers.tell("learning", phase=number)
+        newest = self.store.newest_record(self._env_steps(number))
+        if newest == self.newest_learnt:
+            return reward
+        self.newest_learnt = newest
+        comparisons = [self._comparisons(seed, self._env_steps(number)) for seed in self.seeds]
+        fitted = self.model.fit(reward, comparisons, self._fit_keys(self._env_steps(number)))
+        self.fit_metrics = fitted.metrics
+        return fitted.parameters
+
+    def _comparisons(self, seed: int, env_steps: int) -> list[LabelledComparison]:
+        """Return the labels that a seed has now; one that it had before may have been undone."""
+        return [
+            LabelledComparison(
+                query=answer.query,
+                clips=partial(self._clips_of, answer.query),
+                left_preferred=LEFT_PREFERRED[answer.answer],
+                env_steps=answer.env_steps,
+            )
+            for answer in self.store.in_force(seed, env_steps)
+        ]
+
+    def _clips_of(self, query: int) -> tuple[ObservedClip, ObservedClip]:
+        left, right = (observed(Clip(**clip)) for clip in self.store.clips(query))
+        return left, right
+
+    def _fit_keys(self, env_steps: int) -> np.ndarray:
+        return np.stack([_fit_key(seed, env_steps) for seed in self.seeds])
+
+    def _draw_clips(self, after: Transition) -> None:
+        """Draw what the first seed did before it was taught, and what it does now."""
+        length = self.config.clip_length
+        now = some_clips(np.random.default_rng(0), row_of(after, 0), length, 1)
+        shown = [np.asarray(clip.obs) for clip in [*self.random_clips[0][:1], *now]]
+        labels = self.store.counts().labels // len(self.seeds)  # people may have said: enough
+        captions = ["before: a random policy", f"after {labels} labels"]
+        if len(shown) == len(captions):
+            write_whole(self.session.folder / CLIPS, clip_strip_png(shown, captions))
+
+    def _mean_fit_metrics(self) -> dict[str, float]:
+        """Return the reward model's metrics, averaged over the seeds."""
+        names = self.fit_metrics[0].keys()
+        return {
+            name: float(np.mean([metrics[name] for metrics in self.fit_metrics])) for name in names
+        }
+
+
+def _fit_key(seed: int, env_steps: int) -> np.ndarray:
+    key = jax.random.fold_in(jax.random.key(seed), env_steps + 1)
+    return np.asarray(jax.random.key_data(key))

@@ -1,0 +1,126 @@
+"""`train`: learn an environment from its own reward, many seeds at once."""
+
+import dataclasses
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from backflip.drivers.learning import env_steps_after
+from backflip.training import runtime
+from backflip.training.build import Built, build, rebuild
+from backflip.training.memory import check_memory, remember
+from backflip.training.planning import evaluation_episodes, phase_count, plan
+from backflip.training.policy import refuse_changed
+from backflip.training.progress import Report
+from backflip.training.result import Result
+from backflip.training.session import Session, begin, go_on, seeds_from
+from runshelf.store.run import NOTHING_ASKED, Asked, Run
+
+
+def train(
+    algorithm: str = "ppo",
+    env: str = "CartPole-v1",
+    *,
+    seeds: int = 1,
+    first_seed: int = 0,
+    env_steps: int | None = None,
+    env_args: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    home: Path | str | None = None,
+    argv: Sequence[str] | None = None,
+    asked: Asked = NOTHING_ASKED,
+    report: Report | None = None,
+) -> Result:
+    """Train an algorithm on an environment from its own reward; return what came of it.
+
+    Args:
+        algorithm: its name.
+        env: an id of ours, a Gymnasium id, or `module:Class`.
+        seeds: how many, trained side by side.
+        first_seed: the first of them.
+        env_steps: of each seed; the environment's default if None.
+        env_args: for the environment's constructor.
+        settings: of the algorithm, by name, over the defaults for the environment.
+        home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
+        argv: the command line to record; this process's by default.
+        asked: what you say of the run: its name, group, question and tags.
+        report: told of progress after each of about 20 phases, and outside JAX every few seconds
+            of one.
+
+    Raises:
+        UsageError: something of it does not exist or does not fit; nothing was begun.
+        EnvironmentFailed: the environment did not keep its word; all until then is saved.
+        Interrupted: Ctrl-C; the message says how to go on.
+    """
+    began = time.perf_counter()
+    numbers, place = seeds_from(first_seed, seeds), runtime.place_of(home)
+    runtime.prepare()
+    chosen = {**(settings or {}), **({} if env_steps is None else {"env_steps": env_steps})}
+    built = build(algorithm, env, env_args=env_args or {}, settings=chosen)
+    check_memory(built.driver, built.config, seeds)
+    session = begin(
+        place,
+        command="train",
+        env=env,
+        algorithm=algorithm,
+        config={
+            "env_args": dict(env_args or {}),
+            "settings": dataclasses.asdict(built.config),
+            "evaluation_episodes": evaluation_episodes(built.driver),
+            "phases": phase_count(built.config, built.driver),
+        },
+        seeds=numbers,
+        argv=sys.argv if argv is None else argv,
+        asked=asked,
+        report=report,
+        began=began,
+    )
+    with session:
+        return _perform(session, built)
+
+
+def resume_train(run: Run, report: Report | None = None) -> Result:
+    """Carry on with a run of `train`."""
+    began = time.perf_counter()
+    runtime.prepare()
+    with go_on(run, report, began) as session:
+        return _perform(session, rebuild(run))
+
+
+def _perform(session: Session, built: Built) -> Result:
+    """Do what is left of a run of `train`."""
+    driver, config, run = built.driver, built.config, session.run
+    try:
+        remember(driver, len(run.seeds), session.teller.say)
+        refuse_changed(run, driver.spec)
+        restored = session.restore({"learners": driver.start(run.seeds)})
+        learners = restored.state["learners"]
+        if not restored.phases:
+            env_steps, num_envs = env_steps_after(driver.algorithm, 0), driver.algorithm.num_envs
+            tell = session.teller.acting_at_random("warming up", env_steps, num_envs)
+            learners = driver.warm_up(learners, tell)
+        phases = plan(config.updates, run.config["phases"])
+        functions = {updates: driver.phase(updates) for updates in set(phases)}
+        session.clock.spent("setup")
+        done = sum(phases[: restored.phases])
+        for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
+            tell = session.teller.learning(
+                driver.algorithm, number - 1, len(phases), done=done, updates=updates
+            )
+            learners, measured = functions[updates](learners, None, tell)
+            health = session.log_phase(
+                built, measured, learners, done=done, updates=updates, learns_own_reward=True
+            )
+            done += updates
+            session.save(built, {"learners": learners}, learners, phases=number)
+            env_steps = env_steps_after(driver.algorithm, done)
+            session.teller.phase_done(number, len(phases), env_steps, health)
+        episodes = run.config["evaluation_episodes"]
+        evaluation = driver.evaluate(
+            learners, run.seeds, episodes=episodes, tell=session.teller.evaluating(episodes)
+        )
+        return session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
+    finally:
+        driver.close()

@@ -1,0 +1,118 @@
+"""What callers may ask of both drivers, and what is left of one that is closed."""
+
+import gc
+import weakref
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from backflip.algorithms.entries.ppo import PPOConfig
+from backflip.algorithms.interface import Algorithm
+from backflip.algorithms.ppo import ppo
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.types import Transition
+from backflip.drivers.clip_material import clip_material
+from backflip.drivers.driver import Driver
+from backflip.drivers.host import HostDriver
+from backflip.drivers.native import NativeDriver
+from backflip.envs.native.cartpole import CartPole
+from backflip.envs.registry import make_host
+
+PPO = PPOConfig(env_steps=1_000, num_envs=2, rollout_length=8, epochs=1, minibatches=2, hidden=(4,))
+both_drivers = pytest.mark.parametrize("where", ["native", "host"])
+
+
+def driver_of(where: str, algorithm: Algorithm) -> Driver:
+    if where == "native":
+        return NativeDriver(CartPole(), algorithm)
+    return HostDriver(lambda rows: make_host("gymnasium:CartPole-v1", {}, rows), algorithm)
+
+
+def learner() -> Algorithm:
+    return ppo(PPO, CartPole().spec)
+
+
+def test_drivers_say_what_callers_ask() -> None:
+    native, host = (driver_of(where, learner()) for where in ("native", "host"))
+    assert isinstance(native, Driver)
+    assert isinstance(host, Driver)
+    facts = ("runs_compiled", "episodes_survive_phases", "checks_env_steps", "copies_of_learners")
+    assert [getattr(native, fact) for fact in facts] == [True, True, False, 2]
+    assert [getattr(host, fact) for fact in facts] == [False, False, True, 1]
+
+
+@pytest.mark.medium
+@both_drivers
+def test_episodes_go_on_after_a_phase_if_the_driver_says_so(where: str) -> None:
+    """Eight env steps of CartPole end no episode: sixteen are its length, or eight again."""
+    driver = driver_of(where, learner())
+    run, zeros = driver.phase(1), np.zeros(1)
+    learners, _ = run(driver.start([0]), zeros)
+    learners, _ = run(learners, zeros)
+    longest = np.asarray(learners.episode_length).max()
+    assert longest > 8 if driver.episodes_survive_phases else longest <= 8
+    driver.close()
+
+
+@pytest.mark.medium
+@both_drivers
+def test_a_closed_driver_that_is_dropped_leaves_no_compiled_program(where: str) -> None:
+    """Programs hold the functions they were compiled from: when those are gone, so are these."""
+    algorithm = learner()
+
+    def update(state: Any, batch: Transition, key: Any) -> Any:
+        return algorithm.update(state, batch, key)
+
+    def play(state: Any, obs: Any, key: Any) -> Any:
+        return algorithm.exploit(state, obs, key)
+
+    left = [weakref.ref(update), weakref.ref(play)]
+    driver = driver_of(where, algorithm._replace(update=update, exploit=play))
+    learners, _ = driver.phase(1)(driver.start([0]), np.zeros(1))
+    driver.evaluate(learners, [0], episodes=1)
+    driver.close()
+    del update, play, driver
+    gc.collect()
+    assert [reference() for reference in left] == [None, None]
+
+
+# What clips are cut from
+
+
+@pytest.mark.parametrize("axes", [(3,), (2, 3), (2, 4, 3)], ids=str)
+@pytest.mark.parametrize("library", [np, jnp], ids=["numpy", "jax"])
+def test_clips_are_cut_from_the_newest_frames_of_the_first_environments(
+    axes: tuple[int, ...], library: Any
+) -> None:
+    """Environments are the last axis, whatever is before it."""
+    shape = (5, 5, 4)
+    seen = Box(np.zeros(shape, np.uint8), np.full(shape, 255, np.uint8), np.dtype(np.uint8))
+    spec = EnvSpec("stacked", seen, Discrete(2), None, frame_stack=4)
+    rng = np.random.default_rng(0)
+
+    def numbers(*more: int) -> Any:
+        return library.asarray(rng.integers(0, 255, (*axes, *more)).astype(np.uint8))
+
+    batch = Transition(
+        numbers(*shape),
+        numbers(),
+        numbers(),
+        numbers(),
+        numbers(),
+        numbers(*shape),
+        numbers() > 9,
+        extra={"value": numbers()},
+        scene=numbers(7),
+    )
+    found = clip_material(spec, batch, 2)
+    assert found.extra == ()
+    np.testing.assert_array_equal(found.obs, batch.obs[..., :2, :, :, -1:])
+    np.testing.assert_array_equal(found.next_obs[..., 0], batch.next_obs[..., :2, :, :, -1])
+    np.testing.assert_array_equal(found.scene, batch.scene[..., :2, :])
+    rest = [found.action, found.reward, found.terminated, found.truncated, found.valid]
+    assert all(x.shape == (*axes[:-1], 2) for x in rest)
+    np.testing.assert_array_equal(found.valid, batch.valid[..., :2])
+    assert {type(x) for x in jax.tree.leaves(found)} == {type(batch.obs)}

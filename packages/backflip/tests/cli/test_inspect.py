@@ -1,0 +1,81 @@
+"""`look`, `play` and `watch` on the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.restless import restless_in
+
+from backflip.cli.main import main
+
+
+def test_look_reports_as_json_and_draws_a_clip(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["look", "MountainCar-v0", "--episodes", "4", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["returns"] == {"min": -200, "mean": -200, "std": 0, "max": -200}
+    assert told["truncated_share"] == 1
+    assert told["determinism"] == {"env_steps": 200, "same": True, "first_difference": None}
+    assert [choice["after"] for choice in told["actions"]["choices"]] == [1, 1, 1]
+    assert [choice["name"] for choice in told["actions"]["choices"]][2] == "action 2, right"
+    assert told["horizon"]["env_steps"] == pytest.approx(100)
+    assert "All 4 random episodes return -200" in told["verdict"]
+    assert told["clip"] == "look-MountainCar-v0.webp"
+    with Image.open(tmp_path / told["clip"]) as clip:
+        assert clip.size[1] == 240
+
+
+def test_look_says_it_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clip = tmp_path / "strip.png"
+    args = ["--episodes", "2", "--env-arg", "max_episode_steps=20", "--discount", "0.5"]
+    assert main(["look", "Pendulum-v1", *args, "--out", str(clip)]) == 0
+    said = capsys.readouterr().out
+    for words in ("environment", "2 random episodes", "observed number", "number 0", "at once"):
+        assert words in said
+    assert "horizon of γ = 0.5   2 env steps (0.1 s); an episode 20 (1 s)" in said
+    assert said.splitlines()[-1] == f"clip {clip}"
+    with Image.open(clip) as strip:
+        assert strip.format == "PNG"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("look nope", "unknown environment `nope`"),
+        ("look dot --env-arg gaol=1,2", "did you mean `goal`?"),
+        ("look dot --out x.gif", "`x.gif` must end in .webp (moving) or .png"),
+        ("look dot --episodes 0", "`--episodes` must be a whole number from 1"),
+        ("look dot --discount 2", "`--discount` must be a number from 0 to 1, got `2`; try 0.99"),
+        ("look", "missing: ENV; try backflip look --help"),
+        ("play nope", "unknown environment `nope`"),
+        ("play dot --port 70000", "`--port` must be a whole number from 1 to 65_535"),
+        ("play dot --host 0.0.0.0", "unknown option `--host` of backflip play"),
+        ("watch nope", "there is no run `nope`"),
+        ("watch latest --episodes x", "`--episodes` must be a whole number"),
+    ],
+)
+def test_mistakes_are_answered_on_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, says: str
+) -> None:
+    assert main([*line.split(), "--home", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_environment_that_changes_folder_moves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restless_in(tmp_path, monkeypatch)
+    assert main(["look", "restless:Restless", "--episodes", "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "clip look-restless-Restless.webp"
+    assert (tmp_path / "look-restless-Restless.webp").is_file()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("backflip.inspect.play_server.serve_game", lambda *_, **__: None)
+    assert main(["play", "restless:Restless"]) == 0
+    (run,) = (tmp_path / "runs").glob("*/run.json")
+    assert json.loads(run.read_text())["cwd"] == str(tmp_path)

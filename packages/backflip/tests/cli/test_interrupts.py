@@ -1,0 +1,97 @@
+"""Ctrl-C and SIGTERM end the program with a sentence and its status, at whatever moment."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runshelf.store.run import find_run
+from runshelf.store.state import state_of
+
+LINE = ["train", "ppo", "CartPole-v1", "--env-steps", "200000000", "--set", "epochs=1", "--home"]
+PATIENCE = 120.0  # seconds
+
+
+def begun(home: Path) -> subprocess.Popen[str]:
+    """Start a run of hours."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "backflip", *LINE, str(home)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(pattern: str, home: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until the run has written a file."""
+    until = time.monotonic() + PATIENCE
+    while not list(home.glob(pattern)):
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def starting(process: subprocess.Popen[str], home: Path) -> list[str]:
+    """Wait until what is heavy is imported, about."""
+    del process, home
+    time.sleep(0.4)
+    return []
+
+
+def beginning(process: subprocess.Popen[str], home: Path) -> list[str]:
+    """Wait until the run is there, and nothing of it is compiled."""
+    wait_for("runs/*/run.json", home, process)
+    return []
+
+
+def learning(process: subprocess.Popen[str], home: Path) -> list[str]:
+    """Wait until learning is under way; return what was said until then."""
+    del home
+    assert process.stderr is not None
+    said = [process.stderr.readline()]
+    while "known after the first phase" not in said[-1]:
+        assert said[-1], said
+        said.append(process.stderr.readline())
+    return said
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("until", "number", "times", "status"),
+    [
+        (starting, signal.SIGINT, 1, 130),
+        (beginning, signal.SIGINT, 1, 130),
+        (learning, signal.SIGINT, 100, 130),
+        (learning, signal.SIGTERM, 1, 143),
+    ],
+    ids=["starting", "beginning", "learning, impatiently", "SIGTERM"],
+)
+def test_it_ends_at_once_with_a_sentence(
+    until: Callable[[subprocess.Popen[str], Path], list[str]],
+    number: signal.Signals,
+    times: int,
+    status: int,
+    tmp_path: Path,
+) -> None:
+    """A phase lasts minutes: while one is learnt is when it must be heard."""
+    process = begun(tmp_path)
+    end = threading.Timer(PATIENCE, process.kill)
+    end.start()
+    before = until(process, tmp_path)
+    for _ in range(times):
+        process.send_signal(number)
+        time.sleep(0.01)
+    printed, said = process.communicate()
+    end.cancel()
+    assert (process.returncode, printed) == (status, ""), said
+    *progress, last = [*before, *said.splitlines()]
+    assert last.startswith("backflip: interrupted")
+    assert not [line for line in progress if "env steps" not in line], said
+    if until is learning:
+        assert "go on with: backflip resume" in last
+        assert state_of(find_run(tmp_path, "latest")).name == "interrupted"

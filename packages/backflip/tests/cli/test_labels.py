@@ -1,0 +1,227 @@
+"""The command line's words for people and their labels: who teaches, export, import, serve."""
+
+import http.client
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backflip.cli.main import main  # pyright: ignore[reportPrivateUsage]
+from backflip.cli.teaching import _attended  # pyright: ignore[reportPrivateUsage]
+from backflip.labelling.page import _parser  # pyright: ignore[reportPrivateUsage]
+from backflip.preferences.labels import LabelStore, NewQuery
+from runshelf.cli import invite as inviting
+from runshelf.store.run import create_run
+
+REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
+
+
+def a_run(home: Path, value: float = 0.0, answers: int = 3) -> Path:
+    """The folder of a run of `teach` with some answers."""
+    about: dict[str, Any] = {"command": "teach", "env": "x", "algorithm": "ppo", "argv": []}
+    with create_run(home, config={}, seeds=[4], **about) as writer:
+        folder = writer.folder
+    clips = [{"obs": np.full((5, 2), value + n, np.float32)} for n in range(answers)]
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        for query in store.add_queries([NewQuery(4, clip, clip, 0) for clip in clips]):
+            store.add_label(query, "left", "me", 1.0)
+    return folder
+
+
+def labels_in(folder: Path) -> int:
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        return store.counts().labels
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_labels_go_from_run_to_run_by_way_of_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    one, other = a_run(tmp_path), a_run(tmp_path, value=10.0, answers=2)
+    file = str(tmp_path / f"labels.{suffix}")
+    assert main(["labels", "export", str(one), file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"labels": 3, "run": one.name, "file": file}
+    for new in (3, 0):  # the second time they are there
+        assert main(["labels", "import", str(other), file, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["labels"] == new
+        assert labels_in(other) == 5
+    assert main(["labels", "export", str(one), file]) == 0
+    assert capsys.readouterr().out == f"labels 3, run {one.name}, file {file}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("labels", "missing: ACTION; try backflip labels --help"),
+        ("labels exprot RUN x.csv", "did you mean `export`"),
+        ("labels export latest", "missing: FILE"),
+        ("labels export latest x.csv --home nowhere", "there are no runs in `nowhere/runs`"),
+        ("labels export {run} x.txt", "`.jsonl`"),
+        ("labels import {run} absent.csv", "absent.csv"),
+        ("labels import {run} {bad}", "line 2"),
+        ("serve latest --home nowhere", "there are no runs in `nowhere/runs`"),
+        ("serve --home nowhere", "there is no folder `nowhere`"),
+        ("serve {run} --overlap 2", "`--overlap` must be a number from 0 to 1, got `2`; try 0.1"),
+        ("serve {run} --port 0", "`--port` must be a whole number from 1 to 65_535, got `0`"),
+        ("teach dot --teacher humman", "unknown teacher `humman`, did you mean `human`?"),
+        ("teach dot --labels-from nobody --home nowhere", "there is no run `nobody`"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, says: str
+) -> None:
+    folder, bad = a_run(tmp_path), tmp_path / "bad.jsonl"
+    assert main(["labels", "export", str(folder), str(bad)]) == 0
+    first, *_ = bad.read_text().splitlines()
+    bad.write_text(f"{first}\n{first.replace('left', 'lefft', 1)}\n")
+    capsys.readouterr()
+    assert main(line.format(run=folder, bad=bad).split()) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert says in printed.err
+    assert labels_in(folder) == 3
+
+
+def test_a_run_without_labels_is_said_to_be_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = a_run(tmp_path)
+    for path in folder.glob("labels.sqlite*"):
+        path.unlink()
+    assert main(["labels", "export", str(folder), "x.csv"]) == 2
+    assert "no labels" in capsys.readouterr().err
+    assert not list(folder.glob("labels.sqlite*"))
+
+
+def test_serve_says_where_the_page_is_and_serves_it(tmp_path: Path) -> None:
+    folder = a_run(tmp_path)
+    command = [sys.executable, "-c", REAL, "serve", "latest", "--home", str(tmp_path), "--no-open"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        said = server.stdout.readline()
+        assert said.startswith("compare clips at http://127.0.0.1:")
+        port = json.loads((folder / "page.json").read_text())["port"]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", "/api/state?who=me")
+        assert json.loads(connection.getresponse().read())["tally"]["labels"] == 3
+        connection.close()
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is one."""
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stdin", "stderr", "options", "attended"),
+    [
+        (Terminal, Terminal, [], True),
+        (Terminal, Terminal, ["--json"], False),
+        (io.StringIO, Terminal, [], False),
+        (Terminal, io.StringIO, [], False),
+    ],
+)
+def test_people_are_asked_where_there_is_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+    stdin: type[io.StringIO],
+    stderr: type[io.StringIO],
+    options: list[str],
+    attended: bool,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", stdin())
+    monkeypatch.setattr(sys, "stderr", stderr())
+    parsed = _parser()[0].parse_args(["teach", "dot", *options])
+    assert _attended(parsed) is attended
+
+
+@pytest.mark.parametrize(
+    ("options", "teacher"),
+    [
+        ("", "oracle"),
+        ("--labels 10 --algorithm dqn", "oracle"),
+        ("--goal swing", "human"),
+        ("--no-open", "human"),
+        ("--open", "human"),
+        ("--port 9000", "human"),
+        ("--host ::1", "human"),
+        ("--overlap 0.1", "human"),
+        ("--goal swing --teacher oracle", "oracle"),
+        ("--no-open --teacher terminal", "terminal"),
+    ],
+)
+def test_an_option_of_the_page_means_that_people_answer(
+    monkeypatch: pytest.MonkeyPatch, options: str, teacher: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr("backflip.api.teach", lambda env, **fields: asked.update(fields))
+    assert main(["teach", "dot", *options.split()]) == 0
+    assert asked["teacher"] == teacher
+    assert asked["algorithm"] == ("dqn" if "dqn" in options else "ppo")
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("options", ["--teacher terminal", "--teacher terminal --json"])
+def test_a_terminal_that_is_none_is_refused_before_a_run_begins(
+    tmp_path: Path, options: str
+) -> None:
+    command = [sys.executable, "-c", REAL, "teach", "CartPole-v1", *options.split()]
+    done = subprocess.run(
+        [*command, "--home", str(tmp_path)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    says = "`--teacher terminal` needs a terminal; try --teacher human"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"backflip: error: {says}\n")
+    assert not list(tmp_path.iterdir())
+
+
+HERE = "http://127.0.0.1:8765/"
+SSH = {"SSH_CONNECTION": "10.1.1.1 50000 10.1.1.2 22", "USER": "ann"}
+
+
+@pytest.mark.parametrize(
+    ("address", "environ", "said"),
+    [
+        (HERE, {"DISPLAY": ":0"}, f"compare clips at {HERE}"),
+        (HERE, {"WAYLAND_DISPLAY": "w"}, f"compare clips at {HERE}"),
+        (HERE, SSH, "ssh -L 8765:127.0.0.1:8765 ann@10.1.1.2"),
+        (HERE, SSH | {"DISPLAY": ":10"}, "ssh -L 8765:127.0.0.1:8765 ann@10.1.1.2"),
+        (HERE, {}, "ssh -L 8765:127.0.0.1:8765 USER@THIS_MACHINE"),
+        ("http://10.0.0.1:80/?token=x", {}, "compare clips at http://10.0.0.1:80/?token=x"),
+    ],
+)
+def test_what_is_said_where_nothing_is_opened(
+    address: str, environ: dict[str, str], said: str
+) -> None:
+    assert said in inviting.invite(address, environ, opens=False)
+
+
+def test_a_page_is_opened_where_there_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(inviting.webbrowser, "open", lambda x: not opened.append(x))
+    assert inviting.usually_opens({"DISPLAY": ":0"})
+    assert not inviting.usually_opens({"DISPLAY": ":0"} | SSH)
+    if sys.platform == "linux":
+        assert not inviting.usually_opens({})
+    assert "opened in your browser" in inviting.invite(HERE, {"DISPLAY": ":0"}, opens=True)
+    assert opened == [HERE]
+    monkeypatch.setattr(inviting.webbrowser, "open", lambda x: False)
+    assert "opened" not in inviting.invite(HERE, dict(os.environ), opens=True)

@@ -1,0 +1,255 @@
+"""Atari's games look and pay as said, and keep the interface."""
+
+import sys
+from typing import Any
+
+import ale_py
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from tests.conformance.host_env import check_host_env, random_actions
+
+from backflip.core.errors import EnvironmentFailed
+from backflip.envs.atari import SCORE_ROWS, AtariBatch, AtariSettings, facts
+from backflip.envs.gymnasium import GymnasiumEnv
+from backflip.envs.registry import atari_facts, is_native, make_host
+from runshelf.errors import UsageError
+
+PLAIN = {"repeat_action_probability": 0.0, "noop_max": 0, "fire_reset": False}
+
+
+def played(env_id: str, args: dict[str, Any], env_steps: int, rows: int = 2) -> Any:
+    """Return observations (T, N, 84, 84, 4) and rewards under the same random actions."""
+    env = make_host(env_id, args, rows)
+    env.reset(list(range(rows)))
+    actions = random_actions(env.spec, np.random.default_rng(0), (env_steps, rows))
+    steps = [env.step(action) for action in actions]
+    env.close()
+    return np.stack([step.next_obs for step in steps]), np.stack([step.reward for step in steps])
+
+
+def grey_by_hand(game: str, actions: np.ndarray) -> tuple[np.ndarray, list[float]]:
+    """Return the screen (210, 160) after each action held for four frames, and what they paid.
+
+    As the paper has it: of the last two frames, the brighter of each pixel.
+    """
+    settings: Any = {"frameskip": 1, "repeat_action_probability": 0.0, "obs_type": "grayscale"}
+    env = gymnasium.make(f"ALE/{game}-v5", **settings)
+    env.reset(seed=0)
+    screens, rewards = [], []
+    for action in actions:
+        frames, paid = zip(*(env.step(int(action))[:2] for _ in range(4)), strict=True)
+        screens.append(np.maximum(frames[-1], frames[-2]))
+        rewards.append(float(sum(paid)))
+    env.close()
+    return np.stack(screens), rewards
+
+
+def shares(size: int, small: int) -> np.ndarray:
+    """Return (small, size): the share of each of `size` pixels in each that covers the same."""
+    ends = np.arange(small + 1) * size / small
+    pixels = np.arange(size)
+    overlap = np.minimum(ends[1:, None], pixels + 1) - np.maximum(ends[:-1, None], pixels)
+    return np.maximum(overlap, 0) * small / size
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+def test_keeps_the_interface(autoreset: str) -> None:
+    """Of Breakout's episodes, random ones end by losing a life or soon after by the limit."""
+    args = {"max_episode_steps": 22, "episodic_life": True}
+    check_host_env(
+        lambda num_envs: make_host("ALE/Breakout-v5", args, num_envs, autoreset),
+        ends_by={"terminated", "truncated"},
+        env_steps=60,
+        reset_rows=autoreset == "next_step",
+    )
+
+
+def test_starts_are_the_rows_own() -> None:
+    """Seeds of any size; in Seaquest, no-ops show in the first picture."""
+    seeds = [3, 2**62 + 1, 2**40]
+    env = make_host("ALE/Seaquest-v5", {}, 3)
+    first = env.reset(seeds)
+    assert np.array_equal(env.reset(seeds[::-1]), first[::-1])
+    assert not np.array_equal(first[0], first[1])
+
+
+def test_the_spec() -> None:
+    spec = make_host("ALE/Pong-v5").spec
+    assert (spec.observation.shape, spec.observation.dtype) == ((84, 84, 4), np.uint8)
+    assert (spec.frame_stack, spec.max_episode_steps) == (4, 27_000)
+    assert spec.is_pixels
+    assert spec.terminates
+    assert not is_native("ALE/Pong-v5")
+    full = make_host("ALE/Pong-v5", {"full_action_space": True, "frameskip": 2}).spec
+    assert full.action.n == 18  # pyright: ignore[reportAttributeAccessIssue]
+    assert full.max_episode_steps == 54_000
+
+
+def test_pictures_move_through_the_stack_and_begin_black() -> None:
+    env = make_host("ALE/Pong-v5", {"max_episode_steps": 6}, 1)
+    obs = env.reset([0])
+    assert not obs[..., :3].any()
+    assert obs[..., 3].any()
+    for t in range(6):
+        step = env.step(np.zeros(1, np.int32))
+        assert np.array_equal(step.next_obs[..., :3], obs[..., 1:])
+        obs = step.obs
+        assert step.truncated.item() == (t == 5)
+    assert step.next_obs.all(axis=(0, 1, 2)).all()
+    begun = env.step(np.zeros(1, np.int32))
+    assert not begun.valid.any()
+    assert not begun.obs[..., :3].any()
+
+
+@pytest.mark.parametrize("size", [84, 42, 50])
+def test_pictures_and_rewards_are_those_of_the_definition(size: int) -> None:
+    actions = np.random.default_rng(1).integers(4, size=60)
+    env = make_host("ALE/Breakout-v5", PLAIN | {"size": size}, 1)
+    env.reset([0])
+    steps = [env.step(action[None]) for action in actions]
+    screens, rewards = grey_by_hand("Breakout", actions)
+    found = np.stack([step.next_obs[0, :, :, -1] for step in steps]).astype(int)
+    small = shares(210, size) @ screens @ shares(160, size).T
+    np.testing.assert_allclose(found, small, atol=0.51)
+    assert [step.reward.item() for step in steps] == rewards
+
+
+def test_rewards_are_the_score() -> None:
+    _, rewards = played("ALE/SpaceInvaders-v5", {}, 150, rows=3)
+    assert set(np.unique(rewards)) <= set(range(0, 200, 5))
+    assert rewards.max() > 1
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("game", list(SCORE_ROWS))
+def test_a_blanked_score_is_black_and_nothing_else_is_changed(game: str) -> None:
+    """Where a score shows, those rows are not black before; the play is the same."""
+    env_id = f"ALE/{game.title().replace('_', '')}-v5"
+    (plain, paid), (blank, same) = (
+        played(env_id, args, 80, rows=1) for args in ({}, {"blank_score": True})
+    )
+    first, after = (
+        round(row * 0.4 + off) for row, off in zip(SCORE_ROWS[game], (-0.5, 0.5), strict=True)
+    )
+    touched = np.flatnonzero((plain != blank).any(axis=(0, 1, 3, 4)))
+    assert len(touched)
+    assert touched.min() >= first - 1
+    assert touched.max() <= after
+    assert not blank[:, :, touched].any()
+    assert np.array_equal(paid, same)
+
+
+def test_enduro_for_preferences() -> None:
+    env = make_host("ALE/Enduro-v5", {"preference": True}, 1)
+    assert env.spec.max_episode_steps == 750
+    obs, _ = played("ALE/Enduro-v5", {"preference": True}, 20)
+    assert not obs[:, :, 64:].any()
+    assert obs[-1, :, 60].any()
+
+
+@pytest.mark.medium
+def test_enduros_weather_changes_after_the_end_and_not_before() -> None:
+    """Snow is bright where grass was dark."""
+    args = {"repeat_action_probability": 0.0, "preference": True}
+    env = make_host("ALE/Enduro-v5", args | {"max_episode_steps": 790}, 2)
+    env.reset([0, 1])
+    ground = [
+        env.step(np.zeros(2, np.int32)).next_obs[:, 55:62, 4:20, -1].mean() for _ in range(790)
+    ]
+    assert max(ground[:750]) < 80
+    assert min(ground[-10:]) > 150
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("game", "change"),
+    [
+        ("Breakout", {"repeat_action_probability": 0.25}),
+        ("Breakout", {"fire_reset": True}),
+        ("Breakout", {"frameskip": 3}),
+        ("Seaquest", {"noop_max": 30}),
+    ],
+)
+def test_settings_reach_the_game(game: str, change: dict[str, Any]) -> None:
+    base, again, other = (
+        played(f"ALE/{game}-v5", args, 40, rows=1)[0] for args in (PLAIN, PLAIN, PLAIN | change)
+    )
+    assert np.array_equal(base, again)
+    assert not np.array_equal(base, other)
+
+
+def test_facts_say_what_is() -> None:
+    table = dict(atari_facts("ALE/Enduro-v5", {"preference": True, "frameskip": 2}))
+    assert table["time limit"] == "1,500 env steps = 3,000 frames"
+    assert table["blanked"] == "rows 64-83 of 84"
+    assert table["actions"].startswith("9, those the game knows: NOOP, FIRE, RIGHT")
+    table = dict(facts("ALE/Pong-v5", "pong", AtariSettings(full_action_space=True)))
+    assert table["actions"].startswith("18, all of the joystick: NOOP")
+    assert table["sticky actions"].startswith("0.25: ")
+    assert table["blanked"] == "nothing"
+    assert {"as -v0", "as -v4", "as Deterministic-v4", "as NoFrameskip-v4"} <= table.keys()
+
+
+@pytest.mark.parametrize(
+    ("old", "sticky"),
+    [("Pong-v0", "0.25"), ("PongNoFrameskip-v4", "0"), ("SpaceInvadersDeterministic-v4", "0")],
+)
+def test_an_old_id_is_told_the_new_one(old: str, sticky: str) -> None:
+    new = f"ALE/{old.split('NoF')[0].split('Det')[0].split('-')[0]}-v5"
+    with pytest.raises(UsageError) as caught:
+        make_host(old)
+    assert f"try {new} --env-arg repeat_action_probability={sticky}, " in str(caught.value)
+    assert str(caught.value).endswith(f"Gymnasium's own gymnasium:{old}")
+
+
+def test_gymnasiums_own_is_reached_by_its_prefix() -> None:
+    spec = make_host("gymnasium:PongNoFrameskip-v4").spec
+    assert spec.observation.shape == (210, 160, 3)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "args", "message"),
+    [
+        ("ALE/Pongg-v5", {}, "unknown environment `ALE/Pongg-v5`, did you mean `ALE/Pong-v5`"),
+        ("ALE/Pong-v5", {"blank": True}, "`blank`, did you mean `blank_score`.*frameskip=4"),
+        (
+            "ALE/Pong-v5",
+            {"size": 19, "frameskip": 0, "repeat_action_probability": 2, "noop_max": -1},
+            "`size` must be .*, got 19; `frames.* got 0; `rep.* 1, got 2.0; `noop_max` must",
+        ),
+        ("ALE/Pong-v5", {"max_episode_steps": -1}, "`max_episode_steps` must be at least 1"),
+        (
+            "ALE/Pong-v5",
+            {"noop_max": 10**10, "max_episode_steps": 10**10, "frameskip": 4 * 10**12},
+            "`frameskip` must be from 1 to 1,000, got 4.*; `noop_max` must be from 0 to 1,000, got "
+            "1.*; `max_episode_steps` must be at least 1 and at most 2,000,000, or 0 for ALE's",
+        ),
+        ("ALE/Pong-v5", {"max_episode_steps": 500_000_001}, "at least 1 and at most 500,000,000"),
+        ("ALE/Freeway-v5", {"blank_score": True}, "in beam_rider, breakout, .*; not in freeway"),
+        ("ALE/Pong-v5", {"preference": True}, "`preference` is for ALE/Enduro-v5, not for pong"),
+    ],
+)
+def test_what_cannot_be_is_refused(env_id: str, args: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_host(env_id, args)
+
+
+def test_without_ale_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    monkeypatch.delitem(sys.modules, "backflip.envs.atari")
+    with pytest.raises(UsageError, match=r"needs ale-py, .* try: pip install 'backflip\[atari\]'"):
+        make_host("ALE/Pong-v5")
+
+
+def test_an_action_out_of_range_is_reported() -> None:
+    env = GymnasiumEnv("x", AtariBatch("pong", 2, AutoresetMode.NEXT_STEP, AtariSettings()))
+    env.reset([0, 1])
+    with pytest.raises(EnvironmentFailed, match="`x` failed in one of 2 rows at step 1 of episode"):
+        env.step(np.full(2, 99))
+
+
+def test_ale_is_new_enough() -> None:
+    assert tuple(map(int, ale_py.__version__.split(".")[:2])) >= (0, 12)

@@ -1,0 +1,151 @@
+"""A person plays: in a real browser, against a real process, with the score in a run at the end."""
+
+import base64
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Page
+from tests.inspect.play.playing import playing
+
+from runshelf.store.metrics import read_metrics
+from runshelf.store.run import open_run
+
+pytestmark = pytest.mark.medium
+READY = "html[data-shows=ready]"
+
+
+def test_a_game_is_played_and_its_score_is_kept(
+    tmp_path: Path, open_page: Callable[..., Page]
+) -> None:
+    with playing(tmp_path, "CartPole-v1", "--seed", "3") as play:
+        page = open_page(play.address, wait=False)
+        page.wait_for_selector(READY)
+        assert page.locator("#legend button").all_inner_texts() == ["0 ← left", "1 → right"]
+        page.keyboard.press("Enter")
+        page.keyboard.down("ArrowRight")
+        page.wait_for_selector("#over:not([hidden])", timeout=60_000)
+        assert page.inner_text("#over-title") == "The episode is over"
+        score = float(page.inner_text("#return"))
+        assert 5 <= score <= 12  # one way only, the pole falls
+        assert page.inner_text("#length") == f"{score:.0f} / 500"
+        canvas = page.locator("#person canvas")
+        assert canvas.evaluate("c => [c.width, c.height]") == [320, 240]
+        told = play.interrupt()
+    assert told["returns"] == [score]
+    run = open_run(Path(told["folder"]))
+    assert run.manifest["command"] == "play"
+    assert run.manifest["env"] == "CartPole-v1"
+    assert run.events()[-1]["status"] == "finished"
+    (record,) = read_metrics(run.folder, "play").records
+    assert record["episode_return"] == record["episode_length"] == score
+
+
+def test_turns_wait_for_keys_and_views_change(
+    tmp_path: Path, open_page: Callable[..., Page]
+) -> None:
+    with playing(tmp_path, "dot") as play:
+        page = open_page(play.address, wait=False)
+        page.wait_for_selector(READY)
+        assert page.locator("#person").is_hidden()  # images are shown as the agent gets them
+        page.keyboard.press("t")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-length='0']")
+        for number, key in enumerate(["ArrowLeft", "ArrowUp", "0"], 1):
+            page.keyboard.press(key)
+            page.wait_for_selector(f"html[data-length='{number}']")
+        page.wait_for_timeout(300)
+        assert page.inner_text("#length").startswith("3 /")
+        agent = page.locator("#agent canvas")
+        assert agent.evaluate("c => [c.width, c.height]") == [339, 84]
+        assert agent.evaluate("c => getComputedStyle(c).imageRendering") == "pixelated"
+        page.keyboard.press("v")
+        page.wait_for_selector("#person canvas[width]")  # it has been drawn on
+        assert page.locator("#person").is_visible()
+        page.locator("#legend button").nth(3).click()
+        page.wait_for_selector("html[data-length='4']")
+
+
+def test_sliders_and_keys_move_a_continuous_action(
+    tmp_path: Path, open_page: Callable[..., Page]
+) -> None:
+    with playing(tmp_path, "Pendulum-v1") as play:
+        page = open_page(play.address, wait=False)
+        page.wait_for_selector(READY)
+        page.keyboard.press("t")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-length='0']")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_selector("html[data-length='1']")
+        assert page.inner_text("#legend output") == "2.00"
+        page.locator("#legend input").fill("-1.5")
+        page.locator("#legend input").blur()
+        page.wait_for_selector("html[data-length='2']")  # a slider moved is a turn
+        page.keyboard.press("ArrowLeft")
+        page.wait_for_selector("html[data-length='3']")
+        assert page.inner_text("#legend output") == "-2.00"
+        page.locator("#legend input").click()  # and does not keep the keys for itself
+        page.wait_for_selector("html[data-length='4']")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_selector("html[data-length='5']")
+        assert page.inner_text("#legend output") == "2.00"
+
+
+def test_a_letter_let_go_under_shift_is_let_go(
+    tmp_path: Path, open_page: Callable[..., Page]
+) -> None:
+    """The third number of an action is on letters; nobody knows this one's time, so it waits."""
+    with playing(tmp_path, "tests.inspect.envs:Three") as play:
+        page = open_page(play.address, wait=False)
+        page.wait_for_selector(READY)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-length='0']")
+        page.keyboard.down("a")
+        page.wait_for_selector("html[data-length='1']")
+        assert page.locator("#legend output").all_inner_texts() == ["0.00", "0.00", "-1.00"]
+        page.keyboard.down("Shift")
+        page.keyboard.up("A")
+        page.keyboard.up("Shift")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_selector("html[data-length='2']")
+        assert page.locator("#legend output").all_inner_texts() == ["1.00", "0.00", "0.00"]
+
+
+def test_the_server_holds_its_door_and_refuses_nonsense(tmp_path: Path) -> None:
+    with playing(tmp_path, "CartPole-v1") as play:
+        status, headers, _ = play.get("/")
+        assert status == 200
+        assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
+        assert play.get("/static/play.js")[0] == 200
+        assert play.get("/static/page.js")[0] == 404  # the labelling page's
+        assert play.get("/static/..%2fplay.html")[0] == 404
+        me = {"player": "me", "view": "agent"}
+        assert play.post("/api/begin", me, X_Backflip_Token="0")[0] == 403
+        assert play.post("/api/begin", me, Origin="http://evil.example")[0] == 403
+        assert play.post("/api/act", {**me, "action": 0})[0] == 409  # nobody has begun
+        status, told = play.post("/api/begin", me)
+        assert status == 200
+        assert Image.open(io.BytesIO(base64.b64decode(told["agent"]))).size == (320, 240)
+        assert "person" not in told
+        for fields, says in (
+            ({"action": 7}, "`action` must be a whole number below 2"),
+            ({"action": "left"}, "`action` must be a whole number"),
+            ({"actions": ["x"]}, "`actions` must be a list"),
+            ({}, "`actions` is missing"),
+            ({"action": 0, "view": "x"}, "`view` must be one of both, person, agent"),
+        ):
+            status, told = play.post("/api/act", me | fields)
+            assert status == 422
+            assert told["error"].startswith(says)
+        assert play.post("/api/act", {**me, "action": 1})[1]["length"] == 1
+        assert play.post("/api/begin", {"player": "other", "view": "x"})[0] == 422
+        assert play.post("/api/act", {**me, "action": 1})[0] == 200  # still this page's
+        other = {"player": "other", "view": "agent"}
+        assert play.post("/api/begin", other)[1]["episode"] == 2
+        status, told = play.post("/api/act", {**me, "action": 1})
+        assert (status, told["problem"]) == (409, "another page")
+        assert re.search("another window", told["error"])
+        assert play.interrupt()["episodes"] == 0

@@ -1,0 +1,98 @@
+"""`look` as a whole, on environments of every kind."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from backflip.inspect.facts import frame_skip
+from backflip.inspect.look import Looked, look
+from backflip.inspect.verdict import findings, verdict
+
+
+def looked_at(env_id: str, clip: Path, said: list[str] | None = None, **env_args: Any) -> Looked:
+    """Look at an environment; what is told and warned of goes to `said`, in order."""
+    said = [] if said is None else said
+
+    def tell(what: str, share: float) -> None:
+        del share
+        said.append(what)
+
+    return look(
+        env_id,
+        env_args=env_args,
+        episodes=1,
+        seed=0,
+        discount=0.99,
+        clip=clip,
+        tell=tell,
+        warn=said.append,
+    )
+
+
+KINDS: dict[str, tuple[dict[str, Any], str]] = {
+    "MinAtar/Breakout-v1": ({}, "Pixels lie between 0 and 1; "),
+    "ALE/Pong-v5": ({"max_episode_steps": 40}, "Pixels lie between 0 and "),
+    "FrozenLake-v1": ({}, "Observed numbers"),
+    "Pendulum-v1": ({}, "Actions go from -2 to 2"),
+    "tests.inspect.envs:Drawn": ({}, "is drawn where it is made"),
+    "tests.inspect.envs:Wide": ({}, "the first 64 alone were tried, 6 were not"),
+    "tests.inspect.envs:Flat": ({}, "Pixels lie between 0 and 1; "),
+}
+
+
+@pytest.mark.parametrize("env_id", KINDS)
+def test_every_kind_of_environment_gets_its_verdict_and_a_clip(env_id: str, tmp_path: Path) -> None:
+    env_args, said = KINDS[env_id]
+    seen = looked_at(env_id, tmp_path / "clip.webp", **env_args)
+    found = findings(seen.report)
+    assert said in " ".join(one.text for one in found)
+    assert verdict(found)
+    with Image.open(seen.clip) as image:
+        assert image.size[0] > 0
+
+
+def test_what_may_take_long_is_told_step_by_step_up_to_its_end(tmp_path: Path) -> None:
+    told: dict[str, list[float]] = {}
+    look(
+        "CartPole-v1",
+        env_args={},
+        episodes=1,
+        seed=0,
+        discount=0.99,
+        clip=tmp_path / "clip.webp",
+        tell=lambda what, share: told.setdefault(what, []).append(share),
+        warn=print,
+    )
+    for what, env_steps in (("repeating", 2 * 200), ("trying actions", 0 + 5 + 25 + 100 + 4 * 8)):
+        assert told[what] == [(n + 1) / env_steps for n in range(env_steps)]
+
+
+@pytest.mark.medium
+def test_who_cannot_draw_says_so_before_playing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUJOCO_GL", "glfw")
+    said: list[str] = []
+    seen = looked_at("InvertedPendulum-v5", tmp_path / "clip.webp", said)
+    assert "apt-get install libegl1" in said[0]
+    assert said[0] == seen.note
+    assert said.count(seen.note) == 1
+
+
+def test_a_fixed_horizon_leaves_the_frame_skip_as_it_is() -> None:
+    assert frame_skip("fixed:Hopper-v5", {}) == frame_skip("Hopper-v5", {}) == 4
+
+
+def test_a_clip_of_atari_lasts_as_long_as_the_game(tmp_path: Path) -> None:
+    args = {"frameskip": 1, "max_episode_steps": 70}
+    seen = looked_at("ALE/Pong-v5", tmp_path / "clip.webp", **args)
+    assert seen.report.step_seconds == pytest.approx(1 / 60)
+    with Image.open(seen.clip) as image:
+        lasted = 0.0
+        for frame in range(getattr(image, "n_frames", 1)):
+            image.seek(frame)
+            image.load()
+            lasted += image.info["duration"] / 1000
+    assert lasted == pytest.approx(71 / 60, rel=0.1)

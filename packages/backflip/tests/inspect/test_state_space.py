@@ -1,0 +1,52 @@
+"""Maps over a state space hold, at each place, what the policy makes of that state."""
+
+import numpy as np
+
+from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.envs.native.pendulum import Pendulum
+from backflip.envs.registry import make_native
+from backflip.inspect.state_space import POINTS, map_policy, picture, state_space_of
+
+
+def test_pendulums_states_are_seen_as_the_environment_shows_them() -> None:
+    env = Pendulum()
+    space = state_space_of("gymnasium:Pendulum-v1", env.spec)
+    assert space is not None
+    points = np.array([[0.5, -3.0], [-2.0, 1.0]])
+    expected = [[np.cos(a), np.sin(a), v] for a, v in points]
+    np.testing.assert_allclose(space.observe(points), expected)
+
+
+def test_a_map_has_the_first_number_across_and_the_second_upwards() -> None:
+    native = make_native("MountainCar-v0")
+    assert native is not None
+    space = state_space_of("MountainCar-v0", native.spec)
+    assert space is not None
+    assert space.names == ("position", "velocity")
+    found = map_policy(space, lambda obs: (obs[:, 1] > 0).astype(int) * 2, lambda obs: obs[:, 0])
+    assert found.value is not None
+    np.testing.assert_allclose(found.value[3], np.linspace(-1.2, 0.6, POINTS), rtol=1e-5)
+    assert found.action[0].tolist() == [0] * POINTS
+    assert found.action[-1].tolist() == [2] * POINTS
+    drawn = picture(found, native.spec)
+    assert picture(found._replace(value=None), native.spec).shape[1] * 2 == drawn.shape[1]
+    told = found.to_json()
+    assert told["axes"][1] == {
+        "name": "velocity",
+        "low": -0.07000000029802322,
+        "high": told["axes"][1]["high"],
+    }
+    assert len(told["value"]) == POINTS
+
+
+def test_other_states_have_no_map() -> None:
+    for env_id in ("CartPole-v1", "dot", "probe:3"):
+        native = make_native(env_id)
+        assert native is not None
+        assert state_space_of(env_id, native.spec) is None
+
+
+def test_bounds_that_are_as_good_as_none_make_no_map() -> None:
+    low, high = (np.full(2, x, np.float32) for x in (-3.4e38, 3.4e38))
+    spec = EnvSpec("mine:Huge", Box(low, high, low.dtype), Discrete(2), 10)
+    assert state_space_of("mine:Huge", spec) is None

@@ -1,0 +1,443 @@
+"""Tests of `teach` by people: the real page's process, real SQLite, a scripted person."""
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from backflip.api import resume_teach, teach
+from backflip.core.checkpoint import load_arrays
+from backflip.labelling.label_queue import LabelQueue
+from backflip.labelling.people_source import LabellingSettings
+from backflip.labelling.status import read_status
+from backflip.preferences.labels import LabelStore
+from runshelf.errors import UsageError
+from runshelf.store.run import list_runs, open_run
+
+TINY = {
+    "num_envs": 4,
+    "rollout_length": 16,
+    "epochs": 1,
+    "minibatches": 2,
+    "hidden": (8,),
+    "phases": 6,
+    "clip_length": 5,
+    "clip_envs": 4,
+    "random_envs": 8,
+    "random_env_steps": 30,
+}
+OPTIONS = {"teacher": "human", "labels": 16, "env_steps": 4 * 16 * 6, "argv": ["backflip"]}
+
+
+def folder_of(home):
+    """Return the folder of the only run, once its page can be asked."""
+    for _ in range(2400):
+        if list_runs(home):
+            folder = home / "runs" / list_runs(home)[0]
+            if (folder / "page.json").exists():
+                return folder
+        time.sleep(0.05)
+    raise AssertionError("no run began")
+
+
+def over(folder):
+    return lambda: read_status(folder).doing == "finished"
+
+
+@pytest.fixture
+def answering(person):
+    """Start somebody who answers a run in `home` as soon as it is there; yields the threads."""
+    threads, people = [], []
+
+    def work(home, who, stop):
+        somebody = person(folder_of(home), who)
+        people.append(somebody)
+        somebody.answer_until(lambda: stop.is_set() or over(somebody.folder)())
+
+    stop = threading.Event()
+
+    def start(home, who="me"):
+        threads.append(threading.Thread(target=work, args=(home, who, stop)))
+        threads[-1].start()
+        return people
+
+    yield start
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+
+
+@pytest.mark.medium
+def test_a_run_is_taught_by_a_person_through_the_page(tmp_path, answering):
+    people, said = answering(tmp_path), []
+    result = teach(
+        "Pendulum-v1",
+        settings=TINY,
+        home=tmp_path,
+        labelling=LabellingSettings(goal="stand still"),
+        report=said.append,
+        **OPTIONS,
+    )
+    assert result.labels == 16
+    with LabelStore.open(result.folder / "labels.sqlite") as store:
+        counts = store.counts()
+        assert (counts.queries, counts.labels, counts.pending) == (16, 16, 0)
+        assert {pair.who for pair in store.labelled(0)} == {"me"}
+        assert LabelQueue(store).goal() == "stand still"
+        # A hidden repeat, which a chance of one in twenty puts among them, has no opinion.
+        asked = store.file.rows("SELECT id FROM queries WHERE repeats IS NULL ORDER BY id")
+        first, later = store.opinion(*asked[0]), store.opinion(*asked[-1])
+        assert first is None, "nothing had been learnt"
+        assert later["left"].shape == (2, 5)
+        assert (later["left"][1] >= 0).all()
+    (me,) = people
+    assert len(me.acknowledged) >= 16
+    status = read_status(result.folder)
+    assert status.doing == "finished"
+    assert "16 labels" in status.result
+    assert status.episode is not None
+    assert (result.folder / "films" / status.episode.file).exists()
+    assert any("compare clips at http://127.0.0.1:" in (p.note or "") for p in said)
+    assert result.seconds["answers"] > 0
+
+
+@pytest.mark.slow
+def test_rounds_are_pipelined_so_that_training_does_not_wait_for_the_last_answer(tmp_path, person):
+    """With a quarter of the first round open, at most four pairs, the first phase begins."""
+    said = []
+    options = dict(OPTIONS, labels=64, report=said.append)  # sixteen in the first round
+    run = threading.Thread(
+        target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **options}
+    )
+    run.start()
+    somebody = person(folder_of(tmp_path))
+    somebody.answer_until(lambda: len(somebody.acknowledged) == 11)
+    assert comes_true(lambda: read_status(somebody.folder).doing == "waiting")
+    assert not comes_true(lambda: read_status(somebody.folder).phase > 0, seconds=1.0)
+    somebody.answer_until(lambda: len(somebody.acknowledged) == 12)
+    assert comes_true(lambda: read_status(somebody.folder).phase == 1)
+    assert not comes_true(lambda: read_status(somebody.folder).phase > 1, seconds=1.0), (
+        "no second phase: four of the first round are open"
+    )
+    assert any("waiting for answers at http" in p.waiting_for for p in said)
+    somebody.post("enough", enough=True)
+    run.join(120)
+    assert read_status(somebody.folder).doing == "finished"
+    with LabelStore.open(somebody.folder / "labels.sqlite") as store:
+        assert store.counts().labels == 12
+    with Image.open(somebody.folder / "clips.png") as picture:
+        assert "after 12 labels" in picture.info["Description"], "not those that were budgeted"
+
+
+def comes_true(condition, seconds=60.0):
+    """Return whether a condition comes true within so many seconds."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return condition()
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from runshelf.store.run import find_run, list_runs
+from backflip.api import resume_teach, teach
+
+home = Path(sys.argv[1])
+if list_runs(home):
+    resume_teach(find_run(home, "latest"))
+else:
+    teach("Pendulum-v1", settings=%r, home=home, **%r)
+"""
+
+
+@pytest.mark.slow
+def test_killed_while_it_waits_it_goes_on_where_it_was_at_the_same_address(tmp_path, answering):
+    command = [sys.executable, "-c", PROGRAM % (TINY, OPTIONS), str(tmp_path)]
+    trainer = subprocess.Popen(command)
+    people = answering(tmp_path)
+    folder = folder_of(tmp_path)
+    while not people or len(people[0].acknowledged) < 8:
+        time.sleep(0.05)
+    page = (folder / "page.json").read_text()
+    trainer.kill()
+    trainer.wait()
+    assert read_status(folder).doing == "stopped"
+    assert subprocess.run(command, check=False, timeout=120).returncode == 0
+    assert (folder / "page.json").read_text() == page
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        assert store.counts().labels == 16
+        kept = {row[0] for row in store.file.rows("SELECT id FROM labels")}
+        assert set(people[0].acknowledged) <= kept
+
+
+@pytest.mark.slow
+def test_an_answer_taken_back_is_learnt_from_no_longer(tmp_path, person):
+    """The same run, with an answer given, taken back and given otherwise, or so from the start."""
+
+    def taught(home, changes_mind):
+        labels = dict(OPTIONS, labels=4)
+        run = threading.Thread(
+            target=teach,
+            args=("Pendulum-v1",),
+            kwargs={"settings": TINY | {"phases": 1}, "home": home, **labels},
+        )
+        run.start()
+        somebody = person(folder_of(home))
+        pairs = []
+        while not pairs:
+            pairs = somebody.post("take")[1]["pairs"]
+        first = pairs[0]["query"]
+        if changes_mind:
+            somebody.answer(first, "left")
+            somebody.post("undo", attempt="a" * 16)
+        somebody.answer(first, "right")
+        somebody.answer_until(over(somebody.folder))
+        run.join(60)
+        return load_arrays(somebody.folder / "checkpoint.safetensors").arrays
+
+    steady, changed = (taught(tmp_path / str(x), x) for x in (False, True))
+    for name, array in steady.items():
+        np.testing.assert_array_equal(array, changed[name], err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phases", [1, 2])
+def test_however_few_phases_there_are_every_answer_is_waited_for(tmp_path, answering, phases):
+    answering(tmp_path)
+    options = dict(OPTIONS, labels=8)
+    result = teach("Pendulum-v1", settings=TINY | {"phases": phases}, home=tmp_path, **options)
+    assert result.labels == 8
+
+
+@pytest.mark.medium
+def test_a_page_that_dies_is_there_again_on_the_same_port(tmp_path, answering, person):
+    run = threading.Thread(
+        target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **OPTIONS}
+    )
+    run.start()
+    folder = folder_of(tmp_path)
+    somebody = person(folder)
+    somebody.answer_until(lambda: len(somebody.acknowledged) >= 2)
+    (pid,) = pages_of(folder)
+    os.kill(pid, signal.SIGKILL)
+    somebody.answer_until(over(folder))
+    run.join(60)
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        assert store.counts().labels == 16
+    assert not pages_of(folder), "the page ends with the run"
+
+
+def pages_of(folder):
+    """Return the process ids of the pages of a run."""
+    found = subprocess.run(
+        ["pgrep", "-f", f"backflip.labelling.page {folder}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [int(line) for line in found.stdout.split()]
+
+
+# Makes the terminal its own, then becomes the program.
+AT_THE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+program = "import sys; from backflip.cli.main import main; sys.exit(main())"
+os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(("key", "status"), [(b"\x1b[D", 0), (b"q", 130)])
+def test_a_run_is_taught_in_the_terminal(tmp_path, key, status):
+    """Arrows answer to the end; whoever quits is told how to go on."""
+    settings = [f"--set={name}={value}" for name, value in TINY.items() if name != "hidden"]
+    numbers = ["--labels", "8", "--env-steps", str(4 * 16 * 6), *settings]
+    command = ["teach", "Pendulum-v1", "--teacher", "terminal", "--json", "--home", str(tmp_path)]
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", AT_THE_TERMINAL, *command, *numbers],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    shown, pressed, until = b"", 0.0, time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < until:
+        if select.select([ours], [], [], 0.1)[0]:
+            shown += os.read(ours, 65536)
+        if b"of 8 labels" in shown and time.monotonic() > pressed + 0.3:
+            pressed = time.monotonic()
+            os.write(ours, key)
+    while select.select([ours], [], [], 0.1)[0]:
+        shown += os.read(ours, 65536)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == status, shown[-2000:]
+    if status == 0:
+        assert json.loads(output)["labels"] == 8
+    else:
+        assert b"go on with: backflip resume" in shown
+        assert output == b""
+    assert b"\x1b[?1049l" in shown, "the screen is given back"
+    os.close(ours)
+    os.close(theirs)
+
+
+@pytest.mark.medium
+def test_a_film_that_got_lost_is_drawn_again(tmp_path, person):
+    run = threading.Thread(
+        target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **OPTIONS}
+    )
+    run.start()
+    folder = folder_of(tmp_path)
+    somebody = person(folder)
+    pairs = []
+    while len(pairs) < 4:
+        pairs = somebody.post("take")[1]["pairs"]
+    names = sorted(path.name for path in (folder / "films").iterdir())
+    for path in (folder / "films").iterdir():
+        path.unlink()
+    end = time.monotonic() + 120
+    while sorted(path.name for path in (folder / "films").iterdir()) != names:
+        assert time.monotonic() < end, "it is not drawn again"
+        time.sleep(0.1)
+    somebody.answer_until(over(folder))
+    run.join(60)
+
+
+@pytest.mark.medium
+def test_a_port_that_is_taken_is_said_before_anything_is_learnt(tmp_path):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(UsageError, match=str(port)):
+            teach(
+                "Pendulum-v1",
+                settings=TINY,
+                home=tmp_path,
+                labelling=LabellingSettings(port=port),
+                **OPTIONS,
+            )
+
+
+@pytest.mark.medium
+def test_labels_of_another_run_suffice_and_nobody_is_asked(tmp_path):
+    options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
+    source = teach("Pendulum-v1", **options)
+    options |= {"teacher": "human", "labels": None}
+    again = teach("Pendulum-v1", labels_from=source.run, **options)
+    assert again.labels == 16
+    assert not (again.folder / "page.json").exists()
+    with LabelStore.open(again.folder / "labels.sqlite") as store:
+        assert store.counts().queries == 16
+        assert {pair.env_steps for pair in store.labelled(0)} == {0}
+    arrays = load_arrays(again.folder / "checkpoint.safetensors").arrays
+    assert np.abs(arrays["reward.weights"]).max() > 0
+    assert resume_is_the_same(again, arrays)
+
+
+def resume_is_the_same(result, arrays):
+    resume_teach(open_run(result.folder))
+    again = load_arrays(result.folder / "checkpoint.safetensors").arrays
+    return all((array == again[name]).all() for name, array in arrays.items())
+
+
+@pytest.mark.medium
+def test_what_a_run_started_from_may_go_once_it_has_begun(tmp_path):
+    options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
+    source = teach("Pendulum-v1", **options)
+    again = teach("Pendulum-v1", labels_from=source.run, **options | {"labels": None})
+    rewarded = teach("Pendulum-v1", reward_from=source.run, **options | {"labels": None})
+    shutil.rmtree(source.folder)
+    for result in (again, rewarded):
+        assert resume_teach(open_run(result.folder)).returns == result.returns
+    (again.folder / "checkpoint.safetensors").unlink()  # as if killed before the first phase
+    assert resume_teach(open_run(again.folder)).returns == again.returns
+
+
+@pytest.mark.medium
+def test_ctrl_c_that_a_callback_swallowed_is_heeded_all_the_same(tmp_path):
+    """What is raised in a callback from C, as JAX has some, is dropped."""
+    program = (
+        "import os, signal, sys, threading\n"
+        "from pathlib import Path\n"
+        "import backflip.api, backflip.training.teaching as teaching\n"
+        "def swallowed(self, *rest):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except KeyboardInterrupt:\n"
+        "        pass\n"
+        "teaching.Teaching._compile_ahead = swallowed\n"
+        "teach = backflip.api.teach\n"
+        f"teach('Pendulum-v1', settings={TINY!r}, home=Path(sys.argv[1]), **{OPTIONS!r})\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert "go on with: backflip resume" in done.stderr
+
+
+@pytest.mark.medium
+def test_the_reward_of_another_run_suffices_and_nothing_is_asked(tmp_path):
+    options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
+    source = teach("Pendulum-v1", **options)
+    options |= {"labels": None, "seeds": 2}
+    again = teach("Pendulum-v1", reward_from=str(source.folder), **options)
+    assert again.labels == 0
+    theirs, ours = (
+        load_arrays(run.folder / "checkpoint.safetensors").arrays for run in (source, again)
+    )
+    for row in range(2):
+        np.testing.assert_array_equal(theirs["reward.weights"][0], ours["reward.weights"][row])
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels_from": "nothing"}, "there is no run `nothing`"),
+        ({"labels_from": "absent.csv"}, "absent.csv"),
+        ({"reward_from": "nothing"}, "there is no run `nothing`"),
+        ({"labels_from": "a", "reward_from": "b"}, "not both"),
+        ({"labels": 1}, "`labels` must be at least 2, got 1"),
+    ],
+)
+def test_what_a_run_cannot_start_from_is_said_before_it_begins(tmp_path, changes, message):
+    with pytest.raises(UsageError, match=message):
+        teach("Pendulum-v1", home=tmp_path, settings=TINY, **(OPTIONS | {"labels": None} | changes))
+    assert not list_runs(tmp_path)
+
+
+@pytest.mark.medium
+def test_labels_of_another_environment_or_clip_length_are_refused(tmp_path):
+    options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
+    source = teach("Pendulum-v1", **options)
+    options["labels"] = None
+    with pytest.raises(UsageError, match=r"clips of 5 env steps, here they have 6; try --set clip"):
+        teach(
+            "Pendulum-v1",
+            labels_from=source.run,
+            **options | {"settings": TINY | {"clip_length": 6}},
+        )
+    with pytest.raises(UsageError, match="another environment"):
+        teach("Acrobot-v1", labels_from=source.run, **options)
+    with pytest.raises(UsageError, match=r"is for another environment than `Acrobot-v1`"):
+        teach("Acrobot-v1", reward_from=source.run, **options)

@@ -1,0 +1,202 @@
+"""Tests of `teach` by a function of the user: found by name, stopped by its errors, resumed."""
+
+import itertools
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.conformance.teacher import check_teacher
+
+from backflip.api import resume_teach, teach
+from backflip.core.checkpoint import load_arrays
+from backflip.envs.registry import make_native
+from backflip.preferences.clips import cut, windows
+from backflip.preferences.drawing import Drawer
+from backflip.preferences.labels import LabelStore
+from backflip.preferences.shown import TeacherQuery, shown_clip
+from backflip.preferences.teachers import TeacherFailed, parse_teacher
+from backflip.training.build import build
+from runshelf.errors import UsageError
+from runshelf.store.run import find_run
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+LABELS = 8
+TINY = {
+    "num_envs": 4,
+    "rollout_length": 16,
+    "epochs": 1,
+    "minibatches": 2,
+    "hidden": (8,),
+    "phases": 3,
+    "clip_length": 5,
+    "clip_envs": 4,
+    "random_envs": 8,
+    "random_env_steps": 30,
+}
+# What the oracle does, and a bug that can be switched on.
+OWN = """
+fails_at = None
+calls = 0
+
+
+def prefer(left, right):
+    global calls
+    calls += 1
+    if calls == fails_at:
+        raise ValueError("no idea")
+    d = float(left.rewards.astype("f8").sum() - right.rewards.astype("f8").sum())
+    return "tie" if abs(d) <= 1e-6 else "left" if d > 0 else "right"
+"""
+
+
+def tiny(home, teacher):
+    return teach(
+        "CartPole-v1",
+        teacher=teacher,
+        labels=LABELS,
+        env_steps=4 * 16 * 3,
+        settings=TINY,
+        home=home,
+        argv=["backflip"],
+    )
+
+
+def saved(folder):
+    return load_arrays(folder / "checkpoint.safetensors").arrays
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch, request):
+    """A module with a teacher in the current folder."""
+    name = f"own_{abs(hash(request.node.name))}"
+    (tmp_path / f"{name}.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    return name
+
+
+@pytest.mark.medium
+def test_a_function_that_answers_as_the_oracle_teaches_the_same(tmp_path, own):
+    oracle = tiny(tmp_path / "oracle", "oracle")
+    function = tiny(tmp_path / "function", f"{own}:prefer")
+    assert_same(saved(oracle.folder), saved(function.folder))
+    with LabelStore.open(function.folder / "labels.sqlite") as store:
+        assert {pair.who for pair in store.labelled(0)} == {f"{own}:prefer"}
+
+
+@pytest.mark.medium
+def test_an_exception_loses_no_label_and_the_run_goes_on_after_it(tmp_path, own):
+    never = tiny(tmp_path / "never", "oracle")
+    parse_teacher(f"{own}:prefer")
+    module = sys.modules[own]
+    module.fails_at = 2  # of the first round
+    with pytest.raises(TeacherFailed, match=rf"`{own}:prefer` raised ValueError: no idea"):
+        tiny(tmp_path / "stopped", f"{own}:prefer")
+    run = find_run(tmp_path / "stopped", "latest")
+    with LabelStore.open(run.folder / "labels.sqlite") as store:
+        assert store.counts().labels == 1
+    module.fails_at = None
+    resume_teach(run)
+    assert module.calls == 1 + LABELS, "no query is answered twice but the one that failed"
+    assert_same(saved(never.folder), saved(run.folder))
+
+
+@pytest.mark.medium
+def test_a_resumed_run_says_which_function_is_gone(tmp_path, own, monkeypatch):
+    result = tiny(tmp_path, f"{own}:prefer")
+    monkeypatch.chdir("/")
+    monkeypatch.delitem(sys.modules, own)
+    monkeypatch.setattr(sys, "path", [x for x in sys.path if x != str(tmp_path)])
+    with pytest.raises(UsageError, match=f"unknown teacher `{own}:prefer`.*no module `{own}`"):
+        resume_teach(find_run(tmp_path, result.run))
+
+
+@pytest.mark.medium
+def test_a_slow_teachers_answers_are_saved_while_it_works(tmp_path, own, monkeypatch):
+    """One by one if every answer takes longer than the time between two writes."""
+    monkeypatch.setattr("backflip.preferences.program_source.SECONDS_BETWEEN_WRITES", -1.0)
+    written = []
+    original = LabelStore.add_labels
+
+    def counted(self, labels):
+        labels = list(labels)
+        written.append(len(labels))
+        return original(self, labels)
+
+    monkeypatch.setattr(LabelStore, "add_labels", counted)
+    tiny(tmp_path, f"{own}:prefer")
+    assert max(written) == 1
+    assert sum(written) == LABELS
+
+
+@pytest.fixture
+def examples(monkeypatch):
+    """The functions of the example in docs, by name."""
+    monkeypatch.chdir(EXAMPLES)
+    yield lambda name: parse_teacher(f"teacher:{name}")
+    sys.modules.pop("teacher", None)
+    sys.path.remove(str(EXAMPLES))
+
+
+def pendulum_clips(folder):
+    """Clips of a random policy, as a teacher sees them."""
+    spec = make_native("Pendulum-v1").spec
+    driver = build("ppo", "Pendulum-v1", env_args={}, settings={}).driver
+    record = driver.random_record([0], envs=4, env_steps=40, repeat=0.9)
+    seeds_record = type(record)(*(x[0] if isinstance(x, np.ndarray) else x for x in record))
+    drawer = Drawer(folder, "Pendulum-v1", {}, spec)
+    for window in windows(seeds_record, 10)[::12]:
+        yield shown_clip(cut(seeds_record, window, 10), "Pendulum-v1", drawer)
+
+
+@pytest.mark.medium
+def test_the_examples_agree_with_the_height_of_the_pendulum(examples, tmp_path):
+    clips = list(pendulum_clips(tmp_path))
+    agreed = []
+    for left, right in itertools.pairwise(clips):
+        query = TeacherQuery(left, right)
+        difference = left.observations[:, 0].mean() - right.observations[:, 0].mean()
+        if abs(difference) < 0.2:
+            continue
+        rng = np.random.default_rng(0)
+        assert examples("upright").answer(query, rng) == ("left" if difference > 0 else "right")
+        agreed.append(
+            examples("looks_upright").answer(query, rng) == ("left" if difference > 0 else "right")
+        )
+    assert len(agreed) >= 5
+    assert np.mean(agreed) > 0.9
+
+
+def test_the_example_keeps_the_protocol(examples):
+    check_teacher(examples("upright"))
+
+
+def test_frames_are_one_picture_for_each_env_step(tmp_path):
+    first, *_ = pendulum_clips(tmp_path)
+    frames = first.frames()
+    assert (frames.shape[0], frames.shape[3], frames.dtype) == (10, 3, np.uint8)
+    assert (frames[0] != frames[-1]).any()
+
+
+@pytest.mark.medium
+def test_the_commands_of_the_example_work(tmp_path):
+    shutil.copy(EXAMPLES / "teacher.py", tmp_path)
+    command = [sys.executable, "-m", "backflip", "teach", "Pendulum-v1", "--labels", "4"]
+    settings = [f"--set={name}={value}" for name, value in TINY.items() if name != "hidden"]
+    done = subprocess.run(
+        [*command, "--teacher", "teacher:upright", "--env-steps", "192", *settings],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ppo learns `Pendulum-v1`; teacher:upright answers 4 queries" in done.stderr

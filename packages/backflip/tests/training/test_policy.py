@@ -1,0 +1,137 @@
+"""A saved policy acts in the environment itself, in spaces as that has them."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from backflip.algorithms.interface import Algorithm
+from backflip.algorithms.registry import entry_of
+from backflip.core.checkpoint import load_arrays, save_arrays
+from backflip.core.spec import EnvSpec
+from backflip.envs.gymnasium import GymnasiumEnv
+from backflip.envs.registry import make_native
+from backflip.training.policy import Policy, load_policy
+from backflip.training.settings import configure
+from backflip.training.spec_json import spec_from_json, spec_to_json
+from backflip.training.train import train
+from runshelf.errors import UsageError
+from runshelf.store.records import to_json
+
+VECTOR = spaces.Box(-1, 1, (3,), np.float32)
+SPACES = {
+    "vectors and two actions": (VECTOR, spaces.Discrete(2)),
+    "actions from -1": (VECTOR, spaces.Discrete(3, start=-1)),
+    "actions of two axes": (VECTOR, spaces.Box(-1, 1, (2, 3), np.float32)),
+    "one number as action": (VECTOR, spaces.Box(-1, 1, (), np.float32)),
+    "float64 bounds": (VECTOR, spaces.Box(0.0999, 0.1, (2,), np.float64)),
+    "float16": (VECTOR, spaces.Box(-1, 1, (2,), np.float16)),
+    "numbers from 5": (spaces.Discrete(4, start=5), spaces.Discrete(2)),
+    "one number": (spaces.Box(-1, 1, (), np.float32), spaces.Discrete(2)),
+    "two axes": (spaces.Box(-1, 1, (2, 4), np.float32), spaces.Discrete(2)),
+    "grey pictures": (spaces.Box(0, 255, (18, 20), np.uint8), spaces.Discrete(2)),
+    "coloured pictures": (spaces.Box(0, 255, (18, 20, 3), np.uint8), spaces.Discrete(2)),
+}
+
+
+class _Takes(gymnasium.Env[Any, Any]):
+    """Shows what is drawn from its space and keeps what it is given."""
+
+    def __init__(self, observation: Any, action: Any) -> None:
+        self.observation_space, self.action_space = deepcopy((observation, action))
+        self.taken: list[Any] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        assert self.action_space.contains(action)
+        self.taken.append(action)
+        return self.observation_space.sample(), 0.0, False, False, {}
+
+
+def learner(spec: EnvSpec) -> tuple[Algorithm, Any]:
+    """PPO before it has learnt anything."""
+    entry = entry_of("ppo")
+    algorithm = entry.build(configure(entry, {"hidden": (4,)}), spec)
+    return algorithm, jax.tree.map(jax.numpy.asarray, algorithm.init(0))
+
+
+def saved(spec: EnvSpec) -> EnvSpec:
+    """A spec written and read."""
+    return spec_from_json(json.loads(json.dumps(to_json(spec_to_json(spec)))))
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_the_environment_is_given_what_it_is_given_in_training(kind: str) -> None:
+    env, own = _Takes(*SPACES[kind]), _Takes(*SPACES[kind])
+    trained = GymnasiumEnv.of("mine", lambda: env, 1)
+    algorithm, state = learner(trained.spec)
+    policy, key = Policy(saved(trained.spec), algorithm, state), jax.random.key(0)
+    seen, (obs, _) = trained.reset([7]), own.reset(seed=7)
+    for _ in range(8):
+        key, now = jax.random.split(key)
+        seen = trained.step(np.asarray(jax.jit(algorithm.exploit)(state, seen, now))).obs
+        action = policy.act(obs)
+        obs, *_ = own.step(action)
+        assert action.dtype == SPACES[kind][1].dtype
+        assert np.shape(action) == SPACES[kind][1].shape
+    np.testing.assert_array_equal(np.stack(env.taken), np.stack(own.taken))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SPACES if "pictures" not in kind])
+def test_a_batch_gets_what_each_of_it_gets(kind: str) -> None:
+    observation, action = SPACES[kind]
+    spec = GymnasiumEnv.of("mine", lambda: _Takes(observation, action), 1).spec
+    policy = Policy(saved(spec), *learner(spec))
+    batch = np.stack([observation.sample() for _ in range(5)])
+    alone = np.stack([policy.act(obs) for obs in batch])
+    np.testing.assert_allclose(policy.act(batch), alone, rtol=1e-6)
+    assert policy.act(batch).shape == (5, *action.shape)
+
+
+@pytest.mark.parametrize(("env_id", "cells"), [("Taxi-v4", 500), ("FrozenLake-v1", 16)])
+def test_numbers_are_acted_on_in_gymnasiums_own(env_id: str, cells: int) -> None:
+    """The second is learnt in JAX. Both look actions up in a table: these must be hashable."""
+    native = make_native(env_id)
+    env = gymnasium.make(env_id)
+    spec = (
+        native.spec if native else GymnasiumEnv.of(env_id, lambda: gymnasium.make(env_id), 1).spec
+    )
+    algorithm, state = learner(spec)
+    policy = Policy(saved(spec), algorithm, state)
+    obs, _ = env.reset(seed=3)
+    for _ in range(20):
+        obs, *_ = env.step(policy.act(obs))
+    one_hot = np.eye(cells, dtype=np.float32)
+    assert policy.act(np.arange(cells)).tolist() == policy.act(one_hot).tolist()
+    assert policy.act(one_hot[3]) == policy.act(3)
+    with pytest.raises(UsageError, match=f"must be a number from 0 to {cells - 1}, got {cells}"):
+        policy.act(cells)
+    with pytest.raises(UsageError, match=r"must be a whole number.* got \(3, 3\)"):
+        policy.act(np.zeros((3, 3)))
+
+
+@pytest.mark.medium
+def test_a_file_of_before_acts_as_it_did(tmp_path: Path) -> None:
+    """It does not say where the environment's own actions start."""
+    settings = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1, "hidden": (4,)}
+    result = train("ppo", "gymnasium:Taxi-v4", env_steps=16, settings=settings, home=tmp_path)
+    assert 0 <= result.policy().act(3) < 6
+    path = result.folder / "policy.safetensors"
+    loaded = load_arrays(path)
+    about = json.loads(loaded.metadata["about"])
+    del about["spec"]["own"]
+    save_arrays(path, loaded.arrays, {"about": json.dumps(about)})
+    old, one_hot = load_policy(result.folder), np.eye(500)
+    assert old.act(one_hot).tolist() == result.policy().act(one_hot).tolist()
+    with pytest.raises(UsageError, match=r"must have shape \(500,\).* got \(\)"):
+        old.act(3)

@@ -1,0 +1,76 @@
+"""Tests of replays in checkpoints, and of runs with one that are interrupted."""
+
+import numpy as np
+import pytest
+
+from backflip.algorithms.dqn import dqn
+from backflip.algorithms.entries.dqn import DQNConfig
+from backflip.core.checkpoint import load_arrays
+from backflip.core.trees import flatten, unflatten
+from backflip.drivers.native import NativeDriver
+from backflip.envs.registry import make_native
+from backflip.training.replay_rows import trimmed, whole
+from backflip.training.train import resume_train, train
+from runshelf.store.run import find_run
+
+SETTINGS = {
+    "env_steps": 1_024,
+    "num_envs": 4,
+    "rollout_length": 16,
+    "learning_starts": 128,
+    "batch_size": 16,
+    "buffer_size": 4_096,
+    "epsilon_steps": 500,
+    "hidden": (8,),
+}
+
+
+def driver() -> NativeDriver:
+    env = make_native("CartPole-v1")
+    assert env is not None
+    return NativeDriver(env, dqn(DQNConfig(**SETTINGS), env.spec))
+
+
+def test_only_rows_that_hold_something_are_kept_and_all_come_back() -> None:
+    made = driver()
+    learners, _ = made.phase(2)(made.warm_up(made.start([0, 1])), None)
+    full = flatten({"learners": learners})
+    kept = trimmed(full)
+    rows = (128 + 2 * 64) // 4
+    assert kept["learners.replay.obs"].shape == (2, rows, 4, 4)
+    assert full["learners.replay.obs"].shape == (2, 1_024, 4, 4)
+    like = {"learners": made.start([0, 1])}
+    again = unflatten(like, whole(kept, flatten(like)))
+    for name, array in flatten(again).items():
+        np.testing.assert_array_equal(array, full[name], err_msg=name)
+
+
+def test_what_has_no_replay_is_left_alone() -> None:
+    arrays = {"learners.key": np.zeros(3)}
+    assert trimmed(arrays) == arrays
+    assert whole(arrays, arrays) == arrays
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
+def test_a_run_killed_after_any_phase_goes_on_to_the_same_end(env, tmp_path) -> None:
+    """Ctrl-C, from the report of a phase: the replay is what it was, to the bit."""
+    host = env.startswith("gymnasium:")  # whose phases last three episodes at least
+    asked = {"settings": SETTINGS, "env_args": {"max_episode_steps": 8} if host else {}}
+    through = train("dqn", env, seeds=2, home=tmp_path, **asked)
+    seen = []
+
+    def stop(progress) -> None:
+        seen.append(progress)
+        if progress.phase == 2:
+            raise RuntimeError("the power fails")
+
+    with pytest.raises(RuntimeError):
+        train("dqn", env, seeds=2, home=tmp_path, report=stop, **asked)
+    assert seen[-1].phases > 3
+    cut = max((tmp_path / "runs").iterdir(), key=lambda folder: folder.name)
+    resumed = resume_train(find_run(tmp_path, cut.name))
+    assert list(resumed.returns) == list(through.returns)
+    policies = [load_arrays(r.folder / "policy.safetensors").arrays for r in (resumed, through)]
+    for name, array in policies[0].items():
+        np.testing.assert_array_equal(array, policies[1][name], err_msg=name)

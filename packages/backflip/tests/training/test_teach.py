@@ -1,0 +1,401 @@
+"""Tests of `teach`: contract, budget, kills, and that it never sees the true reward."""
+
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from backflip.api import resume_teach, teach
+from backflip.core.checkpoint import load_arrays
+from backflip.core.settings import resolve
+from backflip.envs.native.cartpole import CartPole
+from backflip.envs.registry import make_native
+from backflip.preferences.labels import LabelStore
+from backflip.preferences.program_source import ProgramSource
+from backflip.preferences.teachers import SimulatedTeacher
+from backflip.training.asking import Asker
+from backflip.training.build import build
+from backflip.training.session import Session
+from backflip.training.teach_settings import TeachConfig, teach_settings
+from runshelf.errors import Interrupted, UsageError
+from runshelf.store.metrics import read_metrics
+from runshelf.store.run import find_run, list_runs
+
+TINY = {
+    "num_envs": 4,
+    "rollout_length": 16,
+    "epochs": 1,
+    "minibatches": 2,
+    "hidden": (8,),
+    "phases": 6,
+    "clip_length": 5,
+    "clip_envs": 4,
+    "random_envs": 8,
+    "random_env_steps": 30,
+}
+ENV_STEPS = 4 * 16 * 6  # six updates
+LABELS = 8
+
+
+def tiny(home, env="CartPole-v1", **changes):
+    """Teach a little."""
+    settings = TINY | changes.pop("settings", {})
+    options = {"labels": LABELS, "seeds": 2, "env_steps": ENV_STEPS, "argv": ["backflip"]}
+    return teach(env, settings=settings, home=home, **(options | changes))
+
+
+def saved(folder):
+    """Return everything that training goes on from, by name."""
+    return load_arrays(folder / "checkpoint.safetensors").arrays
+
+
+def asked_and_answered(folder, seeds):
+    """Return each seed's queries in order: when asked, both clips bit for bit, and the answer."""
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        return {
+            seed: [
+                (
+                    pair.env_steps,
+                    pair.answer,
+                    *(clip[k].tobytes() for clip in (pair.left, pair.right) for k in sorted(clip)),
+                )
+                for pair in store.labelled(seed)
+            ]
+            for seed in seeds
+        }
+
+
+def same_arrays(one, other, but=()):
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        if name not in but:
+            np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def same_up_to_rounding(alone, together, row):
+    """One seed and two are different programs to XLA, which sums in another order: no more."""
+    for name, array in alone.items():
+        if array.dtype.kind == "f":
+            np.testing.assert_allclose(
+                array[0], together[name][row], rtol=1e-3, atol=1e-5, err_msg=name
+            )
+        else:
+            np.testing.assert_array_equal(array[0], together[name][row], err_msg=name)
+
+
+def answers_of(folder, seed):
+    """Return when each query of a seed was asked, what was done in its clips, and the answer."""
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        return [
+            (
+                pair.env_steps,
+                pair.answer,
+                pair.left["action"].tolist(),
+                pair.right["action"].tolist(),
+            )
+            for pair in store.labelled(seed)
+        ]
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory):
+    return tiny(tmp_path_factory.mktemp("home"), first_seed=3)
+
+
+@pytest.mark.medium
+def test_the_result_keeps_the_output_contract(taught):
+    fields = taught.to_json()
+    assert json.loads(json.dumps(fields)) == fields
+    assert (fields["env"], fields["algorithm"]) == ("CartPole-v1", "ppo")
+    assert (fields["seeds"], fields["labels"]) == ([3, 4], LABELS)
+    assert fields["env_steps"] == ENV_STEPS
+    assert len(fields["returns"]) == 2
+    assert taught.policy(4).act(np.zeros(4, np.float32)) in (0, 1)
+    for name in ("run.json", "labels.sqlite", "checkpoint.safetensors", "policy.safetensors"):
+        assert (taught.folder / name).exists()
+
+
+@pytest.mark.medium
+def test_each_seed_spends_its_budget_and_no_query_is_left_open(taught):
+    with LabelStore.open(taught.folder / "labels.sqlite") as store:
+        for seed in (3, 4):
+            counts = store.counts(seed)
+            assert (counts.queries, counts.labels, counts.pending) == (LABELS, LABELS, 0)
+            pairs = store.labelled(seed)
+            assert {pair.who for pair in pairs} == {"oracle"}
+            assert pairs[0].env_steps == 0
+            assert pairs[-1].env_steps < ENV_STEPS
+            for pair in pairs:
+                assert len(pair.left["reward"]) == len(pair.right["reward"]) == 5
+
+
+@pytest.mark.parametrize(("env", "network"), [("dot", "patches"), ("MinAtar/Breakout-v1", "auto")])
+def test_what_train_learns_with_does_not_change_what_teach_learns_with(env, network):
+    """Grids of cells have a rate of 5e-3 where nobody teaches."""
+    settings, _ = teach_settings("ppo", make_native(env).spec)
+    config = build("ppo", env, env_args={}, settings=settings).config
+    assert (config.learning_rate, config.rollout_length, config.network) == (1e-3, 32, network)
+
+
+@pytest.mark.medium
+def test_same_seed_same_bits(taught, tmp_path):
+    again = tiny(tmp_path, first_seed=3)
+    assert again.returns == taught.returns
+    same_arrays(saved(taught.folder), saved(again.folder))
+    seeds = (3, 4)
+    assert asked_and_answered(taught.folder, seeds) == asked_and_answered(again.folder, seeds)
+
+
+@pytest.mark.medium
+def test_a_seed_does_not_depend_on_those_beside_it(taught, tmp_path):
+    alone = tiny(tmp_path, first_seed=4, seeds=1)
+    same_up_to_rounding(saved(alone.folder), saved(taught.folder), row=1)
+    one, other = (answers_of(result.folder, 4) for result in (alone, taught))
+    assert one == other
+    assert alone.returns[0] == pytest.approx(taught.returns[1], rel=1e-4)
+
+
+def test_thousands_of_labels_are_no_more_than_there_can_be_queries():
+    TeachConfig(labels=3000).check(CartPole().spec, updates=100)
+
+
+@pytest.mark.parametrize(
+    "setting", [f.name for f in dataclasses.fields(TeachConfig) if type(f.default) is not str]
+)
+def test_every_number_of_teaching_is_refused_where_it_means_nothing(setting):
+    beyond = [-0.5, 1.5] if isinstance(getattr(TeachConfig(), setting), float) else [-1]
+    for value in beyond:
+        with pytest.raises(UsageError, match=f"`{setting}` must (be|lie) .*, got {value}"):
+            resolve(TeachConfig, {setting: value}).check(CartPole().spec, updates=100)
+
+
+def test_a_record_too_short_for_a_clip_is_refused_with_what_to_type():
+    for length, enough in ((25, 200), (300, 2400)):
+        short = TeachConfig(clip_length=length, random_env_steps=length - 1)
+        with pytest.raises(UsageError, match=f"try --set random_env_steps={enough}$"):
+            short.check(CartPole().spec, updates=100)
+        dataclasses.replace(short, random_env_steps=enough).check(CartPole().spec, updates=100)
+
+
+PROGRAM = """
+import json, os, signal, sys, threading
+from pathlib import Path
+from runshelf.store.run import find_run, list_runs
+from backflip import api
+
+home, delay = Path(sys.argv[1]), float(sys.argv[2])
+
+
+def killed_later(_):
+    if delay >= 0 and "death" not in {thread.name for thread in threading.enumerate()}:
+        timer = threading.Timer(delay, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        timer.daemon, timer.name = True, "death"
+        timer.start()
+
+
+if list_runs(home):
+    api.resume_teach(find_run(home, "latest"), killed_later)
+else:
+    api.teach("CartPole-v1", settings=json.loads(sys.argv[3]), home=home, argv=["backflip"],
+               report=killed_later, first_seed=3, seeds=2, labels=8, env_steps=384)
+"""
+
+
+@pytest.mark.medium
+def test_killed_and_resumed_is_as_never_killed_and_asks_nothing_twice(taught, tmp_path):
+    seed = int(os.environ.get("BACKFLIP_TEST_SEED", random.SystemRandom().randrange(10**6)))
+    sys.stdout.write(f"replay with BACKFLIP_TEST_SEED={seed}\n")
+    rng = random.Random(seed)
+    kills = 0
+    for delay in [*(rng.uniform(0.0, 0.2) for _ in range(3)), -1.0]:
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(delay), json.dumps(TINY)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        assert result.returncode in (0, -signal.SIGKILL), result.stderr
+        kills += result.returncode != 0
+        if result.returncode == 0:
+            break
+    assert kills >= 1
+    assert len(list_runs(tmp_path)) == 1
+    folder = find_run(tmp_path, "latest").folder
+    same_arrays(saved(taught.folder), saved(folder))
+    records = read_metrics(folder, "train").records
+    assert all(np.isfinite(record["reward_model_std"]) for record in records)  # kept over a resume
+    seeds = (3, 4)
+    assert asked_and_answered(folder, seeds) == asked_and_answered(taught.folder, seeds)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(("where", "calls"), [("save", 3), ("save", 5), ("ask", 6), ("ask", 9)])
+def test_stopped_between_asking_and_saving_it_is_as_never_stopped(
+    taught, tmp_path, monkeypatch, where, calls
+):
+    """Questions of the next round are there, of all seeds or of one; the phase is done again."""
+    owner = {"save": Session, "ask": Asker}[where]
+    original, called = getattr(owner, where), 0
+
+    def stopped(*args, **options):
+        nonlocal called
+        called += 1
+        if called == calls:
+            raise KeyboardInterrupt
+        return original(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, where, stopped)
+        with pytest.raises(Interrupted):
+            tiny(tmp_path, first_seed=3)
+    resume_teach(find_run(tmp_path, "latest"))
+    folder = find_run(tmp_path, "latest").folder
+    same_arrays(saved(taught.folder), saved(folder))
+    assert asked_and_answered(folder, (3, 4)) == asked_and_answered(taught.folder, (3, 4))
+
+
+class BlindTeacher(SimulatedTeacher):
+    """Answers by the dice alone, whatever the rewards are."""
+
+    def answer(self, query, rng):
+        """Return left or right."""
+        return "left" if rng.random() < 0.5 else "right"
+
+
+@pytest.mark.medium
+def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
+    """With NaN for the true reward nothing changes but what is measured of it."""
+    teacher = ProgramSource(BlindTeacher())
+    seeing = tiny(tmp_path / "real", teacher=teacher)
+    monkeypatch.setattr(
+        CartPole, "_reward", lambda self, ended: jnp.full_like(ended, jnp.nan, "f4")
+    )
+    blind = tiny(tmp_path / "nan", teacher=teacher)
+    real, nan = saved(seeing.folder), saved(blind.folder)
+    measured = {name for name in real if name.endswith("episode_return")}
+    assert measured
+    same_arrays(real, nan, but=measured)
+    assert all(np.isnan(nan[name]).any() for name in measured)
+    assert np.isfinite(seeing.returns).all()
+    assert np.isnan(blind.returns).all()
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("skip", [4.5, 1e9])
+def test_skipped_queries_teach_nothing_and_stop_nothing(tmp_path, skip):
+    """At 4.5 those with both clips cut short by the end are skipped, at 1e9 every one."""
+    result = tiny(tmp_path, teacher=f"noisy:mistake=0.2,skip={skip}")
+    with LabelStore.open(result.folder / "labels.sqlite") as store:
+        for seed in (0, 1):
+            counts = store.counts(seed)
+            assert (counts.queries, counts.pending) == (LABELS, 0)
+            assert len(store.labelled(seed)) == LABELS - counts.skip
+            if skip == 1e9:
+                assert counts.skip == LABELS
+    assert all(np.isfinite(array).all() for array in saved(result.folder).values())
+
+
+@pytest.mark.medium
+def test_seeds_of_a_teacher_who_skips_are_independent_too(tmp_path):
+    options = {"teacher": "noisy:skip=5,mistake=0.1"}
+    together = tiny(tmp_path / "two", **options)
+    alone = tiny(tmp_path / "one", first_seed=1, seeds=1, **options)
+    same_up_to_rounding(saved(alone.folder), saved(together.folder), row=1)
+    assert answers_of(alone.folder, 1) == answers_of(together.folder, 1)
+
+
+COLOUR = """
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Slider(gymnasium.Env):
+    'A red bar on a colour picture that goes left or right; nearer to the right edge is better.'
+
+    observation_space = spaces.Box(0, 255, (30, 40, 3), np.uint8)
+    action_space = spaces.Discrete(3)
+
+    def picture(self):
+        frame = np.zeros((30, 40, 3), np.uint8)
+        frame[:, self.place : self.place + 4, 0] = 255
+        return frame
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.age = int(self.np_random.integers(36)), 0
+        return self.picture(), {}
+
+    def step(self, action):
+        self.place = int(np.clip(self.place + action - 1, 0, 35))
+        self.age += 1
+        return self.picture(), self.place / 35, False, self.age == 40, {}
+"""
+
+
+@pytest.mark.slow
+def test_a_colour_environment_of_the_users_own_is_taught_from_its_pixels(tmp_path, monkeypatch):
+    (tmp_path / "own_slider.py").write_text(COLOUR)
+    monkeypatch.chdir(tmp_path)
+    settings = {"random_env_steps": 40, "rollout_length": 40}
+    result = tiny(tmp_path, env="own_slider:Slider", settings=settings, env_steps=4 * 40 * 6)
+    assert np.isfinite(result.returns).all()
+    assert (result.folder / "clips.png").read_bytes()[1:4] == b"PNG"
+    with LabelStore.open(result.folder / "labels.sqlite") as store:
+        assert store.labelled(0)[0].left["obs"].shape == (5, 30, 40, 3)
+    policy = result.policy(0)
+    assert policy.act(np.zeros((30, 40, 3), np.uint8)) in (0, 1, 2)
+    metrics = read_metrics(result.folder, "train").records[-1]
+    assert metrics["reward_model_accuracy"] > 0.6
+
+
+@pytest.mark.medium
+def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
+    heard: list[float] = []
+
+    class Listening(SimulatedTeacher):
+        """Notes what its dice say."""
+
+        def answer(self, query, rng):
+            heard.append(rng.random())
+            return super().answer(query, rng)
+
+    tiny(tmp_path, first_seed=3, seeds=1, teacher=ProgramSource(Listening()))
+    assert len(set(heard)) == LABELS
+    chose = {np.random.default_rng([3, number]).random() for number in range(ENV_STEPS + 2)}
+    assert chose.isdisjoint(heard)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"labels": 1}, "`labels` must be at least 2, got 1"),
+        ({"labels": 10**6}, "pairs of first clips, fewer than 1000000 labels"),
+        ({"settings": {"clip_length": 501}}, "longer than an episode of `CartPole-v1` (500)"),
+        ({"settings": {"clip_length": 1}}, "`clip_length` must be at least 2"),
+        ({"settings": {"queries": 1}}, "`queries` must be disagreement or uniform, got 1"),
+        ({"settings": {"clip_length": "long"}}, "`clip_length` must be a whole number, got 'long'"),
+        ({"settings": {"phases": 0}}, "`phases` must lie between 1 and the 6 updates"),
+        ({"settings": {"clip_lenght": 5}}, "did you mean `clip_length`?"),
+        (
+            {"settings": {"decay": 0.9}},
+            "`decay` is now called `gae_lambda`; try --set gae_lambda=0.9",
+        ),
+        ({"settings": {"labels": 50}}, "how many `labels` is said by --labels"),
+        ({"teacher": "orakle"}, "did you mean `oracle`?"),
+        ({"teacher": "noisy:mistake=2"}, "`mistake` of the teacher must lie in"),
+        ({"seeds": 0}, "seeds"),
+        ({"algorithm": "ppp"}, "did you mean `ppo`?"),
+        ({"env": "CartPole-v2"}, "CartPole-v1"),
+    ],
+)
+def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, changes, said):
+    home = tmp_path / "home"
+    with pytest.raises(UsageError) as caught:
+        tiny(home, **changes)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not home.exists()

@@ -1,0 +1,212 @@
+"""Tests of `teach` with every kind of algorithm: on-policy, with a replay, without gradients."""
+
+import numpy as np
+import pytest
+
+from backflip.algorithms.interface import Algorithm
+from backflip.api import resume_teach, teach
+from backflip.core.checkpoint import load_arrays
+from backflip.preferences.labels import LabelStore
+from backflip.training import build as building
+from backflip.training.build import build
+from backflip.training.session import Session
+from backflip.training.teach_settings import CLIP_STEPS, clip_rollouts, teach_settings
+from runshelf.errors import Interrupted, UsageError
+from runshelf.store.metrics import read_metrics
+from runshelf.store.run import find_run
+
+LABELS = 8
+TEACHING = {
+    "phases": 3,
+    "clip_length": 5,
+    "clip_envs": 4,
+    "random_envs": 8,
+    "random_env_steps": 30,
+}
+REPLAY = {
+    "num_envs": 4,
+    "rollout_length": 8,
+    "warm_up": 64,
+    "buffer_size": 512,
+    "batch_size": 16,
+    "hidden": (8,),
+}
+ROLLOUTS = {"num_envs": 4, "rollout_length": 16, "hidden": (8,)}
+TINY = {
+    "a2c": ROLLOUTS,
+    "vpg": ROLLOUTS,
+    "cem": {"num_envs": 4, "episodes": 1, "hidden": (4,)},
+    "dqn": REPLAY | {"exploration_steps": 200, "n_step": 1},
+    "ddpg": REPLAY,
+    "td3": REPLAY,
+    "sac": REPLAY,
+}
+
+
+def tiny(home, algorithm, env, **options):
+    settings = TINY[algorithm] | TEACHING | options.pop("settings", {})
+    fixed = {"labels": LABELS, "argv": ["backflip"], "settings": settings, "home": home}
+    return teach(env, algorithm=algorithm, **({"seeds": 2, "env_steps": 384} | fixed | options))
+
+
+def saved(folder):
+    return load_arrays(folder / "checkpoint.safetensors").arrays
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("algorithm", "env", "options"),
+    [
+        ("dqn", "CartPole-v1", {}),
+        ("sac", "CartPole-v1", {}),
+        ("sac", "Pendulum-v1", {}),
+        ("ddpg", "Pendulum-v1", {}),
+        ("td3", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
+        ("a2c", "CartPole-v1", {}),
+        ("vpg", "Pendulum-v1", {}),
+        ("cem", "CartPole-v1", {"env_steps": 3 * 4 * 500}),
+    ],
+)
+def test_every_algorithm_learns_from_preferences_to_the_end(tmp_path, algorithm, env, options):
+    notes = []
+    result = tiny(tmp_path, algorithm, env, report=lambda p: notes.append(p.note), **options)
+    assert (result.algorithm, result.labels) == (algorithm, LABELS)
+    assert np.isfinite(result.returns).all()
+    line = f"{algorithm} learns `{env}`; oracle answers {LABELS} queries of each seed"
+    assert line in notes
+    records = read_metrics(result.folder, "train").records
+    assert records[-1]["env_steps"] == result.env_steps
+    assert np.isfinite(records[-1]["reward_model_std"])
+    with LabelStore.open(result.folder / "labels.sqlite") as store:
+        asked_at = [pair.env_steps for pair in store.labelled(0)]
+    assert asked_at[0] == 0, "the first clips are those of the random policy"
+    assert 0 < asked_at[-1] < result.env_steps
+    weights = saved(result.folder)["reward.weights"]
+    assert np.abs(weights).max() > 0
+
+
+@pytest.mark.medium
+def test_the_env_steps_before_learning_count_and_fill_the_replay(tmp_path):
+    result = tiny(tmp_path, "dqn", "CartPole-v1", seeds=1)
+    assert result.env_steps == 384
+    records = read_metrics(result.folder, "train").records
+    assert records[0]["env_steps"] == 64 + 4 * 8, (
+        "two rollouts of 32 at random, and one learnt from"
+    )
+    assert saved(result.folder)["learners.replay.filled"].max() * 4 == 384
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("algorithm", "env", "options"),
+    [
+        ("dqn", "CartPole-v1", {}),
+        ("td3", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
+    ],
+)
+@pytest.mark.parametrize("saves", [1, 2])
+def test_stopped_and_resumed_it_has_the_same_bits(
+    tmp_path, monkeypatch, algorithm, env, options, saves
+):
+    """After no phase, or after one: the replay is part of what is saved."""
+    never = tiny(tmp_path / "never", algorithm, env, **options)
+    original, called = Session.save, 0
+
+    def stopped(*args, **fields):
+        nonlocal called
+        called += 1
+        if called == saves:
+            raise KeyboardInterrupt
+        return original(*args, **fields)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "save", stopped)
+        with pytest.raises(Interrupted):
+            tiny(tmp_path / "stopped", algorithm, env, **options)
+    again = resume_teach(find_run(tmp_path / "stopped", "latest"))
+    assert again.returns == never.returns
+    one, other = saved(never.folder), saved(again.folder)
+    assert one.keys() == other.keys()
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def test_an_algorithm_that_cannot_choose_the_actions_is_refused(tmp_path):
+    says = "`td3` chooses continuous actions, .* there are: ppo, a2c, vpg, dqn, sac, cem"
+    with pytest.raises(UsageError, match=says):
+        tiny(tmp_path, "td3", "CartPole-v1")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "env"), [("dqn", "CartPole-v1"), ("a2c", "Pendulum-v1"), ("sac", "Pendulum-v1")]
+)
+def test_other_algorithms_learn_with_the_settings_of_train(algorithm, env):
+    spec = build(algorithm, env, env_args={}, settings={}).driver.spec
+    learning, teaching = teach_settings(algorithm, spec)
+    assert learning == {}
+    assert teaching == teach_settings("ppo", spec)[1]
+
+
+def algorithm_of(name, num_envs, rollout_length):
+    return build(
+        "dqn" if name == "dqn" else "ppo",
+        "CartPole-v1",
+        env_args={},
+        settings={"num_envs": num_envs, "rollout_length": rollout_length, "env_steps": 200_000}
+        | ({} if name == "dqn" else {"minibatches": 1}),
+    ).driver.algorithm
+
+
+@pytest.mark.parametrize(
+    ("name", "num_envs", "rollout_length", "rollouts"),
+    [
+        ("ppo", 4, 16, 4),
+        ("ppo", 64, 64, 4),
+        ("dqn", 8, 32, CLIP_STEPS // (8 * 32)),
+        ("dqn", 1, 16, CLIP_STEPS // 16),
+        ("dqn", 32, 16, CLIP_STEPS // (16 * 16)),  # clips are cut from 16 of the 32
+        ("dqn", 16, 4_096, 4),
+    ],
+)
+def test_clips_come_from_enough_env_steps(name, num_envs, rollout_length, rollouts):
+    algorithm: Algorithm = algorithm_of(name, num_envs, rollout_length)
+    assert clip_rollouts(algorithm, 16) == rollouts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("algorithm", "env", "bar", "settings"),
+    [("dqn", "CartPole-v1", 350.0, {"n_step": 1}), ("sac", "Pendulum-v1", -350.0, {})],
+)
+def test_algorithms_with_a_replay_learn_from_preferences(tmp_path, algorithm, env, bar, settings):
+    """A random policy returns about 22 in CartPole and -1200 in Pendulum."""
+    result = teach(
+        env,
+        algorithm=algorithm,
+        labels=100,
+        seeds=3,
+        settings=settings,
+        home=tmp_path,
+        argv=["backflip"],
+    )
+    assert min(result.returns) >= bar, result.returns
+
+
+@pytest.mark.medium
+def test_every_environment_outside_jax_that_is_made_is_closed(tmp_path, monkeypatch):
+    opened, closed = [], []
+    original = building.make_host
+
+    def watched(*args):
+        batch = original(*args)
+        opened.append(batch)
+        close = batch.close
+        monkeypatch.setattr(batch, "close", lambda: (closed.append(batch), close()))
+        return batch
+
+    monkeypatch.setattr(building, "make_host", watched)
+    options = {"env_args": {"max_episode_steps": 20}, "seeds": 1, "env_steps": 192}
+    tiny(tmp_path, "td3", "gymnasium:Pendulum-v1", **options)
+    assert len(opened) >= 2
+    assert {id(batch) for batch in opened} == {id(batch) for batch in closed}

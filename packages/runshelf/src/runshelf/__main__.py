@@ -1,0 +1,24 @@
+"""The program `runshelf`, and `python -m runshelf`."""
+
+import signal
+import sys
+
+from runshelf.errors import Interrupted
+from runshelf.interrupts import heard
+
+
+def console() -> None:
+    """Run the command line of this process, and exit with its status."""
+    try:
+        with heard(signal.SIGINT):
+            from runshelf.cli.main import main  # noqa: PLC0415  (Ctrl-C is handled by now)
+
+            status = main()
+    except KeyboardInterrupt:
+        sys.stderr.write("runshelf: interrupted\n")
+        status = Interrupted.exit_status
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    console()

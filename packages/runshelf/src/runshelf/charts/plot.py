@@ -1,0 +1,188 @@
+"""The inside of a chart: grid, ticks, bands and curves, without a title or a style sheet.
+
+Ticks are placed in per cent and curves in a box of their own, so that a page can stretch a chart
+without stretching its text. Colours and line widths are up to the style sheet: each curve is a
+group of the classes `cN` (colour) and `dN` (dash).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+
+from runshelf.charts.scales import Scale
+
+STRETCHED = (1000, 1000)  # the box of a chart that a page stretches
+_MARGIN = 0.05
+
+
+@final
+@dataclass(frozen=True)
+class Line:
+    """One curve; every array has one entry per point of `x`.
+
+    Attributes:
+        label: its name.
+        x: positions along the axis, ascending.
+        y: the mean over seeds, or the only seed.
+        colour: which of eight colours.
+        dash: which of four dash patterns; 0 is a solid line.
+        low: the lower end of the band, if there is one.
+        high: the upper end.
+        seeds: single seeds, drawn thin.
+        raw: `y` before smoothing, drawn thin.
+        invalid: positions of values that are NaN or infinite.
+        dots: whether each point is marked.
+    """
+
+    label: str
+    x: Float[np.ndarray, " points"]
+    y: Float[np.ndarray, " points"]
+    colour: int = 0
+    dash: int = 0
+    low: Float[np.ndarray, " points"] | None = None
+    high: Float[np.ndarray, " points"] | None = None
+    seeds: Sequence[Float[np.ndarray, " points"]] = ()
+    raw: Float[np.ndarray, " points"] | None = None
+    invalid: Sequence[float] = field(default_factory=list[float])
+    dots: bool = False
+
+
+def x_scale(
+    lines: Sequence[Line], more: Sequence[float] = (), *, clock: bool = False
+) -> Scale | None:
+    """Return a scale from the first to the last point; None if there is no point.
+
+    Args:
+        lines: the curves.
+        more: further values that it must include.
+        clock: whether values are seconds.
+    """
+    ends = [float(end) for line in lines if len(line.x) for end in (line.x[0], line.x[-1])]
+    if not ends:
+        return None
+    low, high = min([*ends, *more]), max([*ends, *more])
+    return Scale(low, high, clock=clock) if high > low else Scale(low - 0.5, high + 0.5)
+
+
+def y_scale(lines: Sequence[Line], *, log: bool = False) -> Scale | None:
+    """Return a scale that shows every curve; None if there is nothing to show.
+
+    A band widens the scale by at most half to either side: with two seeds, Student's interval is
+    wider than the curves by an order of magnitude, and would flatten them.
+    """
+    curves = [c for line in lines for c in (line.y, line.raw, *line.seeds) if c is not None]
+    values = np.concatenate([np.empty(0), *curves])
+    values = values[np.isfinite(values) & ((values > 0) | (not log))]
+    if not len(values):
+        return None
+    low, high = float(values.min()), float(values.max())
+    if log:
+        return Scale(low / 1.2, high * 1.2, log=True)
+    low, high = _with_bands(lines, low, high)
+    margin = _MARGIN * (high - low) or 0.5 * abs(high) or 0.5
+    return Scale(low - margin, high + margin)
+
+
+def _with_bands(lines: Sequence[Line], low: float, high: float) -> tuple[float, float]:
+    most = 0.5 * (high - low)
+    lows = [np.nanmin(b.low) for b in lines if b.low is not None and np.isfinite(b.low).any()]
+    highs = [np.nanmax(b.high) for b in lines if b.high is not None and np.isfinite(b.high).any()]
+    lowest, highest = float(min([low, *lows])), float(max([high, *highs]))
+    return max(lowest, low - most), min(highest, high + most)
+
+
+def plot(
+    lines: Sequence[Line], x: Scale, y: Scale, box: tuple[int, int] = STRETCHED, ticks: int = 5
+) -> str:
+    """Return grid, ticks and curves, to be put into an `svg` element of the chart's size.
+
+    Args:
+        lines: the curves.
+        x: the horizontal scale.
+        y: the vertical scale.
+        box: width and height of the element in pixels, if they are fixed.
+        ticks: about how many ticks an axis has at most.
+    """
+    curves = "".join(_curve(line, x, y, box) for line in lines)
+    return (
+        f"{''.join(_grid(x, y, ticks))}"
+        f'<svg class="curves" viewBox="0 0 {box[0]} {box[1]}" preserveAspectRatio="none">'
+        f"{curves}</svg>"
+    )
+
+
+def _grid(x: Scale, y: Scale, ticks: int) -> Iterator[str]:
+    for place, text in y.labels(ticks):
+        down = f"{100 - 100 * place:.2f}%"
+        yield f'<line class="grid" x1="0" x2="100%" y1="{down}" y2="{down}"/>'
+        yield f'<text class="ty" x="-6" y="{down}" dy="4">{text}</text>'
+    yield '<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>'
+    for place, text in x.labels(ticks):
+        end = (
+            ' text-anchor="end"' if place > 0.96 else ' text-anchor="start"' if place < 0.04 else ""
+        )
+        yield (
+            f'<svg x="{100 * place:.2f}%" y="100%" overflow="visible">'
+            f'<path class="axis" d="M0 0v4"/><text class="tx" y="15"{end}>{text}</text></svg>'
+        )
+
+
+def _curve(line: Line, x: Scale, y: Scale, box: tuple[int, int]) -> str:
+    at = x.place(line.x)
+    parts = [f'<g class="c{line.colour} d{line.dash}">']
+    if line.low is not None and line.high is not None:
+        low = np.where(line.low > 0, line.low, y.low / 10) if y.log else line.low
+        parts.append(f'<path class="band" d="{_band(at, y.place(low), y.place(line.high), box)}"/>')
+    # One element for all seeds: hundreds of them would be slow to paint.
+    if seeds := "".join(_path(at, y.place(values), box) for values in line.seeds):
+        parts.append(f'<path class="seed" d="{seeds}"/>')
+    if line.raw is not None:
+        parts.append(f'<path class="raw" d="{_path(at, y.place(line.raw), box)}"/>')
+    centre = _path(at, y.place(line.y), box)
+    parts.append(f'<path class="centre" d="{centre}"/>')
+    if line.dots:
+        dots = "".join(_path(at[[n]], y.place(line.y[[n]]), box) for n in range(len(at)))
+        parts.append(f'<path class="dots" d="{dots}"/>')
+    if len(line.invalid):
+        places = x.place(np.array(line.invalid)).tolist()
+        marks = "".join(f"M{round(box[0] * at)} {box[1]}v{-box[1] // 25}" for at in places)
+        parts.append(f'<path class="invalid" d="{marks}"/>')
+    return "".join([*parts, "</g>"])
+
+
+def _path(x: np.ndarray, y: np.ndarray, box: tuple[int, int]) -> str:
+    """Return a path through the points, broken where a value is missing."""
+    there = np.flatnonzero(np.isfinite(y))
+    if not len(there):
+        return ""
+    across = np.rint(box[0] * x[there]).astype(int)
+    down = np.rint(box[1] * (1 - y[there].clip(-9, 10))).astype(int)
+    starts = np.diff(there, prepend=-2) > 1
+    last_x, last_y = 0, 0
+    steps: list[str] = []
+    for start, at, below in zip(starts.tolist(), across.tolist(), down.tolist(), strict=True):
+        steps.append(f"M{at} {below}" if start else f"l{at - last_x} {below - last_y}")
+        last_x, last_y = at, below
+    # A round line cap turns a line of length 0 into a dot.
+    return "".join(steps) + ("h0" if len(there) == 1 else "")
+
+
+def _band(x: np.ndarray, low: np.ndarray, high: np.ndarray, box: tuple[int, int]) -> str:
+    """Return a closed shape between two curves for each stretch where both have values."""
+    there = np.isfinite(low) & np.isfinite(high)
+    bounds = np.flatnonzero(np.diff(there, prepend=False, append=False))
+    shapes: list[str] = []
+    for first, last in zip(bounds[::2].tolist(), bounds[1::2].tolist(), strict=True):
+        upper = _path(x[first:last], high[first:last], box)
+        lower = _path(x[first:last][::-1], low[first:last][::-1], box)
+        shapes.append(f"{upper}L{lower[1:]}z")
+    return "".join(shapes)
+
+
+def digits(values: Float[np.ndarray, " points"]) -> list[float | None]:
+    """Return values with four significant digits for JSON; None where there is no value."""
+    return [float(f"{v:.4g}") if math.isfinite(v) else None for v in values.tolist()]

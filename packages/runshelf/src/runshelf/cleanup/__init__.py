@@ -1,0 +1,1 @@
+"""Removing: the trash, unused files, and what runs take on disk."""

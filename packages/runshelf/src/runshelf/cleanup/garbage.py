@@ -1,0 +1,272 @@
+"""What takes disk space and may go: runs long in the trash, code that no run names, line files.
+
+Nothing outside of a home is touched, and no link is followed.
+"""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from runshelf.cleanup.trash import TRASH, folders_in, own_folder, trashed
+from runshelf.errors import UserFacingError
+from runshelf.snapshot.code_snapshot import CODE
+from runshelf.snapshot.object_store import no_snapshot_taken
+from runshelf.store import opening
+from runshelf.store.compacting import compact
+from runshelf.store.files import disk_errors
+from runshelf.store.metrics import BrokenLine
+from runshelf.store.run import Run, is_locked, is_ulid, list_runs, open_run
+from runshelf.store.state import OVER, state_of
+from runshelf.store.summary import kept_as_lines
+
+TRASH_DAYS = 30.0
+# A younger folder without a manifest may be of a run that is being prepared.
+LEFTOVER_SECONDS = 3600.0
+_DAY = 86400.0
+_HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_RUNS = "runs"
+
+
+@final
+class Garbage(NamedTuple):
+    """What `collect` removes, and what it makes smaller.
+
+    Attributes:
+        objects: files that no run names, those in the trash included.
+        object_bytes: how much they take.
+        trashed: the ids of runs that have been in the trash for long.
+        trashed_bytes: how much they take.
+        leftovers: ids of folders of runs that never began.
+        compactable: the ids of finished runs whose metrics are still lines.
+        lines_bytes: how much these lines take now.
+        kept: of files of metrics that stay lines because of lines that are no records, the first
+            of these.
+    """
+
+    objects: list[Path]
+    object_bytes: int
+    trashed: list[str]
+    trashed_bytes: int
+    leftovers: list[str]
+    compactable: list[str]
+    lines_bytes: int
+    kept: list[BrokenLine]
+
+
+@final
+class Usage(NamedTuple):
+    """How much one run takes on disk.
+
+    Attributes:
+        run: its id.
+        bytes: in its own folder.
+        code_bytes: in objects, which it may share with others.
+        is_trashed: it is in the trash.
+    """
+
+    run: str
+    bytes: int
+    code_bytes: int
+    is_trashed: bool
+
+
+@final
+class DiskUsage(NamedTuple):
+    """How much a home takes on disk; objects are counted once.
+
+    Attributes:
+        runs: each run, the largest first.
+        runs_bytes: all runs' own folders.
+        objects_bytes: all objects.
+        trash_bytes: all that is in the trash.
+        index_bytes: the index.
+    """
+
+    runs: list[Usage]
+    runs_bytes: int
+    objects_bytes: int
+    trash_bytes: int
+    index_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """All of it."""
+        return self.runs_bytes + self.objects_bytes + self.trash_bytes + self.index_bytes
+
+
+def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
+    """Return what may go: nothing is changed.
+
+    Args:
+        home: the folder of runs, objects and trash.
+        trash_days: how long a run stays in the trash.
+
+    Raises:
+        UserFacingError: a folder cannot be read.
+    """
+    with disk_errors(home):
+        old = [u for u in trashed(home) if _age(home / TRASH / u) >= trash_days * _DAY]
+        kept = [home / TRASH / ulid for ulid in trashed(home) if ulid not in old]
+        objects = _unnamed(home, kept)
+        compactable = [u for u in list_runs(home) if _is_compactable(home / _RUNS / u)]
+        return Garbage(
+            objects,
+            sum(_size(path) for path in objects),
+            old,
+            sum(_tree_bytes(home / TRASH / ulid) for ulid in old),
+            [name for name in folders_in(home / _RUNS) if _is_leftover(home / _RUNS / name)],
+            compactable,
+            sum(_size(p) for u in compactable for p in _compactable_files(home / _RUNS / u)),
+            [broken for u in list_runs(home) for broken in kept_as_lines(home / _RUNS / u)],
+        )
+
+
+def collect(
+    home: Path,
+    trash_days: float = TRASH_DAYS,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Garbage:
+    """Remove what may go, make metrics of finished runs smaller; return what was done.
+
+    Args:
+        home: the folder of runs, objects and trash.
+        trash_days: how long a run stays in the trash.
+        report: called with how many runs have been made smaller, and of how many.
+
+    Raises:
+        UserFacingError: something cannot be removed.
+    """
+    with disk_errors(home), no_snapshot_taken(home):
+        garbage = find_garbage(home, trash_days)
+        for ulid in garbage.trashed:
+            _remove_tree(home / TRASH / ulid)
+        for ulid in garbage.leftovers:
+            _remove_tree(home / _RUNS / ulid)
+        for path in garbage.objects:
+            path.unlink()
+    for done, ulid in enumerate(garbage.compactable):
+        report(done, len(garbage.compactable))
+        with suppress(UserFacingError):  # a damaged file is left as it is
+            compact(home / _RUNS / ulid)
+    report(len(garbage.compactable), len(garbage.compactable))
+    kept = [broken for u in list_runs(home) for broken in kept_as_lines(home / _RUNS / u)]
+    return garbage._replace(kept=kept)
+
+
+def disk_usage(home: Path) -> DiskUsage:
+    """Return how much a home takes on disk, and each of its runs.
+
+    Raises:
+        UserFacingError: a folder cannot be read.
+    """
+    with disk_errors(home):
+        sizes = {path.name: _size(path) for path in _objects(home)}
+        rows = [
+            Usage(name, _tree_bytes(folder / name), _code_bytes(folder / name, sizes), is_trashed)
+            for folder, is_trashed in ((home / _RUNS, False), (home / TRASH, True))
+            for name in folders_in(folder)
+        ]
+        index = sum(_size(path) for path in home.glob("index.sqlite*") if path.is_file())
+    return DiskUsage(
+        sorted(rows, key=lambda row: row.bytes, reverse=True),
+        sum(row.bytes for row in rows if not row.is_trashed),
+        sum(sizes.values()),
+        sum(row.bytes for row in rows if row.is_trashed),
+        index,
+    )
+
+
+def _objects(home: Path) -> Iterator[Path]:
+    """Yield all objects."""
+    root = own_folder(own_folder(home, "objects"), "sha256")
+    for prefix in folders_in(root):
+        with os.scandir(root / prefix) as entries:
+            yield from (root / prefix / e.name for e in entries if e.is_file(follow_symlinks=False))
+
+
+def _unnamed(home: Path, trash: Iterable[Path]) -> list[Path]:
+    """Return the objects that no run names, of those in `trash` included."""
+    runs = [home / _RUNS / name for name in folders_in(home / _RUNS)]
+    named = {sha256 for folder in [*runs, *trash] for sha256 in _hashes(folder)}
+    return [path for path in _objects(home) if path.name not in named]
+
+
+def _hashes(folder: Path) -> set[str]:
+    """Return all hashes in a run's list of files, whether or not the list is damaged."""
+    try:
+        text = opening.read(folder, CODE, 1 << 62)
+    except opening.NoFile as error:
+        path = folder / CODE
+        if path.is_file() and not path.is_symlink():
+            raise UserFacingError(f"`{path}` cannot be read: make it readable") from error
+        return set()
+    return {match.decode() for match in _HASH.findall(text)}
+
+
+def _is_leftover(folder: Path) -> bool:
+    """Return whether a folder is of a run that was killed before it began."""
+    if not is_ulid(folder.name) or os.path.lexists(folder / "run.json"):
+        return False
+    return _age(folder) > LEFTOVER_SECONDS and not is_locked(Run(folder, {}))
+
+
+def _is_compactable(folder: Path) -> bool:
+    with suppress(UserFacingError, OSError):
+        return bool(_compactable_files(folder)) and state_of(open_run(folder)).name in OVER
+    return False
+
+
+def _compactable_files(folder: Path) -> list[Path]:
+    lines = _lines_of(folder)
+    kept = {broken.path for broken in kept_as_lines(folder)} if lines else set[Path]()
+    return [path for path in lines if path not in kept]
+
+
+def _lines_of(folder: Path) -> list[Path]:
+    """Return the metrics files of a run that hold lines."""
+    return [
+        path
+        for path in folder.glob("metrics-*.jsonl")
+        if not path.is_symlink() and path.is_file() and path.stat().st_size > 1
+    ]
+
+
+def _code_bytes(folder: Path, sizes: dict[str, int]) -> int:
+    return sum(sizes.get(sha256, 0) for sha256 in _hashes(folder))
+
+
+def _age(path: Path) -> float:
+    return time.time() - path.lstat().st_mtime
+
+
+def _size(path: Path) -> int:
+    """Return what a file takes on disk; nothing if it is gone."""
+    try:
+        return path.lstat().st_blocks * 512
+    except OSError:
+        return 0
+
+
+def _tree_bytes(folder: Path) -> int:
+    total = 0
+    for parent, folders, files in os.walk(folder):
+        total += sum(_size(Path(parent, name)) for name in (*folders, *files))
+    return total
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder with all in it, folders included that may not be written."""
+
+    def open_up(function: Callable[..., Any], path: str, _: object) -> None:
+        parent = Path(path).parent
+        for each in (parent, Path(path)):
+            if each.is_dir() and not each.is_symlink():
+                each.chmod(0o700)
+        function(path) if function is not os.open else shutil.rmtree(path)
+
+    shutil.rmtree(folder, onerror=open_up)

@@ -1,0 +1,1 @@
+"""The command line: each file adds a few commands; `program` runs them."""

@@ -1,0 +1,72 @@
+"""Commands that exchange metrics with other programs: `import` and `export`."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from runshelf.cli.arguments import RUN, add_output, home
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser's."""
+    parser = commands.add_parser(
+        "import",
+        help="make runs of logs that other libraries wrote",
+        description="Make a run of each folder with TensorBoard's event files, with SB3's "
+        "progress.csv or monitor.csv, CleanRL's logdirs among them. What was imported before is "
+        "not imported again.",
+    )
+    parser.add_argument("path", metavar="PATH", help="a folder of logs, or one such file")
+    parser.add_argument("--name", metavar="NAME", help="what to call the run")
+    parser.add_argument("--group", metavar="NAME", help="the group it belongs to")
+    parser.add_argument(
+        "--tag", action="append", default=[], metavar="WORD", help="a word to find it by"
+    )
+    add_output(parser)
+    parser.set_defaults(act=_import)
+    parser = commands.add_parser(
+        "export",
+        help="write a run's metrics for other programs",
+        description="Write the metrics of a run to a new folder as TensorBoard's event files, or "
+        "to a file: PATH ends in .csv or .jsonl.",
+    )
+    parser.add_argument("run", metavar="RUN", help=RUN)
+    parser.add_argument("path", metavar="PATH", help="where to write")
+    add_output(parser)
+    parser.set_defaults(act=_export)
+
+
+def _import(options: argparse.Namespace) -> dict[str, Any] | None:
+    from runshelf.cli.plain import harmless
+    from runshelf.interop.import_logs import import_path
+    from runshelf.store.run import Asked
+
+    asked = Asked(name=options.name, group=options.group, tags=tuple(options.tag))
+    done = import_path(
+        *(home(options), Path(options.path)),
+        asked=asked,
+        argv=options.argv,
+        say=lambda line: print(harmless(line), file=sys.stderr if options.json else sys.stdout),
+    )
+    if not options.json:
+        return None
+    return {
+        "runs": [
+            {
+                **{"run": one.run, "folder": str(one.folder), "from": str(one.source)},
+                **{"new": one.is_new, "kind": one.kind, "values": one.values, "notes": one.notes},
+            }
+            for one in done.runs
+        ],
+        "skipped": [{"file": str(file.path), "why": file.why} for file in done.skipped],
+    }
+
+
+def _export(options: argparse.Namespace) -> dict[str, Any]:
+    from runshelf.interop.export_run import export_run
+    from runshelf.store.run import find_run
+
+    run = find_run(home(options), options.run)
+    records = export_run(run, Path(options.path), lambda line: print(line, file=sys.stderr))
+    return {"run": run.ulid, "path": options.path, "records": records}

@@ -1,0 +1,21 @@
+"""The command line of runshelf, and the commands that backflip shares with it."""
+
+from collections.abc import Sequence
+
+from runshelf.cli import finding, interop, pages, recording
+from runshelf.cli.program import Program, run_program
+
+# backflip has all of these; its own `serve` also serves the labelling page of a run.
+SHARED_COMMANDS = (recording.add, finding.add, interop.add, pages.add_report)
+
+PROGRAM = Program(
+    name="runshelf",
+    description="Keep every run of every program: code, output, metrics, and how to run it again.",
+    epilog="Runs are kept in runs/ of the current folder, of RUNSHELF_HOME, or of --home.",
+    commands=(*SHARED_COMMANDS, pages.add_serve),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line of runshelf and return its exit status."""
+    return run_program(PROGRAM, argv)

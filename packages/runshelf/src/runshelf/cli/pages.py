@@ -1,0 +1,98 @@
+"""The commands about pages: serving those of all runs, and reports as single files."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runshelf.cli.arguments import RUN, add_output, home, sentence
+from runshelf.cli.serving import add_server_options, inviting
+from runshelf.errors import UsageError, UserFacingError
+
+if TYPE_CHECKING:
+    from runshelf.index.run_index import Index
+    from runshelf.web.subjects import Runs
+
+
+def add_serve(commands: Any) -> None:
+    """Add `serve`."""
+    about = "serve the pages of all runs"
+    parser = commands.add_parser("serve", help=about, description=sentence(about))
+    add_server_options(parser, "the server")
+    add_output(parser)
+    parser.set_defaults(act=_serve)
+
+
+def add_report(commands: Any) -> None:
+    """Add `report`."""
+    about = "write runs or groups into one HTML file that needs nothing else"
+    parser = commands.add_parser("report", help=about, description=sentence(about))
+    parser.add_argument(
+        "names", metavar="RUN|GROUP", nargs="+", help=f"{RUN}, or the name of a group"
+    )
+    parser.add_argument("file", metavar="FILE", help="ends in .html")
+    drawing = parser.add_argument_group("curves")
+    drawing.add_argument(
+        "--along",
+        metavar="AXIS",
+        default="",
+        help="env_steps, updates or seconds; default: the first of these that the run has",
+    )
+    drawing.add_argument(
+        "--iqm",
+        action="store_true",
+        help="draw interquartile means with bootstrap intervals instead of means",
+    )
+    drawing.add_argument("--log", action="store_true", help="draw a logarithmic y-axis")
+    add_output(parser)
+    parser.set_defaults(act=_report)
+
+
+def _serve(options: argparse.Namespace) -> None:
+    invite = inviting(options, "see all runs")
+    serve_runs(options, lambda place: print(invite(place.address), flush=True))
+
+
+def serve_runs(options: argparse.Namespace, announce: Any) -> None:
+    """Serve the pages of all runs of the home."""
+    from runshelf.web.server import serve_home
+
+    serve_home(home(options), host=options.host, port=options.port, announce=announce)
+
+
+def _report(options: argparse.Namespace) -> dict[str, Any]:
+    from runshelf.index.run_index import open_index
+    from runshelf.store.series import AXES
+    from runshelf.web.cache import Cache
+    from runshelf.web.parameters import ChartView
+    from runshelf.web.report import report
+
+    path = Path(options.file)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"`{options.file}` must end in .html; try report.html")
+    if options.along and options.along not in AXES:
+        raise UsageError(f"`--along` must be env_steps, updates or seconds, got `{options.along}`")
+    with open_index(home(options)) as index:
+        index.refresh()
+        found = [_found(index, name) for name in options.names]
+    kinds, runs = [kind for kind, _ in found], [of for _, of in found]
+    view = ChartView(axis=options.along, centre="iqm" if options.iqm else "mean", log=options.log)
+    text = report(home(options), runs, kinds, view, Cache())
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UserFacingError(f"cannot write `{path}` ({error.strerror})") from error
+    return {
+        "file": str(path),
+        "runs": sum(len(of.rows) for of in runs),
+        "bytes": path.stat().st_size,
+    }
+
+
+def _found(index: "Index", name: str) -> "tuple[str, Runs]":
+    """Return what a name means: a group if there is one of the name, else a run."""
+    from runshelf.web.subjects import Runs, runs_of_group
+
+    try:
+        return "group", runs_of_group(index, name)
+    except UsageError:
+        return "run", Runs([index.find(name)])

@@ -1,0 +1,120 @@
+"""Text of runs on a terminal: sanitized, and printed as tables."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from runshelf import formatting
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_STYLES = {
+    "running": "bold cyan",
+    "finished": "green",
+    "failed": "bold red",
+    "lost": "bold magenta",
+    "stopped": "yellow",
+    "interrupted": "yellow",
+}
+# Columns that are cut first on a narrow terminal.
+_LONG = frozenset({"question", "name", "group", "tags", "states", "A", "B"})
+_SHORTEST = 8
+# The width in characters if stdout is not a terminal.
+_WHOLE = 100_000
+
+size_of = formatting.size
+
+
+def harmless(text: object, *, tabs: bool = False) -> str:
+    r"""Return text in which all characters that a terminal acts on are escaped: `\x1b`, `\u202e`.
+
+    Args:
+        text: any text.
+        tabs: whether tabs are kept.
+    """
+    kept = "\t" if tabs else ""
+    return "".join(c if c.isprintable() or c in kept else _escaped(c) for c in str(text))
+
+
+def _escaped(character: str) -> str:
+    if character in "\n\r\t\xa0":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\xa0": " "}[character]
+    return character.encode("unicode_escape").decode()
+
+
+def value_of(value: object) -> str:
+    """Return a value as it is typed: short numbers, `true`; empty for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, list | tuple):
+        return ",".join(value_of(item) for item in cast("Sequence[object]", value))
+    return harmless(value)
+
+
+def moment_of(seconds: float) -> str:
+    """Return a time in this machine's zone, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def print_table(columns: Mapping[str, Sequence[object]], *, right: Sequence[str] = ()) -> None:
+    """Print a table with sanitized cells, coloured states, no wider than the terminal.
+
+    If stdout is not a terminal, nothing is cut or coloured.
+
+    Args:
+        columns: cells by heading, all of the same number.
+        right: headings of right-aligned columns.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    terminal = Console()
+    width = terminal.width if terminal.is_terminal else 0
+    texts = {name: [value_of(cell) for cell in cells] for name, cells in columns.items()}
+    widths = _fitted(texts, width) if width else dict.fromkeys(texts)
+    texts = {name: texts[name] for name in widths}
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in texts:
+        table.add_column(
+            Text(harmless(name)),
+            justify="right" if name in right else "left",
+            overflow="ellipsis",
+            no_wrap=True,
+            width=widths[name],
+        )
+    for row in zip(*texts.values(), strict=True):
+        table.add_row(*(_styled(name, cell) for name, cell in zip(texts, row, strict=True)))
+    Console(width=width or _WHOLE, highlight=False).print(table)
+
+
+def _styled(name: str, cell: str) -> "Text":
+    from rich.text import Text
+
+    return Text(cell, _STYLES.get(cell, "") if name == "state" else "")
+
+
+def _fitted(texts: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
+    """Return widths of columns that fit into `width`.
+
+    The widest of the long columns are cut; if that is not enough, long columns are left out, the
+    last first.
+    """
+    from rich.cells import cell_len
+
+    widths = {name: max(map(cell_len, (name, *cells))) for name, cells in texts.items()}
+    while sum(widths.values()) + 2 * (len(widths) - 1) > width:
+        long = [name for name in widths if name in _LONG]
+        widest = max(long, key=widths.__getitem__, default="")
+        if widths.get(widest, 0) > _SHORTEST:
+            widths[widest] -= 1
+        elif len(long) > 1:
+            del widths[long[-1]]
+        else:
+            break
+    return widths

@@ -1,0 +1,249 @@
+"""A command line: parse, call one function, print.
+
+Exit status 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C, 143 by SIGTERM. An error is
+one line on stderr. With `--json`, stdout holds exactly one JSON document. Heavy packages are
+imported by the command that needs them, so that `--help` and wrong usage are answered at once.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from typing import IO, Any, NamedTuple, final
+
+from runshelf.cli.arguments import Parser, integer, listed
+from runshelf.cli.recording import split_program
+from runshelf.errors import Interrupted, UsageError, UserFacingError, did_you_mean
+
+
+class Reported(NamedTuple):
+    """What a command returns when its terminal output is more than a list of fields.
+
+    Attributes:
+        fields: the JSON document.
+        show: prints the same for a person.
+    """
+
+    fields: dict[str, Any]
+    show: Callable[[], None]
+
+
+Outcome = Reported | dict[str, Any] | None
+AddCommands = Callable[[Any], None]
+
+
+class Program(NamedTuple):
+    """A program with commands.
+
+    Attributes:
+        name: the command a user types, and the name of its distribution.
+        description: one sentence for `--help`.
+        epilog: text after the list of commands.
+        commands: functions that add commands to argparse's subparsers, in the order of `--help`.
+    """
+
+    name: str
+    description: str
+    epilog: str
+    commands: tuple[AddCommands, ...]
+
+
+def run_program(program: Program, argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit status.
+
+    Args:
+        program: the program.
+        argv: the arguments after the program's name; this process's arguments by default.
+    """
+    _open_closed_streams()
+    argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(program, argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output has gone. Buffered output must not fail a second time.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        error = Interrupted("interrupted; finished work is kept")
+        return _failed(program.name, error, debug="--debug" in argv)
+    except Exception as error:  # noqa: BLE001  (one line, whatever it is)
+        return _failed(program.name, error, debug="--debug" in argv)
+    return status
+
+
+def _open_closed_streams() -> None:
+    """Open the null device for a stdin, stdout or stderr that was closed at the start.
+
+    Otherwise the first files opened would get their numbers, and output would go into a run's file.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
+def _failed(program: str, error: Exception, *, debug: bool) -> int:
+    """Print one line on stderr, after the traceback if `--debug` was given; return the status."""
+    if debug:
+        traceback.print_exc()
+    known = isinstance(error, UserFacingError)
+    status = error.exit_status if known else 1
+    kind = "" if status >= Interrupted.exit_status else "error: "
+    message = str(error) if known else _unexpected(error)
+    with contextlib.suppress(BrokenPipeError):
+        print(f"{program}: {kind}{' '.join(message.split())}", file=sys.stderr)
+    return status
+
+
+def _unexpected(error: Exception) -> str:
+    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return f"unexpected {said}; --debug shows the traceback"
+
+
+def _run(program: Program, argv: list[str]) -> int:
+    parser, commands = build_parser(program)
+    command = argv[0] if argv and not argv[0].startswith("-") else None
+    if command is not None and command not in commands:
+        raise UsageError(
+            f"unknown command `{command}`{did_you_mean(command, commands)}; "
+            f"{program.name} --help lists the commands"
+        )
+    of_commands = {name for sub in commands.values() for name in sub._option_string_actions}
+    if argv and command is None and argv[0].partition("=")[0] in of_commands - {"-h", "--help"}:
+        raise UsageError(f"`{argv[0]}` comes after the command: {program.name} COMMAND {argv[0]}")
+    # What follows `run` is the command line of another program, and its options are not ours.
+    ours, recorded = split_program(argv, commands)
+    _check_options(ours, _innermost(commands[command], ours[1:]) if command else parser)
+    try:
+        options, rest = parser.parse_known_args(ours)
+    except SystemExit as stop:  # --help and --version have printed and end the program
+        return int(stop.code or 0)
+    if rest:
+        raise UsageError(f"unexpected argument `{rest[0]}`; try {program.name} {command} --help")
+    if command is None:
+        raise UsageError(f"no command given; {program.name} --help lists the commands")
+    options.argv, options.program, options.exit_status = [program.name, *argv], recorded, 0
+    options.program_name = program.name
+    return _carry_out(options.act, options)
+
+
+def _carry_out(act: Callable[[argparse.Namespace], Outcome], options: argparse.Namespace) -> int:
+    """Run a command, print its outcome, and return the exit status."""
+    if not options.debug and not sys.warnoptions:
+        warnings.simplefilter("ignore")  # warnings of libraries, which users cannot act upon
+    if not options.json:
+        _print_outcome(act(options))
+        return options.exit_status
+    with _stdout_to_stderr() as stdout:
+        outcome = act(options)
+        fields = outcome.fields if isinstance(outcome, Reported) else outcome or {}
+        stdout.write(json.dumps(_plain(fields), allow_nan=False) + "\n")
+        stdout.flush()
+    return options.exit_status
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return JSON values, with the strings NaN and Infinity for numbers that JSON lacks."""
+    from runshelf.store.records import to_json
+
+    return to_json(fields)
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    if isinstance(outcome, Reported):
+        outcome.show()
+    elif outcome is not None:
+        print(", ".join(f"{name} {value}" for name, value in outcome.items()))
+
+
+@contextlib.contextmanager
+def _stdout_to_stderr() -> Generator[IO[str], None, None]:
+    """Send everything that is printed inside, by C code too, to stderr; yield the real stdout."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except OSError:  # not a file: the caller of `run_program` captures the output
+        real = sys.stdout
+        with contextlib.redirect_stdout(sys.stderr):
+            yield real
+        return
+    sys.stdout.flush()
+    kept = os.dup(descriptor)
+    os.dup2(sys.stderr.fileno(), descriptor)
+    try:
+        with os.fdopen(os.dup(kept), "w", encoding="utf-8") as real:
+            yield real
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, descriptor)
+        os.close(kept)
+
+
+def build_parser(program: Program) -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of a program, and the parsers of its commands by name."""
+    parser = Parser(prog=program.name, description=program.description, epilog=program.epilog)
+    parser.add_argument(
+        "--version", action=_Version, help="print the version and stop", metavar=program.name
+    )
+    subparsers = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", parser_class=Parser
+    )
+    for add in program.commands:
+        add(subparsers)
+    return parser, dict(subparsers.choices)
+
+
+@final
+class _Version(argparse.Action):
+    """`--version`: look the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
+        """Take no value."""
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print the version and stop."""
+        from importlib.metadata import version
+
+        print(f"{self.metavar} {version(str(self.metavar))}")
+        parser.exit()
+
+
+def _innermost(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.ArgumentParser:
+    """Return the parser of the action that a command line names, or of the command.
+
+    Raises:
+        UsageError: the command has actions, and the one named is unknown.
+    """
+    offered = (action.choices for action in parser._actions)
+    actions: dict[str, argparse.ArgumentParser] = next(
+        (choices for choices in offered if isinstance(choices, dict)), {}
+    )
+    named = next((arg for arg in argv if not arg.startswith("-")), None)
+    if not actions or named is None:
+        return parser
+    if named not in actions:
+        hint = did_you_mean(named, actions)
+        raise UsageError(f"{parser.prog} has no `{named}`{hint} (expected {listed(actions)})")
+    return actions[named]
+
+
+def _check_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> None:
+    """Refuse unknown options before any other complaint.
+
+    Abbreviations are refused too: a script's `--label` must not change its meaning in a new
+    release.
+    """
+    known = parser._option_string_actions
+    for name in (arg.partition("=")[0] for arg in argv if arg.startswith("-")):
+        if name not in known and integer(name) is None:
+            hint = did_you_mean(name, [option for option in known if option.startswith("--")])
+            hint = hint or f"; try {parser.prog} --help"
+            raise UsageError(f"unknown option `{name}` of {parser.prog}{hint}")

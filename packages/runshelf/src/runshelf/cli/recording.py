@@ -1,0 +1,213 @@
+"""The commands that run other programs: run, rerun, budget."""
+
+import argparse
+import dataclasses
+import functools
+import math
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runshelf.cli.arguments import RUN, add_about, add_output, asked, home, sentence
+from runshelf.errors import UsageError
+
+if TYPE_CHECKING:
+    from runshelf.recorder.ending import Ending
+    from runshelf.store.run import Asked
+
+RUNS_A_PROGRAM = ("run",)
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the parser's."""
+    _add_run(commands)
+    _add_rerun(commands)
+    _add_budget(commands)
+
+
+def _add_rerun(commands: Any) -> None:
+    about = "run the archived code of a run again, in a clean folder, with the same command"
+    parser = commands.add_parser("rerun", help=about, description=sentence(about))
+    parser.add_argument("run", metavar="RUN", help=RUN)
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="changes",
+        help="change one setting of the command, as in --set lr=0.001; repeatable",
+    )
+    add_about(parser)
+    _add_limits(parser)
+    add_output(parser)
+    parser.set_defaults(act=functools.partial(_rerun, commands.choices))
+
+
+def _add_budget(commands: Any) -> None:
+    about = "say what all runs have cost this week, or set what they may cost"
+    parser = commands.add_parser("budget", help=about, description=sentence(about))
+    parser.add_argument(
+        "--weekly", type=weekly, metavar="N", help="what a week may cost; none lifts it"
+    )
+    add_output(parser)
+    parser.set_defaults(act=_budget)
+
+
+def _add_run(commands: Any) -> None:
+    about = "run any program, and keep its code, its output and what it leaves"
+    parser = commands.add_parser(
+        "run", help=about, description=sentence(about),
+        usage="%(prog)s [options] -- CMD ...",
+    )  # fmt: skip
+    add_about(parser)
+    _add_limits(parser)
+    add_output(parser)
+    parser.set_defaults(act=_run)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    limits = parser.add_argument_group("how much it may take")
+    limits.add_argument(
+        "--budget", type=duration, metavar="TIME", help="stop it then: 90s, 30m, 2h, 1d"
+    )
+    limits.add_argument(
+        "--grace",
+        type=duration,
+        default=30.0,
+        metavar="TIME",
+        help="time to save, from the end of the budget until it is killed; default 30s",
+    )
+    limits.add_argument("--cost", type=hourly, metavar="N/h", help="what an hour costs: 1.20/h")
+
+
+def duration(text: str) -> float:
+    """Read a time: seconds, or a number with `s`, `m`, `h` or `d`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text)
+    if not found or float(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"must be a time, got `{text}`; try 90s, 30m, 2h or 1d")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def hourly(text: str) -> float:
+    """Read what an hour costs."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(?:/h)?", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"must be a cost by the hour, got `{text}`; try 1.20/h")
+    return float(found[1])
+
+
+def weekly(text: str) -> float:
+    """Read what a week may cost; infinity for `none`."""
+    found = re.fullmatch(r"\d+(?:\.\d+)?", text)
+    if not found and text != "none":
+        raise argparse.ArgumentTypeError(f"must be a number or none, got `{text}`; try 20")
+    return float(text) if found else math.inf
+
+
+def _run(options: argparse.Namespace) -> dict[str, Any] | None:
+    from runshelf.recorder.run_command import record, recording_of
+
+    recording = recording_of(
+        home(options), options.program, _asked(options), say, grace_seconds=options.grace
+    )
+    return _ended(record(recording, say), options)
+
+
+def _asked(options: argparse.Namespace) -> "Asked":
+    return dataclasses.replace(
+        asked(options), budget_seconds=options.budget, cost_per_hour=options.cost
+    )
+
+
+def _rerun(
+    commands: Mapping[str, argparse.ArgumentParser], options: argparse.Namespace
+) -> dict[str, Any] | None:
+    from runshelf.recorder.rerun import rerun, rerun_by_itself
+    from runshelf.recorder.setting_changes import parse_changes
+    from runshelf.store.run import find_run, list_runs
+    from runshelf.store.state import state_of
+
+    run, changes = find_run(home(options), options.run), parse_changes(options.changes)
+    itself = commands.get(run.manifest["command"])  # a command of ours records itself
+    if itself is None or run.manifest["command"] in RUNS_A_PROGRAM:
+        ending = rerun(home(options), run, changes, _asked(options), say, options.grace)
+        return _ended(ending, options)
+    if options.budget is not None or options.cost is not None:
+        raise UsageError("--budget and --cost are of programs that `runshelf run` started")
+    known = list(itself._option_string_actions)
+    before = set(list_runs(home(options)))
+    options.exit_status = rerun_by_itself(home(options), run, changes, known, _words(options), say)
+    if not options.json:
+        return None
+    made = [ulid for ulid in list_runs(home(options)) if ulid not in before]
+    children = [find_run(home(options), ulid) for ulid in made]
+    child = next((one for one in children if one.manifest.get("parent") == run.ulid), None)
+    ended = {"parent": run.ulid, "exit_status": options.exit_status}
+    if child is None:
+        return {"run": None} | ended
+    return {"run": child.ulid, "folder": str(child.folder)} | ended | state_of(child)._asdict()
+
+
+def _words(options: argparse.Namespace) -> list[str]:
+    """Return what was said of a run as the words of a command line."""
+    said = {"--name": options.name, "--group": options.group, "--question": options.question}
+    words = [word for name, text in said.items() if text for word in (name, text)]
+    return words + [word for tag in options.tags for word in ("--tag", tag)]
+
+
+def _budget(options: argparse.Namespace) -> dict[str, Any] | None:
+    from runshelf.recorder.budget import read_weekly, spent_this_week, write_weekly
+
+    if options.weekly is not None:
+        write_weekly(home(options), None if math.isinf(options.weekly) else options.weekly)
+    limit, runs = read_weekly(home(options)), spent_this_week(home(options))
+    spent = sum(one.cost for one in runs)
+    left = None if limit is None else limit - spent
+    if options.json:
+        named = [one._asdict() for one in runs]
+        return {"weekly": limit, "spent": spent, "left": left, "runs": named}
+    of = "no weekly budget" if left is None else f"of {limit:g}, {left:.2f} left"
+    print(f"{spent:.2f} spent this week, {of}")
+    for one in runs:
+        took = f"{one.seconds / 3600:.2f} h"
+        print(f"{one.cost:10.2f}  {took:>9}  {one.state:<11}  {one.run}  {one.name}".rstrip())
+    return None
+
+
+def _ended(ending: "Ending", options: argparse.Namespace) -> dict[str, Any] | None:
+    """Say how a program ended, and end as it did."""
+    options.exit_status = ending.exit_status
+    if options.json:
+        return ending._asdict()
+    how = "" if ending.state == "finished" else f" (exit status {ending.exit_status})"
+    cost = "" if ending.cost is None else f", cost {ending.cost:.2f}"
+    say(f"run {ending.run} {ending.state}{how} after {ending.seconds:.1f} s{cost}")
+    return None
+
+
+def split_program(
+    argv: Sequence[str], commands: Mapping[str, argparse.ArgumentParser]
+) -> tuple[list[str], list[str]]:
+    """Return a command line of ours, and behind it that of the program that it is to run.
+
+    The program begins behind `--`, or with the first word that is neither an option of ours nor
+    its value.
+    """
+    if not argv or argv[0] not in RUNS_A_PROGRAM:
+        return list(argv), []
+    options = commands[argv[0]]._option_string_actions
+    index = 1
+    while index < len(argv) and argv[index] != "--":
+        if not argv[index].startswith("-"):
+            return list(argv[:index]), list(argv[index:])
+        takes_value = argv[index] in options and options[argv[index]].nargs is None
+        index += 2 if takes_value else 1
+    return list(argv[:index]), list(argv[index + 1 :])
+
+
+def say(line: str) -> None:
+    """Say one line of the recorder's own, apart from what the program prints."""
+    print(f"runshelf: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,382 @@
+"""What `runshelf show` and `runshelf diff` print: one run at a glance, two runs side by side."""
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from runshelf.cli.plain import harmless, moment_of, print_table, size_of, value_of
+from runshelf.comparison.code import CodeDiff
+from runshelf.comparison.metrics import MetricsDiff
+from runshelf.comparison.runs import Change, Comparison
+from runshelf.durations import duration
+from runshelf.errors import UserFacingError
+from runshelf.index.entry import read_standing
+from runshelf.index.grouping import group_of
+from runshelf.recorder.output_files import LIST
+from runshelf.recorder.output_log import OUTPUT
+from runshelf.recorder.output_reader import read_output, read_part
+from runshelf.snapshot.code_snapshot import CODE, read_snapshot
+from runshelf.store.metrics import BrokenLine, broken_lines
+from runshelf.store.run import Run
+from runshelf.store.sittings import seconds_of
+from runshelf.store.summary import Summary, summarise
+
+TAIL_LINES = 10
+_TAIL_BYTES = 256 * 1024
+_MOST_METRICS = 40
+_MOST_FILES = 20
+_MOST_CODE_LINES = 80
+_MOST_CHANGES = 40
+_LARGEST_LIST = 16 * 2**20
+_MOST_BROKEN = 5
+_MARGIN = 12
+
+
+def about(run: Run) -> dict[str, Any]:
+    """Return everything about a run, as JSON has it."""
+    standing = read_standing(run)
+    manifest = {name: value for name, value in run.manifest.items() if name != "ulid"}
+    return {
+        "run": run.ulid,
+        **manifest,
+        "folder": str(run.folder),
+        "group": group_of(run.manifest),
+        "state": standing.state.name,
+        "note": standing.state.note,
+        "since": standing.state.since,
+        "seconds": standing.seconds,
+        "cost": standing.cost,
+        "events": run.events(),
+        "metrics": {name: _fields(summary) for name, summary in summarise(run.folder).items()},
+        "unreadable": [
+            {"file": broken.path.name, "line": broken.line} for broken in broken_lines(run.folder)
+        ],
+        "outputs": _outputs(run.folder),
+        "files": {path.name: path.lstat().st_size for path in _files(run.folder)},
+        "output": [
+            {"seconds": line.seconds, "stream": line.stream, "text": line.text}
+            for line in _tail(run.folder)
+        ],
+    }
+
+
+def print_run(run: Run) -> None:
+    """Print a run at a glance, its question first."""
+    for name, text in _facts(run):
+        if text:
+            print(f"{name:<{_MARGIN}}{text}")
+    _print_output_tail(run.folder)
+    _print_metrics(summarise(run.folder))
+    _print_broken(broken_lines(run.folder))
+    _print_outputs(_outputs(run.folder))
+    files = [
+        f"{harmless(path.name)} ({size_of(path.lstat().st_size)})" for path in _files(run.folder)
+    ]
+    print(f"\nfiles in {harmless(run.folder)}\n  {', '.join(files)}")
+
+
+def print_output(run: Run) -> None:
+    """Print all that a run's program printed, what it wrote to stderr on stderr."""
+    for line in read_output(run.folder):
+        stream = sys.stdout if line.stream.startswith("out") else sys.stderr
+        print(harmless(line.text, tabs=True), file=stream, end="" if line.is_cut else "\n")
+
+
+def print_code(run: Run) -> None:
+    """Print the files of a run's snapshot, and what was left out of it.
+
+    Raises:
+        UsageError: it has none.
+        DamagedFile: the list is damaged.
+    """
+    snapshot = read_snapshot(run.folder)
+    for file in snapshot.files:
+        target = f" -> {harmless(file.link)}" if file.link is not None else ""
+        print(f"{size_of(file.bytes):>10}  {harmless(file.path)}{target}")
+    for left in snapshot.left_out:
+        size = size_of(left.bytes) if left.bytes is not None else ""
+        print(f"{size:>10}  {harmless(left.path)} (left out: {harmless(left.why)})")
+
+
+def print_packages(run: Run) -> None:
+    """Print the packages that a run had, as pip would name them."""
+    python = _mapping(run.manifest.get("python"))
+    packages = _mapping(python.get("packages")) or _mapping(run.manifest.get("versions"))
+    for name, version in packages.items():
+        print(f"{harmless(name)}=={harmless(version)}")
+
+
+def comparison_fields(found: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON has it."""
+    fields = found._asdict()
+    for name, value in fields.items():
+        if isinstance(value, list):
+            fields[name] = [change._asdict() for change in cast("list[Change]", value)]
+    fields["code"] = found.code._asdict() | {"files": [f._asdict() for f in found.code.files]}
+    metrics = [metric._asdict() for metric in found.metrics.metrics]
+    fields["metrics"] = found.metrics._asdict() | {"metrics": metrics}
+    return fields
+
+
+def print_comparison(found: Comparison, *, all_code: bool) -> None:
+    """Print what differs between two runs, configuration first."""
+    print(f"A {found.one}\nB {found.other}")
+    for title, changes in (
+        ("configuration", found.config),
+        ("command", found.command),
+    ):
+        _print_changes(title, changes)
+    _print_code_diff(found.code, all_code=all_code)
+    for title, changes in (
+        ("git", found.git),
+        ("packages", found.packages),
+        ("hardware", found.hardware),
+    ):
+        _print_changes(title, changes)
+    _print_metrics_diff(found.metrics)
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield what is said of a run line by line; an empty text is not shown."""
+    manifest, standing = run.manifest, read_standing(run)
+    state = standing.state
+    said = f" ({harmless(state.note)})" if state.note else ""
+    took = f", {duration(standing.seconds)}" if standing.seconds is not None else ""
+    since = seconds_of(state.since)
+    yield "question", harmless(manifest.get("question") or "")
+    yield "state", f"{state.name}{said}{took}" + (f", {moment_of(since)}" if since else "")
+    yield "run", run.ulid
+    yield "name", harmless(manifest.get("name") or "")
+    yield "group", harmless(group_of(manifest))
+    yield "tags", ", ".join(map(harmless, _sequence(manifest.get("tags"))))
+    yield "parent", harmless(manifest.get("parent") or "")
+    yield "command", harmless(_command(manifest))
+    yield "in", harmless(manifest.get("cwd") or "")
+    yield "env", harmless(manifest.get("env") or "")
+    yield "algorithm", harmless(manifest.get("algorithm") or "")
+    yield "seeds", value_of(run.manifest["seeds"])
+    yield "config", harmless(json.dumps(manifest["config"], ensure_ascii=False))[:2000]
+    yield "cost", "" if standing.cost is None else f"{standing.cost:.2f}"
+    yield "git", _git(_mapping(manifest.get("git")))
+    yield "code", _code(run)
+    yield "python", _python(_mapping(manifest.get("python")), _mapping(manifest.get("versions")))
+    yield "hardware", _hardware(_mapping(manifest.get("hardware")))
+    yield "masked", ", ".join(map(harmless, _sequence(manifest.get("masked"))))
+
+
+def _command(manifest: Mapping[str, Any]) -> str:
+    return shlex.join(str(word) for word in _sequence(manifest.get("argv")))
+
+
+def _git(git: Mapping[str, Any]) -> str:
+    if not git:
+        return ""
+    branch = f" on {git['branch']}" if git.get("branch") else ""
+    dirty = ", with uncommitted changes" if git.get("dirty") else ""
+    remote = f", {git['remote']}" if git.get("remote") else ""
+    return harmless(f"{str(git.get('commit'))[:12]}{branch}{dirty}{remote}")
+
+
+def _code(run: Run) -> str:
+    if not (run.folder / CODE).exists():
+        return ""
+    try:
+        snapshot = read_snapshot(run.folder)
+    except UserFacingError as error:
+        return harmless(error)
+    size = size_of(sum(file.bytes for file in snapshot.files))
+    left = f", {len(snapshot.left_out)} left out" if snapshot.left_out else ""
+    return f"{len(snapshot.files)} files, {size}{left}; show --code names them"
+
+
+def _python(python: Mapping[str, Any], versions: Mapping[str, Any]) -> str:
+    if not python:
+        return harmless(versions.get("python") or "")
+    packages = _mapping(python.get("packages"))
+    return harmless(
+        f"{python.get('version')}, {len(packages)} packages; show --packages names them"
+    )
+
+
+def _hardware(hardware: Mapping[str, Any]) -> str:
+    memory = hardware.get("memory_bytes")
+    parts = [
+        str(hardware.get("cpu") or ""),
+        f"{hardware['cores']} cores" if hardware.get("cores") else "",
+        size_of(memory) if isinstance(memory, int) else "",
+        *(str(_mapping(gpu).get("name") or "") for gpu in _sequence(hardware.get("gpus"))),
+        str(hardware.get("host") or ""),
+    ]
+    return harmless(", ".join(part for part in parts if part))
+
+
+def _print_output_tail(folder: Path) -> None:
+    lines = _tail(folder)
+    if lines:
+        print(f"\nlast lines of its output ({OUTPUT}; show --output prints all)")
+    for line in lines:
+        print(f"  {line.seconds:>9.1f} s  {harmless(line.text, tabs=True)[:500]}")
+
+
+def _tail(folder: Path) -> list[Any]:
+    """Return the last lines of a run's output."""
+    _, size = read_part(folder, 0, 0)
+    return read_output(folder, max(size - _TAIL_BYTES, 0))[-TAIL_LINES:]
+
+
+def _print_metrics(metrics: Mapping[str, Summary]) -> None:
+    if not metrics:
+        return
+    names = sorted(metrics)[:_MOST_METRICS]
+    found = [metrics[name] for name in names]
+    columns: dict[str, Sequence[object]] = {
+        "metric": names,
+        "last": [one.last for one in found],
+        "min": [one.minimum for one in found],
+        "max": [one.maximum for one in found],
+        "mean": [one.mean for one in found],
+        "n": [one.count for one in found],
+    }
+    print()
+    print_table(columns, right=("last", "min", "max", "mean", "n"))
+    if len(metrics) > len(names):
+        print(f"and {len(metrics) - len(names)} more; --json has all")
+
+
+def _print_broken(broken: Sequence[BrokenLine]) -> None:
+    for one in broken[:_MOST_BROKEN]:
+        kind = "metric record" if one.path.name.startswith("metrics-") else "record"
+        print(f"skipped: line {one.line} of {harmless(one.path.name)} is no {kind}")
+    if len(broken) > _MOST_BROKEN:
+        print(f"skipped: {len(broken) - _MOST_BROKEN} more such lines; --json names all")
+
+
+def _print_outputs(outputs: Sequence[Mapping[str, Any]]) -> None:
+    if outputs:
+        print(f"\n{len(outputs)} files it left in outputs/")
+    for output in outputs[:_MOST_FILES]:
+        size = output.get("bytes")
+        shown = size_of(size) if isinstance(size, int) else ""
+        sha256 = harmless(output.get("sha256") or "")[:12]
+        print(f"{shown:>10}  {sha256}  {harmless(output.get('path'))}")
+    if len(outputs) > _MOST_FILES:
+        print(f"and {len(outputs) - _MOST_FILES} more; {LIST} names all")
+
+
+def _outputs(folder: Path) -> list[dict[str, Any]]:
+    path = folder / LIST
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > _LARGEST_LIST:
+            return []
+        return [dict(_mapping(entry)) for entry in _sequence(json.loads(path.read_bytes()))]
+    except (OSError, ValueError, RecursionError):
+        return []
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.is_dir())
+
+
+def _print_changes(title: str, changes: Sequence[Change]) -> None:
+    if not changes:
+        print(f"\n{title}: the same")
+        return
+    print(f"\n{title}")
+    shown = changes[:_MOST_CHANGES]
+    columns: dict[str, Sequence[object]] = {
+        "": [change.key for change in shown],
+        "A": [_cell(change.one) for change in shown],
+        "B": [_cell(change.other) for change in shown],
+    }
+    print_table(columns)
+    if len(changes) > len(shown):
+        print(f"and {len(changes) - len(shown)} more; --json has all")
+
+
+def _cell(value: object) -> str:
+    """Return one side of a change; exact, since what differs may differ in the last place."""
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _print_code_diff(code: CodeDiff, *, all_code: bool) -> None:
+    if code.note:
+        print(f"\ncode: cannot be compared: {harmless(code.note)}")
+        return
+    if not code.files:
+        print(f"\ncode: the same, {code.same} files")
+        return
+    print(f"\ncode: {len(code.files)} files differ, {code.same} are the same")
+    lines: list[str] = []
+    for file in code.files:
+        if file.note:
+            lines.append(f"{file.change}: {harmless(file.path)}: {harmless(file.note)}")
+        lines += [harmless(line, tabs=True) for line in file.lines]
+    shown = lines if all_code else lines[:_MOST_CODE_LINES]
+    print("\n".join(f"  {line}" for line in shown))
+    if len(shown) < len(lines):
+        print(f"and {len(lines) - len(shown)} lines more; --code shows all")
+
+
+def _print_metrics_diff(metrics: MetricsDiff) -> None:
+    for which, names in zip("AB", metrics.only, strict=True):
+        if names:
+            print(f"\nmetrics of {which} only: {harmless(', '.join(names[:10]))}", end="")
+            print(f" and {len(names) - 10} more" if len(names) > 10 else "")
+    if not metrics.metrics:
+        print("\nmetrics: none in common")
+        return
+    print(f"\nmetrics: {_identical(metrics)}")
+    differing = [m for m in metrics.metrics if m.differs or m.counts[0] != m.counts[1]]
+    shown = differing[:_MOST_METRICS]
+    if shown:
+        columns: dict[str, Sequence[object]] = {
+            "": [metric.name for metric in shown],
+            "same until": [_step(metric.identical_until) for metric in shown],
+            "A last": [metric.last[0] for metric in shown],
+            "B last": [metric.last[1] for metric in shown],
+            "A mean": [metric.mean[0] for metric in shown],
+            "B mean": [metric.mean[1] for metric in shown],
+            "A n": [metric.counts[0] for metric in shown],
+            "B n": [metric.counts[1] for metric in shown],
+        }
+        print_table(columns, right=list(columns)[1:])
+    if len(differing) > len(shown):
+        print(f"and {len(differing) - len(shown)} more; --json has all")
+
+
+def _identical(metrics: MetricsDiff) -> str:
+    """Return up to where the metrics of two runs are the same."""
+    if metrics.never_differed:
+        return f"they never differed, up to step {_step(metrics.identical_until)}"
+    if metrics.identical_until is None:
+        return "they differ from the start"
+    others = len(metrics.from_the_start)
+    but = f", but for {others} that differ from the start" if others else ""
+    return f"identical up to step {_step(metrics.identical_until)}{but}"
+
+
+def _step(step: float | None) -> str:
+    return "-" if step is None else f"{step:,.0f}" if step == int(step) else f"{step:g}"
+
+
+def _fields(summary: Summary) -> dict[str, float]:
+    return {
+        "last": summary.last,
+        "min": summary.minimum,
+        "max": summary.maximum,
+        "mean": summary.mean,
+        "n": summary.count,
+    }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _sequence(value: object) -> Sequence[Any]:
+    return cast("Sequence[Any]", value) if isinstance(value, list) else []

@@ -1,0 +1,134 @@
+"""The code of two runs, line by line, from the objects of their snapshots."""
+
+import difflib
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, final
+
+from runshelf.errors import UserFacingError
+from runshelf.snapshot.code_snapshot import CodeFile, read_object, read_snapshot
+
+
+@final
+class Bounds(NamedTuple):
+    """How much is compared line by line: finding the lines takes up to the square of their number.
+
+    Attributes:
+        bytes: of one file; of a larger one it is only said that it differs.
+        lines: of one file, and of its diff.
+        files: how many of those that differ are looked at.
+        seconds: after which no other file is begun.
+    """
+
+    bytes: int = 1_000_000
+    lines: int = 10_000
+    files: int | None = None
+    seconds: float = math.inf
+
+
+WIDE = Bounds()
+
+
+@final
+class FileDiff(NamedTuple):
+    """One file that differs.
+
+    Attributes:
+        path: relative to the root of the code.
+        change: `added`, `removed` or `changed`.
+        note: why there are no lines; may be empty.
+        lines: a unified diff.
+    """
+
+    path: str
+    change: str
+    note: str
+    lines: list[str]
+
+
+@final
+class CodeDiff(NamedTuple):
+    """How the code of two runs differs.
+
+    Attributes:
+        files: those that differ, at most as many as were to be looked at.
+        left_out: how many more differ.
+        same: how many do not.
+        note: why it cannot be told; may be empty.
+    """
+
+    files: list[FileDiff]
+    left_out: int
+    same: int
+    note: str
+
+
+def diff_code(home: Path, one: Path, other: Path, bounds: Bounds = WIDE) -> CodeDiff:
+    """Return how the code archived with the runs in two folders differs.
+
+    Args:
+        home: the home of both.
+        one: the folder of the first.
+        other: the folder of the second.
+        bounds: how much is compared.
+    """
+    try:
+        ours, theirs = (
+            {file.path: file for file in read_snapshot(folder).files} for folder in (one, other)
+        )
+    except UserFacingError as error:
+        return CodeDiff([], 0, 0, str(error))
+    paths = sorted({*ours, *theirs})
+    changed = [path for path in paths if not _is_same(ours.get(path), theirs.get(path))]
+    end = time.monotonic() + bounds.seconds
+    files = [
+        _diff(home, path, ours.get(path), theirs.get(path), bounds, end)
+        for path in changed[: bounds.files]
+    ]
+    return CodeDiff(files, len(changed) - len(files), len(paths) - len(changed), "")
+
+
+def _is_same(one: CodeFile | None, other: CodeFile | None) -> bool:
+    if one is None or other is None:
+        return False
+    return (one.sha256, one.link, one.mode) == (other.sha256, other.link, other.mode)
+
+
+def _diff(
+    home: Path, path: str, one: CodeFile | None, other: CodeFile | None, bounds: Bounds, end: float
+) -> FileDiff:
+    change = "added" if one is None else "removed" if other is None else "changed"
+    if one and other and (one.sha256, one.link) == (other.sha256, other.link):
+        return FileDiff(path, change, f"mode {one.mode:o} -> {other.mode:o}", [])
+    if time.monotonic() > end:
+        return FileDiff(path, change, "not compared by lines: too much differs", [])
+    try:
+        before, after = _text(home, one, bounds), _text(home, other, bounds)
+    except (UserFacingError, OSError) as error:
+        return FileDiff(path, change, str(error), [])
+    if before is None or after is None:
+        return FileDiff(path, change, "binary, or too large to be compared by lines", [])
+    lines = list(_unified(path, before, after))
+    note = f"the first {bounds.lines} of {len(lines)} lines" if len(lines) > bounds.lines else ""
+    return FileDiff(path, change, note, lines[: bounds.lines])
+
+
+def _text(home: Path, file: CodeFile | None, bounds: Bounds) -> list[str] | None:
+    """Return a file's lines; None if it is no text, or too long."""
+    if file is None:
+        return []
+    if file.link is not None:
+        return [f"link to {file.link}"]
+    if file.bytes > bounds.bytes:
+        return None
+    data = read_object(home, file)
+    if b"\0" in data:
+        return None
+    lines = data.decode(errors="replace").splitlines()
+    return lines if len(lines) <= bounds.lines else None
+
+
+def _unified(path: str, before: list[str], after: list[str]) -> Iterator[str]:
+    return difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="", n=3)

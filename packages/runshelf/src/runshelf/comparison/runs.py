@@ -1,0 +1,77 @@
+"""Two runs side by side: configuration first, then what else can explain a difference."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from runshelf.comparison.code import CodeDiff, diff_code
+from runshelf.comparison.metrics import MetricsDiff, diff_metrics
+from runshelf.comparison.settings import flat, packages_of, side_by_side
+from runshelf.store.run import Run
+
+
+@final
+class Change(NamedTuple):
+    """One thing that differs; None where a run has it not."""
+
+    key: str
+    one: object
+    other: object
+
+
+@final
+class Comparison(NamedTuple):
+    """What differs between two runs.
+
+    Attributes:
+        one: the id of the first.
+        other: the id of the second.
+        config: keys of the configuration, nested ones with dots.
+        command: command, arguments, seeds, environment, algorithm.
+        code: the archived code, file by file.
+        git: commit, branch and remote.
+        packages: Python and its packages.
+        hardware: the machine.
+        metrics: the metrics.
+    """
+
+    one: str
+    other: str
+    config: list[Change]
+    command: list[Change]
+    code: CodeDiff
+    git: list[Change]
+    packages: list[Change]
+    hardware: list[Change]
+    metrics: MetricsDiff
+
+
+def compare(home: Path, one: Run, other: Run) -> Comparison:
+    """Return what differs between two runs.
+
+    Raises:
+        UserFacingError: a file of theirs cannot be read.
+    """
+    a, b = one.manifest, other.manifest
+    return Comparison(
+        one.ulid,
+        other.ulid,
+        changes(one.config, other.config),
+        changes(_of_command(a), _of_command(b)),
+        diff_code(home, one.folder, other.folder),
+        changes(a.get("git"), b.get("git")),
+        changes(packages_of(a), packages_of(b)),
+        changes(a.get("hardware"), b.get("hardware")),
+        diff_metrics(one.folder, other.folder),
+    )
+
+
+def changes(one: object, other: object) -> list[Change]:
+    """Return the keys whose values differ between two mappings, nested ones with dots."""
+    different, _ = side_by_side([flat(one), flat(other)])
+    return [Change(key, *values) for key, values in different]
+
+
+def _of_command(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    keys = ("command", "argv", "cwd", "seeds", "env", "algorithm", "environment")
+    return {key: manifest[key] for key in keys if manifest.get(key) is not None}

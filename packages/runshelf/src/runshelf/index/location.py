@@ -1,0 +1,62 @@
+"""Where the index of a home lives: in it, or on local disk if the home is far or read-only.
+
+SQLite's write-ahead log is shared memory, which network file systems do not share.
+"""
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+NAME = "index.sqlite"
+NETWORK = frozenset(
+    (
+        *("9p", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.ceph", "fuse.gcsfuse"),
+        *("fuse.glusterfs", "fuse.juicefs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "glusterfs"),
+        *("gpfs", "lustre", "nfs", "nfs4", "panfs", "smb", "smb2", "smb3", "smbfs"),
+        *("virtiofs", "wekafs"),
+    )
+)
+_MOUNTS = Path("/proc/self/mounts")
+
+
+def places(home: Path) -> list[Path]:
+    """Return where the index of `home` may be kept, best first."""
+    cached = cache_folder(home) / NAME
+    return [cached] if is_far(home) else [home / NAME, cached]
+
+
+def is_far(home: Path, mounts: Path = _MOUNTS) -> bool:
+    """Return whether `home` is on a network file system; False if that is unknown."""
+    with contextlib.suppress(OSError):
+        return _file_system(home.resolve(), mounts.read_text(errors="replace")) in NETWORK
+    return False
+
+
+def cache_folder(home: Path) -> Path:
+    """Return this user's folder for what is kept of `home` elsewhere; it need not exist."""
+    root = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification of these variables: what is not absolute is to be ignored.
+    base = Path(root) if Path(root).is_absolute() else Path.home() / ".cache"
+    digest = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()
+    return base / "runshelf" / digest[:32]
+
+
+def _file_system(path: Path, mounts: str) -> str:
+    """Return the type of the file system that `path` is on: of the last, deepest mount above."""
+    found, depth = "", -1
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = Path(_unescaped(fields[1]))
+        if len(point.parts) >= depth and (point == path or point in path.parents):
+            found, depth = fields[2], len(point.parts)
+    return found
+
+
+def _unescaped(field: str) -> str:
+    """Return a path as it is: blanks and backslashes are written in octal in the table."""
+    for escape, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        field = field.replace(escape, character)
+    return field

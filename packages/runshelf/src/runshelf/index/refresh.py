@@ -1,0 +1,312 @@
+"""Bringing the index up to date with the folders: one look at each, a reading of what changed.
+
+A run that is over is read again only when its folder's time changes; one that is running, each
+time; one that is lost, when its heartbeat goes on. What is read is written in short transactions,
+so that any number of processes may do so at once; they do some work twice and agree.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, final
+
+from runshelf.errors import UserFacingError
+from runshelf.index.database import writing
+from runshelf.index.entry import (
+    SETTLED_SECONDS,
+    Entry,
+    check_plain,
+    clean,
+    heartbeat_time,
+    is_over,
+    metrics_stamp,
+    read_entry,
+)
+from runshelf.index.rows import to_columns
+from runshelf.store.run import is_ulid
+from runshelf.store.summary import Summary, summarise
+
+BATCH = 200
+MOST_METRICS = 100_000
+# Of the time between two readings of the metrics of a run that goes on, reading takes this share.
+SUMMARY_SHARE = 0.05
+# A folder without a manifest may be of a run that is about to begin.
+UNBORN_SECONDS = 3600.0
+
+
+@final
+class Problem(NamedTuple):
+    """A folder that is not in the index.
+
+    Attributes:
+        folder: which.
+        message: what is wrong, on one line.
+    """
+
+    folder: Path
+    message: str
+
+
+@final
+class Progress(NamedTuple):
+    """How far reading has come.
+
+    Attributes:
+        done: folders read.
+        total: folders to be read.
+        seconds: since reading began.
+        to_go: estimated seconds until it is done.
+    """
+
+    done: int
+    total: int
+    seconds: float
+    to_go: float
+
+
+Report = Callable[[Progress], None]
+
+
+@final
+class Known(NamedTuple):
+    """What the index remembers of a folder, to tell whether it changed."""
+
+    number: int
+    stamp: int
+    state: str
+    beat: int
+    metrics_stamp: str
+    summarised: float
+    summary_seconds: float
+
+
+@final
+class Reading(NamedTuple):
+    """What was read of one folder; no summaries where they have not changed."""
+
+    stamp: int
+    entry: Entry
+    metrics_stamp: str
+    summarised: float
+    summary_seconds: float
+    summaries: Mapping[str, Summary] | None
+
+
+def refresh(
+    connection: sqlite3.Connection, home: Path, report: Report | None = None
+) -> list[Problem]:
+    """Bring the tables up to date with the run folders of `home`; return what was skipped.
+
+    Raises:
+        sqlite3.Error: they cannot be written; what had been committed stays.
+    """
+    found, problems = _found(home / "runs")
+    known = _known(connection)
+    _forget(connection, [known[ulid].number for ulid in known.keys() - found.keys()])
+    changed = [ulid for ulid in found if _has_changed(home, ulid, found[ulid], known.get(ulid))]
+    for batch in _batches(changed, report):
+        readings: list[Reading] = []
+        for ulid in batch:
+            reading = _read(home / "runs" / ulid, found[ulid], known.get(ulid))
+            if isinstance(reading, Problem):
+                problems.append(reading)
+            elif reading:
+                readings.append(reading)
+        _store(connection, readings)
+    bad = {problem.folder.name for problem in problems}
+    _forget(connection, [known[ulid].number for ulid in bad & known.keys()])
+    return problems
+
+
+def _found(runs: Path) -> tuple[dict[str, int], list[Problem]]:
+    """Return the folders that may be runs, oldest first, with their times, and others."""
+    found: dict[str, int] = {}
+    problems: list[Problem] = []
+    try:
+        entries = list(os.scandir(runs))
+    except FileNotFoundError:
+        return {}, []
+    except OSError as error:
+        return {}, [Problem(runs, f"`{runs}` cannot be read ({error.strerror})")]
+    settled = time.time_ns() - int(SETTLED_SECONDS * 1e9)
+    for entry in entries:
+        problem = _foreign(entry)
+        if problem:
+            problems.append(Problem(runs / entry.name, _one_line(problem)))
+            continue
+        try:
+            stamp = entry.stat(follow_symlinks=False).st_mtime_ns
+        except OSError:  # gone since
+            continue
+        found[entry.name] = stamp if stamp < settled else 0
+    return dict(sorted(found.items())), problems
+
+
+def _foreign(entry: os.DirEntry[str]) -> str:
+    """Return why an entry of `runs/` is no run, or an empty string."""
+    shown = entry.path
+    if not is_ulid(entry.name):
+        return f"`{shown}` has no run's id for a name: not read"
+    if entry.is_symlink():
+        return f"`{shown}` is a link: links are not followed, move the folder here"
+    if not entry.is_dir(follow_symlinks=False):
+        return f"`{shown}` is no folder: not read"
+    return ""
+
+
+def _known(connection: sqlite3.Connection) -> dict[str, Known]:
+    rows = connection.execute(
+        "SELECT ulid, number, stamp, state, beat, metrics_stamp, summarised, summary_seconds"
+        " FROM runs"
+    )
+    return {ulid: Known(*rest) for ulid, *rest in rows}
+
+
+def _has_changed(home: Path, ulid: str, stamp: int, known: Known | None) -> bool:
+    if known is None or stamp == 0 or stamp != known.stamp or known.state == "running":
+        return True
+    return not is_over(known.state) and heartbeat_time(home / "runs" / ulid) != known.beat
+
+
+def _batches(changed: Sequence[str], report: Report | None) -> Iterator[Sequence[str]]:
+    """Yield the folders to read, some at a time, and report before each and at the end."""
+    began = time.monotonic()
+    for first in range(0, len(changed), BATCH):
+        _report(report, first, len(changed), time.monotonic() - began)
+        yield changed[first : first + BATCH]
+    _report(report, len(changed), len(changed), time.monotonic() - began)
+
+
+def _report(report: Report | None, done: int, total: int, seconds: float) -> None:
+    if report and total:
+        report(Progress(done, total, seconds, seconds / done * (total - done) if done else 0.0))
+
+
+def _read(folder: Path, stamp: int, known: Known | None) -> Reading | Problem | None:
+    """Return what a folder says, or why it says nothing; None for a run that has not begun."""
+    try:
+        return _reading(folder, stamp, known)
+    except FileNotFoundError:
+        return None  # removed since
+    except UserFacingError as error:
+        if _is_unborn(folder):
+            return None
+        return Problem(folder, _one_line(str(error)))
+    except OSError as error:
+        return Problem(folder, f"`{folder}` cannot be read ({error.strerror})")
+    except Exception as error:  # noqa: BLE001  (whatever a folder holds, the others are read)
+        return Problem(folder, f"`{folder}` is damaged ({type(error).__name__}): not read")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def _is_unborn(folder: Path) -> bool:
+    try:
+        age = time.time() - folder.lstat().st_mtime
+        return age < UNBORN_SECONDS and not os.path.lexists(folder / "run.json")
+    except OSError:
+        return False
+
+
+def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
+    entry = read_entry(folder)
+    metrics = metrics_stamp(folder)
+    now = time.time()
+    if known and (metrics == known.metrics_stamp or _is_too_soon(entry, known, now)):
+        kept = (known.metrics_stamp, known.summarised, known.summary_seconds)
+        return Reading(stamp, entry, *kept, None)
+    check_plain(folder)
+    began = time.perf_counter()
+    summaries = summarise(folder)
+    return Reading(stamp, entry, metrics, now, time.perf_counter() - began, summaries)
+
+
+def _is_too_soon(entry: Entry, known: Known, now: float) -> bool:
+    """Return whether a run's metrics were read so lately that reading would be all we do."""
+    if is_over(entry.row.state):
+        return False
+    return 0 <= now - known.summarised < known.summary_seconds / SUMMARY_SHARE
+
+
+def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    if not numbers:
+        return
+    with writing(connection):
+        for number in numbers:
+            for table, column in (("settings", "run"), ("summaries", "run"), ("runs", "number")):
+                connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
+
+
+def _store(connection: sqlite3.Connection, readings: Sequence[Reading]) -> None:
+    with writing(connection):
+        for reading in readings:
+            number = _store_run(connection, reading)
+            _store_settings(connection, number, reading)
+            if reading.summaries is not None:
+                _store_summaries(connection, number, reading.summaries)
+
+
+def _store_run(connection: sqlite3.Connection, reading: Reading) -> int:
+    """Write a run's row, over the one it has; return its number."""
+    row = {
+        **to_columns(reading.entry.row),
+        "words": reading.entry.words,
+        "beat": reading.entry.beat,
+        "stamp": reading.stamp,
+        "metrics_stamp": reading.metrics_stamp,
+        "summarised": reading.summarised,
+        "summary_seconds": reading.summary_seconds,
+    }
+    names, marks = ", ".join(row), ", ".join("?" * len(row))
+    updates = ", ".join(f"{name} = excluded.{name}" for name in row if name != "ulid")
+    return connection.execute(
+        f"INSERT INTO runs({names}) VALUES ({marks})"
+        f" ON CONFLICT(ulid) DO UPDATE SET {updates} RETURNING number",
+        tuple(row.values()),
+    ).fetchone()[0]
+
+
+def _store_settings(connection: sqlite3.Connection, number: int, reading: Reading) -> None:
+    settings = reading.entry.settings
+    keys = _numbers(connection, "keys", [setting.key for setting in settings])
+    connection.execute("DELETE FROM settings WHERE run = ?", (number,))
+    connection.executemany(
+        "INSERT OR REPLACE INTO settings VALUES (?, ?, ?, ?)",
+        [(keys[key], number, value, text) for key, value, text in settings],
+    )
+
+
+def _store_summaries(
+    connection: sqlite3.Connection, number: int, summaries: Mapping[str, Summary]
+) -> None:
+    kept = {clean(name): summaries[name] for name in list(summaries)[:MOST_METRICS]}
+    metrics = _numbers(connection, "metrics", list(kept))
+    connection.execute("DELETE FROM summaries WHERE run = ?", (number,))
+    connection.executemany(
+        "INSERT INTO summaries VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                metrics[name],
+                number,
+                *map(float, (one.last, one.minimum, one.maximum, one.mean)),
+                int(one.count),
+            )
+            for name, one in kept.items()
+        ],
+    )
+
+
+def _numbers(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> dict[str, int]:
+    """Return the numbers that names have in a table; new ones get one."""
+    numbers: dict[str, int] = {}
+    for name in names:
+        found = connection.execute(f"SELECT number FROM {table} WHERE name = ?", (name,)).fetchone()
+        if found is None:
+            insert = f"INSERT INTO {table}(name) VALUES (?) RETURNING number"
+            found = connection.execute(insert, (name,)).fetchone()
+        numbers[name] = found[0]
+    return numbers

@@ -1,0 +1,228 @@
+"""What TensorBoard's event files say: values of tags over steps, texts, images, settings.
+
+Source: github.com/tensorflow/tensorboard, `tensorboard/compat/proto`: event, summary, tensor,
+histogram; `tensorboard/plugins/hparams/plugin_data.proto`.
+"""
+
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from runshelf.interop.protobuf import (
+    Value,
+    double,
+    field,
+    field_of_single,
+    fields,
+    raw,
+    signed,
+    single,
+    text,
+    varint_at,
+)
+from runshelf.interop.tfrecord import frame, read_frames
+
+VERSION = "brain.Event:2"
+
+# TensorProto: the number of a type, its raw form, and the field of its repeated values.
+_NUMBERS = {1: ("<f", 5), 2: ("<d", 6), 3: ("<i", 7), 9: ("<q", 10)}
+_STRING = 7
+
+
+@final
+class Pictures(NamedTuple):
+    """Encoded images, one beside the other: PNG, JPEG or GIF."""
+
+    encoded: list[bytes]
+
+
+@final
+class Settings(NamedTuple):
+    """Hyper-parameters."""
+
+    values: dict[str, Any]
+
+
+@final
+class Unread(NamedTuple):
+    """Something of a kind that is not read."""
+
+    kind: str
+
+
+_SEVERAL = Unread("a tensor of several numbers")
+Content = float | str | dict[str, float] | Pictures | Settings | Unread
+
+
+class Entry(NamedTuple):
+    """One value of a tag.
+
+    Attributes:
+        time: unix seconds.
+        step: as the writer counted.
+        tag: its name; any text at all.
+        content: the value.
+    """
+
+    time: float
+    step: int
+    tag: str
+    content: Content
+
+
+def read_entries(path: Path) -> Iterator[Entry]:
+    """Yield the values in an event file.
+
+    Raises:
+        TornFile: after the last whole record, if there is something behind it.
+        WireError: a record is whole, but is no event.
+        UserFacingError: the file cannot be read.
+    """
+    for record in read_frames(path):
+        time, step, summaries = 0.0, 0, list[bytes]()
+        for number, value in fields(record):
+            if number == 1:
+                time = double(value)
+            elif number == 2:
+                step = signed(value)
+            elif number == 5:
+                summaries.append(raw(value))
+        for summary in summaries:
+            for number, value in fields(summary):
+                if number == 1:
+                    tag, content = _value(raw(value))
+                    yield Entry(time, step, tag, content)
+
+
+def _value(message: bytes) -> tuple[str, Content]:
+    """Return the tag and the content of a `Summary.Value`."""
+    tag, plugin, content = "", "", Unread("nothing")
+    about = b""
+    body: tuple[int, Value] = (0, b"")
+    for number, value in fields(message):
+        if number == 1:
+            tag = text(value)
+        elif number == 9:
+            plugin, about = _plugin(raw(value))
+        elif number in (2, 4, 5, 6, 8):
+            body = (number, value)
+    match body[0]:
+        case 2:
+            content = single(body[1])
+        case 4:
+            content = _image(raw(body[1]))
+        case 5:
+            content = _histogram(raw(body[1]))
+        case 8:
+            content = _tensor(raw(body[1]), plugin)
+        case 6:
+            content = Unread("audio")
+        case _:
+            pass
+    if plugin == "hparams" and about:
+        content = Settings(_hparams(about))
+    return tag, content
+
+
+def _plugin(metadata: bytes) -> tuple[str, bytes]:
+    """Return the plugin's name and what it keeps, of a `SummaryMetadata`."""
+    name, content = "", b""
+    for number, value in fields(metadata):
+        if number == 1:
+            for inner, item in fields(raw(value)):
+                name = text(item) if inner == 1 else name
+                content = raw(item) if inner == 2 else content
+    return name, content
+
+
+def _image(message: bytes) -> Content:
+    encoded = [raw(value) for number, value in fields(message) if number == 4]
+    return Pictures(encoded[:1]) if encoded else Unread("an image without pixels")
+
+
+def _histogram(message: bytes) -> Content:
+    """Return the statistics that a `HistogramProto` keeps beside its buckets."""
+    found = {
+        number: double(value) for number, value in fields(message) if number in (1, 2, 3, 4, 5)
+    }
+    low, high, count, total, squares = (found.get(number, 0.0) for number in range(1, 6))
+    if not count > 0:
+        return {"n": count}
+    mean = total / count
+    variance = squares / count - mean**2
+    std = math.sqrt(max(variance, 0.0)) if math.isfinite(variance) else variance
+    return {"min": low, "max": high, "mean": mean, "std": std, "n": count}
+
+
+def _tensor(message: bytes, plugin: str) -> Content:
+    """Return what a `TensorProto` holds: a number, a text, or images."""
+    found = list(fields(message))
+    kind = next((signed(value) for number, value in found if number == 1), 0)
+    if kind == _STRING:
+        return _strings([raw(value) for number, value in found if number == 8], plugin)
+    if kind not in _NUMBERS:
+        return Unread(f"a tensor of type {kind}")
+    form, repeated = _NUMBERS[kind]
+    data = next((raw(value) for number, value in found if number == 4 and value), None)
+    values = [value for number, value in found if number == repeated]
+    if data is None and len(values) == 1:
+        if isinstance(values[0], int):
+            return float(signed(values[0]))
+        if kind in (3, 9):
+            number, end = varint_at(values[0], 0)
+            return float(signed(number)) if end == len(values[0]) else _SEVERAL
+        data = values[0]
+    if data is None or len(data) != struct.calcsize(form):
+        return _SEVERAL
+    return float(struct.unpack(form, data)[0])
+
+
+def _strings(values: Sequence[bytes], plugin: str) -> Content:
+    if plugin == "images":  # the first two are width and height
+        return Pictures(list(values[2:]))
+    return "\n".join(value.decode("utf-8", "replace") for value in values)
+
+
+def _hparams(message: bytes) -> dict[str, Any]:
+    """Return the hyper-parameters in an `HParamsPluginData`, if it is the start of a session."""
+    values: dict[str, Any] = {}
+    for number, start in fields(message):
+        for inner, entry in fields(raw(start)) if number == 3 else ():
+            if inner == 1:
+                pair = dict(fields(raw(entry)))
+                name, value = text(pair.get(1, b"")), dict(fields(raw(pair.get(2, b""))))
+                values[name] = _json_value(value)
+    return values
+
+
+def _json_value(value: dict[int, Value]) -> float | bool | str | None:
+    if 2 in value:
+        return double(value[2])
+    if 3 in value:
+        return text(value[3])
+    return bool(value[4]) if 4 in value else None
+
+
+def version_event(time: float) -> bytes:
+    """Return the first record of an event file."""
+    return frame(field(1, time) + field(3, VERSION))
+
+
+def scalar_event(time: float, step: int, values: Sequence[tuple[str, float]]) -> bytes:
+    """Return a record of numbers; as in TensorBoard, of 32 bits."""
+    summary = b"".join(
+        field(1, field(1, tag) + field_of_single(2, number)) for tag, number in values
+    )
+    return frame(field(1, time) + field(2, step) + field(5, summary))
+
+
+def image_event(
+    time: float, step: int, tag: str, *, png: bytes, height: int, width: int, channels: int
+) -> bytes:
+    """Return a record of an image."""
+    image = field(1, height) + field(2, width) + field(3, channels) + field(4, png)
+    return frame(
+        field(1, time) + field(2, step) + field(5, field(1, field(1, tag) + field(4, image)))
+    )

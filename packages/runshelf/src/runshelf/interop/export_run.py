@@ -1,0 +1,156 @@
+"""A run becomes files that others read: a TensorBoard logdir, CSV, JSON Lines."""
+
+import csv
+import json
+import math
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from runshelf.errors import UsageError, UserFacingError
+from runshelf.interop.event_files import image_event, scalar_event, version_event
+from runshelf.store.columns import to_float
+from runshelf.store.files import disk_errors
+from runshelf.store.metrics import SEED, read_metrics
+from runshelf.store.records import to_json
+from runshelf.store.run import Run
+from runshelf.store.series import AXES
+
+Record = dict[str, Any]
+
+_STEPS = ("step", "env_steps", "updates")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def export_run(run: Run, path: Path, say: Callable[[str], None] = lambda line: None) -> int:
+    """Write the metrics of a run to `path` and return how many records that are.
+
+    A name that ends in `.csv` or `.jsonl` makes such a file; any other a folder with an event file
+    of TensorBoard, in which numbers have 32 bits, and a folder below it for each seed. It is
+    written beside and named at the end: what fails leaves nothing.
+
+    Args:
+        run: the run.
+        path: where.
+        say: called with one line for each thing that could not be written exactly.
+
+    Raises:
+        UsageError: there is something at `path` already.
+        UserFacingError: the run cannot be read, or the disk is full.
+    """
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"there is something at `{path}` already: name another place")
+    records = read_metrics(run.folder).records
+    with disk_errors(path), _beside(path) as partial:
+        if path.suffix == ".csv":
+            _write_csv(partial, records)
+        elif path.suffix == ".jsonl":
+            with partial.open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(to_json(r), allow_nan=False) + "\n" for r in records)
+        else:
+            partial.mkdir(parents=True)
+            beyond = _write_logdir(run, partial, records)
+            if beyond:
+                say(f"{beyond} values are beyond all floats: infinite in TensorBoard's files")
+    return len(records)
+
+
+@contextmanager
+def _beside(path: Path) -> Generator[Path, None, None]:
+    """Yield where to write what is to be at `path`; nothing is left of it after an error."""
+    target = path.resolve()
+    partial = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
+    try:
+        yield partial
+        partial.rename(target)
+    except BaseException:
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _write_csv(path: Path, records: list[Record]) -> None:
+    names = list(dict.fromkeys(name for record in records for name in record))
+    # What is no text, as half of a character, is written as its number.
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([_defused(name) for name in names])
+        writer.writerows([_cell(record.get(name)) for name in names] for record in records)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return _defused(value)
+    return json.dumps(to_json(value)) if isinstance(value, dict | list) else value
+
+
+def _defused(text: str) -> str:
+    """Return text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _write_logdir(run: Run, path: Path, records: list[Record]) -> int:
+    """Write event files; return how many values are beyond all floats."""
+    by_seed: dict[int | None, list[Record]] = {}
+    for record in records:
+        seed = record.get(SEED)  # never a text: that could be a path
+        by_seed.setdefault(seed if isinstance(seed, int) else None, []).append(record)
+    for seed, of_seed in by_seed.items():
+        folder = path if seed is None else path / f"seed_{seed}"
+        folder.mkdir(parents=True, exist_ok=True)
+        host = socket.gethostname().replace("/", "-")
+        name = f"events.out.tfevents.{int(time.time())}.{host}.{os.getpid()}.0"
+        with (folder / name).open("xb") as file:
+            file.writelines(_events(run, of_seed))
+    return sum(
+        isinstance(value, int) and math.isinf(to_float(value))
+        for record in records
+        for value in record.values()
+    )
+
+
+def _events(run: Run, records: list[Record]) -> Iterator[bytes]:
+    begun = _begun(run)
+    yield version_event(begun)
+    for position, record in enumerate(records):
+        axes = {k: to_float(v) for k, v in record.items() if k in AXES and _is_number(v)}
+        at = axes.get("time", begun + axes.get("seconds", 0.0))
+        finite = (int(record[axis]) for axis in _STEPS if math.isfinite(axes.get(axis, math.nan)))
+        step = next(finite, position)
+        metrics = {k: v for k, v in record.items() if k not in (*AXES, SEED)}
+        numbers = [(k, to_float(v)) for k, v in metrics.items() if _is_number(v)]
+        if numbers:
+            yield scalar_event(at, step, numbers)
+        for name, value in metrics.items():
+            if isinstance(value, dict) and isinstance(value.get("image"), str):
+                yield from _image(run, at, step, name, value["image"])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _image(run: Run, at: float, step: int, name: str, file: str) -> Iterator[bytes]:
+    from PIL import Image  # noqa: PLC0415  (runs with images only)
+
+    path = run.folder / "media" / Path(file).name
+    if not path.is_file():
+        raise UserFacingError(f"`{path}` is missing: restore it from a copy")
+    with Image.open(path, formats=["PNG"]) as picture:
+        size = {"height": picture.height, "width": picture.width}
+        channels = len(picture.getbands())
+    yield image_event(at, step, name, png=path.read_bytes(), **size, channels=channels)
+
+
+def _begun(run: Run) -> float:
+    try:
+        return datetime.fromisoformat(run.manifest["created"]).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0

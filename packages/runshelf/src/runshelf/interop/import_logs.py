@@ -1,0 +1,343 @@
+"""Logs of other libraries become runs: TensorBoard's event files, SB3's CSV files.
+
+Each folder that has such files is one run. What was imported is known by the hash of its files, and
+is not imported again. Links are not followed, and no name inside a file is ever opened.
+"""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, NamedTuple, final
+
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.interop.csv_files import Csv
+from runshelf.interop.event_files import Entry, Pictures, Unread
+from runshelf.interop.log_folders import (
+    LogFolder,
+    Say,
+    Skipped,
+    find_log_folders,
+    read_table,
+    without_unreadable,
+)
+from runshelf.interop.log_survey import Survey, entries_of, named_by, survey_of, text_of
+from runshelf.interop.metric_names import normaliser
+from runshelf.store.compacting import compact
+from runshelf.store.files import disk_errors
+from runshelf.store.media import save_clip, save_image
+from runshelf.store.metrics import SEED
+from runshelf.store.records import to_json
+from runshelf.store.run import Asked, create_run, list_runs, open_run
+from runshelf.store.series import AXES
+
+LARGEST_PICTURE = 2**26  # pixels, all frames together
+
+_SENSIBLE = (946684800.0, 4102444800.0)  # unix seconds of 2000 and 2100
+_TAKEN = frozenset((*AXES, SEED))
+
+
+class Imported(NamedTuple):
+    """What became of one folder of logs.
+
+    Attributes:
+        source: the folder.
+        run: the id of its run.
+        folder: where that is.
+        kind: what wrote the files: `sb3`, `cleanrl`, or what they are: `tensorboard`, `csv`,
+            `monitor`.
+        values: how many values it has; 0 if it had been imported before.
+        is_new: whether it had not.
+        notes: what was left out, and what to know of the names.
+    """
+
+    source: Path
+    run: str
+    folder: Path
+    kind: str
+    values: int
+    is_new: bool
+    notes: list[str]
+
+
+class Outcome(NamedTuple):
+    """What became of all logs at or below a folder.
+
+    Attributes:
+        runs: what became of each folder.
+        skipped: the files that no run has.
+    """
+
+    runs: list[Imported]
+    skipped: list[Skipped]
+
+
+def import_path(home: Path, path: Path, *, asked: Asked, argv: Sequence[str], say: Say) -> Outcome:
+    """Make a run of each folder of logs at or below `path`, or of the folder of a file.
+
+    A file that holds nothing that can be read stops none of the others.
+
+    Args:
+        home: the home of the runs.
+        path: a folder, or one event file, `progress.csv` or `monitor.csv`.
+        asked: what is said of the runs.
+        argv: the command line.
+        say: called with one line for each folder, and for each file that is skipped.
+
+    Raises:
+        UsageError: there is nothing to import.
+        DamagedFile: there is not one file that can be read.
+        UserFacingError: a folder cannot be read, or the disk is full.
+    """
+    sources = find_log_folders(path, say)
+    known = _imported_before(home)
+    done: list[Imported] = []
+    skipped: list[Skipped] = []
+    for whole in sources:
+        source, bad = without_unreadable(whole)
+        skipped += bad
+        for file in bad:
+            say(f"skipped: {file.why}")
+        if not source.files:
+            continue
+        digest = source.digest()
+        if digest in known:
+            folder = home / "runs" / known[digest]
+            one = Imported(source.folder, known[digest], folder, "", 0, False, [])
+        else:
+            one = _import(home, source, digest, asked=asked, argv=argv)
+            known[digest] = one.run
+        say(_line_on(one))
+        done.append(one)
+    if not done:
+        raise DamagedFile(f"nothing in `{path}` can be imported: {skipped[0].why}")
+    return Outcome(done, skipped)
+
+
+def _imported_before(home: Path) -> dict[str, str]:
+    """Return the ids of imported runs, by the hash of what they were imported from."""
+    known: dict[str, str] = {}
+    for ulid in list_runs(home):
+        with suppress(UserFacingError):
+            imported: Any = open_run(home / "runs" / ulid).manifest.get("imported")
+            if isinstance(imported, dict):
+                known[str(imported.get("sha256"))] = ulid
+    return known
+
+
+def _import(
+    home: Path, source: LogFolder, digest: str, *, asked: Asked, argv: Sequence[str]
+) -> Imported:
+    """Make the run of a folder; a kill before it is whole leaves none."""
+    survey = survey_of(source)
+    notes: list[str] = []
+    values = 0
+
+    def write(folder: Path, _: Path) -> dict[str, Any]:
+        nonlocal values
+        writer = _Writer(folder, survey, notes)
+        writer.write_all(source)
+        values = writer.values
+        notes.extend(_warnings(survey))
+        if not values:
+            notes.append("there are no values in it")
+        created = survey.first if _SENSIBLE[0] <= survey.first <= _SENSIBLE[1] else None
+        imported = {
+            **{"from": str(source.folder.absolute()), "kind": survey.kind, "sha256": digest},
+            **{"files": source.files, "cautions": survey.cautions(), "notes": notes},
+        }
+        # Of the machine it ran on nothing is known.
+        fields: dict[str, Any] = {"git": None, "hardware": {}, "imported": imported}
+        return fields | ({"created": _iso(created)} if created else {})
+
+    named = named_by(source)
+    config = named.config | survey.config
+    seed = config.get("seed", named.seed)
+    writer = create_run(
+        home,
+        command="import",
+        config=config,
+        seeds=[seed] if type(seed) is int else [],
+        env=text_of(config.get("env_id")) or survey.env or named.env,
+        algorithm=named.algorithm,
+        argv=argv,
+        asked=asked,
+        capture=write,
+    )
+    with writer:
+        compact(writer.folder)
+        writer.record("finished", seconds=max(survey.last - survey.first, 0.0))
+    return Imported(
+        *(source.folder, writer.run.ulid, writer.folder, survey.kind, values, True, notes)
+    )
+
+
+@final
+class _Writer:
+    """Writes the records of a run, and remembers what it left out."""
+
+    def __init__(self, folder: Path, survey: Survey, notes: list[str]) -> None:
+        self.values = 0
+        self._folder = folder
+        self._survey = survey
+        self._notes = notes
+        self._normalised = normaliser(survey.library)
+        self._left_out: dict[str, int] = {}
+
+    def write_all(self, source: LogFolder) -> None:
+        """Write everything that the files hold."""
+        self._write_events(source.events)
+        progress = source.progress
+        if progress:
+            # What the event files beside it have as well would be there twice.
+            self._write_progress(progress, self._tags_of(source.events))
+        for number, path in enumerate(source.monitors):
+            self._write_monitor(path, number, alone=len(source.monitors) == 1)
+        for what, count in sorted(self._left_out.items()):
+            self._notes.append(f"left out: {what}" + (f", {count} times" if count > 1 else ""))
+
+    def _write_events(self, paths: Sequence[Path]) -> None:
+        if not paths:
+            return
+        with self._open("events") as file:
+            for path in paths:
+                for entry in entries_of(path, self._notes):
+                    self._write_entry(file, entry)
+
+    def _write_entry(self, file: IO[str], entry: Entry) -> None:
+        if entry.tag not in self._survey.tags:  # in the configuration
+            return
+        found = self._values_of(entry)
+        if not found:
+            return
+        record: dict[str, Any] = {"step": entry.step, "time": entry.time}
+        if self._survey.library:  # both count environment steps
+            record["env_steps"] = entry.step
+        self._write(file, record | found)
+
+    def _values_of(self, entry: Entry) -> dict[str, Any]:
+        """Return the fields of a record that an entry becomes."""
+        match entry.content:
+            case float():
+                return self._named(entry.tag, entry.content)
+            case str():
+                return {_own_name(entry.tag): entry.content}
+            case dict():
+                return {f"{entry.tag}/{name}": value for name, value in entry.content.items()}
+            case Pictures():
+                return self._saved(entry.tag, entry.content.encoded)
+            case Unread():
+                self._leave_out(entry.content.kind)
+            case _:
+                pass
+        return {}
+
+    def _saved(self, tag: str, encoded: Sequence[bytes]) -> dict[str, Any]:
+        """Return the fields of pictures. They are decoded and encoded again."""
+        found: dict[str, Any] = {}
+        for number, data in enumerate(encoded):
+            name = _own_name(tag) if len(encoded) == 1 else f"{tag}/{number}"
+            try:
+                found[name] = _save_picture(str(self._folder), data)
+            except Exception as error:  # noqa: BLE001  (Pillow raises anything for such files)
+                self._leave_out(f"an image that cannot be read ({type(error).__name__})")
+        return found
+
+    def _write_progress(self, path: Path, elsewhere: set[str]) -> None:
+        table = read_table(path)
+        with self._open("progress") as file:
+            for row in table.rows:
+                record: dict[str, Any] = {}
+                steps = row.get("time/total_timesteps")
+                if isinstance(steps, int):
+                    record["step"] = steps
+                for name, value in row.items():
+                    if name not in elsewhere:
+                        record |= self._named(name, value)
+                self._write(file, record)
+        self._note_broken(path, table)
+
+    def _write_monitor(self, path: Path, number: int, *, alone: bool) -> None:
+        table = read_table(path)
+        normalised = normaliser("monitor")
+        start = table.head.get("t_start")
+        steps = 0
+        with self._open(f"monitor-{number}") as file:
+            for episode, row in enumerate(table.rows, 1):
+                record: dict[str, Any] = {"step": episode, "episodes": episode}
+                length, at = row.get("l"), row.get("t")
+                if isinstance(length, int) and alone:  # else the steps of one of several
+                    steps += length
+                    record["env_steps"] = steps
+                if isinstance(start, int | float) and isinstance(at, int | float):
+                    record["time"] = start + at
+                for name, value in row.items():
+                    ours = None if isinstance(value, str) else normalised(name, value)
+                    record |= {_own_name(name): value} | (dict([ours]) if ours else {})
+                self._write(file, record)
+        self._note_broken(path, table)
+
+    def _named(self, name: str, value: int | float | str) -> dict[str, Any]:
+        """Return a value under its own name, and under ours if that means the same."""
+        ours = None if isinstance(value, str) else self._normalised(name, value)
+        return {_own_name(name): value} | (dict([ours]) if ours else {})
+
+    def _tags_of(self, paths: Sequence[Path]) -> set[str]:
+        return {entry.tag for path in paths for entry in entries_of(path, [])}
+
+    def _open(self, writer: str) -> IO[str]:
+        path = self._folder / f"metrics-import-{writer}.jsonl"
+        with disk_errors(path):
+            return path.open("w", encoding="utf-8")
+
+    def _write(self, file: IO[str], record: dict[str, Any]) -> None:
+        self.values += len(record.keys() - _TAKEN)
+        with disk_errors(Path(file.name)):
+            file.write(json.dumps(to_json(record), allow_nan=False) + "\n")
+
+    def _leave_out(self, what: str) -> None:
+        self._left_out[what] = self._left_out.get(what, 0) + 1
+
+    def _note_broken(self, path: Path, table: Csv) -> None:
+        if table.broken:
+            lines = ", ".join(map(str, sorted(table.broken)[:5]))
+            self._notes.append(f"`{path.name}`: {len(table.broken)} broken lines ({lines})")
+
+
+def _save_picture(folder: str, data: bytes) -> dict[str, Any]:
+    from io import BytesIO  # noqa: PLC0415  (of images only)
+
+    from PIL import Image, ImageSequence  # noqa: PLC0415
+
+    with Image.open(BytesIO(data), formats=["PNG", "JPEG", "GIF"]) as picture:
+        frames = getattr(picture, "n_frames", 1)
+        if picture.width * picture.height * frames > LARGEST_PICTURE:
+            raise UsageError("too large")
+        if frames == 1:
+            return save_image(folder, picture.convert("RGBA" if "A" in picture.mode else "RGB"))
+        duration = picture.info.get("duration") or 100
+        shown = [frame.convert("RGB") for frame in ImageSequence.Iterator(picture)]
+        return save_clip(folder, shown, min(max(1000 / duration, 0.1), 1000.0))
+
+
+def _own_name(name: str) -> str:
+    """Return the name of a value; one that would be taken for an axis is put into a folder."""
+    return f"logged/{name}" if name in _TAKEN else name
+
+
+def _iso(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
+
+
+def _warnings(survey: Survey) -> list[str]:
+    """Return what is to be said at once of a whole log."""
+    whole = survey.cautions().get("")
+    return [whole] if whole else []
+
+
+def _line_on(one: Imported) -> str:
+    if not one.is_new:
+        return f"`{one.source}` was imported before: {one.run}"
+    notes = "".join(f"; {note}" for note in one.notes)
+    return f"`{one.source}` is now {one.run}: {one.values} values ({one.kind}){notes}"

@@ -1,0 +1,161 @@
+"""Folders of logs: TensorBoard's event files, `progress.csv` and `monitor.csv`.
+
+Links are not followed, and no name inside a file is ever opened.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, final
+
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.interop.csv_files import Csv, read_csv
+from runshelf.interop.tfrecord import TornFile, read_frames
+from runshelf.store.files import disk_errors
+
+MOST_FILES = 10_000
+_PROGRESS = "progress.csv"
+_MONITOR = ("r", "l", "t")
+
+Say = Callable[[str], None]
+
+
+class Skipped(NamedTuple):
+    """A file that could not be imported, while others could.
+
+    Attributes:
+        path: the file.
+        why: what is wrong with it, in one line.
+    """
+
+    path: Path
+    why: str
+
+
+@final
+@dataclass(frozen=True)
+class LogFolder:
+    """A folder with logs.
+
+    Attributes:
+        folder: where.
+        files: the names of the logs, sorted.
+    """
+
+    folder: Path
+    files: list[str]
+
+    @property
+    def events(self) -> list[Path]:
+        """The event files."""
+        return [self.folder / name for name in self.files if "tfevents" in name]
+
+    @property
+    def progress(self) -> Path | None:
+        """The `progress.csv`, if there is one."""
+        return self.folder / _PROGRESS if _PROGRESS in self.files else None
+
+    @property
+    def monitors(self) -> list[Path]:
+        """The `monitor.csv`, or those of several environments."""
+        return [self.folder / name for name in self.files if _is_monitor(name)]
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the names and contents of all files."""
+        whole = hashlib.sha256()
+        for name in self.files:
+            path = self.folder / name
+            with disk_errors(path), path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            whole.update(f"{os.fsencode(name)!r} {content}\n".encode())
+        return whole.hexdigest()
+
+
+def find_log_folders(path: Path, say: Say) -> list[LogFolder]:
+    """Return the folders with logs at or below a path, or the folder of one log.
+
+    Raises:
+        UsageError: there are no logs, or too many.
+        UserFacingError: a folder cannot be read.
+    """
+    if not path.exists():
+        raise UsageError(f"there is no `{path}`: name a folder of logs")
+    if path.is_dir():
+        found = [LogFolder(folder, files) for folder, files in _walk(path, say).items() if files]
+    else:
+        found = [LogFolder(path.parent, [path.name])] if _is_log(path.name) else []
+    if not found:
+        raise UsageError(
+            f"there is nothing to import in `{path}`: expected event files of TensorBoard "
+            "(`*tfevents*`), `progress.csv` or `monitor.csv`"
+        )
+    return found
+
+
+def without_unreadable(source: LogFolder) -> tuple[LogFolder, list[Skipped]]:
+    """Return a folder without the logs in which nothing can be read, and these."""
+    bad: list[Skipped] = []
+    for name in source.files:
+        try:
+            _check(source.folder / name)
+        except UserFacingError as error:
+            bad.append(Skipped(source.folder / name, str(error)))
+    left_out = {file.path.name for file in bad}
+    return replace(source, files=[name for name in source.files if name not in left_out]), bad
+
+
+def read_table(path: Path) -> Csv:
+    """Return the rows of a `progress.csv` or `monitor.csv`.
+
+    Raises:
+        DamagedFile: it has no line of names.
+        UserFacingError: it cannot be read.
+    """
+    return read_csv(path, _MONITOR if _is_monitor(path.name) else ())
+
+
+def _walk(path: Path, say: Say) -> dict[Path, list[str]]:
+    found: dict[Path, list[str]] = {}
+    for folder, folders, names in os.walk(path, onerror=_raise, followlinks=False):
+        here = Path(folder)
+        folders.sort()
+        logs = [name for name in sorted(names) if _is_log(name)]
+        found[here] = [n for n in logs if (here / n).is_file() and not (here / n).is_symlink()]
+        for name in sorted({*logs} - {*found[here]}):
+            say(f"left out, not a plain file: `{here / name}`")
+        if sum(map(len, found.values())) > MOST_FILES:
+            raise UsageError(f"`{path}` has more than {MOST_FILES} logs: import folders below it")
+    return found
+
+
+def _check(path: Path) -> None:
+    """Read the beginning of a log.
+
+    Raises:
+        DamagedFile: it is not a log.
+        UserFacingError: it cannot be read.
+    """
+    if "tfevents" in path.name:
+        with suppress(TornFile):
+            if next(read_frames(path), None) is not None:
+                return
+        raise DamagedFile(f"`{path}` has no whole record: it is not an event file")
+    table = read_table(path)
+    missing = [name for name in _MONITOR if name not in table.names]
+    if _is_monitor(path.name) and missing:
+        raise DamagedFile(f"`{path}` has no column `{missing[0]}`: a monitor wrote no such file")
+
+
+def _raise(error: OSError) -> None:
+    raise UserFacingError(f"cannot read `{error.filename}`: {error.strerror}") from error
+
+
+def _is_log(name: str) -> bool:
+    return "tfevents" in name or name == _PROGRESS or _is_monitor(name)
+
+
+def _is_monitor(name: str) -> bool:
+    return name == "monitor.csv" or name.endswith(".monitor.csv")

@@ -1,0 +1,134 @@
+"""What a folder of logs holds: its names, times and configuration, read before a run is written."""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from runshelf.interop.event_files import Entry, Settings, read_entries
+from runshelf.interop.log_folders import LogFolder, read_table
+from runshelf.interop.metric_names import Library, cautions, library_of
+from runshelf.interop.protobuf import WireError
+from runshelf.interop.tfrecord import TornFile
+from runshelf.snapshot.command_settings import parse_value
+
+_SB3_FOLDER = re.compile(r"(.+)_(\d+)")
+
+
+class Named(NamedTuple):
+    """What the name of a folder says."""
+
+    env: str | None
+    algorithm: str | None
+    seed: int | None
+    config: dict[str, Any]
+
+
+def named_by(source: LogFolder) -> Named:
+    """Return what a folder's name says: CleanRL's `env__exp__seed__time`, SB3's `PPO_1`."""
+    parts = source.folder.absolute().name.split("__")
+    if len(parts) == 4 and parts[2].isdigit() and parts[3].isdigit():
+        env, algorithm, seed = parts[0], parts[1], int(parts[2])
+        if source.folder.absolute().parent.name == "ALE":
+            env = f"ALE/{env}"
+        return Named(env, algorithm, seed, {"exp_name": algorithm, "seed": seed})
+    match = _SB3_FOLDER.fullmatch(parts[-1])
+    if match and match[1].isupper():
+        return Named(None, match[1].lower(), None, {})
+    return Named(None, None, None, {})
+
+
+@final
+@dataclass
+class Survey:
+    """What files hold, before anything is written.
+
+    Attributes:
+        source: the files.
+        tags: the names in event files and in `progress.csv`.
+        first: the earliest time, in unix seconds; infinite without one.
+        last: the latest.
+        config: the hyper-parameters.
+        env: the environment's id, if a file says it.
+    """
+
+    source: LogFolder
+    tags: set[str] = field(default_factory=set[str])
+    first: float = math.inf
+    last: float = -math.inf
+    config: dict[str, Any] = field(default_factory=dict[str, Any])
+    env: str | None = None
+
+    @property
+    def library(self) -> Library:
+        """Which library wrote them, if it is known."""
+        return library_of(self.tags)
+
+    @property
+    def kind(self) -> str:
+        """The library, or what the files are: `tensorboard`, `csv` or `monitor`."""
+        if self.library or self.source.events:
+            return self.library or "tensorboard"
+        return "csv" if self.source.progress else "monitor"
+
+    def see(self, time: float) -> None:
+        """Note when something was written."""
+        if math.isfinite(time):
+            self.first, self.last = min(self.first, time), max(self.last, time)
+
+    def cautions(self) -> dict[str, str]:
+        """Return what to know of the names; of the whole under an empty name."""
+        of_monitor = cautions("monitor", "rlt") if self.source.monitors else {}
+        return cautions(self.library, self.tags) | of_monitor
+
+
+def survey_of(source: LogFolder) -> Survey:
+    """Return what a folder's logs hold."""
+    survey = Survey(source)
+    for path in source.events:
+        for entry in entries_of(path, []):
+            _survey_entry(survey, entry)
+    progress = source.progress
+    if progress:
+        for row in read_table(progress).rows:
+            survey.tags.update(row)
+    for path in source.monitors:
+        table = read_table(path)
+        survey.env = survey.env or text_of(table.head.get("env_id"))
+        start = table.head.get("t_start")
+        for row in table.rows:
+            if isinstance(start, int | float) and isinstance(row.get("t"), int | float):
+                survey.see(start + float(row["t"]))
+    return survey
+
+
+def _survey_entry(survey: Survey, entry: Entry) -> None:
+    survey.see(entry.time)
+    if isinstance(entry.content, Settings):
+        survey.config |= entry.content.values
+    elif isinstance(entry.content, str) and entry.tag.startswith("hyperparameters"):
+        survey.config |= _settings_of_table(entry.content)
+    else:
+        survey.tags.add(entry.tag)
+
+
+def _settings_of_table(text: str) -> dict[str, Any]:
+    """Return the settings in CleanRL's table: `|param|value|`, a line each."""
+    rows = (line.strip().removeprefix("|").removesuffix("|") for line in text.splitlines()[2:])
+    pairs = (row.partition("|") for row in rows)
+    return {name: parse_value(value) for name, bar, value in pairs if bar and name}
+
+
+def entries_of(path: Path, notes: list[str]) -> Iterator[Entry]:
+    """Yield what a file holds up to where it is torn or damaged; that is noted."""
+    try:
+        yield from read_entries(path)
+    except (TornFile, WireError) as error:
+        notes.append(f"`{path.name}` is {error}; read up to there")
+
+
+def text_of(value: object) -> str | None:
+    """Return a text that says something, or None."""
+    return value if isinstance(value, str) and value and value != "None" else None

@@ -1,0 +1,1 @@
+"""Logging metrics from any program, without set-up."""

@@ -1,0 +1,77 @@
+"""How long a run may take."""
+
+import time
+from typing import final
+
+from runshelf.durations import duration
+from runshelf.errors import UserFacingError
+from runshelf.recorder.budget import read_weekly, spent_this_week
+from runshelf.recorder.launch import Recording, Say
+
+CHECK_SECONDS = 1.0
+_RECOUNT_SECONDS = 2.0
+
+
+@final
+class Allowance:
+    """How long a run may take: by its own budget, and by what is left of the week's."""
+
+    def __init__(self, recording: Recording, say: Say) -> None:
+        """Begin before the run does.
+
+        Args:
+            recording: says what budget it has, and what an hour costs.
+            say: called with a line on what is left of the week's budget.
+
+        Raises:
+            UserFacingError: nothing is left.
+        """
+        self._home = recording.home
+        self._own = recording.asked.budget_seconds
+        self._rate = recording.asked.cost_per_hour or 0.0
+        self._weekly = read_weekly(recording.home) if self._rate else None
+        self._run: str | None = None
+        self._others = self._recount_at = 0.0
+        if self._weekly is not None:
+            self._count()
+            self._say_what_is_left(self._weekly, self._weekly - self._others, say)
+
+    def begin(self, run: str) -> None:
+        """Say which run it is, so that its own cost is not counted twice."""
+        self._run = run
+
+    def exceeded(self, seconds: float) -> str:
+        """Return why a run that has taken `seconds` must be stopped; empty if it need not."""
+        if self._own is not None and seconds >= self._own:
+            return f"its budget of {duration(self._own)} is used up"
+        if self._weekly is not None:
+            if time.monotonic() >= self._recount_at:
+                self._count()
+            if self._others + self._rate * seconds / 3600 >= self._weekly:
+                return f"the week's budget of {self._weekly:g} is used up"
+        return ""
+
+    def next_check(self, seconds: float) -> float:
+        """Return in how many seconds to look again."""
+        left = CHECK_SECONDS if self._own is None else self._own - seconds
+        return max(min(CHECK_SECONDS, left), 0.0)
+
+    def _count(self) -> None:
+        """Count what the other runs have cost this week."""
+        began = time.monotonic()
+        self._others = sum(one.cost for one in spent_this_week(self._home, self._run))
+        now = time.monotonic()
+        # In a home with many runs, counting takes a small share of the time all the same.
+        self._recount_at = now + max(_RECOUNT_SECONDS, 50 * (now - began))
+
+    def _say_what_is_left(self, weekly: float, left: float, say: Say) -> None:
+        spent = weekly - left
+        if left <= 0:
+            raise UserFacingError(
+                f"the week's budget of {weekly:g} is used up ({spent:.2f} spent): wait "
+                f"for Monday, or raise it with runshelf budget --weekly {weekly * 2 or 20:g}"
+            )
+        say(
+            f"{spent:.2f} of this week's {weekly:g} spent, {left:.2f} left: "
+            f"{duration(left / self._rate * 3600)} at {self._rate:g} an hour"
+        )

@@ -1,0 +1,122 @@
+"""The weekly budget: what all runs of a home may cost from Monday to Sunday, and what they did."""
+
+import json
+import time
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple, final
+
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.liveness import HEARTBEAT
+from runshelf.store.run import Run, list_runs, open_run
+from runshelf.store.sittings import sittings
+from runshelf.store.state import state_of
+
+BUDGET = "budget.json"
+
+
+@final
+class Spending(NamedTuple):
+    """What one run has cost this week.
+
+    Attributes:
+        run: its id.
+        name: what it is called; may be empty.
+        seconds: how long it ran this week.
+        cost: in the unit of the budget.
+        state: how it stands.
+    """
+
+    run: str
+    name: str
+    seconds: float
+    cost: float
+    state: str
+
+
+def read_weekly(home: Path) -> float | None:
+    """Return what all runs of a home may cost in a week; None without a limit.
+
+    Raises:
+        DamagedFile: the file is not as it should be.
+    """
+    path = home / BUDGET
+    with disk_errors(path):
+        if not path.exists():
+            return None
+        text = path.read_bytes()
+    try:
+        weekly = json.loads(text)["weekly"]
+        if weekly is None:
+            return None
+        if isinstance(weekly, int | float) and not isinstance(weekly, bool) and weekly >= 0:
+            return float(weekly)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise DamagedFile(f"`{path}` is damaged: replace it with `runshelf budget --weekly N`")
+
+
+def write_weekly(home: Path, weekly: float | None) -> None:
+    """Set what all runs of a home may cost in a week.
+
+    Raises:
+        UsageError: the home cannot be written.
+    """
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write in `{home}` ({error.strerror}): name another place with `--home`"
+        ) from error
+    write_whole(home / BUDGET, json.dumps({"weekly": weekly}).encode() + b"\n")
+
+
+def week_start(now: float | None = None) -> float:
+    """Return when the week began, in Unix time: Monday, midnight, by the local clock."""
+    today = datetime.fromtimestamp(time.time() if now is None else now).astimezone()
+    monday = today - timedelta(days=today.weekday())
+    return monday.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+
+
+def spent_this_week(home: Path, besides: str | None = None) -> list[Spending]:
+    """Return what the runs of a home have cost since Monday, the most expensive first.
+
+    A run that is lost has cost until its last sign of life. Runs that cannot be read are left out.
+
+    Args:
+        home: the home.
+        besides: the id of a run not to be counted.
+    """
+    start, now = week_start(), time.time()
+    found: list[Spending] = []
+    for ulid in list_runs(home):
+        folder = home / "runs" / ulid
+        if ulid == besides or _last_touched(folder) < start:
+            continue
+        with suppress(UserFacingError):
+            spending = _spending(open_run(folder), start, now)
+            found += [spending] if spending else []
+    return sorted(found, key=lambda spending: -spending.cost)
+
+
+def _spending(run: Run, start: float, now: float) -> Spending | None:
+    rate = run.manifest.get("cost_per_hour")
+    if not isinstance(rate, int | float) or rate <= 0:
+        return None
+    state = state_of(run).name
+    until = now if state == "running" else _last_touched(run.folder)
+    found = sittings(run.events(), until)
+    seconds = sum(max(one.begin + one.seconds - max(one.begin, start), 0.0) for one in found)
+    name = str(run.manifest.get("name") or "")
+    return Spending(run.ulid, name, seconds, seconds / 3600 * rate, state)
+
+
+def _last_touched(folder: Path) -> float:
+    """Return when a run last gave a sign of life."""
+    times = [0.0]
+    for path in (folder, folder / HEARTBEAT):
+        with suppress(OSError):
+            times.append(path.stat().st_mtime)
+    return max(times)

@@ -1,0 +1,43 @@
+"""What a program left in `$RUNSHELF_OUTPUT`: every file with its hash."""
+
+import json
+import os
+from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runshelf.snapshot.object_store import NotAFileError, hash_file
+from runshelf.store.files import write_whole
+
+FOLDER = "outputs"
+LIST = "outputs.json"
+
+
+def list_outputs(run: Path) -> list[dict[str, Any]]:
+    """Write `outputs.json` into a run's folder, and return what it says.
+
+    Links are named with what they point at, and not followed.
+
+    Raises:
+        UserFacingError: it cannot be written.
+    """
+    root = run / FOLDER
+    files: list[dict[str, Any]] = []
+    for path in sorted(_walk(root)):
+        name = str(path.relative_to(root))
+        with suppress(OSError, NotAFileError):
+            if path.is_symlink():
+                files.append({"path": name, "link": str(path.readlink())})
+            else:
+                sha256, size = hash_file(path)
+                files.append({"path": name, "bytes": size, "sha256": sha256})
+    lines = ",\n".join(f"  {json.dumps(file)}" for file in files)
+    write_whole(run / LIST, f"[\n{lines}\n]\n".encode() if files else b"[]\n")
+    return files
+
+
+def _walk(root: Path) -> Generator[Path, None, None]:
+    for folder, folders, files in os.walk(root):
+        links = [name for name in folders if (Path(folder) / name).is_symlink()]
+        yield from (Path(folder) / name for name in (*files, *links))

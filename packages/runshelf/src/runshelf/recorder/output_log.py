@@ -1,0 +1,99 @@
+"""`output.log`: everything a program printed, one line per line, with its time and stream.
+
+    <seconds since the start>TAB<out|err>TAB<end in that stream>TAB<text>
+
+A line longer than 64 KiB is cut: all but its last piece are marked `out+` or `err+`. The third
+column says up to where each stream has been copied, so that a reader knows where the rest begins
+if the recorder was killed.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import final
+
+from runshelf.recorder.lines import LONGEST, STREAMS, Line
+from runshelf.store.files import disk_errors
+
+OUTPUT = "output.log"
+_KEPT_FOR_LATER = 4 << 20
+
+
+@final
+class OutputWriter:
+    """Appends to `output.log`, one write a batch; keeps what a full disk refuses, for a while."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the file in a run's folder.
+
+        Raises:
+            UserFacingError: it cannot be opened.
+        """
+        self._path = folder / OUTPUT
+        with disk_errors(self._path):
+            self._descriptor = os.open(
+                self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666
+            )
+            self._size = _cut_torn_line(self._descriptor)
+        self._waiting = b""
+        self.lost_lines = 0
+        self.problem = ""
+
+    def write(self, seconds: float, lines: Sequence[Line]) -> None:
+        """Append lines; if that is not possible now, they wait for the next call."""
+        self._waiting += format_lines(seconds, lines)
+        if self._append(self._waiting):
+            self._waiting = b""
+        elif len(self._waiting) > _KEPT_FOR_LATER:
+            end = self._waiting.index(b"\n", len(self._waiting) - _KEPT_FOR_LATER) + 1
+            self.lost_lines += self._waiting.count(b"\n", 0, end)
+            self._waiting = self._waiting[end:]
+
+    @property
+    def waiting_lines(self) -> int:
+        """How many lines have not been written yet."""
+        return self._waiting.count(b"\n")
+
+    def close(self) -> None:
+        """Close the file; what still waits is lost."""
+        self.write(0.0, [])
+        self.lost_lines += self.waiting_lines
+        os.close(self._descriptor)
+
+    def _append(self, data: bytes) -> bool:
+        """Append all of `data`, or nothing of it."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as error:
+            self.problem = str(error.strerror)
+            os.ftruncate(self._descriptor, self._size)
+            return False
+        self._size += len(data)
+        return True
+
+
+def format_lines(seconds: float, lines: Sequence[Line]) -> bytes:
+    """Return lines as `output.log` has them."""
+    heads = {
+        (stream, is_cut): b"%.3f\t%s%s\t" % (seconds, stream.encode(), b"+" if is_cut else b"")
+        for stream in STREAMS
+        for is_cut in (False, True)
+    }
+    return b"".join(
+        [
+            b"%s%d\t%s\n" % (heads[stream, is_cut], end, text)
+            for stream, end, text, _, is_cut in lines
+        ]
+    )
+
+
+def _cut_torn_line(descriptor: int) -> int:
+    """Remove what a kill has left behind the last whole line, and return the file's size."""
+    size = os.fstat(descriptor).st_size
+    start = max(size - 2 * LONGEST, 0)
+    end = start + os.pread(descriptor, size - start, start).rfind(b"\n") + 1
+    if end < size:
+        os.ftruncate(descriptor, end)
+    return end

@@ -1,0 +1,144 @@
+"""Reading what a run printed: `output.log`, then what its recorder was killed before it copied.
+
+Nothing is written. What is still in the spool of a killed recorder is read as if it stood at the
+end of `output.log`, in the same form, so that positions in the two together are stable once the
+program has ended.
+"""
+
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, final
+
+from runshelf.recorder.lines import STREAMS, Splitter, StreamName
+from runshelf.recorder.output_log import OUTPUT, format_lines
+from runshelf.recorder.spool import rest_of, started_at
+from runshelf.store import opening
+from runshelf.store.run import Run, is_locked
+
+
+@final
+class OutputLine(NamedTuple):
+    """One line of what a run printed.
+
+    Attributes:
+        seconds: since the start of the run.
+        stream: `out` or `err`.
+        text: what it says; bytes that are not UTF-8 are replaced.
+        is_cut: it goes on in the stream's next line.
+        end: the position at which the next line begins.
+    """
+
+    seconds: float
+    stream: StreamName
+    text: str
+    is_cut: bool
+    end: int
+
+
+def read_output(folder: Path, start: int = 0, most: int | None = None) -> list[OutputLine]:
+    """Return the lines that a run printed; lines of another form are skipped.
+
+    Args:
+        folder: the run's folder.
+        start: the position to begin at, as an earlier line's `end` said.
+        most: bytes to read at most; by default all there are.
+    """
+    end = max(start, 0)
+    data, _ = read_part(folder, end, 1 << 62 if most is None else most)
+    lines: list[OutputLine] = []
+    for text in data.split(b"\n")[:-1]:
+        end += len(text) + 1
+        line = _parse(text, end)
+        if line is not None:
+            lines.append(line)
+    return lines
+
+
+def read_part(folder: Path, start: int, most: int) -> tuple[bytes, int]:
+    """Return up to `most` bytes of what a run printed from `start` on, and how many there are.
+
+    A run that printed nothing has none.
+    """
+    try:
+        data, size = opening.read_part(folder, OUTPUT, start, most)
+    except opening.NoFile:
+        data, size = b"", 0
+    rest = _unrecorded(folder)
+    if not rest:
+        return data, size
+    end, _ = _recorded(folder)  # a kill may have cut the last line short
+    data = data[: max(end - start, 0)] + rest[max(start - end, 0) :]
+    return data[:most], end + len(rest)
+
+
+def recorded_up_to(folder: Path) -> dict[StreamName, int]:
+    """Return how many bytes of each stream are in a run's `output.log`."""
+    return _recorded(folder)[1]
+
+
+def _recorded(folder: Path) -> tuple[int, dict[StreamName, int]]:
+    """Return where the last whole line of `output.log` ends, and the end of each stream."""
+    found: dict[StreamName, int] = {}
+    with suppress(opening.NoFile), opening.opened(folder, OUTPUT) as file:
+        if os.fstat(file).st_size:
+            with mmap.mmap(file, 0, access=mmap.ACCESS_READ) as data:
+                whole = data.rfind(b"\n") + 1
+                for line in _lines_backwards(data, whole):
+                    stream, end = _end_of(line)
+                    if stream:
+                        found.setdefault(stream, end)
+                    if len(found) == len(STREAMS):
+                        break
+                return whole, {stream: found.get(stream, 0) for stream in STREAMS}
+    return 0, dict.fromkeys(STREAMS, 0)
+
+
+def _lines_backwards(data: mmap.mmap, end: int) -> Iterator[bytes]:
+    while end > 0:
+        start = data.rfind(b"\n", 0, end - 1) + 1
+        yield data[start:end]
+        end = start
+
+
+def _unrecorded(folder: Path) -> bytes:
+    """Return what a killed recorder had not copied, as `output.log` would have it."""
+    try:
+        started = started_at(folder)
+    except opening.NoFile:
+        return b""
+    if is_locked(Run(folder, {})):  # its recorder lives
+        return b""
+    ends, rest = recorded_up_to(folder), b""
+    for stream in STREAMS:
+        with suppress(opening.NoFile):
+            data, printed = rest_of(folder, stream, ends[stream])
+            splitter = Splitter(stream, ends[stream])
+            lines, _ = splitter.feed(data)
+            rest += format_lines(max(printed - started, 0.0), [*lines, *splitter.flush()])
+    return rest
+
+
+def _end_of(line: bytes) -> tuple[StreamName | None, int]:
+    """Return which stream a line of `output.log` is of, and up to where it reaches."""
+    fields = line.split(b"\t", 3)
+    if len(fields) == 4 and fields[2].isdigit():
+        return _stream_of(fields[1]), int(fields[2])
+    return None, 0
+
+
+def _stream_of(field: bytes) -> StreamName | None:
+    name = field.removesuffix(b"+")
+    return next((stream for stream in STREAMS if name == stream.encode()), None)
+
+
+def _parse(text: bytes, end: int) -> OutputLine | None:
+    fields = text.split(b"\t", 3)
+    stream = _stream_of(fields[1]) if len(fields) == 4 else None
+    with suppress(ValueError):
+        if stream:
+            said = fields[3].decode(errors="replace")
+            return OutputLine(float(fields[0]), stream, said, fields[1].endswith(b"+"), end)
+    return None

@@ -1,0 +1,113 @@
+"""Recording: one program, run as it would run by itself, with everything kept.
+
+What the program prints is recorded before it is shown. A full disk or a kill of the recorder does
+not stop the program.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runshelf.errors import UsageError, did_you_mean
+from runshelf.recorder.allowance import Allowance
+from runshelf.recorder.ending import Ending
+from runshelf.recorder.launch import GRACE_SECONDS, Launch, Recording, Say
+from runshelf.recorder.session import Session
+from runshelf.snapshot.capture import capture, without_secrets
+from runshelf.snapshot.command_settings import config_of
+from runshelf.snapshot.interpreter import find_executable
+from runshelf.snapshot.secrets import find_secrets
+from runshelf.store.run import Asked, create_run
+
+
+def recording_of(
+    home: Path,
+    argv: Sequence[str],
+    asked: Asked,
+    say: Say,
+    *,
+    cwd: Path | None = None,
+    grace_seconds: float = GRACE_SECONDS,
+) -> Recording:
+    """Return the recording of a command line, in the environment of this process.
+
+    Raises:
+        UsageError: the program does not exist.
+    """
+    home, cwd, environ = home.absolute(), (cwd or Path.cwd()).absolute(), dict(os.environ)
+    launch = Launch(tuple(argv), check_executable(argv, cwd, environ), cwd, environ)
+    secrets = find_secrets(argv, environ)
+    asked = without_secrets(asked, secrets)
+    keep = capture(home, argv, say=say, secrets=secrets, environ=environ)
+    return Recording(home, secrets.argv, cwd, asked, keep, lambda _: launch, grace_seconds)
+
+
+def record(recording: Recording, say: Say) -> Ending:
+    """Run a program to its end, keeping everything, and return how it ended.
+
+    Args:
+        recording: what to run.
+        say: called with one line for each thing that a person should know.
+
+    Raises:
+        UserFacingError: the week's budget is used up, there is no room for the run, or the program
+            cannot be started.
+    """
+    allowance = Allowance(recording, say)
+    config = config_of(recording.argv)
+    writer = create_run(
+        recording.home,
+        command="run",
+        config=config,
+        seeds=_seeds(config),
+        argv=recording.argv,
+        cwd=recording.cwd,
+        asked=recording.asked,
+        capture=recording.capture,
+    )
+    with writer:
+        session = Session(recording, writer, allowance, say)
+        return session.run(recording.launch(writer.folder))
+
+
+def check_executable(argv: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> str:
+    """Return the absolute path of the program of a command line.
+
+    Raises:
+        UsageError: the program does not exist, or is not executable.
+    """
+    if not argv or not argv[0]:
+        raise UsageError("no command given: runshelf run -- python train.py")
+    executable = find_executable(argv[0], cwd, environ)
+    if executable is not None:
+        return executable
+    path = cwd / argv[0]
+    if path.is_dir():
+        raise UsageError(
+            f"`{argv[0]}` is a folder: name a program, as in runshelf run -- ls {argv[0]}"
+        )
+    if path.is_file():
+        runs_it = "python" if path.suffix == ".py" else "sh" if path.suffix == ".sh" else "PROGRAM"
+        raise UsageError(
+            f"`{argv[0]}` is not executable: type runshelf run -- {runs_it} {argv[0]}, or make it "
+            f"so with chmod +x {argv[0]}"
+        )
+    known = [] if "/" in argv[0] else _programs(environ)
+    hint = did_you_mean(argv[0], known)
+    raise UsageError(f"there is no program `{argv[0]}`{hint}; type its path, or check PATH")
+
+
+def _programs(environ: Mapping[str, str]) -> list[str]:
+    """Return the names of all programs of the search path."""
+    names: set[str] = set()
+    for folder in environ.get("PATH", os.defpath).split(os.pathsep):
+        with suppress(OSError):
+            names.update(os.listdir(folder or "."))  # noqa: PTH208  (names only)
+    return sorted(names)
+
+
+def _seeds(config: Mapping[str, Any]) -> list[int]:
+    seed = config.get("seed")
+    return [seed] if type(seed) is int else []

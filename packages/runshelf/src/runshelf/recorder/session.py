@@ -1,0 +1,284 @@
+"""One program being recorded, from its start to its end."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from types import FrameType
+from typing import Any, final
+
+from runshelf.durations import duration
+from runshelf.environment import exported
+from runshelf.errors import UserFacingError
+from runshelf.recorder.allowance import CHECK_SECONDS, Allowance
+from runshelf.recorder.echo import Echo
+from runshelf.recorder.ending import Ending, error_of_ending, state_of_ending
+from runshelf.recorder.launch import Launch, Recording, Say
+from runshelf.recorder.lines import Line, StreamName
+from runshelf.recorder.output_files import FOLDER, list_outputs
+from runshelf.recorder.output_log import OutputWriter
+from runshelf.recorder.process_tree import Tree
+from runshelf.recorder.program import Program
+from runshelf.recorder.system_metrics import SystemMetrics
+from runshelf.store.compacting import wind_up
+from runshelf.store.files import disk_errors
+from runshelf.store.records import LinesWriter
+from runshelf.store.run import RunWriter
+
+# A program that prints without end is looked at this often; before that, so many times at once.
+_BATCH_SECONDS = 0.025
+_AT_ONCE = 100
+# One look takes at most this long, because a budget may be used up during it.
+_LONGEST_LOOK_SECONDS = 0.25
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@final
+class Session:
+    """One program being recorded."""
+
+    def __init__(
+        self, recording: Recording, writer: RunWriter, allowance: Allowance, say: Say
+    ) -> None:
+        """Open what is written to.
+
+        Args:
+            recording: what is to be recorded.
+            writer: of the run that is made for it.
+            allowance: its budgets.
+            say: called with one line for each thing that a person should know.
+
+        Raises:
+            UserFacingError: the run's folder cannot be written.
+        """
+        self._recording = recording
+        self._writer = writer
+        self._folder = writer.folder
+        self._allowance = allowance
+        self._say = say
+        self._shown_on: dict[StreamName, int] = {"out": recording.out, "err": recording.err}
+        self._echo = Echo(self._shown_on)
+        self._log = OutputWriter(self._folder)
+        self._looks, self._looked = float(_AT_ONCE), time.monotonic()
+        self._interrupted = False
+        self._stop_reason = ""
+        self._stop_at = 0.0
+        self._program: Program | None = None
+        self._early: list[int] = []  # signals that came before the program was started
+        self._began = time.monotonic()
+
+    def run(self, launch: Launch) -> Ending:
+        """Run the program to its end.
+
+        Raises:
+            UserFacingError: it cannot be started.
+        """
+        with disk_errors(self._folder / FOLDER):
+            (self._folder / FOLDER).mkdir()
+        self._allowance.begin(self._writer.run.ulid)
+        with ExitStack() as stack:
+            tree = Tree()
+            stack.callback(tree.close)
+            program = self._start(launch, tree, stack)
+            survivors = self._follow(program, tree)
+            return self._end(program, tree, self._seconds(), survivors)
+
+    def _start(self, launch: Launch, tree: Tree, stack: ExitStack) -> Program:
+        """Start the program, and all that goes on beside it until the stack is unwound."""
+        started, self._began = time.time(), time.monotonic()
+        stack.enter_context(_handled(self._forward))  # its first act may be to signal us
+        named = exported({"RUN": str(self._folder), "OUTPUT": str(self._folder / FOLDER)})
+        launch = replace(launch, environ={**launch.environ, **named})
+        program = Program(launch, self._shown_on, self._folder)
+        stack.callback(program.close)
+        self._writer.pulse.name_program(program.pid)
+        self._program = program
+        for number in self._early:
+            program.signal(number)
+        tree.begin(program.pid)
+        system = SystemMetrics(self._folder, tree, started)
+        stack.callback(system.stop)
+        return program
+
+    def _follow(self, program: Program, tree: Tree) -> list[int]:
+        """Record until the program has ended, or is stopped; return who survived that."""
+        more = False
+        while not program.has_ended():
+            if not more:
+                self._wait(program)
+            more = self._read(program)
+            if not self._stop_reason:
+                self._stop_if_exceeded(program)
+            elif time.monotonic() >= self._stop_at:
+                break
+        return self._finish_stop(program, tree) if self._stop_reason else []
+
+    def _wait(self, program: Program) -> None:
+        """Wait until there is something to do."""
+        seconds = self._allowance.next_check(self._seconds())
+        seconds = CHECK_SECONDS if self._stop_reason else seconds
+        program.wait(seconds, self._echo.waits_for(), reads=self._echo.has_room)
+
+    def _read(self, program: Program) -> bool:
+        """Record what was printed; then, if it has been much, wait for more to come together.
+
+        Returns whether there is more already.
+
+        The sooner one looks the surer is the order of the two streams; but each look takes time
+        that the program may want.
+        """
+        began = time.monotonic()
+        self._looks = min(self._looks + (began - self._looked) / _BATCH_SECONDS, _AT_ONCE)
+        self._looked = began
+        self._echo.write()
+        until = began + _LONGEST_LOOK_SECONDS
+        while (more := self._read_some(program)) and time.monotonic() < until:
+            pass
+        if self._looks >= 1 or program.is_terminal or program.times_emptied:
+            self._looks -= 1  # what it empties again and again must be read in between
+        elif not more:
+            program.wait_for_end(_BATCH_SECONDS, self._echo.waits_for())
+            self._looked = time.monotonic()  # who waits earns no further look by it
+        return more
+
+    def _read_some(self, program: Program) -> bool:
+        """Record some of what was printed, if it can be shown; return whether there may be more."""
+        if self._echo.has_room:
+            return program.read(self._take)
+        program.pass_keys()
+        return False
+
+    def _stop_if_exceeded(self, program: Program) -> None:
+        self._stop_reason = self._allowance.exceeded(self._seconds())
+        if self._stop_reason:
+            self._stop_at = time.monotonic() + self._recording.grace_seconds
+            grace = duration(self._recording.grace_seconds)
+            self._say(f"{self._stop_reason}: asked it to end, and will kill it in {grace}")
+            program.signal(signal.SIGTERM)
+            program.signal(signal.SIGCONT)
+
+    def _finish_stop(self, program: Program, tree: Tree) -> list[int]:
+        """Wait for all of a stopped program's processes until the grace is over; kill the rest."""
+        while (left := tree.processes()) and time.monotonic() < self._stop_at:
+            program.wait(0.05, self._echo.waits_for(), reads=self._echo.has_room)
+            self._echo.write()
+            self._read_some(program)
+            if program.has_ended():
+                time.sleep(0.02)
+        killed = [process.pid for process in left]
+        survivors = tree.kill()
+        program.has_ended()
+        self._note(
+            "budget", reason=self._stop_reason, killed=killed, survivors=survivors,
+            grace_seconds=self._recording.grace_seconds,
+        )  # fmt: skip
+        return survivors
+
+    def _end(self, program: Program, tree: Tree, seconds: float, survivors: list[int]) -> Ending:
+        """Record the rest of what was printed, and how the program ended."""
+        program.finish(self._take_last)
+        self._echo.drain()
+        self._close_log(program)
+        self._say_who_lives_on(tree, survivors)
+        outputs = self._attempt(lambda: list_outputs(self._folder), "the list of its outputs") or []
+        ending = self._ending(program, seconds, len(outputs))
+        self._attempt(lambda: self._record_ending(ending), "how it ended")
+        self._attempt(lambda: wind_up(self._folder), "the summary of its metrics")
+        with suppress(OSError):
+            os.utime(self._folder)
+        return ending
+
+    def _ending(self, program: Program, seconds: float, outputs: int) -> Ending:
+        returncode = program.returncode()
+        interrupted = self._interrupted or program.was_interrupted
+        rate = self._recording.asked.cost_per_hour
+        return Ending(
+            run=self._writer.run.ulid,
+            folder=str(self._folder),
+            exit_status=returncode if returncode >= 0 else 128 - returncode,
+            signal=-returncode if returncode < 0 else None,
+            state=state_of_ending(returncode, interrupted, bool(self._stop_reason)),
+            seconds=seconds,
+            cost=None if rate is None else seconds / 3600 * rate,
+            outputs=outputs,
+        )
+
+    def _record_ending(self, ending: Ending) -> None:
+        details: dict[str, Any] = {"exit_status": ending.exit_status}
+        details |= {"signal": ending.signal} if ending.signal else {}
+        details |= {"seconds": round(ending.seconds, 3)}
+        details |= {"cost": round(ending.cost, 6)} if ending.cost is not None else {}
+        error = error_of_ending(ending)
+        details |= {"error": error} if error else {}
+        details |= {"reason": self._stop_reason} if self._stop_reason else {}
+        self._writer.record(ending.state, **details)
+
+    def _say_who_lives_on(self, tree: Tree, survivors: list[int]) -> None:
+        if survivors:
+            self._say(f"could not be killed: processes {', '.join(map(str, survivors))}")
+        elif left := tree.processes():
+            pids = ", ".join(str(process.pid) for process in left)
+            self._say(f"left running by the program, and recorded no more: processes {pids}")
+
+    def _take(self, lines: list[Line], rests: Mapping[StreamName, bytes]) -> None:
+        """Record lines, then show them, and the beginnings of lines that have not ended."""
+        self._log.write(self._seconds(), lines)
+        self._echo.show(lines, rests)
+
+    def _take_last(self, lines: list[Line], rests: Mapping[StreamName, bytes]) -> None:
+        """Do the same at the end, and wait until a slow reader has taken it."""
+        self._take(lines, rests)
+        self._echo.drain()
+
+    def _close_log(self, program: Program) -> None:
+        self._log.close()
+        if self._log.lost_lines:
+            problem = self._log.problem
+            self._say(f"{self._log.lost_lines} lines of output were not recorded: {problem}")
+            self._note("lost-output", lines=self._log.lost_lines, error=problem)
+        if program.times_emptied:
+            self._say(
+                "the program opened its own output again, which empties it: lines printed just "
+                "before may not be recorded"
+            )
+            self._note("emptied-output", times=program.times_emptied)
+        for stream, problem in self._echo.problems.items():
+            self._say(f"std{stream} could not be shown ({problem}); it is in the archive")
+
+    def _note(self, event: str, **details: Any) -> None:
+        """Append an event that is no status."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + "+00:00"
+        with suppress(UserFacingError), LinesWriter(self._folder / "events.jsonl") as events:
+            events.write({"event": event, "time": now, **details})
+
+    def _attempt(self, act: Callable[[], Any], what: str) -> Any:
+        try:
+            return act()
+        except UserFacingError as error:
+            self._say(f"not recorded: {what}: {error}")
+            return None
+
+    def _forward(self, number: int, frame: FrameType | None) -> None:
+        self._interrupted = self._interrupted or number == signal.SIGINT
+        if self._program is None:
+            self._early.append(number)
+        else:
+            self._program.signal(number)
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self._began
+
+
+@contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None]) -> Generator[None, None, None]:
+    """Handle the signals that are meant for the program; only the main thread gets signals."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handler) for number in _FORWARDED if is_main}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

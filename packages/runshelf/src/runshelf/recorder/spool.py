@@ -1,0 +1,169 @@
+"""The spool: two files in the run's folder that a program prints into, and the recorder reads.
+
+A file takes what a program prints also after the recorder was killed, and keeps it. A pipe would
+not. The recorder copies the spool to `output.log`, and frees the disk space of what it has copied.
+Some space is reserved ahead, so that a full disk does not make the program's own `print` fail.
+
+A script that opens `/dev/stderr` again truncates the file. To detect this, each stream begins at an
+offset in its file: a file shorter than the offset was truncated.
+"""
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import final
+
+from runshelf.errors import UserFacingError
+from runshelf.recorder.lines import STREAMS, StreamName
+from runshelf.recorder.linux import punch_hole, reserve
+from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.opening import NoFile, opened, read
+
+SPOOL = "spool"
+CHUNK = 1 << 16
+_STARTED = "started"
+_OFFSET = 1 << 20
+_PAGE = 1 << 16
+_PUNCH_EVERY = 1 << 20
+_RESERVED = 1 << 18
+_MOST_LEFT = 1 << 30
+
+
+@final
+class Spool:
+    """The spool folder of one run."""
+
+    def __init__(self, run: Path) -> None:
+        """Make the spool of the run in the folder `run`.
+
+        Raises:
+            UserFacingError: the disk is full.
+        """
+        self.folder = run / SPOOL
+        with disk_errors(self.folder):
+            self.folder.mkdir(mode=0o700)
+            (self.folder / _STARTED).touch()
+            for stream in STREAMS:
+                with self.path(stream).open("xb") as file:
+                    file.truncate(_OFFSET)
+
+    def path(self, stream: StreamName) -> Path:
+        """Return the file of a stream."""
+        return self.folder / stream
+
+    def open_for_program(self, stream: StreamName) -> int:
+        """Return a descriptor for the program to print into."""
+        return os.open(self.path(stream), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def remove(self) -> None:
+        """Remove the folder; a process that still prints into it is not disturbed."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@final
+class SpoolReader:
+    """Reads one stream of a spool, and frees the disk space of what was copied."""
+
+    def __init__(self, spool: Spool, stream: StreamName) -> None:
+        """Begin at the start of the stream."""
+        self._descriptor = os.open(spool.path(stream), os.O_RDWR | os.O_CLOEXEC)
+        self._moved = spool.folder / f"{stream}.moved"
+        self._shift = self._offset = self._punched = _OFFSET
+        self._low: int | None = None
+        self._reserved = 0
+        self._reserve(_OFFSET)
+        self.times_emptied = 0
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes wait to be read."""
+        return os.fstat(self._descriptor).st_size - self._offset
+
+    def read(self) -> bytes:
+        """Return what is new, at most about `CHUNK` bytes."""
+        size = os.fstat(self._descriptor).st_size
+        if size < min(self._offset, _OFFSET):
+            self._was_emptied()
+        data = self._read_low() if self._low is not None else b""
+        more = os.pread(self._descriptor, CHUNK, self._offset)
+        self._offset += len(more)
+        return data + more
+
+    def release(self, position: int) -> bool:
+        """Free the disk space before a position of the stream, and reserve some ahead.
+
+        Returns whether the file was changed, which a watch of it reports like a write.
+        """
+        end = min(position + self._shift, self._offset)
+        end -= end % _PAGE
+        is_freed = end - self._punched >= _PUNCH_EVERY
+        if is_freed:
+            punch_hole(self._descriptor, self._punched, end)
+            self._punched = end
+        is_reserved = self._offset > self._reserved - _RESERVED // 2
+        if is_reserved:
+            self._reserve(self._offset)
+        return is_freed or is_reserved
+
+    def close(self) -> None:
+        """Stop reading."""
+        os.close(self._descriptor)
+
+    def _reserve(self, size: int) -> None:
+        self._reserved = size + _RESERVED
+        reserve(self._descriptor, size, self._reserved)
+
+    def _was_emptied(self) -> None:
+        """Go on in a file that was truncated.
+
+        The file gets its offset back, so that the next truncation is detected as well. A process
+        that appends goes on behind the offset. A process that has opened the file again writes
+        from position 0 on, below the offset.
+        """
+        self.times_emptied += 1
+        self._shift += _OFFSET - self._offset
+        self._offset = self._punched = _OFFSET
+        self._low = 0
+        with suppress(OSError, UserFacingError):
+            write_whole(self._moved, str(self._shift).encode())
+            os.ftruncate(self._descriptor, max(os.fstat(self._descriptor).st_size, _OFFSET))
+            self._reserve(_OFFSET)
+
+    def _read_low(self) -> bytes:
+        """Return what was written below the offset of a file that had been truncated."""
+        assert self._low is not None
+        data = os.pread(self._descriptor, min(CHUNK, _OFFSET - self._low), self._low)
+        data = data.rstrip(b"\0")
+        self._low += len(data)
+        self._shift -= len(data)
+        return data.lstrip(b"\0")
+
+
+def started_at(run: Path) -> float:
+    """Return when the program started whose spool is in the run's folder, in Unix seconds.
+
+    Raises:
+        NoFile: there is no spool.
+    """
+    with opened(run, f"{SPOOL}/{_STARTED}") as file:
+        return os.fstat(file).st_mtime
+
+
+def rest_of(run: Path, stream: StreamName, start: int) -> tuple[bytes, float]:
+    """Return what a stream's spool has from position `start` on, and when that was printed.
+
+    Raises:
+        NoFile: there is no spool.
+    """
+    with opened(run, f"{SPOOL}/{stream}") as file:
+        found = os.fstat(file)
+        first = start + _shift_of(run, stream) if found.st_size >= _OFFSET else 0
+        data = os.pread(file, max(min(found.st_size - first, _MOST_LEFT), 0), max(first, 0))
+    return data.lstrip(b"\0"), found.st_mtime  # freed space reads as zeros
+
+
+def _shift_of(run: Path, stream: StreamName) -> int:
+    with suppress(NoFile, ValueError):
+        return int(read(run, f"{SPOOL}/{stream}.moved", 20))
+    return _OFFSET

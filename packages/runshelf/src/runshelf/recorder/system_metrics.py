@@ -1,0 +1,111 @@
+"""What a program takes of the machine: a record every few seconds, from a thread of its own."""
+
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol, final, runtime_checkable
+
+import psutil
+
+from runshelf.errors import UserFacingError
+from runshelf.snapshot.machine import query_gpus
+from runshelf.store.metrics import MetricsWriter
+
+WRITER = "system"
+_FIRST_SECONDS = 1.0
+_EVERY_SECONDS = 10.0
+
+
+@runtime_checkable
+class Processes(Protocol):
+    """Something that knows the processes of a program."""
+
+    def processes(self) -> list[psutil.Process]:
+        """Return those that live now."""
+        ...
+
+
+@final
+class SystemMetrics:
+    """Writes `metrics-system.jsonl` while a program runs."""
+
+    def __init__(self, folder: Path, tree: Processes, started: float) -> None:
+        """Begin; the first record comes after a second.
+
+        Args:
+            folder: the run's folder.
+            tree: knows the program's processes.
+            started: when the program did, as `time.time`.
+        """
+        self._folder = folder
+        self._tree = tree
+        self._started = started
+        self._cpu_seconds: dict[psutil.Process, float] = {}
+        self._at = time.monotonic()
+        self._has_gpus = True
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="system-metrics", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write no more."""
+        self._stopped.set()
+        self._thread.join(timeout=1.0)  # a driver that hangs is not waited for
+
+    def _sample(self) -> None:
+        with suppress(UserFacingError), MetricsWriter(self._folder, WRITER) as writer:
+            wait = _FIRST_SECONDS
+            while not self._stopped.wait(wait):
+                with suppress(UserFacingError, OSError, psutil.Error):
+                    writer.write(self._record())
+                wait = _EVERY_SECONDS
+
+    def _record(self) -> dict[str, Any]:
+        processes = self._tree.processes()
+        now = time.time()
+        record: dict[str, Any] = {"time": now, "seconds": now - self._started}
+        record["cpu_percent"] = self._cpu_percent(processes)
+        record["memory_bytes"] = sum(_memory(process) for process in processes)
+        record["processes"] = len(processes)
+        record["disk_free_bytes"] = _disk_free(self._folder)
+        return record | self._gpus()
+
+    def _cpu_percent(self, processes: list[psutil.Process]) -> float:
+        """Return the share of one core that the tree used since the last record, in percent."""
+        used = {process: _cpu_seconds(process) for process in processes}
+        more = sum(max(s - self._cpu_seconds.get(p, 0.0), 0.0) for p, s in used.items())
+        now, before = time.monotonic(), self._at
+        self._cpu_seconds, self._at = used, now
+        return round(100.0 * more / max(now - before, 1e-3), 1)
+
+    def _gpus(self) -> dict[str, float]:
+        if not self._has_gpus:
+            return {}
+        rows = query_gpus(("utilization.gpu", "memory.used"))
+        self._has_gpus = bool(rows)
+        fields: dict[str, float] = {}
+        for index, (utilisation, memory) in enumerate(rows):
+            with suppress(ValueError):
+                fields[f"gpu{index}/utilisation_percent"] = float(utilisation)
+                fields[f"gpu{index}/memory_bytes"] = float(memory) * 2**20
+        return fields
+
+
+def _cpu_seconds(process: psutil.Process) -> float:
+    with suppress(psutil.Error):
+        times = process.cpu_times()
+        return times.user + times.system
+    return 0.0
+
+
+def _memory(process: psutil.Process) -> int:
+    with suppress(psutil.Error):
+        return process.memory_info().rss
+    return 0
+
+
+def _disk_free(folder: Path) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize

@@ -1,0 +1,213 @@
+"""Capture: everything that is kept of a program before it starts, in one call."""
+
+import os
+import select
+import shutil
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from runshelf.snapshot.code_snapshot import (
+    Limits,
+    Snapshot,
+    read_snapshot,
+    say_left_out,
+    take_snapshot,
+    write_snapshot,
+)
+from runshelf.snapshot.file_selection import SECRET_FILES
+from runshelf.snapshot.git import (
+    Repository,
+    describe,
+    find_repository,
+    why_no_repository,
+    write_patch,
+)
+from runshelf.snapshot.interpreter import Question, find_executable, find_interpreter
+from runshelf.snapshot.lock_files import find_lock_files
+from runshelf.snapshot.machine import machine
+from runshelf.snapshot.object_store import snapshot_taken
+from runshelf.snapshot.secrets import Secrets, find_secrets, relevant_environment
+from runshelf.store.files import disk_errors
+from runshelf.store.run import Asked, Capture, Run
+
+PATCH = "code.patch"
+_LARGEST_PATCH = 20_000_000
+DEFAULT_LIMITS = Limits()
+_IMPORTED_FROM = str(Path(__file__).resolve().parents[3])
+
+Say = Callable[[str], None]
+
+
+def capture(
+    home: Path,
+    argv: Sequence[str],
+    *,
+    say: Say,
+    secrets: Secrets | None = None,
+    interpreter: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    environ: Mapping[str, str] | None = None,
+    parent: Run | None = None,
+) -> Capture:
+    """Return what `create_run` calls to keep code, packages, machine and environment of a program.
+
+    Args:
+        home: the home of the run.
+        argv: the program's command line.
+        say: called with one line for each thing that is masked or left out.
+        secrets: those of `argv` and the environment, if they have been found already.
+        interpreter: the Python that runs it; by default found by `argv[0]`.
+        limits: of the snapshot.
+        environ: the environment it runs in; by default this process's.
+        parent: the run of this home that it repeats, in a clean folder with that run's code.
+    """
+    environ = dict(os.environ if environ is None else environ)
+    secrets = secrets or find_secrets(argv, environ)
+
+    def keep(folder: Path, cwd: Path) -> dict[str, Any]:
+        executable = find_executable(argv[0], cwd, environ) if argv else None
+        python = interpreter or (find_interpreter(executable, environ) if executable else None)
+        question = Question(python, environ)
+        with snapshot_taken(home):
+            if parent is None:
+                code, snapshot = _keep_code(home, folder, cwd, limits, say)
+            else:
+                code, snapshot = _inherit_code(parent, folder, cwd, limits)
+        root = Path(snapshot.root)
+        hardware, said = machine(), question.answer(root)
+        fields = {
+            **code,
+            "executable": executable,
+            "hardware": hardware,
+            "environment": relevant_environment(environ, secrets),
+            "masked": list(secrets.names),
+            "python": said,
+            "stdin": None if interpreter else kind_of_input(),
+        }
+        _say_masked(secrets, say)
+        if parent is None:
+            say_left_out(snapshot, say)
+            _say_outside(argv, cwd, root, executable, say)
+            ours = [_IMPORTED_FROM] if interpreter else []
+            _say_imports(said, ours, say)
+        return {name: value for name, value in fields.items() if value is not None or name == "git"}
+
+    return keep
+
+
+def kind_of_input() -> str | None:
+    """Return `piped` if this process's input is a pipe, or a file that is not empty; else None."""
+    try:
+        status = os.fstat(0)
+    except OSError:
+        return None
+    if stat.S_ISREG(status.st_mode):
+        return "piped" if status.st_size else None
+    return "piped" if stat.S_ISFIFO(status.st_mode) and not _has_ended(0) else None
+
+
+def without_secrets(asked: Asked, secrets: Secrets) -> Asked:
+    """Return what a person says of a run, without any secret in it."""
+    return replace(
+        asked,
+        name=asked.name and secrets.mask(asked.name),
+        group=asked.group and secrets.mask(asked.group),
+        question=asked.question and secrets.mask(asked.question),
+        tags=tuple(secrets.mask(tag) for tag in asked.tags),
+    )
+
+
+def _has_ended(pipe: int) -> bool:
+    """Return whether nobody writes into a pipe any more, and nothing is left in it."""
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    return [event for _, event in poll.poll(0)] == [select.POLLHUP]
+
+
+def _keep_code(
+    home: Path, folder: Path, cwd: Path, limits: Limits, say: Say
+) -> tuple[dict[str, Any], Snapshot]:
+    """Keep the code around `cwd`; return what the manifest says of it, and the snapshot."""
+    repository = find_repository(cwd)
+    problem = None if repository else why_no_repository(cwd)
+    if problem:
+        say(f"{problem}: the code is kept, and its commit is not")
+    snapshot = take_snapshot(home, cwd, repository, limits)
+    write_snapshot(folder, snapshot, limits)
+    fields = {
+        "git": _keep_git(folder, repository, say),
+        "lock_files": find_lock_files(Path(snapshot.root)),
+        "snapshot": _summary(snapshot),
+    }
+    return fields, snapshot
+
+
+def _inherit_code(
+    parent: Run, folder: Path, cwd: Path, limits: Limits
+) -> tuple[dict[str, Any], Snapshot]:
+    """Keep the code of `parent`, which lies around `cwd` now; return the same as `_keep_code`."""
+    kept = read_snapshot(parent.folder)
+    root = Path(os.path.normpath(cwd / os.path.relpath(".", kept.cwd)))
+    snapshot = replace(kept, root=str(root))
+    write_snapshot(folder, snapshot, limits)
+    if (parent.folder / PATCH).is_file():
+        with disk_errors(folder / PATCH):
+            shutil.copyfile(parent.folder / PATCH, folder / PATCH)
+    fields = {name: parent.manifest.get(name) for name in ("git", "lock_files")}
+    return fields | {"snapshot": _summary(snapshot)}, snapshot
+
+
+def _keep_git(folder: Path, repository: Repository | None, say: Say) -> dict[str, Any] | None:
+    if repository is None:
+        return None
+    if not write_patch(repository, folder / PATCH, SECRET_FILES, _LARGEST_PATCH):
+        say(
+            f"`{PATCH}` is cut short: what differs from the last commit is too much, or took too "
+            "long; the snapshot has it"
+        )
+    return describe(repository)
+
+
+def _summary(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "root": snapshot.root,
+        "cwd": snapshot.cwd,
+        "files": len(snapshot.files),
+        "bytes": sum(file.bytes for file in snapshot.files),
+        "left_out": len(snapshot.left_out),
+    }
+
+
+def _say_masked(secrets: Secrets, say: Say) -> None:
+    arguments = [name for name in secrets.names if not name.startswith("env:")]
+    variables = [name.removeprefix("env:") for name in secrets.names if name.startswith("env:")]
+    if arguments:
+        say(f"masked in the archive, since they look like keys: {', '.join(arguments)}")
+    if variables:
+        say(f"masked in the archive, variables that look like keys: {', '.join(variables)}")
+
+
+def _say_outside(
+    argv: Sequence[str], cwd: Path, root: Path, executable: str | None, say: Say
+) -> None:
+    """Say which files of the command line are not below the root, so not in the snapshot."""
+    below = root.resolve()
+    for argument in argv[1:]:
+        path = cwd / argument
+        try:
+            is_outside = path.is_file() and not path.resolve().is_relative_to(below)
+        except (OSError, ValueError):
+            continue
+        if is_outside and str(path) != executable:
+            say(f"not in the snapshot: `{argument}`: it is outside of `{root}`")
+
+
+def _say_imports(python: Mapping[str, Any] | None, ours: Sequence[str], say: Say) -> None:
+    """Say from where else Python imports, but for what is installed."""
+    outside = [str(path) for path in (python or {}).get("outside", []) if path not in ours]
+    if outside:
+        named = ", ".join(f"`{path}`" for path in outside)
+        say(f"not in the snapshot: Python also imports from {named}")

@@ -1,0 +1,172 @@
+"""Which files of a folder belong to a snapshot: what git tracks or does not ignore, or a walk.
+
+Paths are bytes relative to the root. Tracked files come first, so that limits meet them last.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable, Generator, Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import final
+
+from runshelf.snapshot.git import Repository, find_repository, list_files
+
+# What may hold a key, and what of it is an example only.
+SECRET_FILES = (
+    *(".env", ".env.*", "*.pem", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*"),
+    *(".netrc", ".pypirc", ".npmrc", ".git-credentials", "*credentials*.json", "*.keystore"),
+    *(".envrc", "*.env", ".aws/credentials", "service_account*.json", "service-account*.json"),
+    *("secrets.yml", "secrets.yaml"),
+)
+_EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "*.pub")
+
+_NOT_CODE = frozenset(
+    {"__pycache__", "venv", "node_modules", ".git", ".hg", ".svn", ".venv", ".tox", ".nox"}
+    | {".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
+)
+_NOT_CODE_FILES = ("*.pyc", "*.pyo", ".DS_Store", "*.swp")
+# Folders that only a home of runs has, by the names of what is in them, and its index.
+_OF_A_HOME = re.compile(
+    rb"(?P<home>(?:.*?/)??)(?:(?:runs|trash|reruns)/[0-9A-HJKMNP-TV-Z]{26}|objects/sha256)(?:/.*)?",
+    re.DOTALL,
+)
+_INDEX = re.compile(rb"(?P<home>(?:.*/)?)index\.sqlite(?:-\w+)?", re.DOTALL)
+
+Report = Callable[[bytes, str], None]
+
+
+def is_secret_file(path: bytes) -> bool:
+    """Return whether a file's name says that it holds keys."""
+    folder, _, last = os.fsdecode(path).rpartition("/")
+    if any(fnmatchcase(last, pattern) for pattern in _EXAMPLES):
+        return False
+    within = f"{folder.rpartition('/')[2]}/{last}"
+    return any(fnmatchcase(within if "/" in p else last, p) for p in SECRET_FILES)
+
+
+@final
+class Listing:
+    """Lists the files of a folder once."""
+
+    def __init__(self, root: Path, home: Path, deadline: float, left_out: Report) -> None:
+        """Make a listing.
+
+        Args:
+            root: the folder; a repository's root if it is in one.
+            home: whose own files are no code.
+            deadline: of `time.monotonic`; what is not found by then is left out.
+            left_out: called with each folder that is left out, and why.
+        """
+        self._root = root
+        self._deadline = deadline
+        self._left_out = left_out
+        self._home = _below(root, home)
+        self._other_homes: set[bytes] = set()
+
+    def paths(self, repository: Repository | None) -> Generator[bytes, None, None]:
+        """Yield the paths of files, links and what else there may be, but no folders."""
+        yield from self._in_git(repository, b"") if repository else self._walk(b"")
+
+    def _is_of_a_home(self, path: bytes) -> bool:
+        """Return whether a path is a home's own; another home than this run's is said."""
+        found = _OF_A_HOME.fullmatch(path)
+        if found is None:
+            found = _INDEX.fullmatch(path)
+            runs = self._root / os.fsdecode(found["home"]) / "runs" if found else None
+            if found is None or not (runs and runs.is_dir()):
+                return False
+        home = found["home"]
+        if home not in (self._home, *self._other_homes):
+            self._other_homes.add(home)
+            self._left_out(home or b".", "another home of runs: its runs and objects are no code")
+        return True
+
+    def _in_git(self, repository: Repository, prefix: bytes) -> Generator[bytes, None, None]:
+        seen_folders: list[bytes] = []
+        # What somebody tracks is theirs, whatever it is called.
+        for selection, tracked in (
+            (["--cached"], True),
+            (["--others", "--exclude-standard"], False),
+        ):
+            left = self._deadline - time.monotonic()
+            listing = list_files(repository, selection, left)
+            complete = yield from self._sift(listing, prefix, seen_folders, tracked)
+            if not complete:
+                self._left_out(prefix or b".", f"git ls-files {selection[0]} took too long")
+        for folder in dict.fromkeys(seen_folders):
+            yield from self._nested(folder)
+
+    def _sift(
+        self,
+        listing: Generator[bytes, None, bool],
+        prefix: bytes,
+        folders: list[bytes],
+        tracked: bool,
+    ) -> Generator[bytes, None, bool]:
+        """Pass on files; a submodule or a repository within is a folder to git."""
+        last = b""
+        while True:
+            try:
+                path = next(listing)
+            except StopIteration as stop:
+                return stop.value
+            full = prefix + path.rstrip(b"/")
+            if full == last:  # a conflict in the index has three stages
+                continue
+            last = full
+            if not tracked and self._is_of_a_home(full):
+                continue
+            absolute = os.path.join(os.fsencode(self._root), full)  # noqa: PTH118  (bytes)
+            if path.endswith(b"/") or (os.path.isdir(absolute) and not os.path.islink(absolute)):  # noqa: PTH112, PTH114  (bytes)
+                folders.append(full)
+            else:
+                yield full
+
+    def _nested(self, folder: bytes) -> Generator[bytes, None, None]:
+        path = self._root / os.fsdecode(folder)
+        repository = find_repository(path) if (path / ".git").exists() else None
+        if repository and repository.root.resolve() == path.resolve():
+            yield from self._in_git(repository, folder + b"/")
+        elif any(path.iterdir()):
+            self._left_out(folder, "a repository that git cannot read")
+
+    def _walk(self, folder: bytes) -> Generator[bytes, None, None]:
+        """Yield what lies in a folder without git, without what is no code by its name."""
+        if time.monotonic() > self._deadline:
+            self._left_out(folder or b".", "the time for the snapshot was over")
+            return
+        absolute = os.path.join(os.fsencode(self._root), folder)  # noqa: PTH118  (bytes)
+        try:
+            entries = sorted(os.scandir(absolute), key=lambda entry: entry.name)
+        except OSError as error:
+            self._left_out(folder or b".", f"cannot be read ({error.strerror})")
+            return
+        folders: list[bytes] = []
+        for entry in entries:
+            path = folder + entry.name
+            if self._is_of_a_home(path):
+                continue
+            if not entry.is_dir(follow_symlinks=False):
+                if not _matches(entry.name, _NOT_CODE_FILES):
+                    yield path
+            elif os.fsdecode(entry.name) not in _NOT_CODE:
+                folders.append(path)
+        for path in folders:
+            if path.rpartition(b"/")[2].startswith(b"."):
+                self._left_out(path, "a hidden folder, in no git repository")
+            else:
+                yield from self._walk(path + b"/")
+
+
+def _matches(name: bytes, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(os.fsdecode(name), pattern) for pattern in patterns)
+
+
+def _below(root: Path, home: Path) -> bytes | None:
+    """Return what stands before the home's own files in paths below the root, if it lies there."""
+    root, home = root.resolve(), home.resolve()
+    if home == root:
+        return b""
+    return os.fsencode(home.relative_to(root)) + b"/" if home.is_relative_to(root) else None

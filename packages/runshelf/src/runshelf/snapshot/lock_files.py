@@ -1,0 +1,31 @@
+"""Lock files: which files of a project pin its packages, and their hashes."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from runshelf.snapshot.object_store import NotAFileError, hash_file
+
+_PATTERNS = (
+    *("uv.lock", "poetry.lock", "pdm.lock", "pixi.lock", "pylock*.toml", "Pipfile.lock"),
+    *("requirements*.txt", "requirements/*.txt", "environment*.yml", "environment*.yaml"),
+    *("conda*.yml", "conda*.yaml", "conda-lock.yml", "package-lock.json", "yarn.lock"),
+    *("pnpm-lock.yaml", "Cargo.lock", "go.sum", "Gemfile.lock", "flake.lock", "Manifest.toml"),
+)
+
+
+def find_lock_files(root: Path) -> list[dict[str, str]]:
+    """Return the manifest's `lock_files` of a project: path, relative to `root`, and SHA-256."""
+    found = {path for pattern in _PATTERNS for path in _glob(root, pattern)}
+    files: list[dict[str, str]] = []
+    for path in sorted(found):
+        with suppress(OSError, NotAFileError):
+            sha256, _ = hash_file(path)
+            files.append({"path": str(path.relative_to(root)), "sha256": sha256})
+    return files
+
+
+def _glob(root: Path, pattern: str) -> Iterable[Path]:
+    with suppress(OSError):
+        return list(root.glob(pattern))
+    return []

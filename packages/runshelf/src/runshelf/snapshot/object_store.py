@@ -1,0 +1,191 @@
+"""Objects: files named by the SHA-256 of their bytes, written once, shared by all runs of a home.
+
+An object is written under another name and renamed, so that no reader ever sees half of one, and
+two writers of the same one do each other no harm.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple, final
+
+from runshelf.errors import DamagedFile
+from runshelf.store.files import disk_errors
+
+_CHUNK = 1 << 20
+_HASH = re.compile("[0-9a-f]{64}")
+
+
+class NotAFileError(Exception):
+    """What was to be stored is no regular file."""
+
+
+@final
+class Stored(NamedTuple):
+    """What became of a file.
+
+    Attributes:
+        sha256: of the bytes that were stored.
+        bytes: how many.
+        mode: the file's permissions.
+    """
+
+    sha256: str
+    bytes: int
+    mode: int
+
+
+def object_path(home: Path, sha256: str) -> Path:
+    """Return where the object of a hash is.
+
+    Raises:
+        DamagedFile: that is no hash, so that it could lead anywhere.
+    """
+    if not _HASH.fullmatch(sha256):
+        raise DamagedFile(f"`{sha256:.80}` is no SHA-256: the list of files is damaged")
+    return home / "objects" / "sha256" / sha256[:2] / sha256
+
+
+def store(home: Path, path: Path) -> Stored:
+    """Store the file at `path`, never through a link.
+
+    Raises:
+        NotAFileError: it is no regular file.
+        OSError: it cannot be read, or the object not be written.
+    """
+    with _opened(path) as (descriptor, status):
+        small = os.read(descriptor, _CHUNK) if status.st_size < _CHUNK else None
+        if small is not None and len(small) < _CHUNK:
+            sha256, size = _store_bytes(home, small), len(small)
+        else:
+            sha256, size = _store_large(home, descriptor)
+        return Stored(sha256, size, stat.S_IMODE(status.st_mode))
+
+
+def hash_file(path: Path) -> tuple[str, int]:
+    """Return the SHA-256 of a file's bytes and their number, never through a link.
+
+    Raises:
+        NotAFileError: it is no regular file.
+        OSError: it cannot be read.
+    """
+    with _opened(path) as (descriptor, _):
+        return _copy(descriptor, None)
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[tuple[int, os.stat_result], None, None]:
+    """Yield a descriptor of a regular file, and its status."""
+    # Opening a pipe without O_NONBLOCK would wait for its writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotAFileError(str(path))
+        yield descriptor, status
+    finally:
+        os.close(descriptor)
+
+
+def _store_bytes(home: Path, data: bytes) -> str:
+    sha256 = hashlib.sha256(data).hexdigest()
+    target = object_path(home, sha256)
+    if not _is_there(target, sha256, len(data)):
+        with _partial(target.parent) as (descriptor, partial):
+            _write(descriptor, data)
+            _finish(descriptor, partial, target)
+    return sha256
+
+
+def _store_large(home: Path, source: int) -> tuple[str, int]:
+    """Store a large file; one that is there already is read only, not written again."""
+    sha256, size = _copy(source, None)
+    if _is_there(object_path(home, sha256), sha256, size):
+        return sha256, size
+    folder = home / "objects" / "sha256"
+    with _partial(folder) as (descriptor, partial):
+        # The file may change while it is read: the hash is of the bytes that were stored.
+        sha256, size = _copy(source, descriptor)
+        _finish(descriptor, partial, object_path(home, sha256))
+    return sha256, size
+
+
+def _copy(source: int, target: int | None) -> tuple[str, int]:
+    os.lseek(source, 0, os.SEEK_SET)
+    digest, size = hashlib.sha256(), 0
+    while chunk := os.read(source, _CHUNK):
+        digest.update(chunk)
+        size += len(chunk)
+        if target is not None:
+            _write(target, chunk)
+    return digest.hexdigest(), size
+
+
+def _is_there(target: Path, sha256: str, size: int) -> bool:
+    """Return whether the object is there and whole; a damaged one is to be replaced."""
+    with suppress(OSError, NotAFileError):
+        return target.lstat().st_size == size and hash_file(target) == (sha256, size)
+    return False
+
+
+@contextmanager
+def snapshot_taken(home: Path) -> Generator[None, None, None]:
+    """Keep the objects of `home` from being removed while a snapshot uses them."""
+    folder = home / "objects" / "sha256"
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder, fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def no_snapshot_taken(home: Path) -> Generator[None, None, None]:
+    """Wait until every snapshot names its objects, and hold up new ones until the block ends."""
+    folder = home / "objects" / "sha256"
+    if not folder.is_dir():
+        yield
+        return
+    with _locked(folder, fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
+def _locked(folder: Path, kind: int) -> Generator[None, None, None]:
+    with disk_errors(folder):
+        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _partial(folder: Path) -> Generator[tuple[int, Path], None, None]:
+    """Yield a new file in `folder`, made if need be; it is removed unless it was renamed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f".partial-{os.getpid()}-{secrets.token_hex(6)}"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor, path
+    finally:
+        os.close(descriptor)
+        path.unlink(missing_ok=True)
+
+
+def _finish(descriptor: int, partial: Path, target: Path) -> None:
+    os.fchmod(descriptor, 0o444)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial.replace(target)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,1 @@
+"""Run folders: what was run, its state, and its metrics."""

@@ -1,0 +1,251 @@
+"""The metric files of a run.
+
+`metrics-<writer>.jsonl` holds the records that one part of the program wrote. `compact` moves them
+into `metrics-<writer>.npz`; then the `.npz` holds the first records and the `.jsonl` what was
+written since. The `.npz` says how many bytes of lines it was made from, and their SHA-256. If the
+`.jsonl` begins with just these bytes, the process was killed before it could remove them, and a
+reader skips them.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, final
+
+import numpy as np
+from jaxtyping import Int64
+
+from runshelf.errors import UsageError
+from runshelf.store.columns import Batch, Column, Columns, concatenate, in_order, merge, tabulate
+from runshelf.store.files import disk_errors
+from runshelf.store.packed import read_npz
+from runshelf.store.records import Lines, LinesWriter, Record, parse
+
+SEED, UPDATES = "seed", "updates"
+# Files of these writers have names that are used only once, and may hold several records of one
+# update: one file for each process that calls `runshelf.log`, and imported logs.
+ONCE = ("log-", "import-")
+
+_WRITER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FILE = re.compile(rf"metrics-({_WRITER.pattern})\.(?:jsonl|npz)")
+
+
+class BrokenLine(NamedTuple):
+    """A line that is not a JSON object; readers skip it.
+
+    Attributes:
+        path: the file it was written to.
+        line: its number among the non-empty lines, from 1, as first written.
+    """
+
+    path: Path
+    line: int
+
+
+class Written(NamedTuple):
+    """Everything that one writer wrote.
+
+    Attributes:
+        batch: the records.
+        data: the bytes of its `.jsonl`.
+        packed: how many of the records are in its `.npz`.
+        covered: how many of these bytes are in its `.npz` too.
+    """
+
+    batch: Batch
+    data: bytes
+    packed: int
+    covered: int
+
+
+@final
+class MetricsWriter(LinesWriter):
+    """Appends metric records of one part of the program to `metrics-<writer>.jsonl`.
+
+    Records with the same `seed` and `updates` from one writer are the same measurement, repeated
+    after a resume; two kinds of measurement need two writers.
+    """
+
+    def __init__(self, folder: Path, writer: str) -> None:
+        """Open the file of `writer` in the run's `folder`.
+
+        Raises:
+            UsageError: `writer` would not make a file name.
+            UserFacingError: the file cannot be opened.
+        """
+        super().__init__(lines_path(folder, writer))
+
+
+def writers(folder: Path) -> list[str]:
+    """Return the names of the writers of metrics of the run in `folder`, sorted.
+
+    Raises:
+        UserFacingError: the folder cannot be read.
+    """
+    with disk_errors(folder):
+        matches = (_FILE.fullmatch(path.name) for path in folder.iterdir())
+        return sorted({match[1] for match in matches if match})
+
+
+def lines_path(folder: Path, writer: str) -> Path:
+    """Return the file that a writer appends to.
+
+    Raises:
+        UsageError: `writer` is not a writer's name.
+    """
+    if not _WRITER.fullmatch(writer):
+        raise UsageError(f"writer `{writer}` is not a name: use letters, digits, `.`, `_` and `-`")
+    return folder / f"metrics-{writer}.jsonl"
+
+
+def read_written(folder: Path, writer: str) -> Written:
+    """Return what one writer wrote.
+
+    Raises:
+        UsageError: `writer` is not a writer's name.
+        DamagedFile: its columns cannot be read.
+        UserFacingError: a file cannot be read.
+    """
+    path = lines_path(folder, writer)
+    columns = path.with_suffix(".npz")
+    while True:
+        before = _identity(columns)
+        contents = read_npz(columns) if before else None
+        data = _bytes(path)
+        if _identity(columns) == before:  # otherwise another process compacted meanwhile
+            break
+    packed: list[Batch] = []
+    covered = 0
+    if contents:
+        packed = [contents.batch]
+        if hashlib.sha256(data[: contents.bytes]).hexdigest() == contents.sha256:
+            covered = contents.bytes
+    rest = tabulate([line for line in data[covered:].split(b"\n") if line])
+    count = sum(batch.size for batch in packed)
+    return Written(concatenate([*packed, rest]), data, count, covered)
+
+
+def read_metrics(folder: Path, writer: str | None = None) -> Lines:
+    """Return the metric records of a run in the order first written, from lines and columns.
+
+    Where a writer repeats a pair of `seed` and `updates`, as it does after a resume, the last
+    record stands in the place of the first. Both stay in the file. All records are returned of
+    writers whose names begin with `log-` or `import-`: they write several of one update.
+
+    Args:
+        folder: the run's folder.
+        writer: read only this writer's files; by default all, in the order of their names.
+
+    Raises:
+        UsageError: `writer` is not a writer's name.
+        DamagedFile: a file of columns is damaged.
+        UserFacingError: a file cannot be read.
+    """
+    found, torn = list[Record](), 0
+    for name in writers(folder) if writer is None else [writer]:
+        batch = read_written(folder, name).batch
+        kept = dict(zip(_places(name, batch).tolist(), batch.records(), strict=True))
+        found += [kept[row] or {} for row in sorted(kept) if row >= 0 and kept[row] is not None]
+        torn += sum(record is None for record in batch.others.values())
+    return Lines(found, torn)
+
+
+def read_columns(folder: Path) -> Mapping[str, Column]:
+    """Return the numbers in the metric records of a run, those repeated after a resume once.
+
+    Rows count over all writers, in the order of their names.
+
+    Raises:
+        DamagedFile: columns cannot be read.
+        UserFacingError: a file cannot be read.
+    """
+    pieces: list[tuple[int, Mapping[str, Column]]] = []
+    start = 0
+    for writer in writers(folder):
+        batch = read_written(folder, writer).batch
+        pieces.append((start, _moved(batch.numbers, _places(writer, batch))))
+        start += batch.size
+    return merge(pieces)
+
+
+def broken_lines(folder: Path) -> list[BrokenLine]:
+    """Return the lines that are not JSON objects, of all writers and of `events.jsonl`.
+
+    Raises:
+        DamagedFile: columns cannot be read.
+        UserFacingError: a file cannot be read.
+    """
+    found: list[BrokenLine] = []
+    for writer in writers(folder):
+        found += broken_in(read_written(folder, writer).batch, lines_path(folder, writer))
+    return found + _broken_events(folder)
+
+
+def broken_in(batch: Batch, path: Path) -> list[BrokenLine]:
+    """Return the lines of a batch that are not JSON objects, as lines of the file at `path`."""
+    rows = sorted(row for row, record in batch.others.items() if record is None)
+    return [BrokenLine(path, row + 1) for row in rows]
+
+
+def _places(writer: str, batch: Batch) -> Int64[np.ndarray, " rows"]:
+    """Return the row where each record belongs; -1 for a record that was replaced.
+
+    Of the records of one seed and update the last belongs in the row of the first.
+    """
+    places = np.arange(batch.size)
+    columns = batch.numbers
+    if writer.startswith(ONCE) or not {SEED, UPDATES} <= columns.keys():
+        return places
+    rows, updates = columns[UPDATES]
+    seed, has_seed = columns[SEED].at(rows)
+    with np.errstate(invalid="ignore"):
+        is_keyed = has_seed & (seed % 1 == 0) & (updates % 1 == 0)
+    rows, seed, updates = rows[is_keyed], seed[is_keyed], updates[is_keyed]
+    rank = np.lexsort((rows, updates, seed))
+    is_new = np.ones(len(rank), np.bool_)
+    is_new[1:] = (np.diff(seed[rank]) != 0) | (np.diff(updates[rank]) != 0)
+    first = np.flatnonzero(is_new)
+    last = np.append(first[1:], len(rank))[: len(first)] - 1
+    places[rows] = -1
+    places[rows[rank[last]]] = rows[rank[first]]
+    return places
+
+
+def _moved(columns: Mapping[str, Column], places: Int64[np.ndarray, " n"]) -> Mapping[str, Column]:
+    """Return columns with every record where it belongs."""
+    if (np.diff(places) == 1).all():
+        return columns
+
+    def load(key: str) -> Column:
+        rows, values = columns[key]
+        moved = places[rows]
+        return in_order(moved[moved >= 0], values[moved >= 0])
+
+    return Columns(columns, load)
+
+
+def _broken_events(folder: Path) -> list[BrokenLine]:
+    path = folder / "events.jsonl"
+    if path.is_symlink() or not path.is_file():
+        return []
+    lines = [line for line in _bytes(path).split(b"\n") if line]
+    return [BrokenLine(path, at) for at, line in enumerate(lines, 1) if parse(line) is None]
+
+
+def _bytes(path: Path) -> bytes:
+    with disk_errors(path):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return b""
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells one file under this name from the next; None where there is none."""
+    with disk_errors(path):
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns

@@ -1,0 +1,201 @@
+"""Records: JSON objects, one a line, appended by one unbuffered write each.
+
+A record that `write` returned from is in the file whatever happens to the process. A line that a
+kill or a full disk cut short is skipped by the reader and closed by the next writer. JSON has no
+NaN and no infinity: they are stored as the strings "NaN", "Infinity" and "-Infinity", and read
+back as floats (so a text metric cannot have one of these three as its value).
+"""
+
+import fcntl
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from runshelf.errors import UsageError
+from runshelf.store.files import disk_errors
+
+Record = dict[str, Any]
+
+_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class Lines(NamedTuple):
+    """The content of a file of JSON lines.
+
+    Attributes:
+        records: the complete records.
+        torn: the number of other lines; they are left out.
+    """
+
+    records: list[Record]
+    torn: int
+
+
+class LinesWriter:
+    """Appends records to one file of JSON lines; one writer per file."""
+
+    def __init__(self, path: Path) -> None:
+        """Open `path` for appending; create it if need be.
+
+        Raises:
+            UserFacingError: the file cannot be opened.
+        """
+        self.path = path
+        with disk_errors(path):
+            self._descriptor = _open_shared(path)
+            self._torn = _ends_torn(self._descriptor)
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Append `record`; it is kept, whatever happens to the process, once this returns.
+
+        Args:
+            record: JSON values, numpy scalars and arrays (any array that numpy understands).
+
+        Raises:
+            UsageError: a value is none of these.
+            UserFacingError: the disk is full; what was written before is intact.
+        """
+        line = to_line(record) + b"\n"
+        if self._torn:
+            line = b"\n" + line
+        self._torn = True  # until the whole line is known to be in the file
+        with disk_errors(self.path):
+            rest = line
+            while rest:  # more than one write only on a disk that fills up
+                rest = rest[os.write(self._descriptor, rest) :]
+        self._torn = False
+
+    def sync(self) -> None:
+        """Make everything written so far survive a power cut, not only a kill."""
+        with disk_errors(self.path):
+            os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> "LinesWriter":
+        """Return the writer."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+
+def read_lines(path: Path) -> Lines:
+    """Return the records of a file of JSON lines; a missing file has none.
+
+    Raises:
+        UserFacingError: the file cannot be read.
+    """
+    with disk_errors(path):
+        data = path.read_bytes() if path.exists() else b""
+    parsed = [parse(line) for line in data.split(b"\n") if line]
+    records = [record for record in parsed if record is not None]
+    return Lines(records, len(parsed) - len(records))
+
+
+def parse(line: bytes) -> Record | None:
+    """Return the record in `line`, or None if the line is not a complete JSON object.
+
+    A line that lacks only its newline is complete: no proper prefix of an object is an object.
+    """
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return from_json(record) if isinstance(record, dict) else None
+
+
+def to_line(record: Mapping[str, Any]) -> bytes:
+    """Return `record` as one line of JSON, without the newline.
+
+    Raises:
+        UsageError: as `to_json` does.
+    """
+    return json.dumps(to_json(record), allow_nan=False).encode()
+
+
+def to_json(value: Any) -> Any:
+    """Return `value` as plain JSON values, non-finite floats as strings.
+
+    Raises:
+        UsageError: a value is no number, string, boolean, None, array, list or mapping of these.
+    """
+    match value:
+        case None | str():
+            return value
+        case bool() | np.bool_():
+            return bool(value)
+        case int() | np.integer():
+            return int(value)
+        case float() | np.floating():
+            return _finite_or_name(float(value))
+        case Mapping():
+            return {_text(key): to_json(item) for key, item in cast("Any", value).items()}
+        case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
+            return [to_json(item) for item in cast("Any", value)]
+        case _ if hasattr(value, "__array__") and np.asarray(value).dtype.kind in "biufUO":
+            return to_json(np.asarray(value).tolist())
+        case _:
+            raise UsageError(f"`{value!r:.60}` cannot be recorded: give numbers, text or arrays")
+
+
+def from_json(value: Any) -> Any:
+    """Return what `to_json` was given, with lists for arrays: the inverse of its encoding."""
+    match value:
+        case str():
+            return _NON_FINITE.get(value, value)
+        case list():
+            return [from_json(item) for item in cast("list[Any]", value)]
+        case dict():
+            return {key: from_json(item) for key, item in cast("dict[str, Any]", value).items()}
+        case _:
+            return value
+
+
+def _open_shared(path: Path) -> int:
+    """Return a descriptor to append to `path`, with a shared lock that keeps `compact` away.
+
+    `compact` holds the lock for a moment and may have put another file in this one's place.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+        with suppress(FileNotFoundError):
+            if os.fstat(descriptor).st_ino == path.stat().st_ino:
+                return descriptor
+        os.close(descriptor)
+
+
+def _ends_torn(descriptor: int) -> bool:
+    size = os.fstat(descriptor).st_size
+    return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+
+
+def _finite_or_name(value: float) -> float | str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _text(key: object) -> str:
+    if not isinstance(key, str):
+        raise UsageError(f"key `{key!r:.60}` cannot be recorded: give a string")
+    return key

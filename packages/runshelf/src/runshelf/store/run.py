@@ -1,0 +1,490 @@
+"""Run folders: `<home>/runs/<ulid>/`, the manifest, the events, and the lock of the one writer.
+
+`run.json` says everything needed to know what was asked for and where it ran. It is written before
+the first step and never again. What happens afterwards is appended to `events.jsonl`. A folder
+without `run.json` is what a kill left of a run that never began, and is not a run.
+"""
+
+import fcntl
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import secrets
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, cast, final
+
+from runshelf.cores import usable_cores
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.store.files import disk_errors, disk_full, is_disk_full, write_whole
+from runshelf.store.liveness import Pulse
+from runshelf.store.records import LinesWriter, from_json, read_lines, to_json
+
+SCHEMA = 1
+LATEST = "latest"
+Status = Literal["started", "resumed", "interrupted", "failed", "finished", "stopped"]
+ENDS: tuple[Status, ...] = ("interrupted", "failed", "finished", "stopped")
+
+_MANIFEST = "run.json"
+_EVENTS = "events.jsonl"
+_LOCK = "lock"
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
+_REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
+_DISTRIBUTIONS = (
+    *("runshelf", "backflip", "jax", "jaxlib", "numpy", "optax", "safetensors"),
+    *("gymnasium", "ale-py", "mujoco"),
+)
+
+
+@final
+@dataclass(frozen=True)
+class Asked:
+    """What a person says of a run when starting it.
+
+    Attributes:
+        name: what to call it.
+        group: the runs it belongs to; by default those of the same configuration.
+        question: what it is to answer.
+        tags: words to find it by.
+        parent: the id of the run it repeats.
+        budget_seconds: how long it may take.
+        cost_per_hour: what an hour of it costs, in the unit of the weekly budget.
+    """
+
+    name: str | None = None
+    group: str | None = None
+    question: str | None = None
+    tags: tuple[str, ...] = ()
+    parent: str | None = None
+    budget_seconds: float | None = None
+    cost_per_hour: float | None = None
+
+
+@final
+@dataclass(frozen=True)
+class Run:
+    """One run on disk, read.
+
+    Attributes:
+        folder: where it lives.
+        manifest: what `run.json` says.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def ulid(self) -> str:
+        """The run's id; ids sort by the time of creation."""
+        return self.manifest["run"]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration, as it was given (tuples and arrays as lists)."""
+        return from_json(self.manifest["config"])
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds, in the order given."""
+        return self.manifest["seeds"]
+
+    def events(self) -> list[dict[str, Any]]:
+        """Return the status records so far, oldest first.
+
+        Raises:
+            UserFacingError: they cannot be read.
+        """
+        path = self.folder / _EVENTS
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise DamagedFile(f"`{path}` is no file: remove it")
+        return read_lines(path).records
+
+
+@final
+class RunWriter:
+    """The one process that may write a run; holds the run's lock until closed.
+
+    As a context manager it records how the block ended, unless that was recorded in it already.
+    """
+
+    def __init__(self, run: Run, lock: int, status: Status) -> None:
+        """Begin recording; `create_run` and `resume_run` are the ways here.
+
+        Args:
+            run: the run to write.
+            lock: the descriptor that holds its lock; from here on this object's.
+            status: the first event.
+        """
+        self.run = run
+        self._lock = lock
+        self.pulse = Pulse(run.folder)
+        try:
+            self._events = LinesWriter(run.folder / _EVENTS)
+            self.record(status)
+        except BaseException:
+            self.pulse.stop()
+            raise
+
+    @property
+    def folder(self) -> Path:
+        """Where the run lives."""
+        return self.run.folder
+
+    def record(self, status: Status, **details: Any) -> None:
+        """Append a status record, with the time and any details; it survives a power cut.
+
+        Raises:
+            UsageError: a detail is not a JSON value.
+            UserFacingError: the disk is full.
+        """
+        self._events.write({"status": status, "time": _now(), **details})
+        self._events.sync()
+        self._ended = status in ENDS
+        # An index looks at the folder's own time to know that there is news in it.
+        with suppress(OSError):
+            os.utime(self.run.folder)
+
+    def close(self) -> None:
+        """Give the lock back."""
+        self.pulse.stop()
+        self._events.close()
+        os.close(self._lock)
+
+    def __enter__(self) -> "RunWriter":
+        """Return the writer."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Record how the block ended and give the lock back."""
+        try:
+            if not self._ended:
+                self._record_end(error)
+        finally:
+            self.close()
+
+    def _record_end(self, error: BaseException | None) -> None:
+        if error is None:
+            self.record("finished")
+            return
+        # What ended the block must reach the user, not that it could not be recorded as well.
+        with suppress(UserFacingError):
+            if isinstance(error, KeyboardInterrupt):
+                self.record("interrupted")
+            else:
+                self.record("failed", error=f"{type(error).__name__}: {error}")
+
+
+NOTHING_ASKED = Asked()
+Capture = Callable[[Path, Path], Mapping[str, Any]]
+
+
+def create_run(
+    home: Path,
+    *,
+    command: str,
+    config: Mapping[str, Any],
+    seeds: Sequence[int] = (),
+    env: str | None = None,
+    algorithm: str | None = None,
+    argv: Sequence[str],
+    cwd: Path | None = None,
+    asked: Asked = NOTHING_ASKED,
+    capture: Capture | None = None,
+) -> RunWriter:
+    """Make a run's folder with its manifest, lock it, and record that it started.
+
+    Args:
+        home: the folder whose `runs/` holds runs; made if need be.
+        command: the kind of work: `teach`, `train`, `run`, `script` or `import`.
+        config: the resolved configuration, as `to_json` accepts it.
+        seeds: one run holds all its seeds.
+        env: the environment's id, if there is one.
+        algorithm: the algorithm's name, if there is one.
+        argv: the command line, one string per argument.
+        cwd: the folder the command was typed in; the current one by default.
+        asked: what a person says of the run.
+        capture: given the run's new folder and `cwd`, keeps there what is to be kept before
+            anything starts, and returns what the manifest says of it.
+
+    Raises:
+        UsageError: `home` cannot be written, or the configuration is not JSON.
+        UserFacingError: the disk is full.
+    """
+    cwd = cwd or Path.cwd()
+    ulid = new_ulid()
+    manifest = {
+        "schema": SCHEMA,
+        "run": ulid,
+        "created": _now(),
+        "command": command,
+        "argv": list(argv),
+        "cwd": str(cwd),
+        "env": env,
+        "algorithm": algorithm,
+        "seeds": list(seeds),
+        "config": config,
+        "versions": _versions(),
+        "hardware": hardware(),
+        **{name: value for name, value in asdict(asked).items() if value},
+    }
+    to_json(manifest)  # refused before there is a folder
+    folder = _make_folder(home, ulid)
+    # Locked before it can be found: nobody can resume it between being found and being locked.
+    lock = _take_lock(folder)
+    with _closed_on_error(lock):
+        manifest |= capture(folder, cwd) if capture else {}
+        text = json.dumps(to_json(manifest), indent=2, allow_nan=False)
+        writer = RunWriter(Run(folder, json.loads(text)), lock, "started")
+    # Last of all, since it is what makes the folder a run: one that could not begin is none.
+    with _closed_on_error(writer):
+        write_whole(folder / _MANIFEST, text.encode() + b"\n")
+    return writer
+
+
+def resume_run(run: Run) -> RunWriter:
+    """Lock an existing run and record that it was resumed.
+
+    Raises:
+        UserFacingError: another process is writing it, or it cannot be written.
+    """
+    lock = _take_lock(run.folder)
+    with _closed_on_error(lock):
+        return RunWriter(run, lock, "resumed")
+
+
+def open_run(folder: Path) -> Run:
+    """Return the run in `folder`.
+
+    Raises:
+        UsageError: the folder is not a run's.
+        DamagedFile: its `run.json` cannot be read, or another program or version wrote it.
+    """
+    path = folder / _MANIFEST
+    if not path.is_file():
+        raise UsageError(f"`{folder}` is not a run folder: it has no `{_MANIFEST}`")
+    with disk_errors(path):
+        text = path.read_bytes()
+    try:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"`{path}` is damaged (no JSON): restore it from a copy") from error
+    if isinstance(manifest, dict) and "ulid" in manifest:  # what `run` was called before
+        manifest = {"run": manifest.pop("ulid"), **manifest}
+    problem = _manifest_problem(manifest)
+    if problem:
+        raise DamagedFile(f"`{path}` {problem}")
+    return Run(folder, manifest)
+
+
+def find_run(home: Path, name: str) -> Run:
+    """Return the run that `name` means.
+
+    That is its id, the beginning of no other id, its folder, `latest`, or what only it was called.
+
+    Raises:
+        UsageError: there is none, or more than one; the nearest ones are named.
+        DamagedFile: the run's `run.json` cannot be read.
+    """
+    ulids = list_runs(home)
+    if name == LATEST:
+        if not ulids:
+            raise UsageError(f"there are no runs in `{home / 'runs'}`: make one, or name its home")
+        return open_run(home / "runs" / ulids[-1])
+    matches = [ulid for ulid in ulids if name and ulid.startswith(name.upper())]
+    if len(matches) == 1:
+        return open_run(home / "runs" / matches[0])
+    if matches:
+        raise UsageError(f"`{name}` begins {len(matches)} runs ({_some(matches)}): type more of it")
+    if "/" in name or (name and (Path(name) / _MANIFEST).is_file()):
+        return open_run(Path(name))
+    called = _called(home, ulids, name)
+    if len(called) == 1:
+        return called[0]
+    if called:
+        raise UsageError(f"{len(called)} runs are called `{name}` ({_when(called)}): type an id")
+    raise UsageError(f"there is no run `{name}` in `{home / 'runs'}`{_nearest(name, ulids)}")
+
+
+def _called(home: Path, ulids: Sequence[str], name: str) -> list[Run]:
+    """Return the runs that were given a name, oldest first; those that cannot be read have none."""
+    written = json.dumps(name).encode()
+    found: list[Run] = []
+    for ulid in ulids if name else ():
+        folder = home / "runs" / ulid
+        with suppress(UserFacingError, OSError):
+            # Of ten thousand manifests only those are taken apart in which the name is at all.
+            if written in (folder / _MANIFEST).read_bytes():
+                found.append(open_run(folder))
+    return [run for run in found if run.manifest.get("name") == name]
+
+
+def _when(runs: Sequence[Run]) -> str:
+    """Return the ids of some runs, the newest last, with when they were made."""
+    shown = [f"{run.ulid} of {run.manifest['created'][:19]}" for run in runs[-3:]]
+    return ", ".join(shown) + (", ..." if len(runs) > 3 else "")
+
+
+def list_runs(home: Path) -> list[str]:
+    """Return the ids of the runs in `home`, oldest first.
+
+    Raises:
+        UserFacingError: the folder cannot be read.
+    """
+    folder = home / "runs"
+    with disk_errors(folder):
+        entries = list(folder.iterdir()) if folder.is_dir() else []
+    folders = (entry for entry in entries if is_ulid(entry.name) and not entry.is_symlink())
+    runs = (entry.name for entry in folders if (entry / _MANIFEST).is_file())
+    return sorted(runs)
+
+
+def is_ulid(text: str) -> bool:
+    """Return whether `text` is an id as runs have them."""
+    return _ULID.fullmatch(text) is not None
+
+
+def is_locked(run: Run) -> bool:
+    """Return whether a process of this machine holds the run's lock."""
+    try:
+        descriptor = os.open(run.folder / _LOCK, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def new_ulid() -> str:
+    """Return a new id: 26 letters and digits, 48 bits of milliseconds, then 80 of chance.
+
+    Source: github.com/ulid/spec. The first 20 of the 80 bits count nanoseconds, so that ids of one
+    process sort by creation within a millisecond too; the other 60 are random.
+    """
+    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
+    number = (((milliseconds << 20) | nanoseconds) << 60) | secrets.randbits(60)
+    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _make_folder(home: Path, ulid: str) -> Path:
+    folder = home / "runs" / ulid
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        if is_disk_full(error):
+            raise UserFacingError(disk_full(folder)) from error
+        raise UsageError(
+            f"cannot write runs in `{home}` ({error.strerror}): "
+            "name another place with `--home` or RUNSHELF_HOME"
+        ) from error
+    return folder
+
+
+def _take_lock(folder: Path) -> int:
+    """Return a descriptor that holds the run's lock; the system drops it when the process dies."""
+    path = folder / _LOCK
+    with disk_errors(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with _closed_on_error(descriptor):
+            _lock_or_say_who(descriptor, path)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    return descriptor
+
+
+@contextmanager
+def _closed_on_error(held: int | RunWriter) -> Generator[None, None, None]:
+    try:
+        yield
+    except BaseException:
+        os.close(held) if isinstance(held, int) else held.close()
+        raise
+
+
+def _lock_or_say_who(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.pread(descriptor, 20, 0).decode(errors="replace") or "unknown"
+        raise UserFacingError(
+            f"run `{path.parent.name}` is being written by another process ({owner}): "
+            "wait for it to end, or stop it"
+        ) from error
+
+
+def _manifest_problem(manifest: Any) -> str:
+    """Return what is wrong with a manifest, or an empty string."""
+    if not isinstance(manifest, dict) or "schema" not in manifest:
+        return "was not written by runshelf: name another folder"
+    fields = cast("dict[str, Any]", manifest)
+    if fields["schema"] != SCHEMA:
+        return f"has schema {fields['schema']}, this runshelf reads {SCHEMA}: use the one it is of"
+    wrong = [name for name, kind in _REQUIRED.items() if not isinstance(fields.get(name), kind)]
+    if wrong:
+        return f"is damaged ({', '.join(wrong)} missing or of a wrong kind): restore it from a copy"
+    return ""
+
+
+def _some(ulids: Sequence[str]) -> str:
+    return ", ".join(ulids[-3:]) + (", ..." if len(ulids) > 3 else "")
+
+
+def _nearest(name: str, ulids: Sequence[str]) -> str:
+    if not ulids:
+        return ", nor any other"
+    if get_close_matches(name.lower(), [LATEST], cutoff=0.7):
+        return f", did you mean `{LATEST}`?"
+    # Compared with beginnings of its own length: a mistyped prefix is near no whole id.
+    beginnings = {ulid[: max(len(name), 1)]: ulid for ulid in ulids}
+    near = [beginnings[b] for b in get_close_matches(name.upper(), beginnings, n=3, cutoff=0.5)]
+    return f", did you mean {_some(near)}?" if near else f"; the latest are {_some(ulids)}"
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
+    for name in _DISTRIBUTIONS:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
+
+
+def hardware() -> dict[str, Any]:
+    """Return this machine's processor, cores that may be used, and memory."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": usable_cores(),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    }
+
+
+def _cpu_model() -> str:
+    with suppress(OSError):
+        for line in _lines_of(Path("/proc/cpuinfo")):
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _lines_of(path: Path) -> Iterable[str]:
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()

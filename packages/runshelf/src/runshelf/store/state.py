@@ -1,0 +1,62 @@
+"""The state of a run: what its events say, and whether who wrote them still lives."""
+
+from typing import Literal, NamedTuple, final
+
+from runshelf.store.liveness import SILENCE_SECONDS, is_alive, read_heartbeat
+from runshelf.store.run import Run, is_locked
+
+StateName = Literal["running", "finished", "failed", "interrupted", "stopped", "lost"]
+OVER: tuple[StateName, ...] = ("finished", "failed", "interrupted", "stopped")
+
+
+@final
+class State(NamedTuple):
+    """How a run stands.
+
+    Attributes:
+        name: `finished` by itself with success, `failed`, `interrupted` by Ctrl-C, `stopped` by
+            its budget, `running`, or `lost`: it was running and its process is gone.
+        since: when that began, as written in the events; empty for a run without events.
+        note: one line on why; may be empty.
+    """
+
+    name: StateName
+    since: str
+    note: str
+
+
+def state_of(run: Run) -> State:
+    """Return how a run stands now.
+
+    Raises:
+        UserFacingError: its events cannot be read.
+    """
+    statuses = [event for event in run.events() if "status" in event]
+    last = statuses[-1] if statuses else {}
+    since = str(last.get("time", ""))
+    if last.get("status") in OVER:
+        return State(last["status"], since, _why(last))
+    alive, note = _lives(run)
+    return State("running" if alive else "lost", since, note)
+
+
+def _why(event: dict[str, object]) -> str:
+    if "error" in event:
+        return str(event["error"])
+    exit_status = event.get("exit_status")
+    return f"exit status {exit_status}" if exit_status else ""
+
+
+def _lives(run: Run) -> tuple[bool, str]:
+    """Return whether who writes a run lives, and what is to be said of it."""
+    beat = read_heartbeat(run.folder)
+    if beat is None:
+        return is_locked(run), ""
+    known = is_alive(beat.recorder)
+    if known or (known is None and beat.age < SILENCE_SECONDS):
+        return True, ""
+    if known is None:
+        return False, f"no sign of life from {beat.recorder.host} for {beat.age:.0f} s"
+    if beat.program and is_alive(beat.program):
+        return True, f"its recorder is gone; the program (process {beat.program.pid}) goes on"
+    return False, "its process is gone and did not say why"

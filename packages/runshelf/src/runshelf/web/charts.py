@@ -1,0 +1,102 @@
+"""Charts of a page: SVG that the page stretches, with links to clips and numbers to point at."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, final
+
+from markupsafe import Markup, escape
+
+from runshelf.charts.plot import Line, digits, plot, x_scale, y_scale
+from runshelf.charts.scales import Scale
+
+TIMES = ("seconds", "time")
+UNITS = {
+    "env_steps": "env steps",
+    "updates": "updates",
+    "episodes": "episodes",
+    "frames": "frames",
+    "step": "steps as logged",
+    "seconds": "wall-clock since the run began",
+    "time": "wall-clock since the first record",
+}
+_MARK_PLACES = 60  # along the axis: closer ones would cover each other
+_MOST_NAMED = 3  # marks of one place
+
+
+@final
+class Mark(NamedTuple):
+    """A clip or an image along the x-axis.
+
+    Attributes:
+        x: its position.
+        address: the link to it.
+        label: its name and position.
+    """
+
+    x: float
+    address: str
+    label: str
+
+
+def chart(
+    title: str, lines: Sequence[Line], axis: str, *, log: bool = False, marks: Sequence[Mark] = ()
+) -> Markup:
+    """Return a chart as an element with an `svg` in it.
+
+    Args:
+        title: the text alternative.
+        lines: the curves; without any value the chart says so.
+        axis: the x-axis, one of `UNITS`.
+        log: whether the y-axis is logarithmic.
+        marks: links on the x-axis.
+    """
+    across = x_scale(lines, [mark.x for mark in marks], clock=axis in TIMES)
+    up = y_scale(lines, log=log)
+    if across is None or up is None:
+        why = "no positive values for a logarithmic scale" if log else "no values along this axis"
+        return _frame(title, f'<text class="nothing" x="50%" y="50%">{why}</text>', "")
+    inner = "".join(
+        [
+            plot(lines, across, up),
+            f'<text class="unit" x="100%" y="100%" dy="29">{escape(UNITS.get(axis, axis))}</text>',
+            '<line class="cross" y1="0" y2="100%" x1="0" x2="0" visibility="hidden"/>',
+            *_marks(marks, across),
+        ]
+    )
+    # The role `img` would hide links from screen readers.
+    return _frame(title, inner, _readings(lines, across, axis), "group" if marks else "img")
+
+
+def _frame(title: str, inner: str, readings: str, role: str = "img") -> Markup:
+    head = Markup('<div class="chart" role="{}" aria-label="{}" data-curves="{}">')
+    # Only numbers, our own words and escaped text are inside.
+    return head.format(role, title, readings) + Markup(f'<svg class="plot">{inner}</svg></div>')
+
+
+def _marks(marks: Sequence[Mark], across: Scale) -> Iterator[str]:
+    """Yield a triangle on the x-axis for each place that has marks; it links to the first."""
+    by_place: dict[int, list[Mark]] = {}
+    for mark in sorted(marks, key=lambda mark: mark.x):
+        by_place.setdefault(round(_MARK_PLACES * across.at(mark.x)), []).append(mark)
+    for here in by_place.values():
+        label = "; ".join(mark.label for mark in here[:_MOST_NAMED])
+        more = f" and {len(here) - _MOST_NAMED} more" if len(here) > _MOST_NAMED else ""
+        text = escape(label + more)
+        yield (
+            f'<a class="mark" href="{escape(here[0].address)}" aria-label="{text}">'
+            f'<title>{text}</title><svg x="{100 * across.at(here[0].x):.2f}%" y="100%" '
+            'overflow="visible"><path d="M-5 0h10l-5-9z"/></svg></a>'
+        )
+
+
+def _readings(lines: Sequence[Line], across: Scale, axis: str) -> str:
+    """Return the numbers that the crosshair shows, as JSON."""
+    drawn = [_line(line) for line in lines]
+    fields = {"low": across.low, "high": across.high, "axis": axis, "lines": drawn}
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def _line(line: Line) -> dict[str, Any]:
+    band = {"low": line.low, "high": line.high}
+    points = {"x": line.x, "y": line.y} | {k: v for k, v in band.items() if v is not None}
+    return {name: digits(values) for name, values in points.items()}

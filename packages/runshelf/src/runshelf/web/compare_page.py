@@ -1,0 +1,113 @@
+"""What differs between runs and groups: configuration, packages, code, metrics."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from runshelf.comparison.code import CodeDiff
+from runshelf.comparison.metrics import MetricsDiff, diff_metrics
+from runshelf.comparison.settings import Row, flat, packages_of, side_by_side
+from runshelf.index.grouping import SEED_KEYS
+from runshelf.index.rows import RunRow
+from runshelf.web import code_page, files, manifest
+from runshelf.web.sanitize import shown
+
+MOST_ROWS = 500
+_MOST_METRICS = 200
+_MOST_READ = 20
+
+
+@final
+class Difference(NamedTuple):
+    """One key with its value in each of the things compared; empty where it is missing."""
+
+    key: str
+    values: list[str]
+
+
+@final
+class Comparison(NamedTuple):
+    """What differs.
+
+    Attributes:
+        different: configuration keys that differ.
+        same: those that do not.
+        packages: packages whose versions differ.
+        code: how the code of the first two differs that have any; None if there are no two.
+        code_of: the titles of these two.
+        metrics: for the second and later ones, how their metrics differ from those of the first;
+            None for groups, and where they cannot be compared.
+        notes: what was not looked at.
+        most: how many rows of a table are to be shown.
+    """
+
+    different: list[Difference]
+    same: list[Difference]
+    packages: list[Difference]
+    code: CodeDiff | None
+    code_of: list[str]
+    metrics: list[MetricsDiff | None]
+    notes: list[str]
+    most: int = MOST_ROWS
+
+
+def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> Comparison:
+    """Return what differs between things, each given by its runs, newest first."""
+    manifests = [[manifest.read_manifest(row.folder) for row in runs[:_MOST_READ]] for runs in rows]
+    different, same = side_by_side([_configuration(of) for of in manifests])
+    packages, _ = side_by_side([packages_of(of[0]) for of in manifests])
+    with_code = [
+        (title, runs[0].folder)
+        for title, runs in zip(titles, rows, strict=True)
+        if code_page.has_code(runs[0].folder)
+    ][:2]
+    folders = [folder for _, folder in with_code]
+    return Comparison(
+        different=_shown(different),
+        same=_shown(same),
+        packages=_shown(packages),
+        code=code_page.difference(home, *folders) if len(folders) == 2 else None,
+        code_of=[title for title, _ in with_code],
+        metrics=[_metrics(rows[0], other) for other in rows[1:]],
+        notes=_notes(titles, rows),
+    )
+
+
+def _metrics(one: Sequence[RunRow], other: Sequence[RunRow]) -> MetricsDiff | None:
+    if len(one) != 1 or len(other) != 1 or not files.has_only_plain_metrics(other[0].folder):
+        return None
+    found = files.read_metrics(
+        one[0].folder, lambda folder: diff_metrics(folder, other[0].folder, _MOST_METRICS), None
+    )
+    return found if found and found.metrics else None
+
+
+def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    """Return the configuration of a run, or what the runs of a group have in common."""
+    every = [flat(one.get("config")) for one in manifests]
+    # Runs of a group differ by their seeds.
+    own = SEED_KEYS if len(manifests) > 1 else frozenset[str]()
+    keys = dict.fromkeys(key for config in every for key in config if key not in own)
+    found: dict[str, object] = {}
+    for key in keys:
+        values = {repr(config[key]): config[key] for config in every if key in config}
+        found[key] = values.popitem()[1] if len(values) == 1 else f"{len(values)} values"
+    for name in ("env", "algorithm"):
+        if manifests and (value := manifest.text(manifests[0].get(name))):
+            found.setdefault(name, value)
+    return found
+
+
+def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]:
+    return [
+        f"{shown(title, 80)}: only the settings of its newest {_MOST_READ} runs are compared"
+        for title, runs in zip(titles, rows, strict=True)
+        if len(runs) > _MOST_READ
+    ]
+
+
+def _shown(rows: Sequence[Row]) -> list[Difference]:
+    return [
+        Difference(row.key, manifest.exact_texts(row.values))
+        for row in sorted(rows, key=lambda row: row.key)
+    ]

@@ -1,0 +1,88 @@
+"""Lists the files of a run's folder without opening them or following links."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, TypeVar, final
+
+from runshelf.errors import UserFacingError
+
+T = TypeVar("T")
+
+MOST_LISTED = 2_000
+
+
+@final
+class Listed(NamedTuple):
+    """A file within a run's folder.
+
+    Attributes:
+        path: relative to the folder, parts joined by `/`.
+        size: in bytes; None for a link, a pipe or a device.
+        kind: `file`, `link`, `pipe`, `socket`, `device` or `gone`.
+    """
+
+    path: str
+    size: int | None
+    kind: str
+
+
+def listed(folder: Path, most: int = MOST_LISTED) -> tuple[list[Listed], bool]:
+    """Return the files within `folder`, by path, and whether there are more than are returned."""
+    found: list[Listed] = []
+    waiting = [""]
+    while waiting and len(found) <= most:
+        prefix = waiting.pop(0)
+        with contextlib.suppress(OSError), os.scandir(folder / prefix) as entries:
+            for entry in entries:
+                path = f"{prefix}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{path}/")
+                else:
+                    found.append(_listed(path, entry))
+                if len(found) > most:
+                    break
+    found.sort(key=lambda item: (item.path.count("/"), item.path))
+    return found[:most], len(found) > most
+
+
+def has_only_plain_metrics(folder: Path) -> bool:
+    """Return whether all metrics files of a run are regular files, so that reading cannot hang."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        named = (entry for entry in entries if entry.name.startswith(("metrics-", "summary.")))
+        return all(entry.is_file(follow_symlinks=False) for entry in named)
+    return False
+
+
+def read_metrics(folder: Path, read: Callable[[Path], T], otherwise: T) -> T:
+    """Return what `read` makes of a run's metrics, or `otherwise` if they cannot be read."""
+    if not has_only_plain_metrics(folder):
+        return otherwise
+    try:
+        return read(folder)
+    except UserFacingError:
+        return otherwise
+
+
+def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return name, time and size of a run's metrics files: it changes when they do."""
+    found: list[tuple[str, int, int]] = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("metrics-"):
+                status = entry.stat(follow_symlinks=False)
+                found.append((entry.name, status.st_mtime_ns, status.st_size))
+    return tuple(sorted(found))
+
+
+def _listed(path: str, entry: "os.DirEntry[str]") -> Listed:
+    with contextlib.suppress(OSError):
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode):
+            return Listed(path, status.st_size, "file")
+        kinds = ((stat.S_ISLNK, "link"), (stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"))
+        kind = next((name for is_it, name in kinds if is_it(status.st_mode)), "device")
+        return Listed(path, None, kind)
+    return Listed(path, None, "gone")

@@ -1,0 +1,118 @@
+"""The top of the home page: runs that are running, when they end, and groups of recent runs."""
+
+import math
+import time
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+from runshelf.formatting import roughly
+from runshelf.index.rows import GroupRow, RunRow
+from runshelf.index.run_index import Index
+from runshelf.web.manifest import read_manifest
+from runshelf.web.progress import Progress, progress_of
+from runshelf.web.runs_table import quoted
+
+MOST_SHOWN = 8
+RECENT = 4
+_FINISHED = 20
+
+
+@final
+class Running(NamedTuple):
+    """A running run.
+
+    Attributes:
+        row: the run.
+        progress: its progress.
+        left: how long it will take, in words.
+    """
+
+    row: RunRow
+    progress: Progress
+    left: str
+
+
+@final
+class Summary(NamedTuple):
+    """The top of the home page.
+
+    Attributes:
+        headline: what runs and when the next run ends.
+        running: running runs, the next to end first.
+        more: how many more are running.
+        recent: groups of recent runs.
+        total: how many runs there are.
+    """
+
+    headline: str
+    running: list[Running]
+    more: int
+    recent: list[GroupRow]
+    total: int
+
+
+@final
+class IndexSummary(NamedTuple):
+    """What the index knows of it; progress is in files.
+
+    Attributes:
+        running: running runs.
+        running_total: how many there are.
+        durations: seconds of finished runs of their groups, by group.
+        latest: the latest groups.
+        total: how many runs there are.
+    """
+
+    running: list[RunRow]
+    running_total: int
+    durations: dict[str, list[float]]
+    latest: list[GroupRow]
+    total: int
+
+
+def summarise_index(index: Index) -> IndexSummary:
+    """Return what the index knows of the top of the page."""
+    running = index.runs("state=running", limit=MOST_SHOWN)
+    durations = {group: _durations(index, group) for group in {row.group for row in running.rows}}
+    latest = index.groups(limit=RECENT + MOST_SHOWN).rows
+    return IndexSummary(running.rows, running.total, durations, latest, index.runs(limit=1).total)
+
+
+def summarise(known: IndexSummary) -> Summary:
+    """Return the top of the page; reads the files of running runs."""
+    running = [_running(row, known.durations.get(row.group, [])) for row in known.running]
+    running.sort(key=_end)
+    groups = {row.group for row in known.running}
+    recent = [row for row in known.latest if row.group not in groups][:RECENT]
+    more = known.running_total - len(running)
+    return Summary(_headline(running, known), running, more, recent, known.total)
+
+
+def _durations(index: Index, group: str) -> list[float]:
+    page = index.runs(f"group={quoted(group)} state=finished", limit=_FINISHED)
+    return [row.seconds for row in page.rows if row.seconds]
+
+
+def _running(row: RunRow, durations: Sequence[float]) -> Running:
+    elapsed = time.time() - row.created
+    progress = progress_of(row.folder, read_manifest(row.folder), elapsed, durations)
+    left = "" if progress.seconds_left is None else roughly(progress.seconds_left)
+    return Running(row, progress, left)
+
+
+def _end(one: Running) -> float:
+    left = one.progress.seconds_left
+    return math.inf if left is None else left
+
+
+def _headline(running: Sequence[Running], known: IndexSummary) -> str:
+    count = known.running_total
+    if not count:
+        return "Nothing is running." if known.total else "There are no runs here yet."
+    runs = "1 run is running" if count == 1 else f"{count} runs are running"
+    alarming = sum(bool(one.progress.alarms) for one in running)
+    if alarming:
+        runs += f", {alarming} with warnings" if count > 1 else ", with warnings"
+    if not running or not running[0].left:
+        return f"{runs}. Its end cannot be estimated." if count == 1 else f"{runs}."
+    return f"{runs}. Next run ends in {running[0].left}."

@@ -1,0 +1,194 @@
+"""Progress of a running run: its share done, its estimated end, and warnings.
+
+They come from few files: the trainer's status, the end of the metrics, the heartbeat.
+"""
+
+import contextlib
+import json
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast, final
+
+from runshelf.durations import duration
+from runshelf.store import opening
+from runshelf.store.liveness import SILENCE_SECONDS
+from runshelf.web import files
+from runshelf.web.manifest import finite, mapping
+
+_TAIL = 64 * 1024
+_RECORDS = 64
+_LATEST = 4
+_MOST_WRITERS = 8
+# NaN in one of these means that learning has failed; in other metrics it may be normal.
+_MUST_BE_FINITE = ("loss", "grad")
+_QUIET_TIMES = 10.0
+_QUIET_SECONDS = 60.0
+
+
+@final
+class Progress(NamedTuple):
+    """The progress of a run.
+
+    Attributes:
+        share: the share done, from 0 to 1; None if it is not known.
+        seconds_left: the estimated time to its end, if there is an estimate.
+        source: what the estimate is based on.
+        doing: the current activity that the run reports.
+        alarms: warnings, each in a few words.
+    """
+
+    share: float | None
+    seconds_left: float | None
+    source: str
+    doing: str
+    alarms: list[str]
+
+
+@final
+class Tail(NamedTuple):
+    """The end of a run's metrics.
+
+    Attributes:
+        records: the last few records of each writer, oldest first.
+        latest: the newest records of each writer.
+        age: seconds since the last record; None if there is none.
+    """
+
+    records: list[dict[str, Any]]
+    latest: list[dict[str, Any]]
+    age: float | None
+
+
+def progress_of(
+    folder: Path, manifest: Mapping[str, Any], elapsed: float, others: Sequence[float] = ()
+) -> Progress:
+    """Return the progress of the run in `folder`.
+
+    Args:
+        folder: the run's folder.
+        manifest: its `run.json`.
+        elapsed: seconds since it began.
+        others: durations in seconds of finished runs of its group.
+    """
+    tail = read_tail(folder)
+    doing = _doing(folder)
+    guesses = (
+        _by_env_steps(manifest, tail, elapsed),
+        _by_budget(manifest, elapsed),
+        _by_others(others, elapsed),
+    )
+    share, left, source = next((g for g in guesses if g), (None, None, ""))
+    alarms = _alarms(folder, tail)
+    if any(alarm.startswith("no ") for alarm in alarms):
+        left = None  # the run may have stopped working
+    return Progress(share, left, source, doing, alarms)
+
+
+def read_tail(folder: Path) -> Tail:
+    """Return the end of the metrics of the run in `folder`."""
+    records: list[dict[str, Any]] = []
+    latest: list[dict[str, Any]] = []
+    ages: list[float] = []
+    names = [name for name, _, size in files.stamp(folder) if name.endswith(".jsonl") and size]
+    for name in names[:_MOST_WRITERS]:
+        with contextlib.suppress(opening.NoFile), opening.opened(folder, name) as file:
+            status = os.fstat(file)
+            ages.append(max(0.0, time.time() - status.st_mtime))
+            start = max(0, status.st_size - _TAIL)
+            lines = os.pread(file, _TAIL, start).split(b"\n")[-_RECORDS - 1 :]
+            found = [record for line in lines if (record := _record(line))]
+            records += found
+            latest += found[-_LATEST:]
+    return Tail(records, latest, min(ages) if ages else None)
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _doing(folder: Path) -> str:
+    try:
+        doing = json.loads(opening.read(folder, "status.json", _TAIL))["doing"]
+    except (opening.NoFile, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    return doing if isinstance(doing, str) else ""
+
+
+def _by_env_steps(
+    manifest: Mapping[str, Any], tail: Tail, elapsed: float
+) -> tuple[float, float | None, str] | None:
+    config = mapping(manifest.get("config"))
+    wanted = finite(mapping(config.get("settings")).get("env_steps")) or finite(
+        config.get("env_steps")
+    )
+    # The slowest seed counts; the last record of each seed.
+    latest = {record.get("seed"): finite(record.get("env_steps")) for record in tail.records}
+    done = min((n for n in latest.values() if n is not None), default=None)
+    if not wanted or not done:
+        return None
+    share = min(1.0, done / wanted)
+    seconds = max((finite(record.get("seconds")) or 0.0 for record in tail.records), default=0.0)
+    left = (1 - share) / share * (seconds or elapsed)
+    return share, left, "env steps"
+
+
+def _by_budget(manifest: Mapping[str, Any], elapsed: float) -> tuple[float, float, str] | None:
+    budget = finite(manifest.get("budget_seconds"))
+    if not budget:
+        return None
+    return min(1.0, elapsed / budget), max(0.0, budget - elapsed), "the time budget"
+
+
+def _by_others(others: Sequence[float], elapsed: float) -> tuple[float, float, str] | None:
+    if not others:
+        return None
+    usual = statistics.median(others)
+    if usual <= elapsed:
+        return None
+    return elapsed / usual, usual - elapsed, "finished runs of its group"
+
+
+def _alarms(folder: Path, tail: Tail) -> list[str]:
+    alarms: list[str] = []
+    broken = sorted(
+        {
+            name
+            for record in tail.latest
+            for name, value in record.items()
+            if any(word in name.lower() for word in _MUST_BE_FINITE)
+            and (value in ("NaN", "Infinity", "-Infinity"))
+        }
+    )
+    if broken:
+        alarms.append(
+            f"{broken[0]} is not finite" + (f", and {len(broken) - 1} more" * (len(broken) > 1))
+        )
+    usual = _usual_gap(tail)
+    if tail.age is not None and tail.age > max(_QUIET_SECONDS, _QUIET_TIMES * usual):
+        alarms.append(f"no record for {duration(tail.age)}")
+    beat = _beat_age(folder)
+    if beat is not None and beat > SILENCE_SECONDS:
+        alarms.append(f"no heartbeat for {duration(beat)}")
+    return alarms
+
+
+def _usual_gap(tail: Tail) -> float:
+    """Return the mean time between records; 0 where they do not say when they were made."""
+    for clock in ("seconds", "time"):
+        times = [t for r in tail.records if (t := finite(r.get(clock))) is not None]
+        if len(times) > 1:
+            return (max(times) - min(times)) / (len(times) - 1)
+    return 0.0
+
+
+def _beat_age(folder: Path) -> float | None:
+    with contextlib.suppress(opening.NoFile), opening.opened(folder, "heartbeat.json") as file:
+        return max(0.0, time.time() - os.fstat(file).st_mtime)
+    return None

@@ -1,0 +1,195 @@
+"""The table of runs and groups: rows, columns, errors of a filter, and the table as CSV."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, final
+
+from runshelf.errors import UserFacingError
+from runshelf.formatting import moment
+from runshelf.index.rows import GroupRow, Keys, RunRow
+from runshelf.index.run_index import Index
+from runshelf.web.metric_order import rank
+from runshelf.web.parameters import ROWS, TableView, addressed
+
+MOST_EXPORTED = 10_000
+_MOST_OFFERED = 300
+# Longer names of groups do not fit into an address.
+LONGEST_NAME = 2_000
+STATES = ("running", "finished", "failed", "interrupted", "stopped", "lost")
+
+
+@final
+class Column(NamedTuple):
+    """A column of the table.
+
+    Attributes:
+        label: the heading.
+        kind: `text`, `number` or `state`, for the alignment.
+        sorted: `ascending`, `descending` or empty.
+        address: the view sorted by it, or in the other direction; empty if it cannot be sorted.
+        removal: the view without it, for chosen columns.
+    """
+
+    label: str
+    kind: str
+    sorted: str
+    address: str
+    removal: str
+
+
+@final
+class Table(NamedTuple):
+    """A page of the table.
+
+    Attributes:
+        columns: all but the first, which is the title.
+        chosen: the keys of the last of them, settings and metrics.
+        rows: the rows of this page.
+        total: how many rows there are in all.
+        error: what is wrong with the filter or the sort key; else empty.
+        keys: keys to filter by and to show.
+        first: the number of the first row, from 1.
+        pages: how many pages there are.
+    """
+
+    columns: list[Column]
+    chosen: tuple[str, ...]
+    rows: Sequence[RunRow | GroupRow]
+    total: int
+    error: str
+    keys: Keys
+    first: int
+    pages: int
+
+
+def read_table(index: Index, view: TableView, keys: Keys) -> Table:
+    """Return a page of the table, or an empty one with the error in the filter."""
+    chosen = view.columns or default_columns(keys)
+    offset = (view.page - 1) * ROWS
+    error = ""
+    rows: Sequence[RunRow | GroupRow] = ()
+    total = 0
+    try:
+        rows, total = _rows(index, view, chosen, ROWS, offset)
+    except UserFacingError as wrong:
+        error = str(wrong)
+    return Table(
+        columns=_columns(view, chosen),
+        chosen=chosen,
+        rows=rows,
+        total=total,
+        error=error,
+        keys=_offered(keys),
+        first=offset + 1,
+        pages=max(1, -(-total // ROWS)),
+    )
+
+
+def default_columns(keys: Keys) -> tuple[str, ...]:
+    """Return the default columns: the first metric there is."""
+    best = min(keys.metrics, key=rank, default=None)
+    return () if best is None else (f"metric.{best}",)
+
+
+def csv_of(index: Index, view: TableView, keys: Keys) -> str:
+    """Return all rows of the table as CSV.
+
+    Raises:
+        UserFacingError: the filter or the sort key is invalid.
+    """
+    chosen = view.columns or default_columns(keys)
+    rows, _ = _rows(index, view, chosen, MOST_EXPORTED, 0)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    head = ("group", "runs", "seeds") if view.show == "groups" else ("run", "name", "group")
+    more = ("states", "question", "env", "algorithm", "created")
+    writer.writerow([harmless(cell) for cell in (*head, *more, *chosen)])
+    for row in rows:
+        values = [row.values.get(column) for column in chosen]
+        writer.writerow([harmless(cell) for cell in (*_head(row), *values)])
+    return text.getvalue()
+
+
+def harmless(value: Any) -> Any:
+    """Return a cell that no spreadsheet reads as a formula; numbers stay numbers."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = "" if value is None else str(value).replace("\0", "")
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
+
+
+def quoted(value: str) -> str:
+    """Return a value quoted for a filter."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def group_address(group: str) -> str:
+    """Return the address of a group's page."""
+    return addressed("/group", [("name", group[:LONGEST_NAME])])
+
+
+def ordered_states(states: dict[str, int]) -> list[tuple[str, int]]:
+    """Return how many runs are in each state, running and finished first."""
+    return [(name, states[name]) for name in STATES if states.get(name)]
+
+
+def _rows(
+    index: Index, view: TableView, chosen: Sequence[str], limit: int, offset: int
+) -> tuple[Sequence[RunRow | GroupRow], int]:
+    ask = index.groups if view.show == "groups" else index.runs
+    page = ask(view.filter, view.sort, tuple(chosen), limit=limit, offset=offset)
+    return page.rows, page.total
+
+
+def _head(row: RunRow | GroupRow) -> Iterable[Any]:
+    when = moment(row.created)
+    if isinstance(row, GroupRow):
+        states = ", ".join(f"{count} {name}" for name, count in ordered_states(row.states))
+        first = (row.group, row.runs, row.n)
+        return (*first, states, row.question, row.env, row.algorithm, when)
+    return (row.ulid, row.name, row.group, row.state, row.question, row.env, row.algorithm, when)
+
+
+def _columns(view: TableView, chosen: Sequence[str]) -> list[Column]:
+    runs = [
+        ("state", "state", "state"),
+        ("", "group", "text"),
+        ("created", "started", "text"),
+        ("seconds", "took", "number"),
+    ]
+    groups = [("", "states", "state"), ("", "seeds", "number"), ("created", "latest", "text")]
+    usual = groups if view.show == "groups" else runs
+    columns = [_column(view, key, label, kind, ()) for key, label, kind in usual]
+    left = [tuple(c for c in chosen if c != column) for column in chosen]
+    return columns + [
+        _column(view, column, column, "number", rest)
+        for column, rest in zip(chosen, left, strict=True)
+    ]
+
+
+def _column(view: TableView, key: str, label: str, kind: str, rest: tuple[str, ...]) -> Column:
+    direction = {key: "ascending", f"-{key}": "descending"}.get(view.sort, "") if key else ""
+    turned = key if direction == "descending" else f"-{key}"
+    label = label.removeprefix("metric.").removeprefix("config.")
+    removal = view.address(columns=rest, page=1) if key in view.columns else ""
+    address = view.address(sort=sort_key(turned), page=1) if key else ""
+    return Column(label, kind, direction, address, removal)
+
+
+def sort_key(key: str) -> str:
+    """Return a sort key, quoted if it holds commas or spaces."""
+    minus, name = ("-", key[1:]) if key.startswith("-") else ("", key)
+    return minus + (quoted(name) if any(c in name for c in ', "\\') else name)
+
+
+def run_title(row: RunRow) -> str:
+    """Return the name of a run, or the end of its id if it has none."""
+    return row.name or f"…{row.ulid[-8:]}"
+
+
+def _offered(keys: Keys) -> Keys:
+    """Return as many keys as a page can list; others can still be typed."""
+    metrics = sorted(keys.metrics, key=rank)
+    return keys._replace(config=keys.config[:_MOST_OFFERED], metrics=metrics[:_MOST_OFFERED])

@@ -1,0 +1,112 @@
+"""What has one curve in a chart and one column in a comparison: a group of runs, or one run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, final
+
+from runshelf.errors import UsageError
+from runshelf.index.rows import RunRow
+from runshelf.index.run_index import Index
+from runshelf.web.runs_table import quoted, run_title
+from runshelf.web.sanitize import shown
+
+FEWEST, MOST = 2, 10
+MOST_RUNS = 200
+_MOST_SPELLINGS = 100  # names that differ in case alone
+
+
+@final
+class Runs(NamedTuple):
+    """The runs of a subject.
+
+    Attributes:
+        rows: newest first.
+        left_out: how many older ones there are.
+    """
+
+    rows: list[RunRow]
+    left_out: int = 0
+
+
+@final
+class Part(NamedTuple):
+    """One run of a subject: its folder and its name within the subject."""
+
+    folder: Path
+    name: str
+
+
+@final
+@dataclass(frozen=True)
+class Subject:
+    """A group or a run.
+
+    Attributes:
+        kind: `group` or `run`.
+        key: the group's name, or the run's id.
+        title: its name on the page.
+        group: the name that its colour comes from.
+        parts: its runs, oldest first.
+        left_out: how many more runs it has, older ones, which are not drawn.
+    """
+
+    kind: str
+    key: str
+    title: str
+    group: str
+    parts: tuple[Part, ...]
+    left_out: int = 0
+
+
+def runs_of_group(index: Index, group: str) -> Runs:
+    """Return the newest runs of a group.
+
+    Raises:
+        UsageError: there is no such group.
+    """
+    page = index.runs(f"group={quoted(group)}", limit=MOST_RUNS)
+    rows = [row for row in page.rows if row.group == group]  # filters ignore case
+    if not rows:
+        raise UsageError(f"there is no group `{shown(group, 100)}` here")
+    left_out = 0
+    if page.total > len(page.rows):
+        of_name = index.groups(f"group={quoted(group)}", limit=_MOST_SPELLINGS).rows
+        left_out = sum(one.runs for one in of_name if one.group == group) - len(rows)
+    return Runs(rows, left_out)
+
+
+def row_of_run(index: Index, run: str) -> RunRow:
+    """Return a run.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    row = index.run(run)
+    if row is None:
+        raise UsageError(f"there is no run `{shown(run, 40)}` here")
+    return row
+
+
+def runs_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Runs]:
+    """Return the runs of each subject, given by kind and key.
+
+    Raises:
+        UsageError: there is no such group or run.
+    """
+    return [
+        runs_of_group(index, key) if kind == "group" else Runs([row_of_run(index, key)])
+        for kind, key in chosen
+    ]
+
+
+def subject_of(kind: str, runs: Runs) -> Subject:
+    """Return a subject of a kind, given its runs."""
+    rows = runs.rows[::-1]
+    group, names = rows[0].group, [run_title(row) for row in rows]
+    if kind == "run":
+        return Subject("run", rows[0].ulid, names[0], group, (Part(rows[0].folder, names[0]),))
+    if len({*names}) < len(names):  # runs of a group often share a name
+        names = [f"…{row.ulid[-8:]}" for row in rows]
+    parts = tuple(Part(row.folder, name) for row, name in zip(rows, names, strict=True))
+    return Subject("group", group, group, group, parts, runs.left_out)

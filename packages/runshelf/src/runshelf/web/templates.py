@@ -1,0 +1,84 @@
+"""The templates of the pages. They escape all text of runs, which is sanitized before."""
+
+import functools
+import hashlib
+import time
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from runshelf import formatting
+from runshelf.durations import duration
+from runshelf.web.charts import UNITS
+from runshelf.web.code_page import diff_lines, shown_path
+from runshelf.web.colours import colour_of
+from runshelf.web.parameters import addressed
+from runshelf.web.runs_table import group_address, ordered_states, run_title
+from runshelf.web.sanitize import shown
+
+
+@functools.cache
+def templates() -> Environment:
+    """Return the environment that renders templates."""
+    environment = Environment(
+        loader=PackageLoader("runshelf.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    written = ("number", "brief", "short", "size", "moment", "count", "plural")
+    filters: dict[str, Any] = {name: getattr(formatting, name) for name in written}
+    filters |= {
+        "shown": shown,
+        "duration": duration,
+        "shown_path": shown_path,
+        "diff_lines": diff_lines,
+        "ago": _ago,
+        "since": _since,
+        "colour": colour_of,
+        "group_address": group_address,
+        "run_title": run_title,
+        "ordered": ordered_states,
+    }
+    environment.filters.update(filters)
+    static = f"/static/{static_version()}"
+    given: dict[str, Any] = {"addressed": addressed, "units": UNITS, "static": static}
+    environment.globals.update(given)
+    return environment
+
+
+def _ago(unix: float) -> str:
+    return formatting.ago(time.time() - unix)
+
+
+def _since(unix: float) -> str:
+    return duration(time.time() - unix)
+
+
+def render(template: str, **context: Any) -> str:
+    """Return a template filled in."""
+    return templates().get_template(template).render(**context)
+
+
+@functools.cache
+def static_files() -> dict[str, bytes]:
+    """Return scripts, style sheets and the icon by name."""
+    folder = resources.files("runshelf.web") / "static"
+    return {item.name: item.read_bytes() for item in folder.iterdir()}
+
+
+@functools.cache
+def static_version() -> str:
+    """Return a digest of the static files: browsers may cache the files of a version."""
+    digest = hashlib.sha256()
+    for name, data in sorted(static_files().items()):
+        digest.update(name.encode() + data)
+    return digest.hexdigest()[:12]
+
+
+def style() -> str:
+    """Return the style sheet, for pages that carry it with them."""
+    return static_files()["archive.css"].decode()

@@ -1,0 +1,106 @@
+"""The commands that run other programs, as a person or a script meets them."""
+
+import argparse
+import json
+import subprocess
+import sys
+from datetime import datetime, timedelta
+
+import pytest
+
+from backflip.labelling.page import _parser
+from runshelf.cli.main import main
+from runshelf.cli.recording import split_program
+from runshelf.durations import duration
+from runshelf.recorder.budget import spent_this_week, week_start
+from runshelf.store.run import Asked, create_run, list_runs
+from runshelf.store.sittings import sittings
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("1.5h", 5400), ("1d", 86400)]
+)
+def test_times(text, seconds):
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1w", "h", "1e3"])
+def test_what_is_no_time(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="try 90s"):
+        duration(text)
+
+
+@pytest.mark.parametrize(
+    ("argv", "ours", "program"),
+    [
+        (["run", "ls", "-l"], ["run"], ["ls", "-l"]),
+        (["run", "--", "ls", "--json"], ["run"], ["ls", "--json"]),
+        (["run", "--name", "x", "ls"], ["run", "--name", "x"], ["ls"]),
+        (
+            ["run", "--name=x", "--json", "ls", "--", "y"],
+            ["run", "--name=x", "--json"],
+            ["ls", "--", "y"],
+        ),
+        (["run", "--unknown", "ls"], ["run", "--unknown"], ["ls"]),
+        (["train", "ppo", "--", "x"], ["train", "ppo", "--", "x"], []),
+        ([], [], []),
+    ],
+)
+def test_where_the_program_begins(argv, ours, program):
+    assert split_program(argv, _parser()[1]) == (ours, program)
+
+
+def spend(home, **end):
+    asked = Asked(name="dear", cost_per_hour=3600.0)
+    with create_run(home, command="run", config={}, argv=["x"], asked=asked) as writer:
+        writer.record("finished", **end)
+    return writer.run
+
+
+def test_the_weeks_budget_is_set_said_and_lifted(tmp_path, capsys):
+    run = spend(tmp_path)
+    text = (run.folder / "events.jsonl").read_text().splitlines()
+    begun = max(week_start(), datetime.fromisoformat(json.loads(text[0])["time"]).timestamp() - 10)
+    first = json.loads(text[0]) | {"time": datetime.fromtimestamp(begun).astimezone().isoformat()}
+    (run.folder / "events.jsonl").write_text("\n".join([json.dumps(first), *text[1:]]) + "\n")
+    home = ["--home", str(tmp_path)]
+    assert main(["budget", *home, "--weekly", "5", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["weekly"], said["runs"][0]["run"]) == (5.0, run.ulid)
+    assert said["spent"] == pytest.approx(10, abs=2)
+    assert main(["run", *home, "--cost", "1/h", "echo", "x"]) == 1
+    assert "runshelf budget --weekly 10" in capsys.readouterr().err
+    assert list_runs(tmp_path) == [run.ulid], "nothing was made"
+    assert main(["budget", *home, "--weekly", "none"]) == 0
+    assert "no weekly budget" in capsys.readouterr().out
+    (tmp_path / "budget.json").write_text('{"weekly": "much"}')
+    assert main(["budget", *home]) == 1
+    assert "is damaged: replace it" in capsys.readouterr().err
+    assert main(["budget", *home, "--weekly", "much"]) == 2
+
+
+def at(seconds):
+    return (datetime(2026, 1, 5).astimezone() + timedelta(seconds=seconds)).isoformat()
+
+
+def test_how_long_a_run_has_run():
+    zero = datetime(2026, 1, 5).timestamp()
+    events = [
+        *({"status": "started", "time": at(0)}, {"event": "budget", "time": at(5)}),
+        *({"status": "interrupted", "time": at(10)}, {"status": "resumed", "time": at(100)}),
+    ]
+    assert sittings(events, zero + 107) == [(zero, 10, None), (zero + 100, 7, None)]
+    assert sittings([{"status": "started", "time": "never"}], zero) == []
+
+
+@pytest.mark.medium
+def test_runs_side_by_side_share_what_is_left_of_the_week(tmp_path):
+    assert main(["budget", "--home", str(tmp_path), "--weekly", "30"]) == 0
+    command = [sys.executable, "-m", "runshelf", "run", "--home", str(tmp_path)]
+    command += ["--cost", "3600/h", "--grace", "1s", "--", "sleep", "120"]
+    runs = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(3)]
+    for run in runs:
+        run.wait(110)
+    spent = sum(one.cost for one in spent_this_week(tmp_path))
+    # Alone each would have spent 30; what is over is the time until each looks, and to end.
+    assert 28 < spent < 45

@@ -1,0 +1,493 @@
+"""Logs of other libraries become runs, with their own names, exact values and every trap named."""
+
+import io
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from runshelf.cli.main import main
+from runshelf.errors import DamagedFile, UsageError
+from runshelf.interop import import_logs, log_folders
+from runshelf.interop.event_files import scalar_event, version_event
+from runshelf.interop.import_logs import import_path
+from runshelf.interop.metric_names import MEANINGS, REMARKS
+from runshelf.interop.protobuf import field
+from runshelf.interop.tfrecord import frame
+from runshelf.store import gallery, series
+from runshelf.store.metrics import SEED, broken_lines, read_metrics
+from runshelf.store.run import Asked, list_runs, open_run
+from runshelf.store.state import state_of
+
+PAGE = (Path(__file__).parents[3] / "docs" / "logging.md").read_text()
+
+
+def bring(home, path, **asked):
+    """Import, and return what was done and what was said."""
+    said = []
+    done = import_path(home, path, asked=Asked(**asked), argv=["runshelf"], say=said.append)
+    return done.runs, said
+
+
+def the_run(home, path):
+    ((one,), _) = bring(home, path)
+    return open_run(one.folder)
+
+
+def values(run):
+    """Everything that was read, without axes."""
+    taken = {*series.AXES, SEED}
+    return [
+        {k: v for k, v in record.items() if k not in taken}
+        for record in read_metrics(run.folder).records
+    ]
+
+
+def logdir(folder, *scalars, time=1.6e9, name="events.out.tfevents.1.host"):
+    """An event file of (step, tag, value)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    events = [scalar_event(time + n, s, [(tag, x)]) for n, (s, tag, x) in enumerate(scalars)]
+    (folder / name).write_bytes(version_event(time) + b"".join(events))
+    return folder
+
+
+def text_event(tag, text):
+    about = field(9, field(1, field(1, "text")))
+    value = field(1, tag) + about + field(8, field(1, 7) + field(8, text))
+    return frame(field(1, 1.6e9) + field(5, field(1, value)))
+
+
+def image_bytes(kind, frames=1):
+    file = io.BytesIO()
+    pictures = [Image.new("RGB", (5, 4), (n * 40, 0, 0)) for n in range(frames)]
+    more = {"save_all": True, "append_images": pictures[1:], "duration": 50} if frames > 1 else {}
+    pictures[0].save(file, kind, **more)
+    return file.getvalue()
+
+
+def image_value(tag, data):
+    return frame(field(5, field(1, field(1, tag) + field(4, field(4, data)))))
+
+
+def test_each_folder_with_event_files_is_a_run(tmp_path):
+    logs, home = tmp_path / "logs", tmp_path / "home"
+    logdir(logs / "a", (0, "loss", 0.5), (1, "loss", 0.25))
+    logdir(logs / "b" / "c", (0, "loss", 1.0))
+    logdir(logs / "b" / "c", (1, "loss", 2.0), name="events.out.tfevents.2.host")
+    (logs / "notes.txt").write_text("x")
+    done, said = bring(home, logs, group="mine", tags=("old",))
+    assert [one.source for one in done] == [logs / "a", logs / "b" / "c"]
+    assert [one.values for one in done] == [2, 2]
+    run = open_run(done[1].folder)
+    assert [value["loss"] for value in values(run)] == [1.0, 2.0]
+    assert (run.manifest["command"], run.manifest["group"]) == ("import", "mine")
+    assert run.manifest["tags"] == ["old"]
+    assert run.manifest["imported"]["from"] == str(logs / "b" / "c")
+    assert run.manifest["created"].startswith("2020-09-13T12:26:40")
+    assert state_of(run).name == "finished"
+    assert run.manifest["git"] is None
+    assert len(said) == 2
+    assert list(run.folder.glob("*.npz")), "columns at once"
+
+
+def test_steps_times_and_values_are_exact(tmp_path):
+    exact = [(7, "loss", 0.1), (3, "loss", math.nan), (3, "loss", math.inf), (2**40, "x", -0.0)]
+    run = the_run(tmp_path, logdir(tmp_path / "a", *exact, time=1.6e9 + 1 / 3))
+    records = read_metrics(run.folder).records
+    assert [record["step"] for record in records] == [7, 3, 3, 2**40]
+    assert records[0]["time"] == 1.6e9 + 1 / 3
+    # 32 bits are what the file has.
+    assert repr([r.get("loss") for r in records]) == "[0.10000000149011612, nan, inf, None]"
+    assert math.copysign(1, records[3]["x"]) == -1
+    assert "env_steps" not in records[0], "nothing says what its steps are"
+
+
+def test_the_same_files_are_not_imported_again(tmp_path):
+    logs = logdir(tmp_path / "logs" / "a", (0, "loss", 0.5))
+    first, _ = bring(tmp_path, logs)
+    again, said = bring(tmp_path, logs)
+    assert (again[0].run, again[0].is_new) == (first[0].run, False)
+    assert "imported before" in said[0]
+    moved = logs.rename(tmp_path / "elsewhere")
+    assert not bring(tmp_path, moved)[0][0].is_new
+    logdir(moved, (0, "loss", 0.5), (1, "loss", 0.4))
+    grown, _ = bring(tmp_path, moved)
+    assert grown[0].is_new
+    assert len(list_runs(tmp_path)) == 2
+
+
+def test_an_import_that_was_killed_leaves_no_run_and_is_done_again(tmp_path, monkeypatch):
+    logs = logdir(tmp_path / "logs", (0, "loss", 0.5))
+    monkeypatch.setattr(import_logs._Writer, "write_all", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        bring(tmp_path, logs)
+    monkeypatch.undo()
+    assert list_runs(tmp_path) == []
+    assert bring(tmp_path, logs)[0][0].is_new
+
+
+def test_a_torn_file_is_read_to_the_tear_and_said(tmp_path):
+    logs = logdir(tmp_path / "logs", *((n, "loss", n / 2) for n in range(5)))
+    (path,) = logs.iterdir()
+    path.write_bytes(path.read_bytes()[:-3])
+    done, said = bring(tmp_path, logs)
+    assert len(values(open_run(done[0].folder))) == 4
+    assert "torn at byte" in said[0]
+    assert any("torn" in note for note in open_run(done[0].folder).manifest["imported"]["notes"])
+
+
+CLEANRL = [
+    *((10 * n, "charts/SPS", 1000.0) for n in range(2)),
+    *((10 * n, "losses/entropy", 0.5) for n in range(2)),
+    *((10 * n, "losses/clipfrac", 0.25) for n in range(2)),
+    *((10 * n, "losses/value_loss", 2.0) for n in range(2)),
+    *((10 * n, "losses/old_approx_kl", -0.1) for n in range(2)),
+    *((10 * n, "losses/approx_kl", 0.1) for n in range(2)),
+    *((10 * n, "losses/explained_variance", math.nan) for n in range(2)),
+]
+RETURNS = [(n, "charts/episodic_return", float(n)) for n in (9, 22)]
+
+
+def cleanrl(folder, *scalars):
+    logdir(folder, *scalars)
+    (path,) = folder.iterdir()
+    table = "|param|value|\n|-|-|\n|env_id|CartPole-v1|\n|seed|3|\n|lr|0.00025|\n|track|False|"
+    path.write_bytes(path.read_bytes() + text_event("hyperparameters/text_summary", table))
+    return folder
+
+
+def test_a_logdir_of_cleanrl(tmp_path):
+    run = the_run(
+        tmp_path, cleanrl(tmp_path / "CartPole-v1__ppo__3__1600000000", *RETURNS, *CLEANRL)
+    )
+    manifest = run.manifest
+    assert (manifest["env"], manifest["algorithm"], run.seeds) == ("CartPole-v1", "ppo", [3])
+    assert run.config["lr"] == 0.00025
+    assert run.config["track"] is False
+    assert manifest["imported"]["kind"] == "cleanrl"
+    found = read_metrics(run.folder).records
+    assert found[0] == {
+        **{"step": 9, "time": 1.6e9, "env_steps": 9},
+        **{"charts/episodic_return": 9.0, "episode_return": 9.0},
+    }
+
+
+def test_a_name_of_atari_is_put_together(tmp_path):
+    folder = tmp_path / "runs" / "ALE" / "Pong-v5__dqn_atari__1__1600000000"
+    run = the_run(tmp_path, logdir(folder, (0, "charts/SPS", 1.0)))
+    assert (run.manifest["env"], run.manifest["algorithm"]) == ("ALE/Pong-v5", "dqn_atari")
+
+
+def test_traps_of_cleanrl(tmp_path):
+    run = the_run(tmp_path, cleanrl(tmp_path / "a__ppo__3__1", *RETURNS, *CLEANRL))
+    cautions = run.manifest["imported"]["cautions"]
+    names = {name for value in values(run) for name in value}
+    # Entropy, KL and value loss are of one minibatch: not what ours are.
+    assert "entropy" not in names
+    assert "approx_kl" not in names
+    assert "value_loss" not in names
+    for tag in ("entropy", "approx_kl", "old_approx_kl", "value_loss"):
+        assert "last minibatch" in cautions[f"losses/{tag}"]
+    assert "below 0" in cautions["losses/old_approx_kl"]
+    # The share of clipped rows is of all minibatches.
+    assert {"losses/clipfrac": 0.25, "clip_fraction": 0.25} in values(run)
+    assert "contain the value itself" in cautions["losses/explained_variance"]
+    # SPS is a cumulative average and no rate.
+    assert not any("per_second" in name for name in names)
+    assert "average since learning began" in cautions["charts/SPS"]
+    assert "time limits" in cautions[""]
+    assert "no episode" not in cautions[""]
+
+
+def test_a_log_of_cleanrl_without_any_episode_is_said(tmp_path):
+    done, said = bring(tmp_path, cleanrl(tmp_path / "a__ppo__3__1", *CLEANRL))
+    assert "no episode is logged" in said[0]
+    assert "no episode" in open_run(done[0].folder).manifest["imported"]["cautions"][""]
+
+
+SB3 = {
+    **{"time/fps": 800, "time/total_timesteps": 2048, "time/time_elapsed": 2},
+    **{"train/entropy_loss": -0.69, "train/approx_kl": 0.01, "train/clip_fraction": 0.1},
+    **{"train/value_loss": 8.5, "train/explained_variance": math.nan, "train/std": 0.9},
+    **{"rollout/ep_rew_mean": 21.5, "rollout/ep_len_mean": 21.5},
+}
+
+
+def progress(folder, rows):
+    folder.mkdir(parents=True, exist_ok=True)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [",".join(names), *(",".join(str(row.get(n, "")) for n in names) for row in rows)]
+    (folder / "progress.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def check_sb3(run):
+    """Every trap of Stable-Baselines3."""
+    cautions = run.manifest["imported"]["cautions"]
+    found = {name: value for record in values(run) for name, value in record.items()}
+    assert found["entropy"] == -found["train/entropy_loss"]
+    assert found["entropy"] == pytest.approx(0.69)
+    assert found["clip_fraction"] == found["train/clip_fraction"]
+    assert math.isnan(found["explained_variance"])
+    assert not {"approx_kl", "value_loss", "episode_return", "episode_return_mean"} & set(found)
+    assert not any("per_second" in name for name in found)
+    assert "last epoch only" in cautions["train/approx_kl"]
+    assert "twice" in cautions["train/value_loss"]
+    assert "minus" in cautions["train/entropy_loss"]
+    assert "reset_num_timesteps" in cautions["time/fps"]
+    assert "100 episodes" in cautions["rollout/ep_rew_mean"]
+    assert "exp(log_std)" in cautions["train/std"]
+    assert "gradient" in cautions[""]
+    assert run.manifest["imported"]["kind"] == "sb3"
+
+
+def test_a_logdir_of_sb3(tmp_path):
+    tags = {k: v for k, v in SB3.items() if k not in ("time/total_timesteps", "time/time_elapsed")}
+    folder = logdir(tmp_path / "PPO_1", *((2048, tag, float(x)) for tag, x in tags.items()))
+    run = the_run(tmp_path, folder)
+    check_sb3(run)
+    assert run.manifest["algorithm"] == "ppo"
+    assert {record["env_steps"] for record in read_metrics(run.folder).records} == {2048}
+
+
+def test_a_progress_csv(tmp_path):
+    rows = [{k: SB3[k] for k in ("time/fps", "time/total_timesteps")}, SB3, {**SB3, "note": "text"}]
+    run = the_run(tmp_path, progress(tmp_path / "a", rows))
+    check_sb3(run)
+    records = read_metrics(run.folder).records
+    assert [(r["env_steps"], r["step"]) for r in records] == [(2048, 2048)] * 3
+    assert records[1]["seconds"] == 2
+    assert records[2]["note"] == "text"
+    assert "train/std" not in records[0], "an empty cell is no value"
+    assert type(records[1]["time/fps"]) is int
+    assert records[1]["rollout/ep_rew_mean"] == 21.5
+
+
+def test_of_a_progress_csv_beside_event_files_only_the_rest_is_taken(tmp_path):
+    folder = progress(tmp_path / "PPO_1", [SB3])
+    logdir(folder, (2048, "time/fps", 800.0), (2048, "train/std", 0.5))
+    run = the_run(tmp_path, folder)
+    found = [name for value in values(run) for name in value]
+    assert found.count("time/fps") == found.count("train/std") == 1
+    assert found.count("rollout/ep_rew_mean") == 1
+
+
+def test_rows_that_are_broken_are_named(tmp_path):
+    folder = progress(tmp_path / "a", [SB3, SB3])
+    path = folder / "progress.csv"
+    path.write_text(path.read_text() + "1,2,3,4,5,6,7,8,9,10,11,12,13\n800,20")
+    done, said = bring(tmp_path, folder)
+    assert "2 broken lines (4, 5)" in said[0]
+    assert len(read_metrics(done[0].folder).records) == 2
+
+
+def test_an_empty_csv_is_refused(tmp_path):
+    (tmp_path / "progress.csv").write_text("a,b")
+    with pytest.raises(DamagedFile, match="no line of names"):
+        bring(tmp_path / "home", tmp_path)
+
+
+def test_a_bad_file_is_skipped_and_named_and_stops_no_other(tmp_path, capsys):
+    logs, home = tmp_path / "logs", ["--home", str(tmp_path / "home")]
+    logdir(logs / "a", (0, "loss", 1.0))
+    for name, content in (
+        ("a/monitor.csv", b""),
+        ("b/monitor.csv", b""),
+        ("b/x.monitor.csv", b"junk\n1,2,3\n"),
+        ("b/progress.csv", b""),
+        ("b/events.out.tfevents.1", b""),
+        ("b/events.out.tfevents.2", b"junk" * 99),
+    ):
+        (logs / name).parent.mkdir(exist_ok=True)
+        (logs / name).write_bytes(content)
+    (logs / "c").mkdir()
+    (logs / "c" / "monitor.csv").write_text(MONITOR)
+    assert main(["import", str(logs), "--json", *home]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert [run["kind"] for run in found["runs"]] == ["tensorboard", "monitor"]
+    assert [Path(file["file"]).relative_to(logs).as_posix() for file in found["skipped"]] == [
+        *("a/monitor.csv", "b/events.out.tfevents.1", "b/events.out.tfevents.2"),
+        *("b/monitor.csv", "b/progress.csv", "b/x.monitor.csv"),
+    ]
+    for file in found["skipped"]:
+        assert f"skipped: {file['why']}" in told.err
+        assert file["file"] in file["why"]
+    assert main(["import", str(logs / "b"), *home]) == 1
+    assert "nothing in" in capsys.readouterr().err
+    assert len(list_runs(tmp_path / "home")) == 2
+
+
+def test_kinds_of_logs_that_nobody_knows(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "progress.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "progress.csv").write_text("x,y\n")
+    logdir(tmp_path / "c")
+    done, said = bring(tmp_path / "home", tmp_path)
+    assert [(one.kind, one.values) for one in done] == [("csv", 2), ("csv", 0), ("tensorboard", 0)]
+    assert ["no values in it" in line for line in said] == [False, True, True]
+
+
+def test_malformed_rows_are_counted_and_said(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "monitor.csv").write_text(MONITOR + "bad,x,y\n3,4\n4,abc,1\n9.0,9,2.5\n")
+    done, said = bring(tmp_path / "home", tmp_path)
+    assert "3 broken lines (5, 6, 7)" in said[0]
+    assert len(read_metrics(done[0].folder).records) == 3
+
+
+MONITOR = '#{"t_start": 1600000000.5, "env_id": "CartPole-v1"}\nr,l,t\n20.0,20,0.5\n15.5,15,1.25\n'
+
+
+def test_a_monitor_csv(tmp_path):
+    (tmp_path / "monitor.csv").write_text(MONITOR)
+    run = the_run(tmp_path / "home", tmp_path)
+    assert run.manifest["env"] == "CartPole-v1"
+    assert run.manifest["created"].startswith("2020-09-13T12:26:41")
+    assert read_metrics(run.folder).records[1] == {
+        **{"step": 2, "episodes": 2, "env_steps": 35, "time": 1600000001.75, "seconds": 1.25},
+        **{"r": 15.5, "l": 15, "t": 1.25, "episode_return": 15.5, "episode_length": 15},
+    }
+    assert "normalised by the order" in run.manifest["imported"]["cautions"]["r"]
+
+
+def test_of_several_monitors_none_knows_the_steps_of_all(tmp_path):
+    for n in range(2):
+        (tmp_path / f"{n}.monitor.csv").write_text(MONITOR)
+    run = the_run(tmp_path / "home", tmp_path)
+    assert len(read_metrics(run.folder).records) == 4
+    assert "env_steps" not in series.axes(run.folder)
+
+
+def test_names_are_mere_text(tmp_path):
+    tags = ["../../etc/passwd", "<script>alert(1)</script>", "a\0b", "a\nb", "", "é\u202e", "step"]
+    run = the_run(tmp_path / "home", logdir(tmp_path / "logs", *((1, tag, 0.5) for tag in tags)))
+    names = [name for value in values(run) for name in value]
+    assert names == [*tags[:-1], "logged/step"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "logs"]
+    assert set(series.metric_names(run.folder)) == set(names)
+
+
+def test_images_and_films_are_drawn_anew(tmp_path):
+    logs = tmp_path / "logs"
+    logdir(logs, (0, "loss", 1.0))
+    (path,) = logs.iterdir()
+    events = [
+        image_value("png", image_bytes("PNG")),
+        image_value("jpeg", image_bytes("JPEG")),
+        image_value("film", image_bytes("GIF", frames=3)),
+        image_value("evil", b"<svg onload=alert(1)>"),
+        image_value("bomb", image_bytes("PNG")[:40]),
+        image_value("other", image_bytes("BMP")),
+    ]
+    path.write_bytes(path.read_bytes() + b"".join(events))
+    done, said = bring(tmp_path / "home", logs)
+    found = gallery.media(done[0].folder)
+    assert [(m.key, m.kind) for m in found] == [
+        ("png", "image"),
+        ("jpeg", "image"),
+        ("film", "clip"),
+    ]
+    with Image.open(found[2].path) as film:
+        film.seek(1)
+        film.load()
+        assert (film.n_frames, film.info["duration"]) == (3, 50)
+    assert all(re.fullmatch(r"[0-9a-f]{64}\.(png|webp)", media.path.name) for media in found)
+    assert "cannot be read" in said[0]
+
+
+def test_a_picture_that_would_swell_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(import_logs, "LARGEST_PICTURE", 10)
+    logs = logdir(tmp_path / "logs", (0, "loss", 1.0))
+    (path,) = logs.iterdir()
+    path.write_bytes(path.read_bytes() + image_value("big", image_bytes("PNG")))
+    done, said = bring(tmp_path / "home", logs)
+    assert gallery.media(done[0].folder) == []
+    assert "an image that cannot be read" in said[0]
+
+
+def test_links_are_not_followed(tmp_path):
+    secret = logdir(tmp_path / "secret", (0, "loss", 1.0))
+    logs = logdir(tmp_path / "logs", (0, "loss", 0.5))
+    (logs / "folder").symlink_to(secret)
+    (logs / "monitor.csv").symlink_to(secret / "events.out.tfevents.1.host")
+    os.mkfifo(logs / "x.tfevents.1")
+    done, said = bring(tmp_path / "home", logs)
+    assert len(done) == 1
+    assert sum("not a plain file" in line for line in said) == 2
+
+
+def test_too_many_logs_are_refused(tmp_path, monkeypatch):
+    for n in range(5):
+        logdir(tmp_path / "logs" / str(n), (0, "loss", 1.0))
+    monkeypatch.setattr(log_folders, "MOST_FILES", 4)
+    with pytest.raises(UsageError, match="import folders below it"):
+        bring(tmp_path / "home", tmp_path / "logs")
+
+
+@pytest.mark.parametrize("what", ["absent", "empty", "other.txt"])
+def test_nothing_to_import_is_one_line(tmp_path, what):
+    path = tmp_path / what
+    if what == "empty":
+        path.mkdir()
+    if what == "other.txt":
+        path.write_text("x")
+    with pytest.raises(UsageError, match=r"there is (no|nothing)"):
+        bring(tmp_path / "home", path)
+
+
+def test_one_file_may_be_named(tmp_path):
+    logs = logdir(tmp_path / "logs", (0, "loss", 1.0))
+    progress(logs, [SB3])
+    done, _ = bring(tmp_path / "home", logs / "progress.csv")
+    assert done[0].kind == "sb3"
+
+
+def test_the_command(tmp_path, capsys):
+    logdir(tmp_path / "logs" / "a\x1b[31m", (0, "loss", 1.0))
+    home = ["--home", str(tmp_path / "home")]
+    assert main(["import", str(tmp_path / "logs"), "--tag", "x", "--json", *home]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["runs"]
+    assert (told["new"], told["kind"], told["values"]) == (True, "tensorboard", 1)
+    assert main(["import", str(tmp_path / "logs"), *home]) == 0
+    out = capsys.readouterr().out
+    assert "imported before" in out
+    assert "\x1b" not in out
+
+
+def test_every_meaning_is_described(tmp_path):
+    """The tables of docs/logging.md are those of the code."""
+    for library, title in (
+        ("sb3", "Stable-Baselines3"),
+        ("cleanrl", "CleanRL"),
+        ("monitor", "monitor.csv"),
+    ):
+        part = re.split(r"^### ", PAGE, flags=re.MULTILINE)
+        text = next(p for p in part if p.startswith(title))
+        rows = [
+            [cell.strip() for cell in line.strip("|").split("|")]
+            for line in text.splitlines()
+            if line.startswith("| `")
+        ]
+        assert rows == [
+            [
+                f"`{name}`",
+                f"`{meaning.ours}`" + (", negated" if meaning.sign < 0 else "")
+                if meaning.ours
+                else "",
+                meaning.caution,
+            ]
+            for name, meaning in MEANINGS[library].items()
+        ]
+        assert REMARKS.get(library, "") in text
+
+
+def test_compacted_at_once_and_nothing_left_behind(tmp_path):
+    run = the_run(tmp_path / "home", logdir(tmp_path / "logs", *((n, "a", 1.0) for n in range(99))))
+    assert not list(run.folder.glob("metrics-*.jsonl"))
+    assert broken_lines(run.folder) == []

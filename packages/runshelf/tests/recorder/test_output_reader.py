@@ -1,0 +1,125 @@
+"""Tests of reading what a run printed, also what its killed recorder had not copied."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from runshelf.index.run_index import open_index
+from runshelf.recorder.output_log import OutputWriter
+from runshelf.recorder.output_reader import read_output, read_part, recorded_up_to
+from runshelf.recorder.printed import SpooledOutput
+from runshelf.recorder.spool import Spool
+from runshelf.store.liveness import is_alive, read_heartbeat
+
+WAITS = """
+import os, sys, time
+print("waits", flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.01)
+for n in range(1000):
+    print(n)
+print("no end", end="", file=sys.stderr)
+"""
+DEADLINE_SECONDS = 30
+
+
+def until(holds):
+    end = time.monotonic() + DEADLINE_SECONDS
+    while not holds():
+        assert time.monotonic() < end, "in vain"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def lost(bench):
+    """A run whose recorder was killed before it copied a thousand lines of an ended program."""
+    recorder = bench.start("run", "--", sys.executable, "-c", WAITS)
+    until(lambda: bench.runs() and bench.output())
+    until(lambda: (beat := read_heartbeat(bench.last.folder)) and beat.program)
+    program = read_heartbeat(bench.last.folder).program
+    os.kill(recorder.pid, signal.SIGSTOP)
+    bench.write("go", "")
+    until(lambda: not is_alive(program))
+    assert bench.output() == [("out", "waits")], "its recorder lives and will copy the rest"
+    recorder.kill()
+    recorder.communicate()
+    return bench.last.folder
+
+
+def content_of(folder):
+    return {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in (folder, *folder.rglob("*"))}
+
+
+def test_what_was_not_copied_is_read_page_by_page_and_nothing_is_written(bench, lost):
+    before = content_of(lost)
+    lines = read_output(lost)
+    texts = [("out", "waits"), *(("out", str(n)) for n in range(1000)), ("err", "no end")]
+    assert [(line.stream, line.text) for line in lines] == texts
+    for place in (0, 1, 500, 1000):
+        assert read_output(lost, lines[place].end) == lines[place + 1 :]
+    data, size = read_part(lost, 0, 10**9)
+    assert len(data) == size == lines[-1].end
+    assert read_part(lost, 5, 3000) == (data[5:3005], size)
+    assert content_of(lost) == before
+
+
+def test_bringing_the_index_up_to_date_writes_nothing_into_a_lost_run(bench, lost):
+    before = content_of(lost)
+    with open_index(bench.home) as index:
+        index.refresh()
+        assert [row.state for row in index.runs().rows] == ["lost"]
+    assert content_of(lost) == before
+
+
+def test_a_line_that_a_kill_has_torn_is_read_whole_from_the_spool(tmp_path):
+    spool = Spool(tmp_path)
+    with spool.path("out").open("ab") as file:
+        file.write(b"one\ntwo\nthree\n")
+    (tmp_path / "output.log").write_bytes(b"0.1\tout\t4\tone\n0.1\tout\t8\ttw")
+    assert [line.text for line in read_output(tmp_path)] == ["one", "two", "three"]
+    assert recorded_up_to(tmp_path) == {"out": 4, "err": 0}
+
+
+def test_what_was_copied_and_freed_is_not_read_again(tmp_path):
+    spool, log = Spool(tmp_path), OutputWriter(tmp_path)
+    printed = SpooledOutput(spool)
+    with spool.path("out").open("ab", buffering=0) as file:
+        for number in range(3):
+            file.write((b"%d" % number) * (2 << 20) + b"\n")
+            while printed.read(lambda lines, _: log.write(0.0, lines)):
+                pass
+        blocks = spool.path("out").stat().st_blocks * 512
+        file.write(b"last\n")
+    assert blocks < 3 << 20, "the disk space of what was copied is free"
+    log.close()
+    printed.close()
+    whole = "".join(line.text for line in read_output(tmp_path) if line.stream == "out")
+    assert whole == "".join(str(n) * (2 << 20) for n in range(3)) + "last"
+
+
+def test_a_run_without_a_spool_has_what_its_log_has(tmp_path):
+    assert read_output(tmp_path) == []
+    assert read_part(tmp_path, 0, 10) == (b"", 0)
+    (tmp_path / "spool").mkdir()
+    os.mkfifo(tmp_path / "spool" / "started")
+    assert read_output(tmp_path) == []
+
+
+def test_the_order_of_two_streams_is_kept_when_disk_space_is_freed_and_reserved(tmp_path):
+    spool, order = Spool(tmp_path), []
+    printed = SpooledOutput(spool)
+    streams = [spool.open_for_program(stream) for stream in ("out", "err")]
+    for number in range(60):
+        for place in range(40):
+            os.write(
+                streams[(number + place) % 2], b"%d %d " % (number, place) + b"x" * 1000 + b"\n"
+            )
+        while printed.read(lambda lines, _: order.extend(line.text.split()[:2] for line in lines)):
+            pass
+    assert order == [[b"%d" % n, b"%d" % p] for n in range(60) for p in range(40)]
+    for descriptor in streams:
+        os.close(descriptor)
+    printed.close()

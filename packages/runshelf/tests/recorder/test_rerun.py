@@ -1,0 +1,361 @@
+"""Tests of `runshelf rerun`: the archived code, not today's, with the same output."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runshelf.recorder.rerun import _without as without
+from runshelf.recorder.rerun import rerun_by_itself
+from runshelf.recorder.setting_changes import change as apply
+from runshelf.recorder.setting_changes import parse_changes
+from runshelf.snapshot.capture import capture
+from runshelf.store.run import create_run, open_run
+
+pytestmark = [
+    pytest.mark.medium,
+    pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),
+]
+
+
+def git(folder, *command):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    identity += ["-c", "protocol.file.allow=always"]
+    subprocess.run(["git", *identity, *command], cwd=folder, check=True, capture_output=True)
+
+
+MAIN = """
+import os, sys
+import helper, untracked_module
+for name in ("data.txt", "link", "staged.txt", "../top.txt", "../module/of-submodule"):
+    print(name, open(name).read().strip())
+print(os.path.exists("../gone.txt"), os.access("tool.sh", os.X_OK), os.path.islink("link"))
+print(os.popen("./tool.sh").read())
+print(helper.VALUE, untracked_module.VALUE, sys.argv, hash("x"), file=sys.stderr)
+os.write(1, bytes(range(256)))
+"""
+
+
+@pytest.fixture
+def project(bench, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "of-submodule").write_text("submodule 1")
+    git(other, "init")
+    git(other, "add", ".")
+    git(other, "commit", "-m", "x")
+    bench.write("sub/main.py", MAIN)
+    bench.write("sub/helper.py", "VALUE = 1")
+    bench.write("sub/data.txt", "data 1")
+    bench.write("sub/tool.sh", "#!/bin/sh\necho tool 1 $0\n")
+    bench.write("top.txt", "top 1")
+    bench.write("gone.txt", "gone")
+    git(bench.work, "init")
+    git(bench.work, "submodule", "add", str(other), "module")
+    git(bench.work, "add", ".")
+    git(bench.work, "commit", "-m", "x")
+    # A dirty tree: changed, untracked, staged only, deleted, made executable, a link.
+    bench.write("sub/helper.py", "VALUE = 2")
+    bench.write("sub/untracked_module.py", "VALUE = 'untracked'")
+    bench.write("sub/staged.txt", "staged")
+    git(bench.work, "add", "sub/staged.txt")
+    (bench.work / "gone.txt").unlink()
+    (bench.work / "sub" / "tool.sh").chmod(0o755)
+    (bench.work / "sub" / "link").symlink_to("data.txt")
+    bench.write("module/of-submodule", "submodule 2")
+    return bench
+
+
+def change_everything(bench):
+    for path in bench.work.rglob("*"):
+        if path.is_file() and ".git" not in path.parts and not path.is_symlink():
+            path.write_text("raise SystemExit('changed since')")
+    (bench.work / "sub" / "untracked_module.py").unlink()
+    (bench.work / "sub" / "link").unlink()
+    git(bench.work, "commit", "-am", "all is new")
+
+
+@pytest.mark.medium
+def test_the_same_output_byte_for_byte_after_everything_has_changed(project):
+    sub = project.work / "sub"
+    command = ["run", "--", sys.executable, "main.py", "--lr", "1"]
+    first = subprocess.run(
+        project.command(*command), cwd=sub, env=project.env | {"PYTHONHASHSEED": "7"},
+        capture_output=True,
+    )  # fmt: skip
+    assert first.returncode == 0, first.stderr
+    change_everything(project)
+    again = subprocess.run(
+        project.command("rerun", "latest"), cwd=project.home, env=project.env, capture_output=True
+    )
+    assert again.stdout == first.stdout
+    assert b"data.txt data 1\nlink data 1\nstaged.txt staged\n../top.txt" in again.stdout
+    one, two = project.runs()
+    for stream in ("out", "err"):
+        lines = [[text for of, text in project.output(run) if of == stream] for run in (one, two)]
+        assert lines[0] == lines[1]
+        assert lines[0]
+    assert two.manifest["parent"] == one.ulid
+    assert two.manifest["argv"] == one.manifest["argv"]
+    assert two.manifest["cwd"] == str(two.folder / "code" / "sub")
+    third = project("rerun", two.ulid, "--set", "lr=2")
+    assert "'--lr', '2'" in third.stderr
+    assert project.last.manifest["parent"] == two.ulid
+    assert project.last.config == {"lr": 2}
+
+
+@pytest.mark.medium
+def test_code_that_is_imported_by_its_absolute_path_is_the_archived_one_too(bench):
+    """As with a package installed to be edited, and with PYTHONPATH."""
+    bench.write("src/package.py", "print('package 1')")
+    bench.write("lib/module.py", "print('module 1')")
+    path = bench.write("scripts/run.py", "import package, module, sys; print(sys.argv[1:])")
+    venv = bench.work / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (site,) = venv.glob("lib/python*/site-packages")
+    (site / "editable.pth").write_text(f"{bench.work}/src\n")
+    git(bench.work, "init")
+    bench.write(".gitignore", ".venv\n")
+    words = [".venv/bin/python", str(path), f"--data={bench.work}/lib/module.py"]
+    first = bench("run", "--", *words, PYTHONPATH=f"{bench.work}/lib")
+    assert first.returncode == 0, first.stderr
+    for name in ("src/package.py", "lib/module.py", "scripts/run.py"):
+        bench.write(name, "print('changed since')")
+    again = bench("rerun", "latest")
+    code = bench.last.folder / "code"
+    assert again.stdout.splitlines() == [
+        *("package 1", "module 1", f"['--data={code}/lib/module.py']"),
+    ]
+    assert bench.last.manifest["executable"] == f"{bench.work}/.venv/bin/python"
+
+
+def test_a_script_is_called_by_the_same_name(bench):
+    path = bench.write("s.sh", "#!/bin/sh\necho $0 $1\n")
+    path.chmod(0o755)
+    first = bench("run", "./s.sh", "x")
+    path.unlink()
+    again = bench("rerun", "latest")
+    assert (first.stdout, again.stdout) == ("./s.sh x\n", "./s.sh x\n")
+
+
+def test_what_differs_is_said(bench):
+    bench.write("uv.lock", "one")
+    bench("run", "--", sys.executable, "-c", "print(1)")
+    manifest = bench.read("run.json")
+    manifest["python"]["version"] = "3.1.4"
+    manifest["python"]["packages"] |= {"numpy": "1.0", "gone-since": "2"}
+    manifest["hardware"] |= {"gpus": [{"name": "H900", "driver": "1"}]}
+    (bench.last.folder / "run.json").write_text(json.dumps(manifest))
+    bench.write("uv.lock", "two")
+    said = bench("rerun", "latest").stderr
+    assert "Python then: 3.1.4; now: 3." in said
+    assert "gone-since 2 -> absent" in said
+    assert "numpy 1.0 -> " in said
+    assert "GPUs then: H900 (driver 1); now: none" in said
+    assert f"changed or gone since, in `{bench.work}`: uv.lock" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "result"),
+    [
+        (["--lr", "1"], "lr=2", ["--lr", "2"]),
+        (["--lr=1"], "lr=2", ["--lr=2"]),
+        (["lr=1", "x"], "lr=2", ["lr=2", "x"]),
+        (["--max-steps", "5"], "max-steps=6", ["--max-steps", "6"]),
+        (["--max-steps", "5"], "max_steps=6", ["--max-steps", "6"]),
+        (["--fast", "--n=1"], "fast=false", ["--n=1"]),
+        (["--name", "a"], "name=b c=d", ["--name", "b c=d"]),
+    ],
+)
+def test_one_thing_is_changed(words, change, result):
+    assert apply(["prog", *words], parse_changes([change])) == (["prog", *result], {})
+
+
+def test_an_unknown_setting_is_refused_before_anything_is_made(bench):
+    bench("run", "echo", "--rate", "1", "--on")
+    done = bench("rerun", "latest", "--set", "rat=2")
+    assert done.returncode == 2
+    assert "has no setting `rat`, did you mean `rate`? (it has rate, on)" in done.stderr
+    assert bench("rerun", "latest", "--set", "rate").returncode == 2
+    assert "is a flag" in bench("rerun", "latest", "--set", "on=3").stderr
+    assert bench("rerun", "latest", "--set", "rate=1", "--set", "rate=2").returncode == 2
+    assert len(bench.runs()) == 1
+
+
+def test_a_secret_has_to_be_given_again(bench):
+    bench("run", "echo", "--api-key", "abcdefgh-1", "ghp_" + "a1" * 18)
+    assert bench.last.manifest["argv"] == ["echo", "--api-key", "***", "***"]
+    done = bench("rerun", "latest")
+    assert done.returncode == 2
+    assert "give them by --set api_key=... --set argument_3=..." in done.stderr
+    done = bench("rerun", "latest", "--set", "api-key=new-key-22", "--set", "argument_3=x")
+    assert done.stdout == "--api-key new-key-22 x\n"
+    assert bench.last.manifest["argv"] == ["echo", "--api-key", "***", "x"]
+    assert "new-key-22" not in (bench.last.folder / "run.json").read_text()
+
+
+def test_the_environment_that_mattered_is_as_it_was(bench):
+    show = "import os; print(os.environ.get('OMP_NUM_THREADS'), os.environ.get('XLA_FLAGS'))"
+    bench("run", "--", sys.executable, "-c", show, OMP_NUM_THREADS="3")
+    again = bench("rerun", "latest", OMP_NUM_THREADS="9", XLA_FLAGS="--xla_y")
+    assert again.stdout == "3 None\n"
+
+
+def test_a_hostile_manifest_cannot_preload_anything(bench):
+    bench("run", "env")
+    manifest = bench.read("run.json")
+    manifest["environment"] |= {"LD_PRELOAD": "/evil.so", "OMP_NUM_THREADS": "5"}
+    (bench.last.folder / "run.json").write_text(json.dumps(manifest))
+    again = bench("rerun", "latest").stdout
+    assert "LD_PRELOAD" not in again
+    assert "OMP_NUM_THREADS=5" in again
+
+
+def test_a_run_without_its_code_cannot_be_run_again(bench):
+    bench("run", "true")
+    (bench.last.folder / "code.json").unlink()
+    done = bench("rerun", "latest")
+    assert (done.returncode, "its code was not kept" in done.stderr) == (2, True)
+    assert len(bench.runs()) == 1
+
+
+OUTSIDE = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+Path("made").write_text("x")
+"""
+
+
+def test_the_old_tree_is_not_written_to(bench):
+    bench.write("w.py", OUTSIDE)
+    bench("run", "--", sys.executable, str(bench.work / "w.py"))
+    (bench.work / "made").unlink()
+    bench("rerun", "latest")
+    assert not (bench.work / "made").exists()
+    assert (bench.last.folder / "code" / "made").exists()
+    assert Path(bench.last.manifest["cwd"]) == bench.last.folder / "code"
+
+
+def test_a_program_found_through_the_search_path_is_the_archived_one(bench):
+    bench.write("bin/tool", "#!/bin/sh\necho tool 1 $0 $PWD; helper\n").chmod(0o755)
+    bench.write("bin/helper", "#!/bin/sh\necho helper 1\n").chmod(0o755)
+    path = f"{bench.work}/bin:{os.environ['PATH']}"
+    first = bench("run", "tool", PATH=path)
+    assert first.stdout == f"tool 1 {bench.work}/bin/tool {bench.work}\nhelper 1\n"
+    for name in ("bin/tool", "bin/helper"):
+        bench.write(name, "#!/bin/sh\necho changed since\n")
+    for _ in range(2):  # a rerun of a rerun, too
+        again = bench("rerun", "latest", PATH=path)
+        code = bench.last.folder / "code"
+        assert again.stdout == f"tool 1 {code}/bin/tool {code}\nhelper 1\n"
+
+
+def test_where_the_old_folder_is_named_within_something_is_said(bench):
+    for index in range(4):
+        bench.write(f"{index}.cfg", f"[data]\npath = {bench.work}/data\n")
+    bench.write("5.cfg", f"{bench.work}-2/data")
+    bench.write("6.cfg", f"\0{bench.work}/data")
+    (bench.work / "link").symlink_to(bench.work / "data")
+    bench("run", "echo", f"import sys; x = '{bench.work}/lib'", f"{bench.work}/0.cfg")
+    said = bench("rerun", "latest").stderr
+    assert f"argument 1 names `{bench.work}`, where today's code lies\n" in said
+    assert (
+        f"archived files `0.cfg`, `1.cfg`, `2.cfg` and 2 more name `{bench.work}`, where today's"
+    ) in said
+    for name in ("0", "1", "2", "3"):
+        (bench.work / f"{name}.cfg").unlink()
+    (bench.work / "link").unlink()
+    bench("run", "echo", f"{bench.work}/5.cfg")
+    assert "today's code" not in bench("rerun", "latest").stderr
+
+
+def test_imports_from_elsewhere_are_said_then_and_again(bench, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "lib").mkdir(parents=True)
+    bench.write("lib/x.py", "")
+    path = f"{elsewhere}/lib:{bench.work}/lib"
+    first = bench("run", "--", sys.executable, "-c", "print(1)", PYTHONPATH=path)
+    (line,) = [line for line in first.stderr.splitlines() if "also imports from" in line]
+    assert f"not in the snapshot: Python also imports from `{elsewhere}/lib`" in line
+    assert str(bench.work) not in line
+    for _ in range(2):
+        again = bench("rerun", "latest")
+        (line,) = [line for line in again.stderr.splitlines() if "also imports from" in line]
+        assert f"not archived: Python also imports from `{elsewhere}/lib`" in line
+        assert str(bench.work) not in line
+
+
+def test_what_was_not_archived_is_counted(bench):
+    for name in ("a.pem", "b.pem", "c.pem", "d.pem", "e.pem"):
+        bench.write(name, "")
+    bench("run", "true")
+    said = bench("rerun", "latest").stderr
+    assert "`c.pem` was not archived (may hold secrets)" in said
+    assert "d.pem" not in said
+    assert "and 2 more were not archived" in said
+
+
+def test_an_input_that_is_not_archived_is_said(bench):
+    bench("run", "cat", input="text")
+    assert bench.last.manifest["stdin"] == "piped"
+    again = bench("rerun", "latest", input="other")
+    assert "its input came from a pipe or a file, which is not archived" in again.stderr
+    assert again.stdout == "other"
+    for name in (os.devnull, bench.write("empty", "")):
+        with open(name) as file:  # noqa: PTH123  (a device or a path)
+            subprocess.run(
+                bench.command("run", "cat"), cwd=bench.work, env=bench.env, stdin=file, check=True
+            )
+        assert "stdin" not in bench.last.manifest
+
+
+def test_what_is_said_of_a_rerun_is_without_secrets(bench):
+    bench("run", "true")
+    bench("rerun", "latest", "--tag", "ghp_" + "a1" * 18, "--group", "ghp_" + "b2" * 18)
+    assert bench.last.manifest["tags"] == ["***"]
+    assert bench.last.manifest["group"] == "***"
+
+
+def test_a_refused_repository_is_said(bench):
+    (bench.work / ".git").mkdir()
+    said = bench("run", "true").stderr
+    assert f"git does not read the repository of `{bench.work}`: fatal: not a git" in said
+    assert bench.last.manifest["git"] is None
+
+
+def test_a_name_is_one_runs_and_the_home_another(tmp_path):
+    words = ["train", "--name", "a", "--home=x", "--seed", "3", "--name=b"]
+    assert without("name", words) == ["train", "--home=x", "--seed", "3"]
+    assert without("home", words) == ["train", "--name", "a", "--seed", "3", "--name=b"]
+
+
+RECORDS_ITSELF = """
+import json, os, pathlib, sys
+home = pathlib.Path(sys.argv[sys.argv.index("--home") + 1])
+seen = {"words": sys.argv[1:], "parent": os.environ["BACKFLIP_PARENT"]}
+(home / "seen").write_text(json.dumps(seen))
+sys.exit(7)
+"""
+
+
+def test_a_program_that_records_itself_runs_as_the_module_that_its_argv_names(bench, monkeypatch):
+    module = bench.write("tiny.py", RECORDS_ITSELF)
+    monkeypatch.chdir(bench.work)
+    argv = ["tiny", "--lr", "1", "--name", "a", "--home", "elsewhere"]
+    keep = capture(bench.home, argv, say=print, interpreter=sys.executable)
+    with create_run(bench.home, command="tiny", config={}, argv=argv, capture=keep) as writer:
+        pass
+    module.write_text("raise SystemExit('changed since')")
+    changes, words = {"lr": "2", "depth": "3"}, ["--tag", "x"]
+    run = open_run(writer.folder)
+    assert rerun_by_itself(bench.home, run, changes, ["--lr"], words, print) == 7
+    assert json.loads((bench.home / "seen").read_text()) == {
+        "words": ["--lr", "2", "--set", "depth=3", *words, "--home", str(bench.home)],
+        "parent": run.ulid,
+    }
+    assert not list((bench.home / "reruns").iterdir()), "the clean folder is removed"

@@ -1,0 +1,411 @@
+"""Tests of `runshelf run`: what is kept of a program, and that nothing befalls it."""
+
+import hashlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from runshelf.store.liveness import read_heartbeat
+from runshelf.store.metrics import read_metrics
+from runshelf.store.state import state_of
+
+PYTHON = sys.executable
+
+
+def wait_for(ready, seconds=30.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = ready()
+        if found:
+            return found
+        time.sleep(0.005)
+    raise AssertionError("it never came to be")
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_what_is_printed_is_shown_and_kept_apart(bench):
+    done = bench("run", "--", "sh", "-c", "echo one; echo two >&2; printf three; exit 4")
+    assert (done.stdout, done.returncode) == ("one\nthree", 4)
+    assert done.stderr.startswith("two\n")
+    assert sorted(bench.output()) == [("err", "two"), ("out", "one"), ("out", "three")]
+    end = bench.end()
+    assert (end["status"], end["exit_status"]) == ("failed", 4)
+    assert state_of(bench.last).note == "exit status 4"
+
+
+ALTERNATE = """
+import os
+for i in range(3000):
+    os.write(1 + i % 2, b"%d\\n" % i)
+"""
+
+
+def test_lines_written_in_turn_to_both_streams_keep_their_order(bench):
+    done = bench("run", "--", PYTHON, "-c", ALTERNATE)
+    assert [int(text) for _, text in bench.output()] == list(range(3000))
+    assert done.stdout.split() == [str(i) for i in range(0, 3000, 2)]
+
+
+@pytest.mark.medium
+def test_a_flood_is_kept_whole(bench):
+    flood = "import sys; sys.stdout.write('x' * 99 + '\\n' * 1); [print(i) for i in range(300_000)]"
+    done = bench("run", "--", PYTHON, "-c", flood)
+    lines = [text for _, text in bench.output()]
+    assert lines == ["x" * 99, *map(str, range(300_000))]
+    assert done.stdout.count("\n") == 300_001
+
+
+def test_the_manifest_says_what_was_run(bench):
+    bench("run", "--name", "mine", "--question", "why?", "--tag", "a", "--tag", "b",
+          "--cost", "3/h", "--", PYTHON, "-c", "pass", "--lr", "1e-3", "--seed", "5")  # fmt: skip
+    manifest = bench.last.manifest
+    assert manifest["config"] == {"lr": 1e-3, "seed": 5}
+    assert (manifest["command"], manifest["seeds"]) == ("run", [5])
+    assert (manifest["name"], manifest["question"]) == ("mine", "why?")
+    assert (manifest["tags"], manifest["cost_per_hour"]) == (["a", "b"], 3.0)
+    assert manifest["executable"] == PYTHON
+    assert manifest["python"]["packages"]["numpy"]
+    assert manifest["hardware"]["host"]
+    assert manifest["git"] is None
+    assert manifest["snapshot"]["files"] == 0
+    assert bench.end()["cost"] == pytest.approx(bench.end()["seconds"] / 1200, abs=1e-5)
+
+
+def test_secrets_are_nowhere_in_the_run_and_it_is_said(bench):
+    done = bench(
+        *("run", "--name", "with hunter2hunter2", "--", "sh", "-c", "exit 0"),
+        *("--password", "hunter2hunter2", "--keyboard", "qwerty12"),
+        MY_API_KEY="topsecretvalue",
+    )
+    assert "masked in the archive, since they look like keys: --password" in done.stderr
+    assert "variables that look like keys: MY_API_KEY" in done.stderr
+    assert bench.last.config == {"password": "***", "keyboard": "qwerty12"}
+    for path in bench.last.folder.rglob("*"):
+        if path.is_file():
+            assert b"hunter2" not in path.read_bytes(), path
+            assert b"topsecret" not in path.read_bytes(), path
+
+
+def test_the_program_knows_its_run_and_its_outputs_are_listed(bench):
+    script = """
+    echo "$BACKFLIP_RUN" "$BACKFLIP_OUTPUT"; cd "$BACKFLIP_OUTPUT"
+    echo result > a; mkdir b; echo more > b/c; ln -s /etc/passwd link; mkfifo pipe
+    """
+    done = bench("run", "sh", "-c", script)
+    folder = bench.last.folder
+    assert done.stdout == f"{folder} {folder}/outputs\n"
+    files = {item["path"]: item for item in bench.read("outputs.json")}
+    assert files["a"] == {
+        **{"path": "a", "bytes": 7, "sha256": hashlib.sha256(b"result\n").hexdigest()}
+    }
+    assert files["link"] == {"path": "link", "link": "/etc/passwd"}
+    assert set(files) == {"a", "b/c", "link"}
+
+
+def test_stdin_is_passed_through(bench):
+    assert bench("run", "cat", input="some\ntext").stdout == "some\ntext"
+
+
+def test_a_progress_bar_leaves_its_last_state(bench):
+    done = bench("run", "sh", "-c", r"printf 'step 1\rstep 2\rstep 3\n'; printf 'a\r\n'")
+    assert done.stdout == "step 1\rstep 2\rstep 3\na\r\n"
+    assert bench.output() == [("out", "step 3"), ("out", "a")]
+
+
+def test_a_prompt_is_shown_before_its_line_ends(bench):
+    with bench.start("run", "sh", "-c", "printf 'name? '; read x; echo $x", stdin=-1) as process:
+        assert process.stdout.read(6) == b"name? "
+        out, _ = process.communicate(b"me\n")
+    assert out == b"me\n"
+    assert bench.output() == [("out", "name? me")]
+
+
+# What is emptied before the recorder has read it is lost: it is waited for.
+KEPT = """
+kept() { until grep -q "\t$1$" "$BACKFLIP_RUN/output.log"; do sleep 0.01; done; }
+"""
+
+
+def test_a_program_that_empties_its_own_output(bench):
+    script = """
+    echo a >&2; kept a; echo b > /dev/stderr; kept b; echo c > /dev/stderr; kept c
+    (echo d; kept d; echo e; kept e; echo f) > /dev/stderr; kept f; echo g >&2
+    """
+    done = bench("run", "bash", "-c", KEPT + script)
+    assert [text for _, text in bench.output()] == list("abcdefg")
+    assert "opened its own output again" in done.stderr
+    assert any(event.get("event") == "emptied-output" for event in bench.last.events())
+
+
+@pytest.mark.medium
+def test_a_program_that_empties_its_own_output_again_and_again(bench):
+    script = KEPT + "for i in $(seq 50); do echo $i > /dev/stderr; kept $i; done"
+    done = bench("run", "bash", "-c", script)
+    assert [int(text) for _, text in bench.output()] == list(range(1, 51))
+    assert "opened its own output again" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "no command given"),
+        (["ecoh", "x"], "there is no program `ecoh`, did you mean `echo`?"),
+        (["./absent"], "there is no program `./absent`"),
+        (["plain.py"], "`plain.py` is not executable: type runshelf run -- python plain.py"),
+        (["folder"], "`folder` is a folder"),
+        (["--nmae", "x", "--", "echo"], "unknown option `--nmae` of runshelf run, did you mean"),
+        (["--budget", "soon", "--", "echo"], "must be a time, got `soon`; try 90s, 30m, 2h or 1d"),
+        (["--cost", "x", "echo"], "must be a cost by the hour, got `x`; try 1.20/h"),
+    ],
+)
+def test_a_mistake_is_one_line_and_makes_nothing(bench, words, said):
+    bench.write("plain.py", "")
+    bench.write("folder/x", "")
+    done = bench("run", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not bench.home.exists()
+
+
+def test_a_file_that_is_no_program_ends_as_a_failed_run(bench):
+    bench.write("broken", "#!/no/such/interpreter\n").chmod(0o755)
+    done = bench("run", "./broken")
+    assert done.returncode == 1
+    assert "`./broken` cannot be started (No such file or directory)" in done.stderr
+    assert bench.end()["status"] == "failed"
+
+
+def test_json_is_one_document_and_what_is_printed_goes_to_stderr(bench):
+    done = bench("run", "--json", "--cost", "1", "sh", "-c", "echo hello; exit 3")
+    fields = json.loads(done.stdout)
+    assert (fields["run"], fields["exit_status"], fields["state"]) == (bench.last.ulid, 3, "failed")
+    assert fields["seconds"] > 0
+    assert fields["cost"] >= 0
+    assert "hello\n" in done.stderr
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "failed"), (signal.SIGHUP, "failed")],
+)
+def test_signals_reach_the_program_and_its_children(bench, number, status):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("whoever started these tests had them ignore it, as nohup does")
+    with bench.start("run", PYTHON, "-c", """
+import os, signal, subprocess, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+child = subprocess.Popen(["sleep", "60"]); print(child.pid, flush=True); child.wait()
+""") as process:  # fmt: skip
+        pid = int(process.stdout.readline())
+        process.send_signal(number)
+        process.communicate()
+    assert process.returncode == 128 + number
+    assert bench.end()["status"] == status
+    assert bench.end()["signal"] == number
+    wait_for(lambda: not is_running(pid))
+
+
+def test_a_program_that_heeds_ctrl_c_in_its_own_way_has_finished(bench):
+    with bench.start("run", "sh", "-c", "trap 'exit 0' INT; echo up; sleep 60 & wait") as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+    assert process.returncode == 0
+    assert bench.end()["status"] == "finished"
+
+
+def test_a_program_killed_from_outside(bench):
+    with bench.start("run", "sleep", "60") as process:
+        pid = wait_for(
+            lambda: (
+                bench.home.exists()
+                and bench.runs()
+                and (beat := read_heartbeat(bench.last.folder))
+                and beat.program
+                and beat.program.pid
+            )
+        )
+        os.kill(pid, signal.SIGKILL)
+        process.communicate()
+    assert process.returncode == 137
+    assert state_of(bench.last) == ("failed", bench.end()["time"], "killed by SIGKILL")
+
+
+SLOW = """
+import time
+from runshelf.recorder.program import Program
+start = Program.__init__
+def slow(*arguments):
+    start(*arguments)
+    time.sleep(1)
+Program.__init__ = slow
+"""
+
+
+def test_a_program_whose_first_act_is_to_end_us_ends_itself(bench):
+    words = bench.command("run", "sh", "-c", "kill -TERM $PPID; sleep 60 & wait")
+    words[2] = SLOW + words[2]
+    done = subprocess.run(words, cwd=bench.work, env=bench.env, capture_output=True, timeout=50)
+    assert done.returncode == 143
+    assert state_of(bench.last)[2] == "killed by SIGTERM"
+
+
+ESCAPES = """
+import os, subprocess, sys, signal, time
+subprocess.Popen(["setsid", "sleep", "10739"])
+subprocess.Popen(["sh", "-c", "setsid sh -c 'sleep 10739 & sleep 10739' & exit 0"])
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(1000)
+    os._exit(0)
+def save(*_):
+    print("saved", flush=True)
+    open(os.environ["BACKFLIP_OUTPUT"] + "/checkpoint", "w").write("x")
+    sys.exit(7)
+signal.signal(signal.SIGTERM, save)
+time.sleep(1000)
+"""
+
+
+def sleepers():
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and is_running(int(entry.name)):
+            try:
+                found += [entry.name] * (b"sleep\x0010739" in (entry / "cmdline").read_bytes())
+            except OSError:
+                continue
+    return found
+
+
+@pytest.mark.medium
+def test_a_budget_lets_it_save_then_kills_the_whole_tree(bench):
+    done = bench("run", "--budget", "4s", "--grace", "4s", "--", PYTHON, "-c", ESCAPES)
+    assert "its budget of 4 s is used up: asked it to end" in done.stderr
+    assert done.returncode == 7
+    assert done.stdout == "saved\n"
+    (budget,) = (event for event in bench.last.events() if event.get("event") == "budget")
+    assert budget["survivors"] == []
+    assert len(budget["killed"]) >= 4
+    assert not any(is_running(pid) for pid in budget["killed"])
+    assert sleepers() == []
+    assert bench.end()["status"] == "stopped"
+    assert [item["path"] for item in bench.read("outputs.json")] == ["checkpoint"]
+
+
+def test_what_is_left_running_is_named(bench):
+    done = bench("run", "sh", "-c", "setsid sleep 987 & exit 0")
+    pid = int(done.stderr.split("processes ")[1].split()[0])
+    assert "left running by the program" in done.stderr
+    assert is_running(pid)
+    os.kill(pid, signal.SIGKILL)
+    assert bench.end()["status"] == "finished"
+
+
+@pytest.mark.medium
+def test_what_the_machine_did_is_measured(bench):
+    burn = "import os, pathlib; x = bytearray(50_000_000)\n"
+    burn += "file = pathlib.Path(os.environ['BACKFLIP_RUN'], 'metrics-system.jsonl')\n"
+    burn += "while not file.exists() or b'\\n' not in file.read_bytes(): 1"
+    bench("run", PYTHON, "-c", burn)
+    record = read_metrics(bench.last.folder, "system").records[0]
+    assert record["cpu_percent"] > 2, "asleep it would have none"
+    assert record["memory_bytes"] > 50_000_000
+    assert (record["processes"], record["disk_free_bytes"] > 0) == (1, True)
+    assert record["seconds"] > 0.5
+
+
+def test_nobody_reads_what_is_shown(bench):
+    script = "for i in $(seq 2000); do echo line $i; done; echo end >&2"
+    command = " ".join(["exec", *map(shlex.quote, bench.command("run", "sh", "-c", script))])
+    done = subprocess.run(
+        ["sh", "-c", f"({command}) | head -n 1"], cwd=bench.work, env=bench.env,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout == "line 1\n"
+    assert len(bench.output()) == 2001
+    assert bench.end()["status"] == "finished"
+
+
+UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+TINY = 'mount -t tmpfs -o size=2m tmpfs "$1"; shift; exec "$@"'
+FILLS = """
+import os, sys
+home = sys.argv[1]
+print("before", flush=True)
+import time
+from pathlib import Path
+while not any("before" in log.read_text() for log in Path(home).glob("runs/*/output.log")):
+    time.sleep(0.01)
+with open(home + "/filler", "wb", buffering=0) as file:
+    try:
+        while True: file.write(b"x" * 4096)
+    except OSError: pass
+for i in range(1000): print("line", i, flush=True)
+print("after", file=sys.stderr)
+if sys.argv[2] == "again": os.remove(home + "/filler"); time.sleep(0.5); print("late", flush=True)
+"""
+
+
+@pytest.mark.parametrize("again", ["again", "never"])
+def test_a_full_disk_is_the_recorders_trouble_only(bench, again):
+    bench.home.mkdir()
+    able = subprocess.run([*UNSHARE, TINY, "sh", str(bench.home), "true"], capture_output=True)
+    if able.returncode:
+        pytest.skip("this kernel lets nobody but root mount a tmpfs")
+    look = 'cat "$H"/runs/*/output.log > seen; cat "$H"/runs/*/events.jsonl > events'
+    words = bench.command("run", "--", PYTHON, "-c", FILLS, str(bench.home), again)
+    command = [*UNSHARE, TINY, "sh", str(bench.home), "sh", "-c"]
+    done = subprocess.run(
+        [*command, f'H="$1"; shift; "$@"; s=$?; {look}; exit $s', "sh", str(bench.home), *words],
+        cwd=bench.work, env=bench.env, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    wanted = ["before", *(f"line {i}" for i in range(1000))]
+    assert done.stdout.splitlines() == wanted + (["late"] if again == "again" else [])
+    assert done.returncode == 0
+    assert "after\n" in done.stderr
+    assert "Traceback" not in done.stderr
+    seen = [line.split("\t", 3)[3] for line in (bench.work / "seen").read_text().splitlines()]
+    if again == "again":
+        assert sorted(seen) == sorted([*wanted, "after", "late"])
+        assert '"finished"' in (bench.work / "events").read_text()
+    else:
+        assert "lines of output were not recorded: No space left on device" in done.stderr
+        assert "runshelf: not recorded: " in done.stderr
+        assert seen[0] == "before"
+
+
+def test_no_room_from_the_start_is_one_line(bench):
+    bench.home.mkdir()
+    tiny = 'mount -t tmpfs -o size=4k tmpfs "$1"; echo x > "$1/f"; shift; exec "$@"'
+    command = [*UNSHARE, tiny, "sh", str(bench.home), *bench.command("run", "echo", "x")]
+    if subprocess.run(
+        [*UNSHARE, TINY, "sh", str(bench.home), "true"], capture_output=True
+    ).returncode:
+        pytest.skip("this kernel lets nobody but root mount a tmpfs")
+    done = subprocess.run(command, cwd=bench.work, env=bench.env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_spool_is_left_behind(bench):
+    bench("run", "echo", "x")
+    assert not (bench.last.folder / "spool").exists()

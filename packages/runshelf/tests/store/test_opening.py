@@ -1,0 +1,97 @@
+"""Files below a folder that anybody may have written: nothing leads out of it, nobody waits."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from runshelf.store import opening
+from runshelf.store.opening import NoFile
+
+# Of the attack list, item 1: what no file of a run is called.
+NAMES = [
+    "../secret",
+    "..",
+    ".",
+    "",
+    "/etc/passwd",
+    "a/../../secret",
+    "a//b",
+    "./a",
+    "..\\secret",
+    "a\\b",
+    "a\0b",
+    "a\r\nb",
+    "a\x7fb",
+    "x" * 300,
+    "/".join("a" * 40),
+    "../" * 50 + "etc/passwd",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_no_path_within_a_run_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "secret").write_text("secret")
+    folder = tmp_path / "run"
+    (folder / "a").mkdir(parents=True)
+    with pytest.raises(NoFile):
+        opening.read(folder, name, 100)
+
+
+@pytest.mark.parametrize("name", ["a;b", "a#b", "%2e%2e", "é", "\u202ea", "a b", "~", "CON", "a:b"])
+def test_odd_names_are_files_like_others(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("kept")
+    assert opening.read(tmp_path, name, 100) == b"kept"
+
+
+def test_links_lead_nowhere(tmp_path: Path) -> None:
+    """Neither the file itself, nor a folder on the way to it, nor the run's folder."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_text("secret")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "file").symlink_to(tmp_path / "outside" / "secret")
+    (run / "folder").symlink_to(tmp_path / "outside")
+    (tmp_path / "alias").symlink_to(tmp_path / "outside")
+    for folder, name in ((run, "file"), (run, "folder/secret"), (tmp_path / "alias", "secret")):
+        with pytest.raises(NoFile):
+            opening.read(folder, name, 100)
+
+
+def test_a_folder_swapped_for_a_link_between_look_and_open_lets_nobody_out(tmp_path: Path) -> None:
+    """What is open is the folder that was looked at: a swap of its name changes nothing."""
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    (run / "outputs").mkdir(parents=True)
+    outside.mkdir()
+    (outside / "x").write_text("secret")
+    (run / "outputs" / "x").write_text("mine")
+    for _ in range(50):
+        (run / "outputs").rename(run / "kept")
+        (run / "outputs").symlink_to(outside)
+        with pytest.raises(NoFile):
+            opening.read(run, "outputs/x", 100)
+        (run / "outputs").unlink()
+        (run / "kept").rename(run / "outputs")
+        assert opening.read(run, "outputs/x", 100) == b"mine"
+
+
+def test_pipes_sockets_and_folders_are_no_files_and_nobody_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        monkeypatch.chdir(tmp_path)  # a socket's path may not be long
+        listener.bind("socket")
+        for name in ("pipe", "folder", "socket"):
+            with pytest.raises(NoFile):
+                opening.read(tmp_path, name, 100)
+
+
+def test_no_more_is_read_than_asked_for_and_the_size_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"0123456789")
+    assert opening.read(tmp_path, "file", 4) == b"0123"
+    assert opening.read_part(tmp_path, "file", 8, 4) == (b"89", 10)
+    assert opening.size_of(tmp_path, "file") == 10
+    assert opening.size_of(tmp_path, "none") is None

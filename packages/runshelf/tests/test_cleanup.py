@@ -1,0 +1,276 @@
+"""The trash, the garbage and the disk: what goes, what must stay, and nothing outside of a home."""
+
+import json
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.index.homes import CREATED, make_run, settle, ulid
+
+from runshelf.cleanup.garbage import collect, disk_usage, find_garbage
+from runshelf.cleanup.trash import remove, restore, trashed
+from runshelf.cli.main import main
+from runshelf.errors import UsageError, UserFacingError
+from runshelf.snapshot.object_store import object_path, snapshot_taken, store
+from runshelf.store.run import create_run, list_runs, open_run
+from runshelf.store.series import metric_names, read_series
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+def keep(home: Path, content: bytes) -> str:
+    """An object of this content."""
+    source = home.parent / "source"
+    source.write_bytes(content)
+    return store(home, source).sha256
+
+
+def with_code(folder: Path, *hashes: str) -> Path:
+    files = [{"path": h[:4], "sha256": h, "bytes": 1, "mode": 0o644} for h in hashes]
+    code = {"root": "/x", "cwd": ".", "files": files, "left_out": []}
+    (folder / "code.json").write_text(json.dumps(code))
+    settle(folder)
+    return folder
+
+
+def test_a_removed_run_is_in_the_trash_and_comes_back_whole(home: Path) -> None:
+    folder = make_run(home, 1, name="mine", records=[{"loss": 1.0}])
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    remove(home, open_run(folder))
+    assert (list_runs(home), trashed(home)) == ([], [ulid(1)])
+    run = restore(home, ulid(1)[:24].lower() + ulid(1)[24:])
+    assert (list_runs(home), trashed(home)) == ([ulid(1)], [])
+    assert {path.name: path.read_bytes() for path in run.folder.iterdir()} == before
+
+
+def test_a_running_run_is_not_removed(home: Path) -> None:
+    with create_run(home, command="run", config={}, argv=[]) as writer:
+        with pytest.raises(UsageError, match=f"run {writer.run.ulid} is running: stop it first"):
+            remove(home, writer.run)
+        assert list_runs(home) == [writer.run.ulid]
+        (writer.folder / "events.jsonl").write_text('{"status": "finished", "time": ""}\n')
+        with pytest.raises(UsageError, match="is being written: stop it first"):
+            remove(home, writer.run)
+    assert trashed(home) == []
+
+
+def test_only_runs_of_the_home_are_removed_and_nothing_is_followed(home: Path) -> None:
+    elsewhere = make_run(home.parent / "other", 1)
+    make_run(home, 2)
+    with pytest.raises(UsageError, match="is not in"):
+        remove(home, open_run(elsewhere))
+    (home / "trash").symlink_to(home.parent / "other")
+    with pytest.raises(UsageError, match="is a link"):
+        remove(home, open_run(home / "runs" / ulid(2)))
+    with pytest.raises(UsageError, match="is a link"):
+        find_garbage(home)
+
+
+def test_what_cannot_be_restored_is_said(home: Path) -> None:
+    with pytest.raises(UsageError, match=r"there is no run `x` in the trash .*it is empty"):
+        restore(home, "x")
+    for number in (1, 2):
+        remove(home, open_run(make_run(home, number)))
+    with pytest.raises(UsageError, match=f"`01A` begins 2 runs .*{ulid(1)}, {ulid(2)}"):
+        restore(home, "01A")
+    for name in ("", "../..", "*", "x"):
+        with pytest.raises(UsageError, match="there is no run"):
+            restore(home, name)
+    make_run(home, 1)
+    with pytest.raises(UsageError, match="already"):
+        restore(home, ulid(1))
+    assert restore(home, "latest").ulid == ulid(2)
+
+
+def test_objects_that_no_run_names_go_and_all_others_stay(home: Path) -> None:
+    ours, theirs, shared, removed, nobodys = (keep(home, name.encode()) for name in "abcde")
+    with_code(make_run(home, 1), ours, shared)
+    with_code(make_run(home, 2), theirs, shared)
+    remove(home, open_run(with_code(make_run(home, 3), removed)))
+    (with_code(make_run(home, 4), shared) / "run.json").write_text("damaged")
+    damaged = keep(home, b"damaged")
+    (home / "runs" / ulid(4) / "code.json").write_text(f'{{"files": [{{"sha256": "{damaged}"')
+    garbage = find_garbage(home)
+    assert garbage.objects == [object_path(home, nobodys)]
+    assert object_path(home, nobodys).exists(), "nothing is changed by looking"
+    collect(home)
+    assert not object_path(home, nobodys).exists()
+    for sha256 in (ours, theirs, shared, removed, damaged):
+        assert object_path(home, sha256).exists()
+    assert find_garbage(home).objects == []
+
+
+def test_the_trash_is_emptied_of_what_was_removed_long_ago(home: Path) -> None:
+    sha256 = keep(home, b"a")
+    for number in (1, 2):
+        remove(home, open_run(with_code(make_run(home, number), sha256)))
+    long_ago = time.time() - 31 * 86400
+    os.utime(home / "trash" / ulid(1), (long_ago, long_ago))
+    assert find_garbage(home).trashed == [ulid(1)]
+    assert find_garbage(home, trash_days=40.0).trashed == []
+    collect(home)
+    assert trashed(home) == [ulid(2)]
+    assert object_path(home, sha256).exists(), "the other may be restored"
+    collect(home, trash_days=0.0)
+    assert trashed(home) == []
+    assert not object_path(home, sha256).exists()
+
+
+def test_emptying_the_trash_follows_no_link_and_opens_what_is_closed(home: Path) -> None:
+    precious = home.parent / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("data")
+    folder = make_run(home, 1)
+    (folder / "outputs" / "closed").mkdir(parents=True)
+    (folder / "outputs" / "closed" / "file").write_text("x")
+    (folder / "outputs" / "link").symlink_to(precious)
+    (folder / "outputs" / "hard").hardlink_to(precious / "file")
+    (folder / "outputs" / "closed").chmod(0o500)
+    remove(home, open_run(folder))
+    (home / "trash" / ulid(9)).symlink_to(precious)
+    collect(home, trash_days=0.0)
+    assert (precious / "file").read_text() == "data"
+    assert not (home / "trash" / ulid(1)).exists()
+
+
+def test_links_among_the_objects_are_not_followed(home: Path) -> None:
+    precious = home.parent / "precious"
+    precious.mkdir()
+    (precious / ("f" * 64)).write_text("data")
+    os.utime(precious / ("f" * 64), (0, 0))
+    keep(home, b"a")
+    (home / "objects" / "sha256" / "ff").symlink_to(precious)
+    collect(home)
+    assert (precious / ("f" * 64)).exists()
+    shutil.rmtree(home / "objects")
+    (home / "objects").symlink_to(precious)
+    with pytest.raises(UsageError, match="is a link"):
+        collect(home)
+
+
+def test_a_run_that_is_being_prepared_keeps_what_it_found_there(home: Path) -> None:
+    """Its code was stored, or found there, and its list of files is not written yet."""
+    sha256 = keep(home, b"shared by chance")
+    done: list[object] = []
+    thread = threading.Thread(target=lambda: done.append(collect(home)))
+
+    def capture(folder: Path, cwd: Path) -> dict[str, object]:
+        with snapshot_taken(home):
+            thread.start()
+            thread.join(0.2)
+            assert not done, "it waits for the snapshot"
+            with_code(folder, sha256)
+        return {}
+
+    with create_run(home, command="run", config={}, argv=[], capture=capture):
+        thread.join(30)
+    assert len(done) == 1
+    assert object_path(home, sha256).read_bytes() == b"shared by chance"
+
+
+def test_a_list_of_files_that_cannot_be_read_keeps_everything(home: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("nothing is unreadable to root")
+    sha256 = keep(home, b"a")
+    (with_code(make_run(home, 1), sha256) / "code.json").chmod(0)
+    with pytest.raises(UserFacingError, match="cannot be read: make it readable"):
+        collect(home)
+    assert object_path(home, sha256).exists()
+
+
+def test_a_folder_of_a_run_that_never_began_goes_after_an_hour(home: Path) -> None:
+    for number in (1, 2):
+        (home / "runs" / ulid(number)).mkdir(parents=True)
+    (home / "runs" / "notes").mkdir()
+    for name in (ulid(1), "notes"):
+        os.utime(home / "runs" / name, (0, 0))
+    assert find_garbage(home).leftovers == [ulid(1)]
+    collect(home)
+    assert {path.name for path in (home / "runs").iterdir()} == {ulid(2), "notes"}
+
+
+def test_metrics_of_what_is_over_become_columns(home: Path) -> None:
+    records = [{"step": n, "loss": 1 / (n + 1)} for n in range(1000)]
+    over = make_run(home, 1, records=records)
+    lost = make_run(home, 2, records=records, events=[{"status": "started", "time": CREATED}])
+    before = read_series(over, ["loss"], "step")["loss"][None]
+    assert find_garbage(home).compactable == [ulid(1)]
+    told: list[tuple[int, int]] = []
+    garbage = collect(home, report=lambda done, total: told.append((done, total)))
+    assert (garbage.compactable, told) == ([ulid(1)], [(0, 1), (1, 1)])
+    after = read_series(over, ["loss"], "step")["loss"][None]
+    assert [list(column) for column in after] == [list(column) for column in before]
+    assert not list(lost.glob("*.npz"))
+    assert metric_names(lost) == ["loss"]
+    assert find_garbage(home).compactable == []
+
+
+def test_metrics_with_lines_that_are_no_records_stay_lines_and_are_named(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    over = make_run(home, 1, records=[{"step": n, "loss": 0.5} for n in range(20)])
+    (path,) = over.glob("metrics-*.jsonl")
+    with path.open("ab") as file:
+        file.write(b"<html>\n")
+    before = path.read_bytes()
+    assert find_garbage(home).compactable == [ulid(1)]
+    assert main(["gc", "--yes", "--home", str(home)]) == 0
+    assert f"{path} stays lines: line 21 is no metric record" in capsys.readouterr().out
+    assert path.read_bytes() == before
+    assert not list(over.glob("*.npz"))
+    garbage = find_garbage(home)
+    assert (garbage.compactable, garbage.lines_bytes, garbage.kept) == ([], 0, [(path, 21)])
+    with path.open("ab") as file:
+        file.write(b'{"loss": 1}\n')
+    assert find_garbage(home).compactable == [ulid(1)]
+
+
+def test_damaged_metrics_stop_no_collection(home: Path) -> None:
+    folder = make_run(home, 1, records=[{"loss": 1.0}])
+    (folder / "metrics-log-1.npz").write_bytes(b"PK damaged")
+    sha256 = keep(home, b"a")
+    collect(home)
+    assert (folder / "metrics-log-1.npz").read_bytes() == b"PK damaged"
+    assert not object_path(home, sha256).exists()
+
+
+def test_an_empty_home_has_no_garbage(home: Path) -> None:
+    assert find_garbage(home) == collect(home) == ([], 0, [], 0, [], [], 0, [])
+    assert disk_usage(home).total_bytes == 0
+    assert not home.exists()
+
+
+def test_disk_usage_counts_shared_code_once(home: Path) -> None:
+    shared, own = keep(home, b"s" * 100_000), keep(home, b"o" * 50_000)
+    with_code(make_run(home, 1), shared)
+    with_code(make_run(home, 2), shared, own)
+    remove(home, open_run(with_code(make_run(home, 3), shared)))
+    (home / "runs" / ulid(2) / "outputs").mkdir()
+    (home / "runs" / ulid(2) / "outputs" / "big").write_bytes(b"x" * 1_000_000)
+    (home / "runs" / ulid(1) / "link").symlink_to("/usr")
+    usage = disk_usage(home)
+    sizes = {sha256: object_path(home, sha256).stat().st_blocks * 512 for sha256 in (shared, own)}
+    assert usage.runs[0].run == ulid(2)
+    assert {row.run: row.code_bytes for row in usage.runs} == {
+        **{ulid(1): sizes[shared], ulid(2): sizes[shared] + sizes[own], ulid(3): sizes[shared]},
+    }
+    assert [row.run for row in usage.runs if row.is_trashed] == [ulid(3)]
+    assert usage.objects_bytes == sum(sizes.values())
+    assert usage.runs[0].bytes >= 1_000_000
+    assert usage.runs_bytes < 2_000_000, "the link was followed"
+    assert usage.total_bytes == usage.runs_bytes + usage.trash_bytes + usage.objects_bytes
+
+
+def test_a_home_that_may_not_be_written_is_one_line(home: Path) -> None:
+    folder = make_run(home, 1)
+    (home / "trash").write_text("a file")
+    with pytest.raises(UserFacingError, match="trash") as caught:
+        remove(home, open_run(folder))
+    assert "\n" not in str(caught.value)
+    assert folder.exists()

@@ -1,0 +1,173 @@
+"""Ctrl-C and SIGTERM are heard at bad moments, too; what others handle stays theirs."""
+
+import contextlib
+import gc
+import importlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runshelf.interrupts import Terminated, heard, heed
+
+LONG = 20.0  # seconds; none of the waits lasts that long if all is well
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """As Python sets them, and unchanged at the end."""
+    before = {n: signal.signal(n, h) for n, h in PYTHONS.items()}
+    yield
+    assert {n: signal.getsignal(n) for n in PYTHONS} == PYTHONS
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+PYTHONS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+
+def get(number: signal.Signals) -> None:
+    """Get a signal, and wait to be interrupted."""
+    os.kill(os.getpid(), number)
+    wait()
+
+
+def wait() -> None:
+    """Wait to be interrupted."""
+    until = time.monotonic() + LONG
+    while time.monotonic() < until:
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+)
+def test_each_signal_is_raised_as_what_it_is(
+    number: signal.Signals, raised: type[BaseException]
+) -> None:
+    with pytest.raises(raised) as caught, heard(signal.SIGINT, signal.SIGTERM):
+        get(number)
+    assert caught.type is raised
+
+
+class Ringing:
+    """Is interrupted while it is thrown away, from where nothing can be raised."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        """Send the signal, and be there when it comes."""
+        os.kill(os.getpid(), self.number)
+        for _ in range(1_000):
+            pass
+
+
+def throw_away_and_wait(number: signal.Signals) -> None:
+    """Drop what rings while it is thrown away, and wait to be interrupted."""
+    Ringing(number)
+    gc.collect()
+    wait()
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+)
+def test_what_was_dropped_is_raised_again(
+    number: signal.Signals, raised: type[BaseException], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(raised) as caught, heard(signal.SIGINT, signal.SIGTERM):
+        throw_away_and_wait(number)
+    assert caught.type is raised
+    assert capfd.readouterr().err == ""
+
+
+def test_other_things_that_are_dropped_are_said_as_before() -> None:
+    seen: list[str] = []
+    sys.unraisablehook, before = lambda what: seen.append(str(what.exc_value)), sys.unraisablehook
+    try:
+        with heard(signal.SIGINT):
+            Clumsy()
+            gc.collect()
+    finally:
+        sys.unraisablehook = before
+    assert seen == ["oh"]
+
+
+class Clumsy:
+    """Fails while it is thrown away."""
+
+    def __del__(self) -> None:
+        """Fail."""
+        raise ValueError("oh")
+
+
+def import_and_wait(name: str) -> None:
+    """Import a module, and wait to be interrupted."""
+    importlib.import_module(name)
+    wait()
+
+
+def test_an_import_ends_before_the_interrupt_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An extension that is interrupted while it is imported ends the process."""
+    (tmp_path / "imported_at_leisure.py").write_text(
+        "import os, signal, time\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "time.sleep(0.3)\n"
+        "whole = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(KeyboardInterrupt), heard(signal.SIGINT):
+        import_and_wait("imported_at_leisure")
+    assert sys.modules.pop("imported_at_leisure").whole
+
+
+def test_an_import_without_end_is_stopped_after_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "imported_for_ever.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("runshelf.interrupts.MOST_PUT_OFF", 3)
+    with pytest.raises(KeyboardInterrupt), heard(signal.SIGINT):
+        importlib.import_module("imported_for_ever")
+    assert "imported_for_ever" not in sys.modules
+
+
+def test_what_others_handle_stays_theirs() -> None:
+    heard_by_others: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: heard_by_others.append(number))
+    with heard(signal.SIGINT, signal.SIGTERM):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.05)
+    assert heard_by_others == [signal.SIGTERM]
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def test_who_is_putting_things_away_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with heard(signal.SIGINT, signal.SIGTERM):
+        with pytest.raises(KeyboardInterrupt):
+            get(signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.05)
+        monkeypatch.setattr("runshelf.interrupts.IMPATIENT_SECONDS", 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            get(signal.SIGINT)
+
+
+def test_what_a_callback_kept_for_itself_is_raised_when_asked() -> None:
+    with heard(signal.SIGINT):
+        heed()
+        with contextlib.suppress(KeyboardInterrupt):
+            get(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            heed()
+    heed()

@@ -1,0 +1,128 @@
+"""Files of a run, listed whatever is in its folder; output by position; text made plain."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from tests.web.runs import print_to
+
+from runshelf.web import files
+from runshelf.web.output_page import MOST_BYTES, page_after, page_before
+from runshelf.web.sanitize import plain, shown
+
+
+def test_pipes_and_sockets_are_listed_as_what_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        monkeypatch.chdir(tmp_path)  # a socket's path may not be long
+        listener.bind("socket")
+    found, more = files.listed(tmp_path)
+    assert [(item.path, item.kind) for item in found] == [("pipe", "pipe"), ("socket", "socket")]
+    assert not more
+
+
+def test_listing_follows_no_link_and_ends(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    for n in range(30):
+        (tmp_path / "a" / f"{n:02}").write_text("x")
+    found, more = files.listed(tmp_path, most=10)
+    assert (len(found), more) == (10, True)
+    every, more = files.listed(tmp_path)
+    assert {item.path for item in every if item.kind == "link"} == {"a/up"}
+    assert (len(every), more) == (31, False)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: Path(path).symlink_to("/dev/zero")])
+def test_metrics_that_are_no_files_are_not_read(tmp_path: Path, make: object) -> None:
+    (tmp_path / "metrics-a.jsonl").write_text("{}")
+    assert files.has_only_plain_metrics(tmp_path)
+    make(tmp_path / "metrics-b.jsonl")  # type: ignore[operator]
+    assert not files.has_only_plain_metrics(tmp_path)
+
+
+# --- output --------------------------------------------------------------------------------------
+
+
+def test_the_end_comes_first_and_pages_lead_back_to_the_beginning(tmp_path: Path) -> None:
+    print_to(tmp_path, [("out", f"line {n}") for n in range(1000)])
+    pages, before = [], None
+    while True:
+        page = page_before(tmp_path, before)
+        pages.insert(0, [line.text for line in page.lines])
+        before = page.start
+        if before == 0:
+            break
+    assert [line for page in pages for line in page] == [f"line {n}" for n in range(1000)]
+    assert max(map(len, pages)) == 400
+
+
+def test_what_comes_later_is_read_from_where_one_stopped(tmp_path: Path) -> None:
+    print_to(tmp_path, [("out", "one"), ("err", "two")])
+    first = page_after(tmp_path, 0)
+    assert [(line.stream, line.text) for line in first.lines] == [("out", "one"), ("err", "two")]
+    with (tmp_path / "output.log").open("ab") as file:
+        file.write(b"1.000\tout\t9\thal")
+        file.flush()
+        assert page_after(tmp_path, first.end).lines == []
+        file.write(b"f\n")
+    (line,) = page_after(tmp_path, first.end).lines
+    assert (line.seconds, line.text) == ("1.000", "half")
+
+
+def test_a_line_of_a_million_characters_is_cut_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "output.log").write_bytes(b"0.1\tout\t5\t" + b"x" * 1_000_000 + b"\n")
+    text = "".join(line.text for line in page_before(tmp_path).lines)
+    assert 4_000 <= len(text) < 5_000
+    assert "more characters" in text
+    position = 0
+    for _ in range(10):
+        position = page_after(tmp_path, position).end
+    assert position == 1_000_011
+    assert MOST_BYTES < 1_000_000
+
+
+def test_a_log_that_is_none_of_ours_is_shown_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "output.log").write_bytes(b"\xff\xfe no tabs\n1\tout\tonly three\n")
+    assert [line.text for line in page_before(tmp_path).lines] == [
+        "�� no tabs",
+        "1\tout\tonly three",
+    ]
+
+
+def test_without_a_log_there_are_no_lines(tmp_path: Path) -> None:
+    assert page_before(tmp_path).lines == page_after(tmp_path, 5).lines == ()
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]8;;http://evil.example/\x1b\\click\x1b]8;;\x1b\\", "click"),
+        ("\x1b]0;title\x07rest", "rest"),
+        ("\x1b[2J\x1b[Hgone?", "gone?"),
+        ("a\x1bPdevice\x1b\\b", "ab"),
+        ("\x1b", ""),
+        ("\x9b31mred", "red"),
+        ("bell\x07", "bell�"),
+        ("tab\tkept", "tab\tkept"),
+        ("user\u202egnp.exe", "user⟨U+202E⟩gnp.exe"),
+        ("<b>&", "<b>&"),
+    ],
+)
+def test_text_is_made_plain(text: str, expected: str) -> None:
+    assert plain(text) == expected
+
+
+@pytest.mark.parametrize("piece", ["\x1b]", "\x1b[", "\x1b[1;", "\x1bP", "\x1b]8;;", "\u202e"])
+def test_no_text_takes_more_than_its_length(piece: str) -> None:
+    """A megabyte of beginnings without an end: were it quadratic, this would never return."""
+    assert len(shown(piece * (1_000_000 // len(piece)))) < 50_000
+    plain(piece * (1_000_000 // len(piece)))

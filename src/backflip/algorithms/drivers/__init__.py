@@ -1,1 +1,0 @@
-"""The loops around an algorithm: environments in JAX, environments outside it, one interface."""
