@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from backflip.core.losses import preference_probability
@@ -192,8 +193,7 @@ def preferences_are_symmetric(make: Make, spec: EnvSpec) -> None:
     ab, ba = (one.opinions(row_of(parameters, 0), clips) for clips in ([a, b], [b, a]))
     assert ab is not None
     assert ba is not None
-    p = preference_probability(ab.clip_returns[0], ab.clip_returns[1], 0.1)
-    q = preference_probability(ba.clip_returns[0], ba.clip_returns[1], 0.1)
+    p, q = (preference_probability(*jnp.asarray(x.clip_returns), 0.1) for x in (ab, ba))
     np.testing.assert_allclose(p + q, 1.0, atol=1e-4)
 
 

@@ -53,13 +53,13 @@ def test_a_network_for_vectors_is_what_the_docstring_says(spec):
     rng = np.random.default_rng(0)
     params = initial_network(spec, rng)
     standardiser = Standardiser(*map(jnp.asarray, ([1.0, 2.0], [2.0, 0.5], [0.1, 4.0])))
-    before, after = rng.normal(size=(2, 6, 2)).astype(np.float32)
+    before, after = jnp.asarray(rng.normal(size=(2, 6, 2)), jnp.float32)
     discrete = isinstance(spec.action, Discrete)
     action = rng.integers(0, 3, 6) if discrete else np.linspace(-3, 3, 6, dtype="f4")[:, None]
     found = apply_network(spec, params, *network_inputs(spec, standardiser, before, action, after))
     for i in range(6):
-        seen = (before[i] - [1, 2]) / [2, 0.5]
-        change = (after[i] - before[i]) / [0.1, 4]
+        old, new = np.asarray(before[i]), np.asarray(after[i])
+        seen, change = (old - [1, 2]) / [2, 0.5], (new - old) / [0.1, 4]
         acted = np.eye(3)[action[i]] if discrete else np.clip(action[i], -2, 2) / 2
         x = np.concatenate([np.clip(seen, -10, 10), np.clip(change, -10, 10), acted])
         for layer in params["body"]:
@@ -72,7 +72,7 @@ def test_a_network_for_vectors_is_what_the_docstring_says(spec):
 def test_a_network_for_images_convolves_the_picture_and_its_change():
     rng = np.random.default_rng(0)
     params = initial_network(PIXELS, rng)
-    before, after = rng.uniform(size=(2, 3, 21 * 21 * 2)).astype(np.float32)
+    before, after = jnp.asarray(rng.uniform(size=(2, 3, 21 * 21 * 2)), jnp.float32)
     one = np.ones(21 * 21 * 2, np.float32)
     standardiser = Standardiser(jnp.zeros(882), jnp.asarray(one), jnp.asarray(one))
     action = np.array([0, 2, 1])
@@ -188,7 +188,7 @@ def test_members_are_scaled_before_they_are_averaged(ending, monkeypatch):
     rewards = []
     for label in labels:
         for clip in label.clips():
-            step = (clip.obs, clip.action, clip.next_obs)
+            step = map(jnp.asarray, (clip.obs, clip.action, clip.next_obs))
             rewards.append(np.asarray(member_outputs(spec, parameters, *step))[clip.alive])
     steps = np.concatenate(rewards)  # (steps, M)
     if ending:  # zero stays the value of the time after the end

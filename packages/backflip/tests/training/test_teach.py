@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +20,7 @@ from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_native
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
+from backflip.training.starting import Start, with_reward_model
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.asking import Asker
 from backflip.training.build import build
@@ -399,3 +401,72 @@ def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, changes, said):
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not home.exists()
+
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "reward_model.py"
+OWN = "reward_model:MyRewardModel"
+
+
+@pytest.fixture
+def own_model(tmp_path, monkeypatch):
+    """The settings that name the reward model of the documentation, in the current folder."""
+    (tmp_path / "reward_model.py").write_text(EXAMPLE.read_text())
+    monkeypatch.chdir(tmp_path)
+    return {"reward_model": OWN}
+
+
+@pytest.mark.medium
+def test_a_reward_model_of_your_own_teaches_and_resumes(own_model, tmp_path, monkeypatch):
+    whole = tiny(tmp_path / "whole", settings=own_model)
+    assert np.abs(saved(whole.folder)["reward.weights"]).min() > 0
+    original, called = Session.save, 0
+
+    def stopped(*args, **options):
+        nonlocal called
+        called += 1
+        if called == 3:
+            raise KeyboardInterrupt
+        return original(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "save", stopped)
+        with pytest.raises(Interrupted):
+            tiny(tmp_path / "parts", settings=own_model)
+    run = find_run(tmp_path / "parts", "latest")
+    assert run.config["teaching"]["reward_model"] == OWN
+    resume_teach(run)
+    same_arrays(saved(whole.folder), saved(run.folder))
+
+
+@pytest.mark.medium
+def test_a_reward_is_taken_together_with_its_model(own_model, tmp_path):
+    first = tiny(tmp_path, settings=own_model)
+    theirs = {"reward_from": str(first.folder), "labels": None}
+    again = tiny(tmp_path, **theirs)
+    assert find_run(tmp_path, again.run).config["teaching"]["reward_model"] == OWN
+    same_arrays(
+        {"reward.weights": saved(first.folder)["reward.weights"]},
+        {"reward.weights": saved(again.folder)["reward.weights"]},
+    )
+    with pytest.raises(UsageError, match=f"has a reward model `{OWN}`, not `linear`; leave out"):
+        tiny(tmp_path, settings={"reward_model": "linear"}, **theirs)
+
+
+@pytest.mark.medium
+def test_runs_from_before_there_was_a_choice_have_the_linear_model(taught):
+    path = taught.folder / "run.json"
+    manifest = json.loads(path.read_text())
+    assert manifest["config"]["teaching"].pop("reward_model") == "linear"
+    whole = path.read_text()
+    path.write_text(json.dumps(manifest))
+    try:
+        start = Start(reward_from=str(taught.folder))
+        assert with_reward_model(start, {"phases": 3}) == {"phases": 3, "reward_model": "linear"}
+    finally:
+        path.write_text(whole)
+
+
+def test_an_unknown_reward_model_is_refused_before_a_run_begins(tmp_path):
+    with pytest.raises(UsageError, match="unknown reward model `netwrok`, did you mean `network`"):
+        tiny(tmp_path, settings={"reward_model": "netwrok"})
+    assert list_runs(tmp_path) == []

@@ -8,7 +8,7 @@ How to write one: docs/reward-models.md. What one must keep: tests/conformance/r
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, Shaped, UInt32
@@ -76,6 +76,7 @@ class Opinions(NamedTuple):
     clip_returns: Float[np.ndarray, "C M"]
 
 
+@runtime_checkable
 class RewardModel(Protocol):
     """A reward fitted to labelled comparisons, for all seeds of a run.
 

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
+from backflip.algorithms.parts.adam import adam_step
 from backflip.core.losses import preference_loss
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params
@@ -82,7 +83,7 @@ class _Member(NamedTuple):
     """One member during the fit."""
 
     params: Params
-    optimizer: Any
+    moments: optax.ScaleByAdamState
     penalty: Float[Array, ""]
 
 
@@ -118,7 +119,7 @@ def standardiser_of(spec: EnvSpec, labelled: Labelled) -> Standardiser:
         return (left_and_right[0] + left_and_right[1]) / count
 
     centre = mean(labelled.before)
-    spread = mean(jnp.square(labelled.before - centre))
+    spread = mean(jnp.square(labelled.before - centre[None, None, None]))
     change = mean(jnp.square(labelled.after - labelled.before))
     if spec.is_pixels:
         spread, change = (_per_channel(spec, x) for x in (spread, change))
@@ -140,7 +141,8 @@ def bootstrap(key: PRNGKeyArray, weight: Float[Array, " n"]) -> Float[Array, " n
     count = weight.sum()
     keys = jax.vmap(partial(jax.random.fold_in, key))(places)
     drawn = jnp.floor(jax.vmap(jax.random.uniform)(keys) * count).astype(jnp.int32)
-    return jnp.zeros_like(weight).at[drawn].add((places < count).astype(jnp.float32))
+    used = places.astype(jnp.float32) < count
+    return jnp.zeros_like(weight).at[drawn].add(used.astype(jnp.float32))
 
 
 def _fit_member(
@@ -151,7 +153,6 @@ def _fit_member(
     params: Params,
     key: PRNGKeyArray,
 ) -> _Member:
-    optimizer = optax.adam(LEARNING_RATE)
     sample = jnp.cumsum(drawn)
 
     def loss(params: Params, penalty: Array, batch: Labelled) -> Float[Array, ""]:
@@ -167,17 +168,18 @@ def _fit_member(
 
         batch: Labelled = jax.tree.map(rows, labelled)
         gradient = jax.grad(loss)(member.params, member.penalty, batch)
-        moved, state = optimizer.update(gradient, member.optimizer)
-        params = optax.apply_updates(member.params, moved)
-        return member._replace(params=params, optimizer=state), None
+        params, moments, _ = adam_step(member.params, gradient, member.moments, LEARNING_RATE)
+        return member._replace(params=params, moments=moments), None
 
-    def stretch(member: _Member, keys: PRNGKeyArray) -> tuple[_Member, None]:
+    def stretch(member: _Member, keys: Key[Array, " updates"]) -> tuple[_Member, None]:
         member, _ = jax.lax.scan(update, member, keys)
         outputs = all_outputs(spec, standardiser, member.params, labelled)
         training, validation = split_losses(outputs, labelled, drawn)
         return member._replace(penalty=adapted(member.penalty, training, validation)), None
 
-    first = _Member(params, optimizer.init(params), jnp.float32(FIRST_PENALTY))
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    moments = optax.ScaleByAdamState(jnp.zeros((), jnp.int32), zeros, zeros)
+    first = _Member(params, moments, jnp.float32(FIRST_PENALTY))
     keys = jax.random.split(key, (UPDATES // CHECK_EVERY, CHECK_EVERY))
     return jax.lax.scan(stretch, first, keys)[0]
 
@@ -206,7 +208,7 @@ def split_losses(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Return the mean loss over a member's sample, and over the labels that it leaves out."""
     losses = label_losses(outputs, labelled)
-    held_out = labelled.weight * (drawn == 0)
+    held_out = labelled.weight * (drawn == 0).astype(jnp.float32)
     training = (losses * drawn).sum() / jnp.maximum(drawn.sum(), 1.0)
     return training, (losses * held_out).sum() / held_out.sum()
 

@@ -200,7 +200,11 @@ def _reward(
     parameters: NetworkParameters, outputs: Float[Array, "*steps M"]
 ) -> Float[Array, "*steps"]:
     """Return the reward for the members' outputs."""
-    members = (outputs - parameters.member_offset) / parameters.member_scale
+    shape = (*(1,) * (outputs.ndim - 1), -1)
+    offset, scale = (
+        jnp.reshape(x, shape) for x in (parameters.member_offset, parameters.member_scale)
+    )
+    members = (outputs - offset) / scale
     reward = (members.mean(-1) - parameters.offset) / parameters.scale
     return jnp.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
 
