@@ -15,7 +15,7 @@ OTHERS = [3, 5, 6, 7, 12, 100, 1000, 4095, 4097]
 def orders(count: int, keys: int) -> np.ndarray:
     """One order a row."""
     split = jax.random.split(jax.random.key(1), keys)
-    return np.asarray(jax.vmap(lambda key: shuffle(key, count))(split))
+    return np.asarray(jax.jit(jax.vmap(lambda key: shuffle(key, count)))(split))
 
 
 @pytest.mark.parametrize("count", POWERS + OTHERS)

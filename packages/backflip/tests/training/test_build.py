@@ -1,8 +1,50 @@
-"""From names to a driver."""
+"""From names to a driver; the environment made to read its facts is closed again."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from backflip.training.build import build
+from backflip.training.build import build, spec_of
+from backflip.training.teach_setup import resolve_teaching
+
+COUNTED = """
+from gymnasium.envs.classic_control import PendulumEnv
+
+class Counted(PendulumEnv):
+    open = 0
+
+    def __init__(self):
+        super().__init__()
+        Counted.open += 1
+
+    def close(self):
+        Counted.open -= 1
+"""
+ENV, LIMIT = "counted:Counted", {"max_episode_steps": 200}
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module of an environment that counts how many of its kind are open."""
+    (tmp_path / "counted.py").write_text(COUNTED)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "counted", raising=False)
+    assert spec_of(ENV, LIMIT).max_episode_steps == 200
+    return sys.modules["counted"]
+
+
+def test_reading_facts_leaves_nothing_open(counted: ModuleType) -> None:
+    assert counted.Counted.open == 0
+
+
+def test_settings_of_teach_are_resolved_with_no_more_open_than_the_run_needs(
+    counted: ModuleType,
+) -> None:
+    _, built = resolve_teaching("ppo", ENV, LIMIT, {}, None, 10)
+    assert built.driver.spec.max_episode_steps == 200
+    assert counted.Counted.open == 1
 
 
 @pytest.mark.parametrize("learned_reward", [False, True])

@@ -20,11 +20,11 @@ from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_native
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
-from backflip.training.starting import Start, with_reward_model
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.asking import Asker
 from backflip.training.build import build
 from backflip.training.session import Session
+from backflip.training.starting import Start, with_reward_model
 from backflip.training.teach_settings import TeachConfig, teach_settings
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.metrics import read_metrics
