@@ -9,13 +9,14 @@ from types import ModuleType
 import pytest
 
 from backflip.algorithms.registry import algorithms, names
-from backflip.labelling.page import _parser  # pyright: ignore[reportPrivateUsage]
+from backflip.cli.main import PROGRAM
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.teach_settings import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
+from runshelf.cli.program import build_parser
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs" / "cli.md").read_text()
-COMMANDS = _parser()[1]
+COMMANDS = build_parser(PROGRAM)[1]
 ACTIONS = next(a for a in COMMANDS["labels"]._actions if isinstance(a.choices, dict)).choices
 
 FINDING = {

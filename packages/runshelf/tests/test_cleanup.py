@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.index.homes import CREATED, make_run, settle, ulid
+from packages.runshelf.tests.index.homes import CREATED, make_run, settle, ulid
 
 from runshelf.cleanup.garbage import collect, disk_usage, find_garbage
 from runshelf.cleanup.trash import remove, restore, trashed

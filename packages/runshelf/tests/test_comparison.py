@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.index.homes import make_run
+from packages.runshelf.tests.index.homes import make_run
 
 from runshelf.comparison.code import Bounds, diff_code
 from runshelf.comparison.metrics import diff_metrics

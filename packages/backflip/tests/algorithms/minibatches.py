@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
-from tests.algorithms.probing import Endless
+from packages.backflip.tests.algorithms.probing import Endless
 
 from backflip.algorithms.interface import Algorithm
 from backflip.core.replay.layout import Sampled

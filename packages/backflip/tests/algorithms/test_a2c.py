@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.algorithms.batches import (
+from packages.backflip.tests.algorithms.batches import (
     CONTINUOUS,
     DISCRETE,
     KEY,
@@ -19,7 +19,7 @@ from tests.algorithms.batches import (
     spoil,
     start,
 )
-from tests.algorithms.probing import PROBES, endless_on_the_host, error, native
+from packages.backflip.tests.algorithms.probing import PROBES, endless_on_the_host, error, native
 
 from backflip.algorithms import a2c as module
 from backflip.algorithms.a2c import A2CState, a2c, estimate, loss

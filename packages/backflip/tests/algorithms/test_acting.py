@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.algorithms.batches import CONTINUOUS, DISCRETE
+from packages.backflip.tests.algorithms.batches import CONTINUOUS, DISCRETE
 
 from backflip.algorithms.a2c import a2c
 from backflip.algorithms.cem import cem

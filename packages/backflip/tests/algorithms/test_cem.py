@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.algorithms.batches import (
+from packages.backflip.tests.algorithms.batches import (
     CONTINUOUS,
     DISCRETE,
     KEY,
@@ -18,7 +18,7 @@ from tests.algorithms.batches import (
     spoil,
     start,
 )
-from tests.algorithms.probing import PROBES, error, native
+from packages.backflip.tests.algorithms.probing import PROBES, error, native
 
 from backflip.algorithms import cem as module
 from backflip.algorithms.cem import actions, cem, fitness, make_policy, refit

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.algorithms.batches import KEY, assert_same_bits, spoil
-from tests.algorithms.minibatches import (
+from packages.backflip.tests.algorithms.batches import KEY, assert_same_bits, spoil
+from packages.backflip.tests.algorithms.minibatches import (
     CENTER,
     HALF,
     HIGH,
@@ -20,7 +20,7 @@ from tests.algorithms.minibatches import (
     drawn,
     endless_number_on_the_host,
 )
-from tests.algorithms.probing import SEEDS
+from packages.backflip.tests.algorithms.probing import SEEDS
 
 from backflip.algorithms import ddpg, sac, td3
 from backflip.algorithms.interface import Algorithm

@@ -7,8 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.algorithms.batches import KEY, assert_same_bits
-from tests.algorithms.minibatches import CENTER, HALF, LOPSIDED, drawn, straight, three_rows
+from packages.backflip.tests.algorithms.batches import KEY, assert_same_bits
+from packages.backflip.tests.algorithms.minibatches import (
+    CENTER,
+    HALF,
+    LOPSIDED,
+    drawn,
+    straight,
+    three_rows,
+)
 
 from backflip.algorithms.ddpg import DDPGState, ddpg, targets
 from backflip.algorithms.entries.ddpg import DDPGConfig

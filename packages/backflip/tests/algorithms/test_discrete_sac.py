@@ -9,10 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.algorithms.batches import DISCRETE, KEY, PIXELS, assert_same_bits, spoil
-from tests.algorithms.minibatches import LOPSIDED, drawn, three_rows
-from tests.algorithms.probing import SEEDS, endless_on_the_host
-from tests.algorithms.test_ddpg import adam_step, follow, mean
+from packages.backflip.tests.algorithms.batches import (
+    DISCRETE,
+    KEY,
+    PIXELS,
+    assert_same_bits,
+    spoil,
+)
+from packages.backflip.tests.algorithms.minibatches import LOPSIDED, drawn, three_rows
+from packages.backflip.tests.algorithms.probing import SEEDS, endless_on_the_host
+from packages.backflip.tests.algorithms.test_ddpg import adam_step, follow, mean
 
 from backflip.algorithms import discrete_sac as module
 from backflip.algorithms.discrete_sac import actor_loss, discrete_sac

@@ -7,8 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.algorithms.batches import DISCRETE, KEY, PIXELS, assert_same_bits, spoil
-from tests.algorithms.probing import SEEDS, endless_on_the_host
+from packages.backflip.tests.algorithms.batches import (
+    DISCRETE,
+    KEY,
+    PIXELS,
+    assert_same_bits,
+    spoil,
+)
+from packages.backflip.tests.algorithms.probing import SEEDS, endless_on_the_host
 
 from backflip.algorithms import dqn as module
 from backflip.algorithms.dqn import DQNState, dqn, targets

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.algorithms.minibatches import Ignoring
-from tests.algorithms.probing import Probe, error, native
+from packages.backflip.tests.algorithms.minibatches import Ignoring
+from packages.backflip.tests.algorithms.probing import Probe, error, native
 
 from backflip.algorithms import a2c, cem, discrete_sac, dqn, ppo, vpg
 from backflip.algorithms.interface import Algorithm

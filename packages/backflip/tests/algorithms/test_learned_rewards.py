@@ -41,7 +41,7 @@ DQN = DQNConfig(
     updates_per_step=0.5,
     batch_size=64,
     buffer_size=400,
-    warm_up=200,
+    learning_starts=200,
     exploration_steps=400,
     discount=DISCOUNT,
     hidden=(8,),
@@ -260,7 +260,7 @@ SAC = SACConfig(
     updates_per_step=0.5,
     batch_size=16,
     buffer_size=400,
-    warm_up=100,
+    learning_starts=100,
     hidden=(8,),
 )
 PPO = PPOConfig(

@@ -9,9 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.algorithms import batches, probing
-from tests.algorithms.batches import CONTINUOUS, DISCRETE, KEY, PIXELS, assert_same_bits, spoil
-from tests.algorithms.probing import endless_on_the_host
+from packages.backflip.tests.algorithms import batches, probing
+from packages.backflip.tests.algorithms.batches import (
+    CONTINUOUS,
+    DISCRETE,
+    KEY,
+    PIXELS,
+    assert_same_bits,
+    spoil,
+)
+from packages.backflip.tests.algorithms.probing import endless_on_the_host
 
 from backflip.algorithms import ppo as module
 from backflip.algorithms.entries.ppo import PPOConfig

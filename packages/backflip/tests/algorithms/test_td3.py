@@ -7,9 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.algorithms.batches import KEY
-from tests.algorithms.minibatches import CENTER, HALF, LOPSIDED, drawn, straight, three_rows
-from tests.algorithms.test_ddpg import adam_step, follow, mean, mu, q
+from packages.backflip.tests.algorithms.batches import KEY
+from packages.backflip.tests.algorithms.minibatches import (
+    CENTER,
+    HALF,
+    LOPSIDED,
+    drawn,
+    straight,
+    three_rows,
+)
+from packages.backflip.tests.algorithms.test_ddpg import adam_step, follow, mean, mu, q
 
 from backflip.algorithms.entries.td3 import TD3Config
 from backflip.algorithms.parts.critics import critic_loss

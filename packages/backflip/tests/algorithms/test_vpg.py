@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.algorithms.batches import (
+from packages.backflip.tests.algorithms.batches import (
     CONTINUOUS,
     DISCRETE,
     KEY,
@@ -20,7 +20,7 @@ from tests.algorithms.batches import (
     spoil,
     start,
 )
-from tests.algorithms.probing import PROBES, endless_on_the_host, error, native
+from packages.backflip.tests.algorithms.probing import PROBES, endless_on_the_host, error, native
 
 from backflip.algorithms import vpg as module
 from backflip.algorithms.entries.vpg import VPGConfig

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from packages.backflip.tests.restless import restless_in
 from PIL import Image
-from tests.restless import restless_in
 
 from backflip.cli.main import main
 

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backflip.cli.main import main  # pyright: ignore[reportPrivateUsage]
+from backflip.cli.main import (
+    PROGRAM,
+    main,  # pyright: ignore[reportPrivateUsage]
+)
 from backflip.cli.teaching import _attended  # pyright: ignore[reportPrivateUsage]
-from backflip.labelling.page import _parser  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.labels import LabelStore, NewQuery
 from runshelf.cli import invite as inviting
+from runshelf.cli.program import build_parser
 from runshelf.store.run import create_run
 
 REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
@@ -144,7 +147,7 @@ def test_people_are_asked_where_there_is_a_terminal(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", stdin())
     monkeypatch.setattr(sys, "stderr", stderr())
-    parsed = _parser()[0].parse_args(["teach", "dot", *options])
+    parsed = build_parser(PROGRAM)[0].parse_args(["teach", "dot", *options])
     assert _attended(parsed) is attended
 
 

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from tests.conformance.host_env import check_host_env, random_actions
+from packages.backflip.tests.conformance.host_env import check_host_env, random_actions
 
 from backflip.core.errors import EnvironmentFailed
 from backflip.envs.atari import SCORE_ROWS, AtariBatch, AtariSettings, facts

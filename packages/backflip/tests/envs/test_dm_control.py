@@ -11,7 +11,7 @@ from PIL import Image
 if sys.version_info >= (3, 13):
     pytest.skip("labmaze, which dm_control requires, has no wheel", allow_module_level=True)
 
-from tests.conformance.host_env import check_host_env
+from packages.backflip.tests.conformance.host_env import check_host_env
 
 from backflip.cli.main import main
 from backflip.envs.dm_control import ControlTask
@@ -150,7 +150,13 @@ def test_it_can_be_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ("ppo", {"num_envs": 4, "rollout_length": 16, "epochs": 1, "hidden": (8,)}),
         (
             "sac",
-            {"num_envs": 4, "rollout_length": 8, "batch_size": 8, "warm_up": 32, "hidden": (8,)},
+            {
+                "num_envs": 4,
+                "rollout_length": 8,
+                "batch_size": 8,
+                "learning_starts": 32,
+                "hidden": (8,),
+            },
         ),
     ],
 )

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from tests.conformance.host_env import check_host_env, random_actions
+from packages.backflip.tests.conformance.host_env import check_host_env, random_actions
 
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.spec import Discrete

@@ -331,22 +331,22 @@ def test_arguments_that_do_not_fit(own: str, env_id: str, args: Any, message: st
 
 
 def test_a_whole_number_stays_one_where_a_default_alone_says_what_is_taken() -> None:
-    env = make_host("tests.inspect.envs:Grid", {"size": 7})
+    env = make_host("packages.backflip.tests.inspect.envs:Grid", {"size": 7})
     env.close()
     with pytest.raises(UsageError, match="`size` must be a number, got 'x'"):
-        make_host("tests.inspect.envs:Grid", {"size": "x"})
+        make_host("packages.backflip.tests.inspect.envs:Grid", {"size": "x"})
 
 
 def test_what_shows_nothing_or_says_nothing_is_refused_in_a_line() -> None:
     with pytest.raises(UsageError, match="those with at least one number"):
-        make_host("tests.inspect.envs:Empty")
+        make_host("packages.backflip.tests.inspect.envs:Empty")
     with pytest.raises(UsageError, match="`spec` raised ValueError: no spec"):
-        make_native("tests.inspect.envs:Speechless")
+        make_native("packages.backflip.tests.inspect.envs:Speechless")
 
 
 def test_what_may_be_of_several_types_is_passed_on_as_it_was_typed() -> None:
     for name in ("MaybeGrid", "OptionalGrid", "PostponedGrid"):
-        make_host(f"tests.inspect.envs:{name}", {"size": 7}).close()
+        make_host(f"packages.backflip.tests.inspect.envs:{name}", {"size": 7}).close()
     make_host("gymnasium:ALE/Pong-v5", {"frameskip": 2}).close()
 
 

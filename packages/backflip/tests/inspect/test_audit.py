@@ -3,7 +3,15 @@
 from typing import Any
 
 import numpy as np
-from tests.inspect.envs import Deaf, Delayed, Idle, Ignored, Line, Unseeded, making
+from packages.backflip.tests.inspect.envs import (
+    Deaf,
+    Delayed,
+    Idle,
+    Ignored,
+    Line,
+    Unseeded,
+    making,
+)
 
 from backflip.core.spec import Box, Discrete
 from backflip.inspect.audit import REPEATED, audit_actions, repeatability, variants

@@ -36,9 +36,9 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "ALE/Pong-v5": ({"max_episode_steps": 40}, "Pixels lie between 0 and "),
     "FrozenLake-v1": ({}, "Observed numbers"),
     "Pendulum-v1": ({}, "Actions go from -2 to 2"),
-    "tests.inspect.envs:Drawn": ({}, "is drawn where it is made"),
-    "tests.inspect.envs:Wide": ({}, "the first 64 alone were tried, 6 were not"),
-    "tests.inspect.envs:Flat": ({}, "Pixels lie between 0 and 1; "),
+    "packages.backflip.tests.inspect.envs:Drawn": ({}, "is drawn where it is made"),
+    "packages.backflip.tests.inspect.envs:Wide": ({}, "the first 64 alone were tried, 6 were not"),
+    "packages.backflip.tests.inspect.envs:Flat": ({}, "Pixels lie between 0 and 1; "),
 }
 
 

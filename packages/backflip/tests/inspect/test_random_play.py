@@ -1,7 +1,7 @@
 """Random episodes: counted as they are, each once, the same from the same seed."""
 
 import numpy as np
-from tests.inspect.envs import Line, making
+from packages.backflip.tests.inspect.envs import Line, making
 
 from backflip.envs.native.probes import EndlessReward
 from backflip.inspect.random_play import play_randomly

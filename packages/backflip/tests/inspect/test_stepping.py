@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.conformance.host_env import check_host_env
+from packages.backflip.tests.conformance.host_env import check_host_env
 
 from backflip.core.errors import EnvironmentFailed
 from backflip.envs.native.cartpole import CartPole

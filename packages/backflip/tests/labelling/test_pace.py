@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from backflip.labelling.pace import may_go_on
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "pace.py"
+BENCHMARK = Path(__file__).parents[4] / "benchmarks" / "pace.py"
 spec = importlib.util.spec_from_file_location("pace_benchmark", BENCHMARK)
 simulated = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(simulated)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from tests.conformance.teacher import check_teacher, query_of_rewards
+from packages.backflip.tests.conformance.teacher import check_teacher, query_of_rewards
 
 from backflip.core.types import Transition
 from backflip.envs.registry import make_native

@@ -7,13 +7,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.conformance.reward_model import CLAUSES, LENGTH
+from packages.backflip.tests.conformance.reward_model import CLAUSES, LENGTH
 
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.network.model import NetworkRewardModel
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "reward_model.py"
+EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "reward_model.py"
 
 
 def example() -> Any:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.conformance.reward_model import keys_of, labelled
+from packages.backflip.tests.conformance.reward_model import keys_of, labelled
 
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.trees import row_of

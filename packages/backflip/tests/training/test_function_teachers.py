@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.conformance.teacher import check_teacher
+from packages.backflip.tests.conformance.teacher import check_teacher
 
 from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
@@ -22,7 +22,7 @@ from backflip.training.build import build
 from runshelf.errors import UsageError
 from runshelf.store.run import find_run
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 LABELS = 8
 TINY = {
     "num_envs": 4,

@@ -403,7 +403,7 @@ def test_bad_input_gets_one_line_and_leaves_nothing(tmp_path, changes, said):
     assert not home.exists()
 
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "reward_model.py"
+EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "reward_model.py"
 OWN = "reward_model:MyRewardModel"
 
 

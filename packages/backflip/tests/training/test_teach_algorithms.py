@@ -26,7 +26,7 @@ TEACHING = {
 REPLAY = {
     "num_envs": 4,
     "rollout_length": 8,
-    "warm_up": 64,
+    "learning_starts": 64,
     "buffer_size": 512,
     "batch_size": 16,
     "hidden": (8,),

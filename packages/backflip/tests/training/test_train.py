@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.restless import restless_in
+from packages.backflip.tests.restless import restless_in
 
 import backflip
 from backflip.algorithms.entries.ppo import PPOConfig

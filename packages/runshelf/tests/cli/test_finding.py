@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.index.homes import make_run, ulid
+from packages.runshelf.tests.index.homes import make_run, ulid
 
 from runshelf.cli.main import main
 from runshelf.cli.plain import harmless, size_of, value_of

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from backflip.labelling.page import _parser
-from runshelf.cli.main import main
+from runshelf.cli.main import PROGRAM, main
+from runshelf.cli.program import build_parser
 from runshelf.cli.recording import split_program
 from runshelf.durations import duration
 from runshelf.recorder.budget import spent_this_week, week_start
@@ -47,7 +47,7 @@ def test_what_is_no_time(text):
     ],
 )
 def test_where_the_program_begins(argv, ours, program):
-    assert split_program(argv, _parser()[1]) == (ours, program)
+    assert split_program(argv, build_parser(PROGRAM)[1]) == (ours, program)
 
 
 def spend(home, **end):

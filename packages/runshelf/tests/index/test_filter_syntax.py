@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.index.homes import make_run, ulid
+from packages.runshelf.tests.index.homes import make_run, ulid
 
 from runshelf.errors import UsageError
 from runshelf.index.filter_syntax import LONGEST, Term, parse_filter, parse_sort

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.index.homes import CREATED, make_run, settle, ulid, write_lines
+from packages.runshelf.tests.index.homes import CREATED, make_run, settle, ulid, write_lines
 
 from runshelf.errors import UsageError
 from runshelf.index import database, refresh

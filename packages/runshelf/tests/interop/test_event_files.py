@@ -29,7 +29,7 @@ from runshelf.interop.event_files import (
 from runshelf.interop.protobuf import WireError, field, fields
 from runshelf.interop.tfrecord import TornFile, frame, masked_crc, read_frames
 
-PEERS = Path(__file__).parents[3] / ".cache" / "peers" / "loggers" / "bin" / "python"
+PEERS = Path(__file__).parents[4] / ".cache" / "peers" / "loggers" / "bin" / "python"
 # As tensorboardX 2.6.5 wrote it: `brain.Event:2` at second 1, then a=0.5 at step 3, second 2.
 BY_HAND = bytes.fromhex(
     "1800000000000000a37f4b2209000000000000f03f1a0d627261696e2e4576656e743a3286bf577a"

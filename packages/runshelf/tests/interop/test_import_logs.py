@@ -23,7 +23,7 @@ from runshelf.store.metrics import SEED, broken_lines, read_metrics
 from runshelf.store.run import Asked, list_runs, open_run
 from runshelf.store.state import state_of
 
-PAGE = (Path(__file__).parents[3] / "docs" / "logging.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "logging.md").read_text()
 
 
 def bring(home, path, **asked):

@@ -25,7 +25,7 @@ from runshelf.store.metrics import MetricsWriter, broken_lines, read_metrics
 from runshelf.store.records import from_json, to_json
 from runshelf.store.summary import kept_as_lines, summarise
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[4]
 
 
 def line(record) -> bytes:
@@ -143,7 +143,7 @@ def test_the_example_of_the_documentation_works(tmp_path, monkeypatch):
 
 
 def test_a_file_of_the_earlier_format_opens_and_is_replaced_when_more_comes(tmp_path):
-    shutil.copy(ROOT / "tests" / "data" / "archive" / "metrics-coded.npz", tmp_path)
+    shutil.copy(Path(__file__).parents[1] / "data" / "metrics-coded.npz", tmp_path)
     old = []
     for n in range(40):
         time = 1.7e9 + n / 1000

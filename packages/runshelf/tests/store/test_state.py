@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.index.homes import CREATED, make_run, write_lines
+from packages.runshelf.tests.index.homes import CREATED, make_run, write_lines
 
 from runshelf.store.liveness import SILENCE_SECONDS, Process, process
 from runshelf.store.run import Run, create_run, open_run

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tests.labelling.web.pool import Answered, Server
+from packages.runshelf.tests.labelling.web.pool import Answered, Server
 
 COMMAND = Path(sys.executable).with_name("runshelf")
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.web.runs import begin, finish, log
+from packages.runshelf.tests.web.runs import begin, finish, log
 
 from runshelf.web.cache import Cache
 from runshelf.web.charts import Mark

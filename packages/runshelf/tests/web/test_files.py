@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.web.runs import print_to
+from packages.runshelf.tests.web.runs import print_to
 
 from runshelf.web import files
 from runshelf.web.output_page import MOST_BYTES, page_after, page_before

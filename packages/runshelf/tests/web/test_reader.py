@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from packages.runshelf.tests.web.runs import begin
 from tests.coroutines import finished
-from tests.web.runs import begin
 
 from runshelf.index.run_index import open_index
 from runshelf.web.reader import Reader

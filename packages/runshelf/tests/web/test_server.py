@@ -21,9 +21,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from PIL import Image
-from tests.labelling.web.pool import Server
-from tests.web.pages import (
+from packages.runshelf.tests.labelling.web.pool import Server
+from packages.runshelf.tests.web.pages import (
     COMMAND,
     listening,
     page,
@@ -33,7 +32,8 @@ from tests.web.pages import (
     stream_of,
     until,
 )
-from tests.web.runs import begin, done, finish, log, print_to
+from packages.runshelf.tests.web.runs import begin, done, finish, log, print_to
+from PIL import Image
 
 from runshelf.snapshot.code_snapshot import Limits, take_snapshot, write_snapshot
 from runshelf.store.metrics import MetricsWriter
@@ -655,7 +655,7 @@ def test_5_files_of_a_run_are_saved_and_never_opened(tmp_path: Path) -> None:
 
 def test_6_nothing_that_reads_a_run_can_make_an_object_of_it() -> None:
     """Neither pickle nor eval nor a way to name a class is anywhere in the pages' code."""
-    source = Path(__file__).parents[3] / "src" / "runshelf" / "web"
+    source = Path(__file__).parents[2] / "src" / "runshelf" / "web"
     text = "\n".join(path.read_text() for path in source.rglob("*.py"))
     for word in ("pickle", "eval(", "exec(", "__import__", "importlib.import_module", "shell=True"):
         assert word not in text

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from tests.conformance.host_env import check_host_env, random_actions
+from packages.backflip.tests.conformance.host_env import check_host_env, random_actions
 
 from backflip.envs.mujoco import simulators
 from backflip.envs.mujoco.batch import MujocoBatch

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import pytest
-from tests.conformance.native_env import check_native_env
+from packages.backflip.tests.conformance.native_env import check_native_env
 
 from backflip.envs.ids import NATIVE
 from backflip.envs.native.cartpole import CartPole

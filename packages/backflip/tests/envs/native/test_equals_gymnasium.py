@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.conformance.native_env import random_actions, roll_out
+from packages.backflip.tests.conformance.native_env import random_actions, roll_out
 
 from backflip.core.spec import Discrete
 from backflip.envs.native.acrobot import Acrobot

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.conformance.native_env import roll_out
+from packages.backflip.tests.conformance.native_env import roll_out
 
 from backflip.envs.native.frozen_lake import FrozenLake, FrozenLake8x8, FrozenLakeState, transitions
 from backflip.envs.registry import make_host, make_native

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.envs.views.pixels_of import at
+from packages.backflip.tests.envs.views.pixels_of import at
 
 from backflip.envs.native import acrobot
 from backflip.envs.views.acrobot import LINE, SECONDS, AcrobotView

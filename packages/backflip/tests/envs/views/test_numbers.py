@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.envs.views.pixels_of import at
+from packages.backflip.tests.envs.views.pixels_of import at
 
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, LIMB

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.envs.views.pixels_of import at
+from packages.backflip.tests.envs.views.pixels_of import at
 
 from backflip.envs.native import pendulum
 from backflip.envs.views.canvas import BACKGROUND, BODY

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from packages.backflip.tests.inspect.play.playing import playing
 from PIL import Image
 from playwright.sync_api import Page
-from tests.inspect.play.playing import playing
 
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import open_run
@@ -98,7 +98,7 @@ def test_a_letter_let_go_under_shift_is_let_go(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
     """The third number of an action is on letters; nobody knows this one's time, so it waits."""
-    with playing(tmp_path, "tests.inspect.envs:Three") as play:
+    with playing(tmp_path, "packages.backflip.tests.inspect.envs:Three") as play:
         page = open_page(play.address, wait=False)
         page.wait_for_selector(READY)
         page.keyboard.press("Enter")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packages.backflip.tests.labelling.web.pool import Server, ask, serving, tell
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from tests.labelling.web.pool import Server, ask, serving, tell
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 # The first is what root needs in a container; the others keep Chromium from asking the network.

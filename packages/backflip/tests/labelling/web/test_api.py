@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.labelling.web.pool import Answered, Server, ask, opinion_of, serving, tell
+from packages.backflip.tests.labelling.web.pool import (
+    Answered,
+    Server,
+    ask,
+    opinion_of,
+    serving,
+    tell,
+)
 
 from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore

@@ -12,8 +12,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from packages.backflip.tests.labelling.web.pool import (
+    Server,
+    ask,
+    colour_of,
+    film_of,
+    serving,
+    start,
+    tell,
+)
 from playwright.sync_api import Page, expect
-from tests.labelling.web.pool import Server, ask, colour_of, film_of, serving, start, tell
 
 from backflip.labelling.label_queue import LabelQueue
 from backflip.preferences.films import FILMS

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.labelling.web.pool import ask, serving, start, tell
+from packages.backflip.tests.labelling.web.pool import ask, serving, start, tell
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":

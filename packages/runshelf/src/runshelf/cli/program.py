@@ -181,7 +181,8 @@ def _stdout_to_stderr() -> Generator[IO[str], None, None]:
         with os.fdopen(os.dup(kept), "w", encoding="utf-8") as real:
             yield real
     finally:
-        sys.stdout.flush()
+        with contextlib.suppress(ValueError, OSError):  # an environment may have closed it
+            sys.stdout.flush()
         os.dup2(kept, descriptor)
         os.close(kept)
 

@@ -4,6 +4,7 @@ import os
 import select
 import shutil
 import stat
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,6 @@ from runshelf.store.run import Asked, Capture, Run
 PATCH = "code.patch"
 _LARGEST_PATCH = 20_000_000
 DEFAULT_LIMITS = Limits()
-_IMPORTED_FROM = str(Path(__file__).resolve().parents[3])
 
 Say = Callable[[str], None]
 
@@ -91,11 +91,17 @@ def capture(
         if parent is None:
             say_left_out(snapshot, say)
             _say_outside(argv, cwd, root, executable, say)
-            ours = [_IMPORTED_FROM] if interpreter else []
+            ours = _own_sources() if interpreter else []
             _say_imports(said, ours, say)
         return {name: value for name, value in fields.items() if value is not None or name == "git"}
 
     return keep
+
+
+def _own_sources() -> list[str]:
+    """Return the folders that runshelf and backflip are imported from in this process."""
+    modules = (sys.modules.get(name) for name in ("runshelf", "backflip"))
+    return [str(Path(m.__file__).resolve().parents[1]) for m in modules if m and m.__file__]
 
 
 def kind_of_input() -> str | None:
