@@ -43,7 +43,7 @@ def test_a_number_beyond_its_bounds_is_refused(algorithm: str, setting: str, num
 @pytest.mark.parametrize(("algorithm", "setting"), NUMBERS, ids=str)
 def test_every_number_has_bounds_that_its_type_can_hold(algorithm: str, setting: Setting) -> None:
     assert setting.bounds is not None
-    assert np.isfinite(np.float32(setting.bounds[:2])).all()
+    assert np.isfinite(np.asarray(setting.bounds[:2], np.float32)).all()
     assert setting.kind is float or setting.bounds.high < 2**31  # JAX counts in int32
     assert (setting.name in FREE) == (
         setting.bounds.low < 0 and setting.name != "initial_log_std"
