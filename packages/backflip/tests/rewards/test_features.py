@@ -270,7 +270,7 @@ def test_clips_and_training_see_the_same(name):
     for env in range(3):
         clip = observed(cut(record, Window(2, env), 7))
         seen = model._clips.encode(clip)
-        found = over_steps(lambda *step: features(spec, encoder, *step), [seen])[0]
+        found = over_steps(jax.jit(lambda *step: features(spec, encoder, *step)), [seen])[0]
         worth = np.clip((found @ weights - 0.1) / 2.0, -3, 3)
         np.testing.assert_allclose(trained_on[2:9, env], worth, rtol=1e-3, atol=1e-4)
         opinions = model.opinions(parameters, [clip])
