@@ -190,6 +190,14 @@ def test_dqn_learns_cartpole_from_preferences(tmp_path):
     assert min(result.returns) >= 100.0, result.returns
 
 
+@pytest.mark.slow
+def test_sac_learns_pendulum_from_preferences(tmp_path):
+    """A random policy returns about -1200; measured: -142, -147 and -149."""
+    options = {"algorithm": "sac", "labels": 100, "seeds": 3, "home": tmp_path}
+    result = teach("Pendulum-v1", argv=["backflip"], **options)
+    assert min(result.returns) >= -220.0, result.returns
+
+
 @pytest.mark.medium
 def test_every_environment_outside_jax_that_is_made_is_closed(tmp_path, monkeypatch):
     opened, closed = [], []
