@@ -24,6 +24,8 @@ if "jax" in sys.modules:
 # tests start, until somebody heeds it again.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+pytest_plugins = ["tests.browser"]
+
 cache = Path(__file__).parent / ".cache" / "jax-tests"
 
 os.environ["JAX_PLATFORMS"] = os.environ.get("BACKFLIP_TEST_PLATFORM", "cpu")

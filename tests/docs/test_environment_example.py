@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.conformance.native_env import check_native_env
+from packages.backflip.tests.conformance.native_env import check_native_env
 
 from backflip.envs.registry import make_native
 from backflip.training.train import train

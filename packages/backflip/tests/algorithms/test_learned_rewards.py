@@ -42,7 +42,7 @@ DQN = DQNConfig(
     batch_size=64,
     buffer_size=400,
     learning_starts=200,
-    exploration_steps=400,
+    epsilon_steps=400,
     discount=DISCOUNT,
     hidden=(8,),
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from packages.runshelf.tests.labelling.web.pool import Answered, Server
+from tests.server_client import Answered, Server
 
 COMMAND = Path(sys.executable).with_name("runshelf")
 

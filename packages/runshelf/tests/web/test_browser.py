@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-from packages.runshelf.tests.labelling.web.pool import Server
 from packages.runshelf.tests.web.pages import serving
 from packages.runshelf.tests.web.runs import begin, done, finish, log, print_to
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
+from tests.server_client import Server
 
 from runshelf.snapshot.code_snapshot import Limits, take_snapshot, write_snapshot
 from runshelf.store.metrics import MetricsWriter

@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from packages.runshelf.tests.labelling.web.pool import Server
 from packages.runshelf.tests.web.pages import (
     COMMAND,
     listening,
@@ -34,6 +33,7 @@ from packages.runshelf.tests.web.pages import (
 )
 from packages.runshelf.tests.web.runs import begin, done, finish, log, print_to
 from PIL import Image
+from tests.server_client import Server
 
 from runshelf.snapshot.code_snapshot import Limits, take_snapshot, write_snapshot
 from runshelf.store.metrics import MetricsWriter

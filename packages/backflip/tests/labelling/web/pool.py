@@ -2,18 +2,17 @@
 
 import contextlib
 import functools
-import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from tests.server_client import Server
 
 from backflip.labelling.status import Status, write_status
 from backflip.preferences.films import FILMS, Film, write_film
@@ -81,104 +80,6 @@ def tell(folder: Path, doing: Any = "waiting", **more: Any) -> None:
     """Say what the trainer is doing; this process plays the trainer."""
     more = {"env": "dot", "budget": 100, "phases": 20, "pid": os.getpid()} | more
     write_status(folder, Status(doing, more.pop("since", time.time()), **more))
-
-
-class Answered(NamedTuple):
-    """What the server has answered."""
-
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        """The body, which is JSON."""
-        return json.loads(self.body)
-
-
-class Server:
-    """A server process, and a plain client of it."""
-
-    def __init__(
-        self, folder: Path, process: "subprocess.Popen[str]", address: str, port: int
-    ) -> None:
-        self.folder = folder
-        self.process = process
-        self.address = address
-        self.port = port
-        self.token = ""
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None = None,
-        host: str = "127.0.0.1",
-        **headers: str,
-    ) -> Answered:
-        """Send one request as it is; in names of headers, `_` stands for `-`."""
-        connection = http.client.HTTPConnection(host, self.port, timeout=20)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        with contextlib.closing(connection):
-            connection.putrequest(method, path, skip_host="Host" in named)
-            length = {} if body is None else {"Content-Length": str(len(body))}
-            for name, value in (length | named).items():
-                connection.putheader(name, value)
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                connection.endheaders(body)
-            answer = connection.getresponse()
-            return Answered(answer.status, answer.headers, answer.read())
-
-    def get(self, path: str, **headers: str) -> Answered:
-        """Get a path."""
-        return self.request("GET", path, **headers)
-
-    def post(self, path: str, fields: Any, **headers: str) -> Answered:
-        """Post JSON, as the page does."""
-        if not self.token:
-            page = self.get("/").body.decode()
-            self.token = page.split('name="backflip-token" content="')[1].split('"')[0]
-        usual = {"Content_Type": "application/json", "X_Backflip_Token": self.token}
-        return self.request("POST", path, json.dumps(fields).encode(), **(usual | headers))
-
-    def post_with(self, cookie: str, token: str) -> Answered:
-        """Ask for pairs with a cookie and a token."""
-        headers = {"Content_Type": "application/json", "Cookie": cookie, "X_Backflip_Token": token}
-        return self.request("POST", "/api/take", b'{"who": "me"}', **headers)
-
-    def take(self, who: str = "me", without: tuple[int, ...] = ()) -> list[Any]:
-        """Take pairs, as a page does."""
-        answered = self.post("/api/take", {"who": who, "without": list(without)})
-        assert answered.status == 200, answered.body
-        return answered.json["pairs"]
-
-    def answer(self, query: int, answer: str = "left", who: str = "me", **more: Any) -> Answered:
-        """Answer a pair."""
-        attempt = more.pop("attempt", os.urandom(8).hex())
-        fields = {"query": query, "answer": answer, "who": who, "seconds": 1.5, "attempt": attempt}
-        return self.post("/api/answer", fields | more)
-
-    @contextlib.contextmanager
-    def events(self) -> Generator[Iterator[Any], None, None]:
-        """The states that a page is told, as they come."""
-        head = f"GET /api/events?who=me HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n"
-        with (
-            socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection,
-            connection.makefile("rb") as lines,
-        ):
-            connection.sendall(head.encode())
-            yield (json.loads(line[6:]) for line in lines if line.startswith(b"data: {"))
-
-    def orphan(self) -> None:
-        """End the server's standard input, as the death of its trainer does."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.stdin = None
-
-    def kill(self) -> None:
-        """Kill the server's process, and see it dead."""
-        self.process.kill()
-        self.process.communicate()
 
 
 def start(folder: Path, *options: str, stdin: int = subprocess.DEVNULL) -> Server:

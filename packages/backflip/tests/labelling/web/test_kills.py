@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packages.backflip.tests.labelling.web.conftest import ARGUMENTS, chromium
 from playwright.sync_api import Error, Playwright, sync_playwright
+from tests.browser import ARGUMENTS, chromium
 
 from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.status import read_status
