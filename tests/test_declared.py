@@ -9,17 +9,17 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-OURS = {"backflip", "tests"}
+OURS = {"backflip", "packages", "runshelf", "tests"}
 
 
 def declared() -> set[str]:
-    """Return the names of all distributions that `pyproject.toml` asks for."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    lists = [
-        project["project"]["dependencies"],
-        *project["project"]["optional-dependencies"].values(),
-        *project["dependency-groups"].values(),
-    ]
+    """Return the names of all distributions that the `pyproject.toml` files ask for."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    lists = [*groups.values()]
+    for name in ("backflip", "runshelf"):
+        file = ROOT / "packages" / name / "pyproject.toml"
+        project = tomllib.loads(file.read_text())["project"]
+        lists += [project["dependencies"], *project.get("optional-dependencies", {}).values()]
     return {normal(re.split(r"[^\w.-]", line)[0]) for line in chain(*lists)}
 
 
@@ -43,7 +43,7 @@ def test_every_import_is_of_a_declared_distribution() -> None:
     brings, known = packages_distributions(), declared()
     undeclared = {
         f"{file.relative_to(ROOT)} imports {module}"
-        for folder in ("src", "tests")
+        for folder in ("packages", "tests", "docs")
         for file in (ROOT / folder).rglob("*.py")
         for module in imported(file) - OURS - sys.stdlib_module_names
         if not {normal(name) for name in brings.get(module, [module])} & known

@@ -46,7 +46,7 @@ def test_help_stays_light(package: str) -> None:
     "module",
     [
         "backflip.algorithms.registry",
-        "backflip.labelling.web.__main__",
+        "backflip.labelling.page",
         "backflip.preferences.labels",
         "backflip.preferences.queries",
         "runshelf.web.app",

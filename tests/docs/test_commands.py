@@ -102,7 +102,12 @@ def test_pages_have_blocks_to_run() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_that_a_page_names_exists(page: Path) -> None:
-    commands = re.findall(r"(?:^|`|\n)(?:backflip|runshelf) ([a-z]+)\b", page.read_text())
+    text = page.read_text()
+    code = [*re.findall(r"^```.*?^```$", text, re.S | re.M), *re.findall(r"^ {4}.*$", text, re.M)]
+    spans = re.findall(r"`((?:backflip|runshelf) [^`]+)`", text)
+    commands = re.findall(
+        r"^ *(?:\.venv/bin/)?(?:backflip|runshelf) ([a-z]+)\b", "\n".join([*code, *spans]), re.M
+    )
     known = subprocess.run(
         [sys.executable, "-m", "backflip", "--help"], capture_output=True, text=True, check=True
     ).stdout

@@ -160,7 +160,7 @@ def details() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "item"), details(), ids=lambda text: text.split(".")[0])
 def test_every_function_named_for_an_algorithm_exists(name: str, item: str) -> None:
-    source = ROOT / "src" / "backflip"
+    source = ROOT / "packages" / "backflip" / "src" / "backflip"
     spans = re.findall(r"`([^`]+)`", item)
     paths = [span.partition(": ")[0] for span in spans if "/" in span or ".py" in span]
     assert [path for path in paths if not (source / path).exists()] == []

@@ -128,7 +128,7 @@ def test_every_row_is_complete_and_names_a_function() -> None:
         assert unit, name
         assert len(meaning) > 5, name
         module, function = where.strip("`").split(".")
-        place = "algorithms.drivers" if module == "episodes" else "algorithms"
+        place = "drivers" if module == "episodes" else "algorithms"
         found = importlib.import_module(f"backflip.{place}.{module}")
         assert callable(getattr(found, function))
 

@@ -7,7 +7,7 @@ import pytest
 
 from runshelf.durations import duration
 
-SOURCE = Path(__file__).parents[2] / "src" / "runshelf"
+PACKAGES = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -24,5 +24,7 @@ def test_durations(seconds, text):
 
 
 def test_no_other_function_writes_durations():
-    defining = [p.name for p in SOURCE.rglob("*.py") if "\ndef duration(seconds" in p.read_text()]
+    defining = [
+        p.name for p in PACKAGES.glob("*/src/**/*.py") if "\ndef duration(seconds" in p.read_text()
+    ]
     assert defining == ["durations.py"]

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM are heard at bad moments, too; what others handle stays theirs."""
+"""Ctrl-C and SIGTERM are interruptible at bad moments, too; what others handle stays theirs."""
 
 import contextlib
 import gc
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from runshelf.interrupts import Terminated, heard, heed
+from runshelf.interrupts import Terminated, check_interrupt, interruptible
 
 LONG = 20.0  # seconds; none of the waits lasts that long if all is well
 
@@ -49,7 +49,7 @@ def wait() -> None:
 def test_each_signal_is_raised_as_what_it_is(
     number: signal.Signals, raised: type[BaseException]
 ) -> None:
-    with pytest.raises(raised) as caught, heard(signal.SIGINT, signal.SIGTERM):
+    with pytest.raises(raised) as caught, interruptible(signal.SIGINT, signal.SIGTERM):
         get(number)
     assert caught.type is raised
 
@@ -80,7 +80,7 @@ def throw_away_and_wait(number: signal.Signals) -> None:
 def test_what_was_dropped_is_raised_again(
     number: signal.Signals, raised: type[BaseException], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(raised) as caught, heard(signal.SIGINT, signal.SIGTERM):
+    with pytest.raises(raised) as caught, interruptible(signal.SIGINT, signal.SIGTERM):
         throw_away_and_wait(number)
     assert caught.type is raised
     assert capfd.readouterr().err == ""
@@ -90,7 +90,7 @@ def test_other_things_that_are_dropped_are_said_as_before() -> None:
     seen: list[str] = []
     sys.unraisablehook, before = lambda what: seen.append(str(what.exc_value)), sys.unraisablehook
     try:
-        with heard(signal.SIGINT):
+        with interruptible(signal.SIGINT):
             Clumsy()
             gc.collect()
     finally:
@@ -123,7 +123,7 @@ def test_an_import_ends_before_the_interrupt_is_raised(
         "whole = True\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(KeyboardInterrupt), heard(signal.SIGINT):
+    with pytest.raises(KeyboardInterrupt), interruptible(signal.SIGINT):
         import_and_wait("imported_at_leisure")
     assert sys.modules.pop("imported_at_leisure").whole
 
@@ -136,7 +136,7 @@ def test_an_import_without_end_is_stopped_after_all(
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("runshelf.interrupts.MOST_PUT_OFF", 3)
-    with pytest.raises(KeyboardInterrupt), heard(signal.SIGINT):
+    with pytest.raises(KeyboardInterrupt), interruptible(signal.SIGINT):
         importlib.import_module("imported_for_ever")
     assert "imported_for_ever" not in sys.modules
 
@@ -144,7 +144,7 @@ def test_an_import_without_end_is_stopped_after_all(
 def test_what_others_handle_stays_theirs() -> None:
     heard_by_others: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: heard_by_others.append(number))
-    with heard(signal.SIGINT, signal.SIGTERM):
+    with interruptible(signal.SIGINT, signal.SIGTERM):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.05)
     assert heard_by_others == [signal.SIGTERM]
@@ -152,7 +152,7 @@ def test_what_others_handle_stays_theirs() -> None:
 
 
 def test_who_is_putting_things_away_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    with heard(signal.SIGINT, signal.SIGTERM):
+    with interruptible(signal.SIGINT, signal.SIGTERM):
         with pytest.raises(KeyboardInterrupt):
             get(signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
@@ -164,10 +164,10 @@ def test_who_is_putting_things_away_is_not_asked_again(monkeypatch: pytest.Monke
 
 
 def test_what_a_callback_kept_for_itself_is_raised_when_asked() -> None:
-    with heard(signal.SIGINT):
-        heed()
+    with interruptible(signal.SIGINT):
+        check_interrupt()
         with contextlib.suppress(KeyboardInterrupt):
             get(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
-            heed()
-    heed()
+            check_interrupt()
+    check_interrupt()

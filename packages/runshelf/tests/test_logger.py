@@ -21,8 +21,8 @@ from tests.coroutines import finished
 
 import runshelf
 from runshelf.errors import UsageError
+from runshelf.logger import lazy, script
 from runshelf.logger import log as logger
-from runshelf.logger import script
 from runshelf.store import gallery, media, series
 from runshelf.store.compacting import compact
 from runshelf.store.metrics import SEED, read_metrics
@@ -532,11 +532,12 @@ def test_a_signals_handler_that_logs_while_the_first_use_is_still_importing(tmp_
 def test_what_is_dropped_while_loading_is_counted_and_said(tmp_path):
     program = (
         "import runshelf, sys, _thread\n"
-        "runshelf._loading.append(_thread.get_ident())\n"
+        "from runshelf.logger import lazy\n"
+        "lazy._loading.append(_thread.get_ident())\n"
         "runshelf.log('a', 1)\n"
         "with runshelf.timed('a'): pass\n"
         "runshelf.timed('a')(int)\n"
-        "runshelf._loading.clear()\n"
+        "lazy._loading.clear()\n"
         "runshelf.log('a', 2)"
     )
     done = python(program, tmp_path)
@@ -555,8 +556,8 @@ class NotedMeanwhile(list):
 
 
 def test_a_handler_may_note_what_was_dropped_between_a_look_and_the_taking(monkeypatch, run):
-    monkeypatch.setattr(runshelf, "_dropped", NotedMeanwhile(["log"]))
-    assert runshelf._logging("log") is runshelf.log
+    monkeypatch.setattr(lazy, "_dropped", NotedMeanwhile(["log"]))
+    assert lazy.logging_function("log", {}) is runshelf.log
 
 
 def test_importing_and_logging_numbers_load_nothing_heavy(run):
@@ -604,7 +605,7 @@ def test_a_run_is_made_by_the_first_call_and_ends_with_the_program(tmp_path):
         ("raise SystemExit", "finished", ""),
         ("class Mine(SystemExit): pass\nraise Mine(8)", "failed", "exit status 8"),
         ("try: raise SystemExit(3)\nexcept SystemExit as e: assert e.code == 3", "finished", ""),
-        ("try: sys.exit(3)\nexcept SystemExit: pass\nbackflip.log('a', 2)", "finished", ""),
+        ("try: sys.exit(3)\nexcept SystemExit: pass\nrunshelf.log('a', 2)", "finished", ""),
         (
             "import threading as t\nt = t.Thread(target=sys.exit, args=[3])\nt.start(); t.join()",
             "finished",
@@ -621,7 +622,7 @@ def test_a_run_is_made_by_the_first_call_and_ends_with_the_program(tmp_path):
     ],
 )
 def test_how_the_program_ended(tmp_path, ending, state, note):
-    program = f"import runshelf, sys\nbackflip.log('a', 1)\n{ending}"
+    program = f"import runshelf, sys\nrunshelf.log('a', 1)\n{ending}"
     done = python(program, tmp_path)
     found = state_of(the_run(tmp_path))
     assert (found.name, note in found.note) == (state, True)
@@ -704,8 +705,8 @@ def test_a_home_that_cannot_be_written_breaks_nothing(tmp_path):
 
 def test_without_stderr_nothing_breaks(run):
     program = (
-        "import sys, runshelf\nsys.stderr = None\nbackflip.log(None, 1)\n"
-        "import io\nsys.stderr = io.StringIO(); sys.stderr.close()\nbackflip.log('a', None)\n"
+        "import sys, runshelf\nsys.stderr = None\nrunshelf.log(None, 1)\n"
+        "import io\nsys.stderr = io.StringIO(); sys.stderr.close()\nrunshelf.log('a', None)\n"
         "runshelf.log('a', 1)"
     )
     done = python(program, run, BACKFLIP_RUN=str(run))

@@ -5,14 +5,14 @@ import signal
 import sys
 
 from runshelf.errors import Ended, Interrupted
-from runshelf.interrupts import heard
+from runshelf.interrupts import interruptible
 
 
 def console() -> None:
     """Run the command line of this process, and end it with the exit status."""
     try:
-        with heard(signal.SIGINT):
-            from backflip.cli.main import main  # noqa: PLC0415  (Ctrl-C is heard by now)
+        with interruptible(signal.SIGINT):
+            from backflip.cli.main import main  # noqa: PLC0415  (Ctrl-C is interruptible by now)
 
             status = main()
     except KeyboardInterrupt:

@@ -28,7 +28,7 @@ from backflip.training.starting import check_labels, find_start, with_reward_mod
 from backflip.training.teach_settings import TeachConfig
 from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
 from backflip.training.teaching import Teaching
-from runshelf.store.run import NOTHING_ASKED, Asked, Run
+from runshelf.store.run import NO_INFO, Run, RunInfo
 
 
 def teach(
@@ -47,7 +47,7 @@ def teach(
     home: Path | str | None = None,
     labelling: LabellingSettings | None = None,
     argv: Sequence[str] | None = None,
-    asked: Asked = NOTHING_ASKED,
+    info: RunInfo = NO_INFO,
     report: Report | None = None,
 ) -> Result:
     """Teach a policy what a teacher prefers; the true reward is for teacher and evaluation only.
@@ -70,7 +70,7 @@ def teach(
         home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
         labelling: how people get to label, where the teacher is `human` or `terminal`.
         argv: the command line to record; this process's by default.
-        asked: what you say of the run: its name, group, question and tags.
+        info: what you say of the run: its name, group, question and tags.
         report: called with the progress after each phase, and outside JAX every few seconds.
 
     Raises:
@@ -109,7 +109,7 @@ def teach(
         },
         seeds=numbers,
         argv=sys.argv if argv is None else argv,
-        asked=asked,
+        info=info,
         report=report,
         began=began,
     )
@@ -154,6 +154,6 @@ def _source(teacher: str | AnswerSource, labelling: LabellingSettings | None) ->
 
 
 def _print_notes(progress: Progress) -> None:
-    """Tell the caller from Python where the page is."""
+    """OnEnvSteps the caller from Python where the page is."""
     if progress.note:
         sys.stderr.write(f"backflip: {progress.note}\n")

@@ -74,7 +74,7 @@ def straight(*weights: float, bias: float) -> list[Any]:
 
 @dataclass(frozen=True)
 class Ignoring:
-    """A probe with one action, given a number to choose that it does not heed."""
+    """A probe with one action, given a number to choose that it does not check_interrupt."""
 
     env: Any
 
@@ -113,7 +113,7 @@ class MatchedNumber(probes.StartsWithACoin):
 
 
 class EndlessNumber(Endless):
-    """The endless probe outside JAX, with a number to choose that it does not heed."""
+    """The endless probe outside JAX, with a number to choose that it does not check_interrupt."""
 
     action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
 

@@ -59,7 +59,9 @@ def answers(driver: Driver, probe: Probe, updates: int) -> tuple[Any, Any]:
         if probe.values is not None:
             assert algorithm.assess is not None
             value = algorithm.assess(state, obs)["value"]
-        return value, algorithm.exploit(state, obs, jax.random.key(0)).reshape(len(probe.shown))
+        return value, algorithm.evaluation_action(state, obs, jax.random.key(0)).reshape(
+            len(probe.shown)
+        )
 
     state = jax.tree.map(jnp.asarray, jax.tree.map(np.asarray, learners.algorithm))
     value, action = jax.jit(jax.vmap(ask))(state)

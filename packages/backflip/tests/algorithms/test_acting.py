@@ -52,7 +52,7 @@ def seen(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return obs, rng.integers(2**32, size=(len(SEEDS), 2), dtype=np.uint32)
 
 
-@pytest.mark.parametrize("does", ["act", "exploit"])
+@pytest.mark.parametrize("does", ["act", "evaluation_action"])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_policy_acts_as_the_algorithm_does_with_its_whole_state(name: str, does: str) -> None:
     algorithm, rng = ALGORITHMS[name], np.random.default_rng(0)
@@ -72,7 +72,7 @@ def test_a_policy_acts_as_the_algorithm_does_with_its_whole_state(name: str, doe
 def test_a_policy_follows_the_states_it_is_made_of() -> None:
     algorithm, rng = ALGORITHMS["ppo"], np.random.default_rng(0)
     obs, keys = seen(rng)
-    policy, states = HostPolicy(algorithm.exploit), learnt(algorithm)
+    policy, states = HostPolicy(algorithm.evaluation_action), learnt(algorithm)
     negated = jax.tree.map(np.negative, states)
     first, other = (policy.of(each, obs, keys)(obs, keys) for each in (states, negated))
     assert (np.asarray(first) != np.asarray(other)).any()

@@ -93,11 +93,11 @@ def test_row_n_acts_with_the_parameters_of_member_n(spec: EnvSpec, hidden: Any) 
         alone = actions(policy, state.members[n], obs)[n]
         np.testing.assert_allclose(found[n], alone, rtol=1e-5)
     everywhere = state._replace(members=jnp.broadcast_to(state.mean + 1.0, (4, policy.size)))
-    greedy = cem(config, spec).exploit(state._replace(mean=state.mean + 1.0), obs, KEY)
+    greedy = cem(config, spec).evaluation_action(state._replace(mean=state.mean + 1.0), obs, KEY)
     np.testing.assert_allclose(cem(config, spec).act(everywhere, obs, KEY)[0], greedy, rtol=1e-5)
     part = cem(config, spec).policy(state._replace(mean=state.mean + 1.0))
     there = cem(config, spec).with_policy(state, part)
-    np.testing.assert_allclose(cem(config, spec).exploit(there, obs, KEY), greedy)
+    np.testing.assert_allclose(cem(config, spec).evaluation_action(there, obs, KEY), greedy)
 
 
 def test_a_linear_policy_equals_numpy() -> None:

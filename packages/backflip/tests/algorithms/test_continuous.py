@@ -112,7 +112,9 @@ def test_sac_says_means_over_its_own_actions() -> None:
 def test_what_is_kept_of_a_policy_is_enough_to_judge_by(name: str) -> None:
     algorithm, state, obs = judged(name)
     other = algorithm.with_policy(start(algorithm, 7), algorithm.policy(state))
-    assert_same_bits(algorithm.exploit(other, obs, KEY), algorithm.exploit(state, obs, KEY))
+    assert_same_bits(
+        algorithm.evaluation_action(other, obs, KEY), algorithm.evaluation_action(state, obs, KEY)
+    )
     assert algorithm.assess is not None
     assert_same_bits(algorithm.assess(state, obs), algorithm.assess(other, obs))
 
@@ -134,7 +136,7 @@ def test_actions_are_in_the_environments_unit_and_within_its_bounds(name: str) -
 def test_what_has_done_learning_does_not_explore(name: str) -> None:
     algorithm, obs = small(name), jnp.ones((3, 2))
     state = start(algorithm)
-    one, other = (algorithm.exploit(state, obs, jax.random.key(seed)) for seed in (0, 1))
+    one, other = (algorithm.evaluation_action(state, obs, jax.random.key(seed)) for seed in (0, 1))
     assert_same_bits(one, other)
     box = LOPSIDED.action
     mean = np.asarray(critics.apply_mlp(state.actor, obs))[:, : box.shape[0]]  # SAC's: log σ too
@@ -327,7 +329,7 @@ def value_error(driver: Driver, shown: list[float], wanted: list[float]) -> floa
 def action_error(driver: Driver, shown: list[float], wanted: list[float]) -> float:
     """How wrong the worst action of the worst seed is."""
     obs = jnp.asarray(shown)[:, None]
-    action = jax.vmap(driver.algorithm.exploit, (0, None, None))(learnt(driver), obs, KEY)
+    action = jax.vmap(driver.algorithm.evaluation_action, (0, None, None))(learnt(driver), obs, KEY)
     return float(np.abs(np.asarray(action)[..., 0] - np.array(wanted)).max())
 
 

@@ -136,7 +136,7 @@ def test_evaluation_is_greedy_on_vectors_and_draws_from_pixels() -> None:
         state = start(spec)
         net = q_network(spec, 3, SMALL.hidden)
         best = net.apply(state.actor, net.see(obs)).argmax(-1)
-        chosen = algorithm.exploit(state, obs, KEY) == best
+        chosen = algorithm.evaluation_action(state, obs, KEY) == best
         assert bool(chosen.all()) == same
 
 

@@ -258,7 +258,7 @@ def test_the_share_of_random_actions_is_epsilon() -> None:
     algorithm, state = dqn(config, DISCRETE), start(config, DISCRETE)
     obs = jnp.broadcast_to(jnp.arange(5.0), (30_000, 5))
     action, _ = jax.jit(algorithm.act)(state, obs, KEY)
-    best = int(algorithm.exploit(state, obs[:1], KEY)[0])
+    best = int(algorithm.evaluation_action(state, obs[:1], KEY)[0])
     shares = np.bincount(action, minlength=3) / len(obs)
     expected = np.full(3, 0.1)
     expected[best] += 0.7
@@ -269,7 +269,7 @@ def test_what_has_done_learning_is_greedy_but_for_a_little_from_pixels() -> None
     for spec, least in ((DISCRETE, 1.0), (PIXELS, 0.98)):
         algorithm, state = dqn(SMALL, spec), start(SMALL, spec)
         obs = jnp.broadcast_to(drawn(spec).obs[0, 0], (4_000, *spec.observation.shape))
-        action = jax.jit(algorithm.exploit)(state, obs, KEY)
+        action = jax.jit(algorithm.evaluation_action)(state, obs, KEY)
         net = q_network(spec, 3, SMALL.hidden)
         best = int(module.action_values(net, state, obs[:1]).argmax())
         same = float((action == best).mean())

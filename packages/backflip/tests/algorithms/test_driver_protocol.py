@@ -67,10 +67,10 @@ def test_a_closed_driver_that_is_dropped_leaves_no_compiled_program(where: str) 
         return algorithm.update(state, batch, key)
 
     def play(state: Any, obs: Any, key: Any) -> Any:
-        return algorithm.exploit(state, obs, key)
+        return algorithm.evaluation_action(state, obs, key)
 
     left = [weakref.ref(update), weakref.ref(play)]
-    driver = driver_of(where, algorithm._replace(update=update, exploit=play))
+    driver = driver_of(where, algorithm._replace(update=update, evaluation_action=play))
     learners, _ = driver.phase(1)(driver.start([0]), np.zeros(1))
     driver.evaluate(learners, [0], episodes=1)
     driver.close()

@@ -81,21 +81,21 @@ def far_from_zero() -> Probe:
 
 
 def remembered() -> Probe:
-    """Asked of the first step, whose action does not count, and of the third, which pays."""
+    """RunInfo of the first step, whose action does not count, and of the third, which pays."""
     env, steps = probes.RememberedReward(stack=3), (0, probes.RECALLED)
     shown = shows(env, probes.MemoryState, *[(coin, t) for t in steps for coin in (-1.0, 1.0)])
     return Probe(env, shown, values=[0.81, 0.81, 1, 1], actions=[np.nan, np.nan, 0, 1])
 
 
 def forgotten() -> Probe:
-    """Asked of the steps that do not show the coin: any policy is paid 1 as often as -1."""
+    """RunInfo of the steps that do not show the coin: any policy is paid 1 as often as -1."""
     env = probes.RememberedReward()
     shown = shows(env, probes.MemoryState, (1.0, 1), (1.0, probes.RECALLED))
     return Probe(env, shown, values=[0, 0], tolerance=0.2)
 
 
 def distracted() -> Probe:
-    """Asked with eight noises beside each coin."""
+    """RunInfo with eight noises beside each coin."""
     env = probes.Distracted()
     noises = np.random.default_rng(0).uniform(-1, 1, (8, probes.NOISE)).astype(np.float32)
     states = [(coin, noise, 0) for coin in (-1.0, 1.0) for noise in noises]

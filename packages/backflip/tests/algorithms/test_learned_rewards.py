@@ -271,15 +271,15 @@ PPO = PPOConfig(
     minibatches=2,
     hidden=(8,),
     normalize_obs=True,
-    scale_rewards=True,
+    normalize_rewards=True,
 )
 VPG = VPGConfig(
     env_steps=2_000,
     num_envs=2,
     rollout_length=20,
-    value_steps=2,
+    value_gradient_steps=2,
     hidden=(8,),
-    scale_rewards=True,
+    normalize_rewards=True,
 )
 CEM = CEMConfig(env_steps=2_000, num_envs=5, rollout_length=20)
 LEARNERS: dict[str, tuple[Any, Callable[[EnvSpec], Algorithm]]] = {

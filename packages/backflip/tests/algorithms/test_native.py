@@ -151,7 +151,7 @@ def test_environments_get_no_action_outside_their_space_learners_keep_the_one_dr
     np.testing.assert_allclose(
         record.reward, 100 * np.round(given[..., 0], 1) + given[..., 1], atol=1e-3
     )
-    shouting = ppo(CONFIG, env.spec)._replace(exploit=lambda *_: jnp.full((8, 2), -9.0))
+    shouting = ppo(CONFIG, env.spec)._replace(evaluation_action=lambda *_: jnp.full((8, 2), -9.0))
     driver = NativeDriver(env, shouting)
     played = driver.evaluate(driver.start([0]), [0], episodes=8)
     np.testing.assert_allclose(played.returns, 4 * (-100 - 0.5))
@@ -485,7 +485,7 @@ def test_evaluation_equals_episodes_played_by_hand() -> None:
             total, payment = 0, 0.0
             for age in range(length):
                 obs = jnp.array([[age, length, total]], jnp.float32)
-                action = int(algorithm.exploit(state, obs, jax.random.key(0))[0])
+                action = int(algorithm.evaluation_action(state, obs, jax.random.key(0))[0])
                 total, payment = total + action, payment + action + 1
             np.testing.assert_array_equal(found.returns[s][found.lengths[s] == length], payment)
     again = driver.evaluate(learners, [0, 1], episodes=50)

@@ -320,7 +320,7 @@ def test_actions_are_remembered_as_drawn_not_as_clipped_by_the_environment() -> 
     state = start(config, CONTINUOUS)
     action, remembered = ppo(config, CONTINUOUS).act(state, jnp.zeros((64, 5)), KEY)
     assert float(jnp.abs(action).max()) > 1
-    mean = ppo(config, CONTINUOUS).exploit(state, jnp.zeros((64, 5)), KEY)
+    mean = ppo(config, CONTINUOUS).evaluation_action(state, jnp.zeros((64, 5)), KEY)
     error = (np.asarray(action) - np.asarray(mean)) / math.e
     expected = (-0.5 * error**2 - 1 - 0.5 * math.log(2 * math.pi)).sum(1)
     np.testing.assert_allclose(remembered.log_prob, expected, rtol=1e-4)
@@ -405,7 +405,7 @@ def learn(env: Any, shown: list[float], config: PPOConfig = PROBE) -> tuple[Any,
     obs = jnp.asarray(shown)[:, None]
 
     def ask(state: PPOState) -> tuple[Any, Any]:
-        return algorithm.act(state, obs, KEY)[1].value, algorithm.exploit(state, obs, KEY)
+        return algorithm.act(state, obs, KEY)[1].value, algorithm.evaluation_action(state, obs, KEY)
 
     state = jax.tree.map(jnp.asarray, jax.tree.map(np.asarray, learners.algorithm))
     return tuple(np.asarray(x) for x in jax.jit(jax.vmap(ask))(state))

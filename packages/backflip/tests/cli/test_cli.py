@@ -74,9 +74,9 @@ def run(
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("", "no command given; backflip --help lists them"),
+        ("", "no command given; backflip --help lists the commands"),
         ("taech dot", "unknown command `taech`, did you mean `teach`?"),
-        ("xyzzy", "unknown command `xyzzy`; backflip --help lists them"),
+        ("xyzzy", "unknown command `xyzzy`; backflip --help lists the commands"),
         ("--versoin", "did you mean `--version`?"),
         ("--json teach dot", "`--json` comes after the command"),
         ("teach", "missing: ENV; try backflip teach --help"),
@@ -341,7 +341,7 @@ def test_very_large_numbers_are_short() -> None:
 def test_elsewhere_than_on_a_terminal_there_are_few_plain_lines() -> None:
     lines = shown(False, *(progress(phase) for phase in (1, 2, 3, 4))).splitlines()
     assert lines == [
-        "1/4 · 1,000 env steps · 75 s to go · 54,321 env steps/s · true return -12.3 · "
+        "1/4 · 1,000 env steps · 1 min 15 s to go · 54,321 env steps/s · true return -12.3 · "
         "entropy 0.50/0.69 · labels 34",
         "4/4 · 4,000 env steps · 54,321 env steps/s · true return -12.3 · "
         "entropy 0.50/0.69 · labels 34",
@@ -352,7 +352,7 @@ def test_on_a_terminal_there_is_a_bar_with_a_health_line(monkeypatch: pytest.Mon
     monkeypatch.setenv("TERM", "xterm-256color")  # a dumb one shows no bars
     text = shown(True, progress(1))
     assert "learning" in text
-    assert "75 s to go" in text
+    assert "1 min 15 s to go" in text
     assert "true return -12.3 · entropy 0.50/0.69 · labels 34" in text
 
 

@@ -78,7 +78,7 @@ def test_it_ends_at_once_with_a_sentence(
     status: int,
     tmp_path: Path,
 ) -> None:
-    """A phase lasts minutes: while one is learnt is when it must be heard."""
+    """A phase lasts minutes: while one is learnt is when it must be interruptible."""
     process = begun(tmp_path)
     end = threading.Timer(PATIENCE, process.kill)
     end.start()

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,13 @@ def test_an_option_of_the_page_means_that_people_answer(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     asked: dict[str, Any] = {}
-    monkeypatch.setattr("backflip.api.teach", lambda env, **fields: asked.update(fields))
+
+    def teach(env: str, **fields: Any) -> SimpleNamespace:
+        asked.update(fields)
+        return SimpleNamespace(to_json=lambda: {"env": env})
+
+    monkeypatch.setattr("backflip.api.teach", teach)
+    monkeypatch.setattr("backflip.cli.progress.print_result", lambda result: None)
     assert main(["teach", "dot", *options.split()]) == 0
     assert asked["teacher"] == teacher
     assert asked["algorithm"] == ("dqn" if "dqn" in options else "ppo")

@@ -215,7 +215,7 @@ def test_an_attempt_counts_once(store, queue):
 
 
 def test_an_attempt_that_was_undone_meanwhile_counts_once(store, queue):
-    """Sent, undone, and sent again by a page that heard of neither: it stays undone."""
+    """Sent, undone, and sent again by a page that interruptible of neither: it stays undone."""
     ask(store, 1)
     taken(queue)
     give(queue, 1, attempt="sent twice")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backflip.core.types import Transition
-from backflip.preferences.clips import Clip, Window, cut, windows
+from backflip.preferences.clips import Window, cut, from_arrays, windows
 from backflip.preferences.labels import LabelStore
 
 
@@ -86,7 +86,7 @@ def test_a_clip_is_one_trajectory_of_equal_length_and_earns_nothing_after_its_en
         rows = [row for row, _ in steps]
         lived = [lived for _, lived in steps]
         assert {len(field) for field in clip} == {length}
-        np.testing.assert_array_equal(clip.lived, lived)
+        np.testing.assert_array_equal(clip.alive, lived)
         np.testing.assert_array_equal(clip.obs, [record.obs[row, env] for row in rows])
         np.testing.assert_array_equal(clip.action, [record.action[row, env] for row in rows])
         np.testing.assert_array_equal(clip.scene, [record.scene[row, env] for row in rows])
@@ -102,7 +102,7 @@ def test_by_hand():
     assert windows(record, 3) == [Window(0, 0), Window(1, 0), Window(2, 0)]
     clip = cut(record, Window(1, 0), 3)
     np.testing.assert_array_equal(clip.reward, [2, 3, 0])
-    np.testing.assert_array_equal(clip.lived, [True, True, False])
+    np.testing.assert_array_equal(clip.alive, [True, True, False])
     assert windows(record, 2)[-1] == Window(3, 0)  # a cut may be a clip's last step
 
 
@@ -128,7 +128,7 @@ def test_clips_come_back_from_the_store_with_scenes_and_without(tmp_path: Path):
     with LabelStore.open(tmp_path / "labels.sqlite") as store:
         query = store.add_query(0, drawn._asdict(), plain._asdict(), env_steps=0)
         for clip, arrays in zip((drawn, plain), store.clips(query), strict=True):
-            back = Clip(**arrays)
+            back = from_arrays(arrays)
             for field, found in zip(clip, back, strict=True):
                 np.testing.assert_array_equal(found, field)
                 assert (found.shape, found.dtype) == (field.shape, field.dtype)
@@ -137,4 +137,4 @@ def test_clips_come_back_from_the_store_with_scenes_and_without(tmp_path: Path):
 def test_clips_stored_before_there_were_scenes_can_still_be_read():
     arrays = cut(record_of(["-", "end"], envs=1), Window(0, 0), 2)._asdict()
     del arrays["scene"]
-    assert Clip(**arrays).scene.size == 0
+    assert from_arrays(arrays).scene.size == 0

@@ -79,7 +79,7 @@ def test_the_environment_is_given_what_it_is_given_in_training(kind: str) -> Non
     seen, (obs, _) = trained.reset([7]), own.reset(seed=7)
     for _ in range(8):
         key, now = jax.random.split(key)
-        seen = trained.step(np.asarray(jax.jit(algorithm.exploit)(state, seen, now))).obs
+        seen = trained.step(np.asarray(jax.jit(algorithm.evaluation_action)(state, seen, now))).obs
         action = policy.act(obs)
         obs, *_ = own.step(action)
         assert action.dtype == SPACES[kind][1].dtype

@@ -21,8 +21,8 @@ from backflip.envs.registry import make_native
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
-from backflip.training.asking import Asker
 from backflip.training.build import build
+from backflip.training.query_maker import QueryMaker
 from backflip.training.session import Session
 from backflip.training.starting import Start, with_reward_model
 from backflip.training.teach_settings import TeachConfig, teach_settings
@@ -239,7 +239,7 @@ def test_stopped_between_asking_and_saving_it_is_as_never_stopped(
     taught, tmp_path, monkeypatch, where, calls
 ):
     """Questions of the next round are there, of all seeds or of one; the phase is done again."""
-    owner = {"save": Session, "ask": Asker}[where]
+    owner = {"save": Session, "ask": QueryMaker}[where]
     original, called = getattr(owner, where), 0
 
     def stopped(*args, **options):
@@ -356,19 +356,19 @@ def test_a_colour_environment_of_the_users_own_is_taught_from_its_pixels(tmp_pat
 
 @pytest.mark.medium
 def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
-    heard: list[float] = []
+    interruptible: list[float] = []
 
     class Listening(SimulatedTeacher):
         """Notes what its dice say."""
 
         def answer(self, query, rng):
-            heard.append(rng.random())
+            interruptible.append(rng.random())
             return super().answer(query, rng)
 
     tiny(tmp_path, first_seed=3, seeds=1, teacher=ProgramSource(Listening()))
-    assert len(set(heard)) == LABELS
+    assert len(set(interruptible)) == LABELS
     chose = {np.random.default_rng([3, number]).random() for number in range(ENV_STEPS + 2)}
-    assert chose.isdisjoint(heard)
+    assert chose.isdisjoint(interruptible)
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_the_policy_acts_on_one_observation_and_on_many(trained: Result) -> None
     of_seed_8 = jax.tree.map(lambda x: x[1], whole["learners"].algorithm)
     np.testing.assert_array_equal(
         actions,
-        built.driver.algorithm.exploit(of_seed_8, jnp.asarray(obs), jax.random.key(0)),
+        built.driver.algorithm.evaluation_action(of_seed_8, jnp.asarray(obs), jax.random.key(0)),
     )
     assert not np.array_equal(actions, trained.policy(7).act(obs))
     with pytest.raises(UsageError, match=r"`obs` must have shape \(4,\).* got \(3,\)"):

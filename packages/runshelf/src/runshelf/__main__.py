@@ -4,13 +4,13 @@ import signal
 import sys
 
 from runshelf.errors import Interrupted
-from runshelf.interrupts import heard
+from runshelf.interrupts import interruptible
 
 
 def console() -> None:
     """Run the command line of this process, and exit with its status."""
     try:
-        with heard(signal.SIGINT):
+        with interruptible(signal.SIGINT):
             from runshelf.cli.main import main  # noqa: PLC0415  (Ctrl-C is handled by now)
 
             status = main()

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, heard whenever they come.
+"""Ctrl-C and SIGTERM, interruptible whenever they come.
 
 Python raises `KeyboardInterrupt` in the main thread, between two instructions. If these belong to
 a callback from C it may be dropped there, as by JAX whenever garbage is collected; while an
@@ -28,14 +28,14 @@ class Terminated(KeyboardInterrupt):
 _raised: list[type[KeyboardInterrupt]] = []  # what whoever catches it must let go on
 
 
-def heed() -> None:
+def check_interrupt() -> None:
     """Raise anew what somebody caught and kept for himself, as a callback of a library may."""
     if _raised:
         raise _raised[-1]
 
 
 @contextmanager
-def heard(*numbers: signal.Signals) -> Generator[None, None, None]:
+def interruptible(*numbers: signal.Signals) -> Generator[None, None, None]:
     """Raise `KeyboardInterrupt` for SIGINT and `Terminated` for SIGTERM, and never lose one.
 
     What somebody else handles stays his; so does everything outside of the main thread.

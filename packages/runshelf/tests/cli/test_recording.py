@@ -10,10 +10,9 @@ import pytest
 
 from runshelf.cli.main import PROGRAM, main
 from runshelf.cli.program import build_parser
-from runshelf.cli.recording import split_program
-from runshelf.durations import duration
+from runshelf.cli.recording import duration, split_program
 from runshelf.recorder.budget import spent_this_week, week_start
-from runshelf.store.run import Asked, create_run, list_runs
+from runshelf.store.run import RunInfo, create_run, list_runs
 from runshelf.store.sittings import sittings
 
 
@@ -51,8 +50,8 @@ def test_where_the_program_begins(argv, ours, program):
 
 
 def spend(home, **end):
-    asked = Asked(name="dear", cost_per_hour=3600.0)
-    with create_run(home, command="run", config={}, argv=["x"], asked=asked) as writer:
+    info = RunInfo(name="dear", cost_per_hour=3600.0)
+    with create_run(home, command="run", config={}, argv=["x"], info=info) as writer:
         writer.record("finished", **end)
     return writer.run
 

@@ -20,7 +20,7 @@ from runshelf.interop.protobuf import field
 from runshelf.interop.tfrecord import frame
 from runshelf.store import gallery, series
 from runshelf.store.metrics import SEED, broken_lines, read_metrics
-from runshelf.store.run import Asked, list_runs, open_run
+from runshelf.store.run import RunInfo, list_runs, open_run
 from runshelf.store.state import state_of
 
 PAGE = (Path(__file__).parents[4] / "docs" / "logging.md").read_text()
@@ -29,7 +29,7 @@ PAGE = (Path(__file__).parents[4] / "docs" / "logging.md").read_text()
 def bring(home, path, **asked):
     """Import, and return what was done and what was said."""
     said = []
-    done = import_path(home, path, asked=Asked(**asked), argv=["runshelf"], say=said.append)
+    done = import_path(home, path, info=RunInfo(**asked), argv=["runshelf"], say=said.append)
     return done.runs, said
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from runshelf.snapshot.capture import without_secrets
 from runshelf.snapshot.secrets import find_secrets, mask_shapes, relevant_environment
-from runshelf.store.run import Asked
+from runshelf.store.run import RunInfo
 
 VALUE = "s3cr3t-of-mine"
 
@@ -160,8 +160,8 @@ def test_a_login_with_a_password():
 def test_a_secret_within_an_argument_is_masked_in_other_texts():
     found = find_secrets(["sh", "-c", f"export API_KEY={VALUE}"], {})
     assert found.mask(f"run of {VALUE}") == "run of ***"
-    asked = without_secrets(Asked(VALUE, f"g {VALUE}", f"{VALUE}?", (VALUE, "x")), found)
-    assert asked == Asked("***", "g ***", "***?", ("***", "x"))
+    asked = without_secrets(RunInfo(VALUE, f"g {VALUE}", f"{VALUE}?", (VALUE, "x")), found)
+    assert asked == RunInfo("***", "g ***", "***?", ("***", "x"))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from runshelf.store.metrics import MetricsWriter
-from runshelf.store.run import Asked, RunWriter, create_run
+from runshelf.store.run import RunInfo, RunWriter, create_run
 
 
 def learning(seed: int, best: float = 200.0, fast: float = 1.0) -> Callable[[float], float]:
@@ -37,7 +37,7 @@ def begin(
     config: Mapping[str, Any] | None = None,
     argv: Sequence[str] = ("runshelf", "train", "ppo", "CartPole-v1"),
     manifest: Mapping[str, Any] | None = None,
-    **asked: Any,
+    **info: Any,
 ) -> RunWriter:
     """A run that goes on until its writer is closed; this process is its recorder."""
     more = dict(manifest or {})
@@ -49,7 +49,7 @@ def begin(
         env=env,
         algorithm=algorithm,
         argv=argv,
-        asked=Asked(**asked),
+        info=RunInfo(**info),
         capture=lambda folder, cwd: more,
     )
 
@@ -82,10 +82,10 @@ def finish(writer: RunWriter, status: Any = "finished", **details: Any) -> Path:
     return writer.folder
 
 
-def done(home: Path, seed: int = 0, points: int = 200, **asked: Any) -> Path:
+def done(home: Path, seed: int = 0, points: int = 200, **info: Any) -> Path:
     """A finished run with a curve."""
-    curves = asked.pop("curves", {})
-    writer = begin(home, seed=seed, **asked)
+    curves = info.pop("curves", {})
+    writer = begin(home, seed=seed, **info)
     log(writer, points, seed=seed, **curves)
     return finish(writer)
 

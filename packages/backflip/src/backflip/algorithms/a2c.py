@@ -75,7 +75,7 @@ def a2c(config: A2CConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, actor),
         act=partial(acting.act, actor),
-        exploit=partial(acting.exploit, actor),
+        evaluation_action=partial(acting.evaluation_action, actor),
         update=partial(update, config, actor),
         policy=acting.acting_part,
         with_policy=acting.with_acting_part,

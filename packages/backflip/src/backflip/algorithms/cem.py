@@ -92,7 +92,7 @@ def cem(config: CEMConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, policy),
         act=partial(act, policy),
-        exploit=partial(exploit, policy),
+        evaluation_action=partial(evaluation_action, policy),
         update=partial(update, config),
         policy=acting_part,
         with_policy=with_acting_part,
@@ -143,7 +143,7 @@ def act(policy: Policy, state: CEMState, obs: Any, key: PRNGKeyArray) -> tuple[A
     return jax.vmap(of_one)(state.members, obs), ()
 
 
-def exploit(policy: Policy, state: CEMState, obs: Any, key: PRNGKeyArray) -> Any:
+def evaluation_action(policy: Policy, state: CEMState, obs: Any, key: PRNGKeyArray) -> Any:
     """Return what the policy with parameters μ does; nothing of it is drawn."""
     del key
     return actions(policy, state.mean, obs)

@@ -79,7 +79,7 @@ def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, networks),
         act=partial(act, networks),
-        exploit=partial(exploit, networks),
+        evaluation_action=partial(evaluation_action, networks),
         update=partial(update, config, networks),
         policy=acting_part,
         with_policy=with_acting_part,
@@ -108,7 +108,9 @@ def act(
     return policy(networks, state, obs).sample(key), ()
 
 
-def exploit(networks: Networks, state: SoftState, obs: Any, key: PRNGKeyArray) -> Int[Array, " N"]:
+def evaluation_action(
+    networks: Networks, state: SoftState, obs: Any, key: PRNGKeyArray
+) -> Int[Array, " N"]:
     """Return what a policy that has done learning does: its mode; from pixels, a sample."""
     if networks.pixels:
         return act(networks, state, obs, key)[0]

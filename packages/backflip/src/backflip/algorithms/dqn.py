@@ -101,7 +101,7 @@ def dqn(config: DQNConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, net),
         act=partial(act, config, net),
-        exploit=partial(exploit, net, PIXEL_EPSILON if spec.is_pixels else 0.0),
+        evaluation_action=partial(evaluation_action, net, PIXEL_EPSILON if spec.is_pixels else 0.0),
         update=partial(update, config, net),
         policy=acting_part,
         with_policy=with_acting_part,
@@ -163,7 +163,7 @@ def act(
     return epsilon_greedily(action_values(net, state, obs), share, key), ()
 
 
-def exploit(
+def evaluation_action(
     net: QNetwork, share: float, state: DQNState, obs: Any, key: PRNGKeyArray
 ) -> Int[Array, " N"]:
     """Return what a policy that has done learning does: the best action, but for a small share."""

@@ -64,7 +64,7 @@ class Act(Protocol):
 
 
 @runtime_checkable
-class Exploit(Protocol):
+class EvaluationAction(Protocol):
     """How actions are chosen in an evaluation."""
 
     def __call__(
@@ -184,7 +184,7 @@ class Algorithm(NamedTuple):
         rollout_length: T, env steps of each of them between two updates.
         init: the state before the first update.
         act: actions while learning.
-        exploit: actions in an evaluation.
+        evaluation_action: actions in an evaluation.
         update: learning from a batch.
         policy: the part of the state that acting needs, for a checkpoint of that alone.
         with_policy: the state with such a part in it.
@@ -198,7 +198,7 @@ class Algorithm(NamedTuple):
     rollout_length: int
     init: Init
     act: Act
-    exploit: Exploit
+    evaluation_action: EvaluationAction
     update: Update
     policy: Policy
     with_policy: WithPolicy

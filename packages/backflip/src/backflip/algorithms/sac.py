@@ -73,7 +73,7 @@ def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, spec, scale),
         act=partial(act, scale),
-        exploit=partial(exploit, scale),
+        evaluation_action=partial(evaluation_action, scale),
         update=partial(update, config, scale),
         policy=acting_part,
         with_policy=with_acting_part,
@@ -103,7 +103,7 @@ def act(
     return to_env(scale, policy(state.actor, obs).sample(key)), ()
 
 
-def exploit(
+def evaluation_action(
     scale: ActionScale, state: SoftState, obs: Any, key: PRNGKeyArray
 ) -> Float[Array, "N A"]:
     """Return what a policy that has done learning does: tanh of its mean, without noise."""

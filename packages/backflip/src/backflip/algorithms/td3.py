@@ -84,7 +84,7 @@ def td3(config: TD3Config, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, spec, scale),
         act=partial(deterministic.act, scale, config.exploration_noise),
-        exploit=partial(deterministic.exploit, scale),
+        evaluation_action=partial(deterministic.evaluation_action, scale),
         update=partial(update, config, scale),
         policy=acting_part,
         with_policy=with_acting_part,

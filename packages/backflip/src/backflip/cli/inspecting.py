@@ -14,7 +14,7 @@ from backflip.core.paths import from_here
 from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
 
 if TYPE_CHECKING:
-    from backflip.inspect.random_play import Tell
+    from backflip.inspect.random_play import OnEnvSteps
 
 _SILENT_SECONDS, _SECONDS_BETWEEN = 2.0, 5.0  # before the first line of progress, and after each
 
@@ -232,7 +232,7 @@ def _warn(note: str) -> None:
     print(f"backflip: note: {note}", file=sys.stderr, flush=True)
 
 
-def _progress() -> "Tell":
+def _progress() -> "OnEnvSteps":
     """Return what says on stderr how far it is, once it takes longer than two seconds."""
     next_at = time.monotonic() + _SILENT_SECONDS
 

@@ -14,9 +14,9 @@ from runshelf.cli.arguments import (
     Parser,
     add_about,
     add_output,
-    asked,
     home,
     ratio,
+    run_info,
     sentence,
     share,
     whole,
@@ -365,7 +365,7 @@ def _common(options: argparse.Namespace) -> dict[str, Any]:
         "settings": _settings(options.settings),
         "home": home(options),
         "argv": options.argv,
-        "asked": asked(options),
+        "info": run_info(options),
     }
 
 

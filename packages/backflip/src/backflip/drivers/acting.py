@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 import jax
 import numpy as np
 
-from backflip.algorithms.interface import Act, Exploit, State
+from backflip.algorithms.interface import Act, EvaluationAction, State
 
 
 class _Compiled(NamedTuple):
@@ -32,10 +32,10 @@ class HostPolicy:
     others are None to it: it must not ask an array that it does not read for its shape either.
 
     Args:
-        act: `Algorithm.act` or `Algorithm.exploit`.
+        act: `Algorithm.act` or `Algorithm.evaluation_action`.
     """
 
-    def __init__(self, act: Act | Exploit) -> None:
+    def __init__(self, act: Act | EvaluationAction) -> None:
         self._act = act
         self._compiled: dict[Any, _Compiled] = {}  # by structure
 
@@ -55,7 +55,7 @@ class HostPolicy:
         self._compiled.clear()
 
 
-def _compile(act: Act | Exploit, state: State, obs: Any, key_data: Any) -> _Compiled:
+def _compile(act: Act | EvaluationAction, state: State, obs: Any, key_data: Any) -> _Compiled:
     """Find what `act` reads of a state, and compile it as a function of that alone."""
     structure = jax.tree.structure(state)
 

@@ -70,12 +70,12 @@ class Evaluation(NamedTuple):
     optimum: np.ndarray
 
 
-Tell = Callable[[int], None]  # told of the env steps done so far in each environment
-TellPlayed = Callable[[int, int], None]  # told of episodes that ended, and env steps, so far
+OnEnvSteps = Callable[[int], None]  # told of the env steps done so far in each environment
+OnEpisodes = Callable[[int, int], None]  # told of episodes that ended, and env steps, so far
 
 
-def tell_nobody(*done: int) -> None:
-    """Report no progress: a `Tell` and a `TellPlayed`."""
+def ignore_progress(*done: int) -> None:
+    """Report no progress: a `OnEnvSteps` and a `OnEpisodes`."""
     del done
 
 
@@ -98,7 +98,7 @@ class RunPhase(Protocol):
     """What does the updates of a phase."""
 
     def __call__(
-        self, learners: Learner, parameters: RewardParameters, tell: Tell = tell_nobody, /
+        self, learners: Learner, parameters: RewardParameters, tell: OnEnvSteps = ignore_progress, /
     ) -> tuple[Learner, Phase]:
         """Return the learners after the phase, and what it leaves beside them.
 
@@ -164,7 +164,7 @@ class Driver(Protocol):
         """Return the learners of the given seeds before their first update, stacked."""
         ...
 
-    def warm_up(self, learners: Learner, tell: Tell = tell_nobody) -> Learner:
+    def warm_up(self, learners: Learner, tell: OnEnvSteps = ignore_progress) -> Learner:
         """Return the learners with the random env steps in their replay that learning starts from.
 
         They belong to the env steps that `learning.env_steps_after` counts. An algorithm without
@@ -199,7 +199,7 @@ class Driver(Protocol):
         envs: int,
         env_steps: int,
         repeat: float,
-        tell: Tell = tell_nobody,
+        tell: OnEnvSteps = ignore_progress,
     ) -> Transition:
         """Return transitions of a random policy, as NumPy arrays (seeds, env_steps, envs, ...).
 
@@ -215,7 +215,7 @@ class Driver(Protocol):
         seeds: Sequence[int],
         *,
         episodes: int,
-        tell: TellPlayed = tell_nobody,
+        tell: OnEpisodes = ignore_progress,
     ) -> Evaluation:
         """Play fresh episodes with each learner's policy; the same seed, the same starts.
 

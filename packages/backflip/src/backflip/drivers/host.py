@@ -27,12 +27,12 @@ from backflip.drivers.acting import HostPolicy
 from backflip.drivers.driver import (
     Evaluation,
     Learner,
+    OnEnvSteps,
+    OnEpisodes,
     RewardFunction,
     RunPhase,
-    Tell,
-    TellPlayed,
+    ignore_progress,
     own_reward,
-    tell_nobody,
 )
 from backflip.drivers.host_evaluation import evaluate_on_host
 from backflip.drivers.host_phase import prepare_phase
@@ -58,7 +58,7 @@ class HostDriver:
         self._algorithm = algorithm
         self._env: HostEnv | None = None
         self._explorer = HostPolicy(algorithm.act)
-        self._evaluator = HostPolicy(algorithm.exploit)
+        self._evaluator = HostPolicy(algorithm.evaluation_action)
         self._spec: EnvSpec | None = None
 
     @property
@@ -107,7 +107,7 @@ class HostDriver:
             memory = empty(layout_of(self.spec, self._algorithm, len(seeds)))
         return Learner(learned, (), zeros, zeros.copy(), keys, memory)
 
-    def warm_up(self, learners: Learner, tell: Tell = tell_nobody) -> Learner:
+    def warm_up(self, learners: Learner, tell: OnEnvSteps = ignore_progress) -> Learner:
         """Return the learners with a replay of random env steps to start learning from."""
         if not rollouts_of_warm_up(self._algorithm):
             return learners
@@ -141,7 +141,7 @@ class HostDriver:
         envs: int,
         env_steps: int,
         repeat: float,
-        tell: Tell = tell_nobody,
+        tell: OnEnvSteps = ignore_progress,
     ) -> Transition:
         """Return transitions of a random policy, (seeds, env_steps, envs, ...) in NumPy.
 
@@ -156,7 +156,7 @@ class HostDriver:
         seeds: Sequence[int],
         *,
         episodes: int,
-        tell: TellPlayed = tell_nobody,
+        tell: OnEpisodes = ignore_progress,
     ) -> Evaluation:
         """Play fresh episodes with each learner's policy; the same seed, the same starts.
 

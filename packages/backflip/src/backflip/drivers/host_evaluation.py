@@ -11,7 +11,7 @@ from backflip.drivers.driver import (
     EVALUATION,
     LONGEST_EPISODE,
     Evaluation,
-    TellPlayed,
+    OnEpisodes,
 )
 from backflip.drivers.host_stepping import by_seed, env_seeds
 from backflip.envs.spec import HostEnv
@@ -25,7 +25,7 @@ def evaluate_on_host(
     states: State,
     seeds: Sequence[int],
     episodes: int,
-    tell: TellPlayed,
+    tell: OnEpisodes,
 ) -> Evaluation:
     """Return what episodes came to, each from an environment seed of its own.
 
@@ -49,7 +49,7 @@ def evaluate_on_host(
 
 
 def _play(
-    env: HostEnv, policy: HostPolicy, states: State, entropy: list[list[int]], tell: TellPlayed
+    env: HostEnv, policy: HostPolicy, states: State, entropy: list[list[int]], tell: OnEpisodes
 ) -> Played:
     """Return true returns and lengths of one episode in every environment."""
     seeds = len(entropy)
@@ -71,7 +71,7 @@ def _play(
     return by_seed(total, seeds), by_seed(length, seeds)
 
 
-def _after(rounds: Sequence[Played], tell: TellPlayed) -> Callable[[int, int], None]:
+def _after(rounds: Sequence[Played], tell: OnEpisodes) -> Callable[[int, int], None]:
     """Return what is told of a round of episodes, so that it counts the rounds before it too."""
     episodes = sum(lengths.size for _, lengths in rounds)
     env_steps = sum(int(lengths.sum()) for _, lengths in rounds)
@@ -79,6 +79,6 @@ def _after(rounds: Sequence[Played], tell: TellPlayed) -> Callable[[int, int], N
 
 
 def _tell_of_more(
-    tell: TellPlayed, episodes_before: int, env_steps_before: int, episodes: int, env_steps: int
+    tell: OnEpisodes, episodes_before: int, env_steps_before: int, episodes: int, env_steps: int
 ) -> None:
     tell(episodes_before + episodes, env_steps_before + env_steps)

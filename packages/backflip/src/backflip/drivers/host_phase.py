@@ -15,12 +15,12 @@ from backflip.drivers.acting import HostPolicy
 from backflip.drivers.clip_material import clip_material
 from backflip.drivers.driver import (
     Learner,
+    OnEnvSteps,
     Phase,
     RewardFunction,
     RewardParameters,
     RunPhase,
-    Tell,
-    tell_nobody,
+    ignore_progress,
 )
 from backflip.drivers.host_learning import learning_on_host
 from backflip.drivers.host_stepping import by_seed, env_seeds, stack_steps, step_all
@@ -56,7 +56,7 @@ def prepare_phase(
     split = jax.jit(jax.vmap(partial(_split, length), out_axes=(0, 1, 0)))
 
     def run(
-        learners: Learner, parameters: RewardParameters, tell: Tell = tell_nobody
+        learners: Learner, parameters: RewardParameters, tell: OnEnvSteps = ignore_progress
     ) -> tuple[Learner, Phase]:
         env = open_env(learners.key.shape[0] * algorithm.num_envs)
         learners, obs = _with_fresh_episodes(env, learners)
@@ -98,7 +98,7 @@ def _collect(
     states: State,
     obs: np.ndarray,
     act_keys: np.ndarray,
-    tell: Tell,
+    tell: OnEnvSteps,
     *,
     recorded: bool,
 ) -> tuple[np.ndarray, Transition]:
@@ -132,6 +132,6 @@ def _join_rollouts(kept: list[Transition]) -> Transition | None:
     return jax.tree.map(join, *kept) if kept else None
 
 
-def _tell_of_more(tell: Tell, before: int, env_steps: int) -> None:
-    """Tell of env steps, and of those before them."""
+def _tell_of_more(tell: OnEnvSteps, before: int, env_steps: int) -> None:
+    """OnEnvSteps of env steps, and of those before them."""
     tell(before + env_steps)

@@ -9,7 +9,7 @@ import numpy as np
 from backflip.algorithms.interface import Algorithm
 from backflip.core.types import Transition
 from backflip.drivers.clip_material import clip_material
-from backflip.drivers.driver import RANDOM_POLICY, Learner, Tell
+from backflip.drivers.driver import RANDOM_POLICY, Learner, OnEnvSteps
 from backflip.drivers.host_learning import add_rollout
 from backflip.drivers.host_stepping import cut_at_end, env_seeds, stack_steps, step_all
 from backflip.drivers.learning import layout_of, replay_of, rollouts_of_warm_up
@@ -19,7 +19,9 @@ from backflip.envs.spec import HostEnv
 WARM_UP = 0x3A8A0000
 
 
-def warm_up_on_host(env: HostEnv, algorithm: Algorithm, learners: Learner, tell: Tell) -> Learner:
+def warm_up_on_host(
+    env: HostEnv, algorithm: Algorithm, learners: Learner, tell: OnEnvSteps
+) -> Learner:
     """Return the learners with random env steps in their replay, which is written in place."""
     keys = np.asarray(learners.key)
     layout = layout_of(env.spec, algorithm, len(keys))
@@ -39,7 +41,7 @@ def warm_up_on_host(env: HostEnv, algorithm: Algorithm, learners: Learner, tell:
 
 
 def random_record_on_host(
-    env: HostEnv, seeds: Sequence[int], env_steps: int, repeat: float, tell: Tell
+    env: HostEnv, seeds: Sequence[int], env_steps: int, repeat: float, tell: OnEnvSteps
 ) -> Transition:
     """Return transitions of a random policy, (seeds, env_steps, envs, ...).
 

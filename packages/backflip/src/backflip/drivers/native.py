@@ -26,12 +26,12 @@ from backflip.drivers.driver import (
     EnvStates,
     Evaluation,
     Learner,
+    OnEnvSteps,
+    OnEpisodes,
     RewardFunction,
     RunPhase,
-    Tell,
-    TellPlayed,
+    ignore_progress,
     own_reward,
-    tell_nobody,
 )
 from backflip.drivers.learning import layout_of, rollouts_of_warm_up
 from backflip.drivers.native_evaluation import compile_evaluation
@@ -100,7 +100,7 @@ class NativeDriver:
             return ()
         return stack_rows([empty(layout_of(self.spec, self._algorithm))] * seeds)
 
-    def warm_up(self, learners: Learner, tell: Tell = tell_nobody) -> Learner:
+    def warm_up(self, learners: Learner, tell: OnEnvSteps = ignore_progress) -> Learner:
         """Return the learners with a replay of random env steps to start learning from."""
         if not rollouts_of_warm_up(self._algorithm):
             return learners
@@ -133,7 +133,7 @@ class NativeDriver:
         envs: int,
         env_steps: int,
         repeat: float,
-        tell: Tell = tell_nobody,
+        tell: OnEnvSteps = ignore_progress,
     ) -> Transition:
         """Return transitions of a random policy, (seeds, env_steps, envs, ...) in NumPy."""
         shape = (envs, env_steps)
@@ -150,7 +150,7 @@ class NativeDriver:
         seeds: Sequence[int],
         *,
         episodes: int,
-        tell: TellPlayed = tell_nobody,
+        tell: OnEpisodes = ignore_progress,
     ) -> Evaluation:
         """Play fresh episodes with each learner's policy; the same seed, the same starts."""
         if episodes not in self._evaluations:

@@ -52,7 +52,9 @@ def compile_evaluation(
 
         def step(played: _Episodes) -> _Episodes:
             act_key, step_key = jax.random.split(keys[played.time])
-            action = algorithm.exploit(state, jax.vmap(env.observe)(played.states), act_key)
+            action = algorithm.evaluation_action(
+                state, jax.vmap(env.observe)(played.states), act_key
+            )
             moved = step_rows(played.states, action, jax.random.split(step_key, episodes))
             return _Episodes(
                 played.time + 1,

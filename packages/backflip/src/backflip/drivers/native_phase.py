@@ -15,12 +15,12 @@ from backflip.core.types import Extra, Transition
 from backflip.drivers.clip_material import clip_material
 from backflip.drivers.driver import (
     Learner,
+    OnEnvSteps,
     Phase,
     RewardFunction,
     RewardParameters,
     RunPhase,
-    Tell,
-    tell_nobody,
+    ignore_progress,
 )
 from backflip.drivers.learning import (
     layout_of,
@@ -90,13 +90,13 @@ def _reporting(run: Callable[..., Any], updates: int, rollout_length: int) -> Ru
     every, seconds_before, in_all = updates_per_record(updates), 0.0, updates * rollout_length
 
     def run_phase(
-        learners: Learner, parameters: RewardParameters, tell: Tell = tell_nobody
+        learners: Learner, parameters: RewardParameters, tell: OnEnvSteps = ignore_progress
     ) -> tuple[Learner, Phase]:
         nonlocal seconds_before
         expected = seconds_before
 
         def meanwhile(seconds: float) -> None:
-            """Tell what should be done by now if this phase takes as long as the last one."""
+            """OnEnvSteps what should be done by now if this phase takes as long as the last one."""
             tell(int(in_all * min(seconds / expected, LARGEST_ESTIMATE)) if expected else 0)
 
         running = run(learners, parameters)  # returns at once, but compiles the first time

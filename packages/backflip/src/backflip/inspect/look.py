@@ -12,7 +12,7 @@ from backflip.inspect.audit import REPEATING, TRYING, audit_actions, repeatabili
 from backflip.inspect.clips import checked_file, drawable, first_seconds, frames_of, write_clip
 from backflip.inspect.controls import actions
 from backflip.inspect.facts import action_meanings, frame_skip, special_facts, step_seconds
-from backflip.inspect.random_play import Tell, Warn, play_randomly
+from backflip.inspect.random_play import OnEnvSteps, Warn, play_randomly
 from backflip.inspect.report import Report
 from backflip.inspect.stepping import ToldEnv, open_env
 
@@ -36,7 +36,7 @@ def look(
     seed: int,
     discount: float,
     clip: Path,
-    tell: Tell,
+    tell: OnEnvSteps,
     warn: Warn,
 ) -> Looked:
     """Return what an environment is like, and draw a clip of a random policy in it.

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from backflip.algorithms.interface import Algorithm
-from backflip.drivers.driver import LONGEST_EPISODE, Tell, tell_nobody
+from backflip.drivers.driver import LONGEST_EPISODE, OnEnvSteps, ignore_progress
 from backflip.envs.spec import HostEnv
 from backflip.inspect.clips import Filmed
 from backflip.inspect.random_play import MOST_FILMED
@@ -40,7 +40,7 @@ class Performer:
     """Plays episodes by states of one algorithm; compiled once for all of them."""
 
     def __init__(self, algorithm: Algorithm) -> None:
-        self._exploit = jax.jit(algorithm.exploit)
+        self._exploit = jax.jit(algorithm.evaluation_action)
         self._assess: Callable[..., Any] | None = None
         if algorithm.assess is not None:
             self._assess = jax.jit(algorithm.assess)
@@ -53,11 +53,13 @@ class Performer:
         order = sorted(said, key=lambda name: (name not in FIRST, name))
         return {name: np.asarray(said[name]) for name in order}
 
-    def exploit(self, state: Any, obs: np.ndarray, key: Any) -> np.ndarray:
+    def evaluation_action(self, state: Any, obs: np.ndarray, key: Any) -> np.ndarray:
         """Return the actions of the policy."""
         return np.asarray(self._exploit(state, obs, key))
 
-    def play(self, env: HostEnv, state: Any, seed: int, tell: Tell = tell_nobody) -> Performance:
+    def play(
+        self, env: HostEnv, state: Any, seed: int, tell: OnEnvSteps = ignore_progress
+    ) -> Performance:
         """Return one episode in every row; the same seed, the same starts.
 
         Where there is no time limit an episode is stopped after 10,000 env steps. `tell` is told of
@@ -74,7 +76,7 @@ class Performer:
             key = jax.random.fold_in(first, number)
             tell(number)
             thought, scene = self.assess(state, obs), scenes_of(env)
-            step = env.step(self.exploit(state, obs, key))
+            step = env.step(self.evaluation_action(state, obs, key))
             returns, lengths = returns + np.where(alive, step.reward, 0.0), lengths + alive
             if alive[0]:
                 said = {name: float(x[0]) for name, x in thought.items()}

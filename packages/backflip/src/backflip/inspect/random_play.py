@@ -16,7 +16,7 @@ from backflip.inspect.stepping import scenes_of
 
 MOST_FILMED = 300  # env steps of the first episode that are kept for a clip
 
-Tell = Callable[[str, float], None]  # what is being done, and which share of it is done
+OnEnvSteps = Callable[[str, float], None]  # what is being done, and which share of it is done
 Warn = Callable[[str], None]  # what a person should know at once
 
 
@@ -44,7 +44,7 @@ class RandomPlay(NamedTuple):
     env_steps_per_second: float
 
 
-def play_randomly(env: HostEnv, episodes: int, seed: int, tell: Tell) -> RandomPlay:
+def play_randomly(env: HostEnv, episodes: int, seed: int, tell: OnEnvSteps) -> RandomPlay:
     """Return what `episodes` episodes of a uniformly random policy showed.
 
     They are played in rounds, one in each row, each from a seed of its own; where there is no time

@@ -18,7 +18,7 @@ from backflip.envs.views.view import View
 from backflip.inspect.clips import drawable, frames_of, write_clip
 from backflip.inspect.performance import Performance, Performer
 from backflip.inspect.pictures import PAPER, enlarged, png
-from backflip.inspect.random_play import Tell, Warn
+from backflip.inspect.random_play import OnEnvSteps, Warn
 from backflip.inspect.state_space import Map, map_policy, picture, state_space_of
 from backflip.inspect.stepping import open_env
 from backflip.inspect.timeline import with_tracks
@@ -75,7 +75,7 @@ class Shown(NamedTuple):
 
 
 def watch(
-    run: Run, *, seed: int | None, episodes: int, out: Path | None, tell: Tell, warn: Warn
+    run: Run, *, seed: int | None, episodes: int, out: Path | None, tell: OnEnvSteps, warn: Warn
 ) -> Shown:
     """Play episodes with the policy of each checkpoint of a run, and draw them.
 
@@ -151,7 +151,7 @@ def _watch_one(
     acting: Acting,
     folder: Path,
     number: int,
-    tell: Tell,
+    tell: OnEnvSteps,
 ) -> tuple[Watched, list[UInt8[np.ndarray, "H W 3"]]]:
     """Return what one checkpoint does, its files written, and the frames of its clip."""
 
@@ -179,7 +179,7 @@ def _map(spec: EnvSpec, performer: Performer, state: Any) -> Map | None:
         return None
 
     def act(obs: np.ndarray) -> np.ndarray:
-        return performer.exploit(state, obs, jax.random.key(0))
+        return performer.evaluation_action(state, obs, jax.random.key(0))
 
     return map_policy(space, act, lambda obs: performer.assess(state, obs).get("value"))
 

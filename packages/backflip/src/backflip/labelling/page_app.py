@@ -19,9 +19,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from backflip.labelling.clerk import Clerk
 from backflip.labelling.label_queue import Refused, checked_name
 from backflip.labelling.page_state import opinion_fields, pair_fields, state_fields
+from backflip.labelling.service import LabelService
 from backflip.labelling.status import read_status
 from backflip.preferences.films import FILMS, read_film
 from runshelf.errors import DamagedFile, UserFacingError
@@ -42,13 +42,13 @@ class Labelling:
     """The pages of one run.
 
     Args:
-        clerk: works at the run's queue.
+        service: works at the run's queue.
         place: where the server listens.
         who: what somebody is called who has not said a name.
     """
 
-    def __init__(self, clerk: Clerk, place: Place, who: str) -> None:
-        self._clerk = clerk
+    def __init__(self, service: LabelService, place: Place, who: str) -> None:
+        self._service = service
         self._place = place
         self._who = who
         self._static = _read_static()
@@ -86,10 +86,10 @@ class Labelling:
 
     async def page(self, request: Request) -> Response:
         """The page itself."""
-        goal = await self._clerk.ask(lambda queue: queue.goal())
+        goal = await self._service.ask(lambda queue: queue.goal())
         html = self._page.render(
-            run=self._clerk.folder.name,
-            env=read_status(self._clerk.folder).env,
+            run=self._service.folder.name,
+            env=read_status(self._service.folder).env,
             who=self._who,
             goal=goal,
             ask_name=not self._place.loopback,
@@ -107,7 +107,7 @@ class Labelling:
 
     async def film(self, request: Request) -> Response:
         """A clip's strip of frames; it is named by its content, so it never changes."""
-        name, folder = request.path_params["name"], self._clerk.folder / FILMS
+        name, folder = request.path_params["name"], self._service.folder / FILMS
         if not _FILM.fullmatch(name) or not (folder / name).is_file():
             raise HTTPException(404, "there is no such film")
         try:
@@ -118,13 +118,13 @@ class Labelling:
 
     async def state(self, request: Request) -> Response:
         """How labelling and training stand."""
-        return JSONResponse(await self._state(self._asker(request)))
+        return JSONResponse(await self._state(self._query_maker(request)))
 
     async def events(self, request: Request) -> Response:
         """How labelling and training stand, again whenever that has changed."""
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
-        stream = self._stream(self._asker(request))
+        stream = self._stream(self._query_maker(request))
         return StreamingResponse(stream, media_type="text/event-stream")
 
     async def take(self, request: Request) -> Response:
@@ -132,7 +132,7 @@ class Labelling:
         fields = await _fields(request)
         who, without = fields.text("who"), fields.wholes("without")
         # Holding pairs is no news for other pages, so this does not count as writing.
-        pairs = await self._clerk.ask(lambda queue: queue.take(who, without))
+        pairs = await self._service.ask(lambda queue: queue.take(who, without))
         return JSONResponse({"pairs": [pair_fields(pair) for pair in pairs]})
 
     async def answer(self, request: Request) -> Response:
@@ -140,7 +140,7 @@ class Labelling:
         fields = await _fields(request)
         query, answer, who = fields.whole("query"), fields.text("answer"), fields.text("who")
         seconds, attempt = fields.number("seconds"), fields.text("attempt")
-        done, tally = await self._clerk.write(
+        done, tally = await self._service.write(
             lambda queue: (queue.answer(query, answer, who, seconds, attempt), queue.tally(who))
         )
         return JSONResponse(
@@ -155,14 +155,14 @@ class Labelling:
         """Lets others have pairs that somebody took and will not answer."""
         fields = await _fields(request)
         who, queries = fields.text("who"), fields.wholes("queries")
-        await self._clerk.write(lambda queue: queue.give_back(who, queries))
+        await self._service.write(lambda queue: queue.give_back(who, queries))
         return JSONResponse({})
 
     async def undo(self, request: Request) -> Response:
         """Takes back the last answer: its pair."""
         fields = await _fields(request)
         who, attempt = fields.text("who"), fields.text("attempt")
-        pair, tally = await self._clerk.write(
+        pair, tally = await self._service.write(
             lambda queue: (queue.undo(who, attempt), queue.tally(who))
         )
         return JSONResponse({"pair": pair_fields(pair), "tally": tally._asdict()})
@@ -171,29 +171,29 @@ class Labelling:
         """A new goal: as it is kept."""
         fields = await _fields(request)
         text, who = fields.text("text"), fields.text("who")
-        kept = await self._clerk.write(lambda queue: queue.set_goal(text, who))
+        kept = await self._service.write(lambda queue: queue.set_goal(text, who))
         return JSONResponse({"goal": kept})
 
     async def enough(self, request: Request) -> Response:
         """Whether the labels there are be enough."""
         fields = await _fields(request)
         who, enough = fields.text("who"), fields.truth("enough")
-        await self._clerk.write(lambda queue: queue.say_enough(who, enough))
+        await self._service.write(lambda queue: queue.say_enough(who, enough))
         return JSONResponse({"enough": enough})
 
-    def _asker(self, request: Request) -> str:
+    def _query_maker(self, request: Request) -> str:
         return checked_name(request.query_params.get("who", self._who))
 
     async def _state(self, who: str) -> dict[str, Any]:
-        folder, ending = self._clerk.folder, self.ending.is_set()
-        return await self._clerk.ask(lambda queue: state_fields(queue, folder, who, ending))
+        folder, ending = self._service.folder, self.ending.is_set()
+        return await self._service.ask(lambda queue: state_fields(queue, folder, who, ending))
 
     async def _stream(self, who: str) -> AsyncGenerator[str, None]:
         self.streams += 1
         try:
             told, last = None, 0.0
             while not self.ending.is_set():
-                moment = await self._clerk.moment()
+                moment = await self._service.moment()
                 if moment != told:
                     told, last = moment, time.monotonic()
                     yield _event(await self._state(who))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import uvicorn
 
-from backflip.labelling.clerk import Clerk
 from backflip.labelling.page_app import Labelling
+from backflip.labelling.service import LabelService
 from runshelf.errors import UsageError
 from runshelf.web.address import LOOPBACK, Place, take_place
 from runshelf.web.guard import Guard
@@ -61,10 +61,10 @@ async def _serve(
     parent: bool,
     announce: Callable[[Place], None],
 ) -> None:
-    clerk = await Clerk.open(folder, overlap)
+    service = await LabelService.open(folder, overlap)
     try:
         listener, place = take_place(folder, host, port, lasting=parent)
-        labelling = Labelling(clerk, place, who)
+        labelling = Labelling(service, place, who)
         server = Server(
             settings(Guard(labelling.app(), place)),
             announce=lambda: announce(place),
@@ -75,7 +75,7 @@ async def _serve(
             _watch_input(lambda: asyncio.ensure_future(_say_farewell(labelling, server)))
         await server.serve(sockets=[listener])
     finally:
-        await clerk.close()
+        await service.close()
 
 
 async def _say_farewell(labelling: Labelling, server: uvicorn.Server) -> None:

@@ -50,7 +50,7 @@ class Answers(Protocol):
     """An answer source at work, as the training loop sees it."""
 
     def tell(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
-        """Tell the people who wait, if any, what the trainer is doing."""
+        """OnEnvSteps the people who wait, if any, what the trainer is doing."""
         ...
 
     def attend(self, newest_round: int) -> None:

@@ -1,13 +1,14 @@
 """Clips: short pieces of one trajectory, all of one length.
 
 A trajectory that terminates goes on for ever in an absorbing state in which every reward is zero.
-So a clip may run past the end of an episode: the steps after it are there, but not lived, earn
+So a clip may run past the end of an episode: the steps after it are there, but not alive, earn
 nothing, and a person would see the last frame stand still. An early end is then worse than
 survival exactly where living earns something (CartPole), and better where living costs
 (MountainCar), with no rule of its own. Where a time limit cut the episode nobody knows what would
 have followed: no clip runs past that.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +29,8 @@ class Clip(NamedTuple):
         obs: (L, ...) the newest frame of what was seen before each step.
         action: (L, ...) what was done.
         next_obs: (L, ...) the newest frame of what followed.
-        reward: (L,) true rewards, for simulated teachers and evaluation only; 0 if not lived.
-        lived: (L,) false after the episode's end.
+        reward: (L,) true rewards, for simulated teachers and evaluation only; 0 if not alive.
+        alive: (L,) false after the episode's end.
         scene: (L, S) from which `backflip.envs.views` draws the moment before each step, or (0,).
     """
 
@@ -37,13 +38,24 @@ class Clip(NamedTuple):
     action: Shaped[np.ndarray, "L ..."]
     next_obs: Shaped[np.ndarray, "L ..."]
     reward: Float[np.ndarray, " L"]
-    lived: Bool[np.ndarray, " L"]
+    alive: Bool[np.ndarray, " L"]
     scene: Float[np.ndarray, "..."] = NO_SCENE
+
+
+def to_arrays(clip: Clip) -> dict[str, np.ndarray]:
+    """Return a clip as label files keep it; `alive` is called `lived` there."""
+    arrays = clip._asdict()
+    return {"lived" if name == "alive" else name: array for name, array in arrays.items()}
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray]) -> Clip:
+    """Return a clip of a label file."""
+    return Clip(**{"alive" if name == "lived" else name: array for name, array in arrays.items()})
 
 
 def observed(clip: Clip) -> ObservedClip:
     """Return what a reward model may see of a clip: everything but the true reward."""
-    return ObservedClip(clip.obs, clip.action, clip.next_obs, clip.lived)
+    return ObservedClip(clip.obs, clip.action, clip.next_obs, clip.alive)
 
 
 class Window(NamedTuple):
@@ -81,13 +93,13 @@ def cut(record: Transition, window: Window, length: int) -> Clip:
     ended = np.flatnonzero(record.terminated[rows, env])
     last = rows[ended[0]] if ended.size else rows[-1]
     index = np.minimum(np.arange(time, time + length), last)
-    lived = np.arange(time, time + length) <= last
-    reward = np.where(lived, record.reward[index, env], 0.0).astype(np.float32)
+    alive = np.arange(time, time + length) <= last
+    reward = np.where(alive, record.reward[index, env], 0.0).astype(np.float32)
     return Clip(
         obs=record.obs[index, env],
         action=record.action[index, env],
         next_obs=record.next_obs[index, env],
         reward=reward,
-        lived=lived,
+        alive=alive,
         scene=NO_SCENE if isinstance(record.scene, tuple) else record.scene[index, env],
     )

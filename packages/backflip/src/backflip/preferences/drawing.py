@@ -13,7 +13,7 @@ from backflip.core.types import Transition
 from backflip.envs.views.choose import view_of
 from backflip.envs.views.film import Movie, agent_film, film, stills
 from backflip.envs.views.view import View
-from backflip.preferences.clips import Clip, Window, cut
+from backflip.preferences.clips import Clip, Window, cut, from_arrays
 from backflip.preferences.films import FILMS, Film, has_film, write_film
 from backflip.preferences.labels import Films, LabelStore
 
@@ -45,7 +45,7 @@ class Drawer:
 
     def frames(self, clip: Clip) -> UInt8[np.ndarray, "L H W 3"]:
         """Return one picture for each env step of a clip, as a person would see it."""
-        return stills(self._view, clip.obs, clip.next_obs, clip.scene, clip.lived)
+        return stills(self._view, clip.obs, clip.next_obs, clip.scene, clip.alive)
 
     def films(self, clip: Clip) -> Films:
         """Return the films of a clip, for a person and as the agent sees it; they are on disk.
@@ -53,8 +53,8 @@ class Drawer:
         Raises:
             UserFacingError: the disk is full, or what draws cannot draw here.
         """
-        movie = film(self._view, clip.obs, clip.next_obs, clip.scene, clip.lived)
-        seen = agent_film(self._spec, clip.obs, clip.lived, movie)
+        movie = film(self._view, clip.obs, clip.next_obs, clip.scene, clip.alive)
+        seen = agent_film(self._spec, clip.obs, clip.alive, movie)
         return {"person": self._write(movie), "agent": self._write(seen)}
 
     def latest(self, record: Transition) -> Film | None:
@@ -63,7 +63,7 @@ class Drawer:
         if length < 2:
             return self._latest
         clip = cut(record, window, length)
-        shown = self._write(film(self._view, clip.obs, clip.next_obs, clip.scene, clip.lived))
+        shown = self._write(film(self._view, clip.obs, clip.next_obs, clip.scene, clip.alive))
         before, self._latest = self._latest, shown
         if before is not None and before.file != shown.file:
             (self._folder / before.file).unlink(missing_ok=True)
@@ -75,7 +75,7 @@ class Drawer:
             films = store.films(query.id)
             lost = [not has_film(self._folder, film) for side in films for film in side.values()]
             if any(lost):
-                left, right = (self.films(Clip(**clip)) for clip in store.clips(query.id))
+                left, right = (self.films(from_arrays(clip)) for clip in store.clips(query.id))
                 store.set_films(query.id, left, right)
 
     def _write(self, movie: Movie) -> Film:

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from backflip.preferences.answers import Doing, QueriedRun
-from backflip.preferences.clips import Clip
+from backflip.preferences.clips import from_arrays
 from backflip.preferences.labels import NewLabel
 from backflip.preferences.shown import TeacherQuery, shown_clip
 from backflip.preferences.teachers import Teacher
@@ -90,5 +90,5 @@ class ProgramAnswers:
 
     def _shown(self, query: int) -> TeacherQuery:
         run = self._run
-        left, right = (Clip(**clip) for clip in run.store.clips(query))
+        left, right = (from_arrays(clip) for clip in run.store.clips(query))
         return TeacherQuery(*(shown_clip(clip, run.env, run.drawer) for clip in (left, right)))

@@ -59,7 +59,7 @@ def shown_clip(clip: Clip, env: str, drawer: Drawer) -> ShownClip:
         actions=_read_only(clip.action),
         next_observations=_read_only(clip.next_obs),
         rewards=_read_only(clip.reward),
-        alive=_read_only(clip.lived),
+        alive=_read_only(clip.alive),
         _draw=partial(drawer.frames, clip),
     )
 

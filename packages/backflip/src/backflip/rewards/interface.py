@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Shaped, UInt32
+from jaxtyping import Bool, Float, Shaped, UInt32
 
 from backflip.core.types import Transition
 
@@ -92,7 +92,7 @@ class RewardModel(Protocol):
         """Return parameters with which `predict` is zero everywhere, with a leading seed axis."""
         ...
 
-    def predict(self, parameters: Any, batch: Transition) -> Float[Array, "T N"]:
+    def predict(self, parameters: Any, batch: Transition) -> Float[Any, "T N"]:
         """Return the reward of each transition in a batch (T, N), for one seed's parameters.
 
         Pure, and compiled inside the training program. Observations may be stacks of frames.

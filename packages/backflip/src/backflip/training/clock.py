@@ -7,7 +7,7 @@ from typing import Literal, final
 
 import jax
 
-from runshelf.interrupts import heed
+from runshelf.interrupts import check_interrupt
 
 Part = Literal["setup", "train", "answers", "evaluate"]
 PARTS = ("setup", "compile", "train", "answers", "evaluate")
@@ -50,7 +50,7 @@ class Clock:
 
     def spent(self, part: Part) -> float:
         """Book the time since the last call as spent on `part`; return it, compiling left out."""
-        heed()
+        check_interrupt()
         now, compiled = time.perf_counter(), self._compiling.seconds
         passed, compiling = now - self._booked, compiled - self._compiled
         self._booked, self._compiled = now, compiled

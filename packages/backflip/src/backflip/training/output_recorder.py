@@ -21,7 +21,7 @@ from runshelf.recorder.output_reader import recorded_up_to
 from runshelf.recorder.system_metrics import SystemMetrics
 from runshelf.snapshot.capture import capture, without_secrets
 from runshelf.snapshot.secrets import find_secrets
-from runshelf.store.run import Asked, Capture, Run, open_run
+from runshelf.store.run import Capture, Run, RunInfo, open_run
 
 
 class Captured(NamedTuple):
@@ -29,33 +29,35 @@ class Captured(NamedTuple):
 
     Attributes:
         argv: the command line, secrets masked.
-        asked: what a person says of it, secrets masked.
+        info: what a person says of it, secrets masked.
         keep: keeps code, packages and machine, given the run's folder.
     """
 
     argv: list[str]
-    asked: Asked
+    info: RunInfo
     keep: Capture
 
 
-def captured(home: Path, argv: Sequence[str], asked: Asked, say: Callable[[str], None]) -> Captured:
+def captured(
+    home: Path, argv: Sequence[str], info: RunInfo, say: Callable[[str], None]
+) -> Captured:
     """Return what is to be kept of a run of ours.
 
     Args:
         home: the home of the run.
         argv: the command line.
-        asked: what a person says of it; if it repeats a run of this home, it has that one's code.
+        info: what a person says of it; if it repeats a run of this home, it has that one's code.
         say: is told what is masked and what is left out.
     """
     secrets = find_secrets(argv, os.environ)
-    folder = home / "runs" / asked.parent if asked.parent else None
+    folder = home / "runs" / info.parent if info.parent else None
     parent = open_run(folder) if folder and folder.is_dir() else None
     keep = capture(home, argv, say=say, secrets=secrets, interpreter=sys.executable, parent=parent)
-    return Captured(list(secrets.argv), without_secrets(asked, secrets), keep)
+    return Captured(list(secrets.argv), without_secrets(info, secrets), keep)
 
 
 @final
-class Keeper:
+class OutputRecorder:
     """Keeps a run's `output.log` and `metrics-system.jsonl` while this process works at it."""
 
     def __init__(self, run: Run) -> None:

@@ -35,7 +35,7 @@ class Policy:
 
     def __init__(self, spec: EnvSpec, algorithm: Algorithm, state: Any) -> None:
         self._spec = spec
-        self._act = jax.jit(partial(algorithm.exploit, state))
+        self._act = jax.jit(partial(algorithm.evaluation_action, state))
         self._key = jax.random.key(0)
 
     def act(self, obs: Any) -> "np.ndarray | np.integer[Any]":

@@ -6,18 +6,18 @@ from dataclasses import replace
 from typing import final
 
 from backflip.algorithms.interface import Algorithm
-from backflip.drivers.driver import Tell, TellPlayed
+from backflip.drivers.driver import OnEnvSteps, OnEpisodes
 from backflip.drivers.learning import env_steps_after
 from backflip.training.clock import Clock
-from backflip.training.output_recorder import Keeper
+from backflip.training.output_recorder import OutputRecorder
 from backflip.training.progress import Pace, Progress, Report
-from runshelf.interrupts import heed
+from runshelf.interrupts import check_interrupt
 
 SECONDS_BETWEEN_REPORTS = 2.0  # of what is under way
 
 
 @final
-class Teller:
+class ProgressReporter:
     """Reports progress: after every phase, and every few seconds of what takes longer.
 
     Args:
@@ -31,8 +31,8 @@ class Teller:
         note: goes with the next phase's report; or None.
     """
 
-    def __init__(self, report: Report, keeper: Keeper, clock: Clock, seeds: int) -> None:
-        self._report, self._keeper, self._clock, self._seeds = report, keeper, clock, seeds
+    def __init__(self, report: Report, keeper: OutputRecorder, clock: Clock, seeds: int) -> None:
+        self._report, self._output, self._clock, self._seeds = report, keeper, clock, seeds
         self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
         self._phases_here, self._answering_seconds = 0, 0.0
         self.rate = 0.0
@@ -59,12 +59,12 @@ class Teller:
 
     def wait(self, what: str) -> None:
         """Report what is waited for."""
-        heed()
+        check_interrupt()
         self._keep_and_report(replace(self._newest, waiting_for=what))
 
     def learning(
         self, algorithm: Algorithm, phase: int, phases: int, *, done: int, updates: int
-    ) -> Tell:
+    ) -> OnEnvSteps:
         """Return a function that reports every few seconds how much of a phase is done.
 
         Args:
@@ -86,7 +86,7 @@ class Teller:
         tell = self._every_few_seconds(at)
         return lambda lived: None if lived == in_all else tell(lived)
 
-    def acting_at_random(self, what: str, env_steps: int, num_envs: int) -> Tell:
+    def acting_at_random(self, what: str, env_steps: int, num_envs: int) -> OnEnvSteps:
         """Return a function that reports every few seconds how many random actions are taken.
 
         Args:
@@ -101,7 +101,7 @@ class Teller:
 
         return self._every_few_seconds(at)
 
-    def evaluating(self, episodes: int) -> TellPlayed:
+    def evaluating(self, episodes: int) -> OnEpisodes:
         """Return a function that reports every few seconds of so many episodes of each seed."""
         in_all = episodes * self._seeds
 
@@ -124,5 +124,5 @@ class Teller:
         return tell
 
     def _keep_and_report(self, progress: Progress) -> None:
-        self._keeper.keep(progress)
+        self._output.keep(progress)
         self._report(progress)

@@ -27,21 +27,21 @@ from backflip.training.build import Built
 from backflip.training.clock import Clock
 from backflip.training.fingerprint import differences, fingerprint, resolved
 from backflip.training.health import health_of, refuse_nonfinite
-from backflip.training.output_recorder import Keeper, captured
+from backflip.training.output_recorder import OutputRecorder, captured
 from backflip.training.planning import cut_short
 from backflip.training.policy import POLICY, kept_policy
 from backflip.training.progress import Progress, Report
-from backflip.training.progress_reporter import Teller
+from backflip.training.progress_reporter import ProgressReporter
 from backflip.training.replay_rows import trimmed, whole
 from backflip.training.result import Result
 from backflip.training.spec_json import spec_to_json
 from runshelf.errors import DamagedFile, Ended, Interrupted, UsageError
-from runshelf.interrupts import Terminated, heard
+from runshelf.interrupts import Terminated, interruptible
 from runshelf.learning_curve import write_curve
 from runshelf.store.files import write_whole
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.records import from_json, to_json
-from runshelf.store.run import Asked, Run, RunWriter, create_run, resume_run
+from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -78,16 +78,16 @@ class Session:
         writer: the run, locked.
         run: what it is.
         clock: what its time is spent on.
-        teller: what reports progress.
+        reporter: what reports progress.
     """
 
     def __init__(self, writer: RunWriter, report: Report | None, began: float) -> None:
         self.writer = writer
         self.run = writer.run
         self.clock = Clock(began)
-        self._keeper = Keeper(writer.run)
-        self.teller = Teller(
-            report or _say_nothing, self._keeper, self.clock, len(writer.run.seeds)
+        self._output = OutputRecorder(writer.run)
+        self.reporter = ProgressReporter(
+            report or _say_nothing, self._output, self.clock, len(writer.run.seeds)
         )
         self._metrics = MetricsWriter(writer.folder, "train")
         self._env_steps = 0  # of each seed, with the phase last logged
@@ -110,7 +110,7 @@ class Session:
         if not has_checkpoint(path):
             return Restored(state, 0, {})
         loaded = load_arrays(path)
-        self.teller.note = loaded.note
+        self.reporter.note = loaded.note
         try:
             about = from_json(json.loads(loaded.metadata["about"]))
             phases, config = about["phases"], about["config"]
@@ -161,7 +161,7 @@ class Session:
             **(extra or {}),
         }
         total = self.clock.seconds["total"]
-        self.teller.rate = beside["env_steps_per_second"]
+        self.reporter.rate = beside["env_steps_per_second"]
         self._env_steps = env_steps_after(algorithm, done + updates)
         numbers = [done + min((place + 1) * phase.every, updates) for place in range(records)]
         for place, number in enumerate(numbers):
@@ -180,7 +180,7 @@ class Session:
         )
         if not self._said_cut and (cut := cut_short(built.driver, phase, updates)):
             self._said_cut = True  # once is enough
-            self.teller.say(cut)
+            self.reporter.say(cut)
         return health_of(metrics)
 
     def save(
@@ -242,7 +242,7 @@ class Session:
         best = None if result.optimum is None else float(np.mean(result.optimum))
         write_curve(self.folder, title=f"{self.run.manifest['command']} {result.env}", optimum=best)
         self._log_evaluation(result)
-        self._keeper.write(result.in_words())
+        self._output.write(result.in_words())
         write_summary(self.folder)
         self.writer.record("finished", result=result.to_json(), seconds=result.seconds["total"])
         return result
@@ -260,7 +260,7 @@ class Session:
 
     def __enter__(self) -> "Session":
         """Return the session."""
-        self._hearing.enter_context(heard(signal.SIGINT, signal.SIGTERM))
+        self._hearing.enter_context(interruptible(signal.SIGINT, signal.SIGTERM))
         return self
 
     def __exit__(
@@ -271,7 +271,7 @@ class Session:
     ) -> None:
         """Record how it ended; turn Ctrl-C into a sentence."""
         self._metrics.close()
-        self._keeper.close()
+        self._output.close()
         self.writer.__exit__(kind, error, trace)
         self._hearing.close()
         if isinstance(error, KeyboardInterrupt):
@@ -298,7 +298,7 @@ def begin(
     config: Mapping[str, Any],
     seeds: Sequence[int],
     argv: Sequence[str],
-    asked: Asked,
+    info: RunInfo,
     report: Report | None,
     began: float,
 ) -> Session:
@@ -312,14 +312,14 @@ def begin(
         config: the resolved configuration; `settings` in it are the algorithm's.
         seeds: the seeds, in order.
         argv: the command line.
-        asked: what a person says of the run.
+        info: what a person says of the run.
         report: told of progress.
         began: `time.perf_counter()` when the work began.
     """
     tell = report or _say_nothing
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
     kept = captured(
-        place.home, argv, asked, lambda said: tell(dataclasses.replace(nothing_done, note=said))
+        place.home, argv, info, lambda said: tell(dataclasses.replace(nothing_done, note=said))
     )
     writer = create_run(
         place.home,
@@ -330,7 +330,7 @@ def begin(
         algorithm=algorithm,
         argv=kept.argv,
         cwd=place.cwd,
-        asked=kept.asked,
+        info=kept.info,
         capture=kept.keep,
     )
     with _closed_on_error(writer):

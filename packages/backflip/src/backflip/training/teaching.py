@@ -20,18 +20,18 @@ from backflip.drivers.driver import Learner
 from backflip.drivers.learning import env_steps_after
 from backflip.envs.views.clip_strip import clip_strip_png
 from backflip.preferences.answers import Answers, AnswerSource, QueriedRun
-from backflip.preferences.clips import Clip, observed
+from backflip.preferences.clips import Clip, from_arrays, observed
 from backflip.preferences.drawing import Drawer
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.schedule import label_schedule
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
-from backflip.training.asking import Asker, some_clips
 from backflip.training.build import Built
 from backflip.training.memory import remember
 from backflip.training.planning import plan
 from backflip.training.policy import refuse_changed
+from backflip.training.query_maker import QueryMaker, some_clips
 from backflip.training.result import Result
 from backflip.training.session import Session
 from backflip.training.starting import Start, bring_labels, bring_reward
@@ -76,7 +76,7 @@ class Teaching:
         if not any(self.due):  # there will be no query, so nobody has to come
             self.source = ProgramSource(SimulatedTeacher())
         self.answers: Answers
-        self.asker = Asker(
+        self.query_maker = QueryMaker(
             spec.id,
             self.config,
             self.model,
@@ -96,8 +96,8 @@ class Teaching:
             drawer=self.drawer,
             phases=len(self.phases),
             budget=self.config.labels * len(self.seeds),
-            say=session.teller.say,
-            wait=session.teller.wait,
+            say=session.reporter.say,
+            wait=session.reporter.wait,
             book_time=session.clock.spent,
         )
 
@@ -126,7 +126,7 @@ class Teaching:
         self.answers.tell("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(
-            learners, self.seeds, episodes=episodes, tell=self.session.teller.evaluating(episodes)
+            learners, self.seeds, episodes=episodes, tell=self.session.reporter.evaluating(episodes)
         )
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
@@ -137,7 +137,7 @@ class Teaching:
     def _say_who_does_what(self) -> None:
         """Say which algorithm learns, and who answers."""
         algorithm, env = self.driver.algorithm.name, self.session.run.manifest["env"]
-        self.session.teller.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
+        self.session.reporter.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
 
     def _who_answers(self) -> str:
         if self.start.reward_from:
@@ -164,8 +164,8 @@ class Teaching:
     def _warm_up(self, learners: Learner) -> Learner:
         """Return the learners with random env steps in the replay of an off-policy algorithm."""
         algorithm = self.driver.algorithm
-        remember(self.driver, len(self.seeds), self.session.teller.say)
-        tell = self.session.teller.acting_at_random(
+        remember(self.driver, len(self.seeds), self.session.reporter.say)
+        tell = self.session.reporter.acting_at_random(
             "warming up", env_steps_after(algorithm, 0), algorithm.num_envs
         )
         return self.driver.warm_up(learners, tell)
@@ -181,7 +181,7 @@ class Teaching:
         env_steps = self._env_steps(number + 1)
         self.answers.tell("learning", phase=number, env_steps=self._env_steps(number))
         done, updates = sum(self.phases[:number]), self.phases[number]
-        tell = self.session.teller.learning(
+        tell = self.session.reporter.learning(
             self.driver.algorithm, number, len(self.phases), done=done, updates=updates
         )
         learners, measured = functions[updates](learners, reward, tell)
@@ -207,7 +207,7 @@ class Teaching:
         )
         shown = dict(health) | {"labels": float(self.store.counts().labels / len(self.seeds))}
         to_ask = sum(self.due[number + 2 :]) * len(self.seeds)
-        self.session.teller.phase_done(
+        self.session.reporter.phase_done(
             number + 1,
             len(self.phases),
             env_steps,
@@ -244,7 +244,7 @@ class Teaching:
                 envs=envs,
                 env_steps=env_steps,
                 repeat=config.repeat,
-                tell=self.session.teller.acting_at_random(what, envs * env_steps, envs),
+                tell=self.session.reporter.acting_at_random(what, envs * env_steps, envs),
             )
             record = row_of(records, 0)
             rng = np.random.default_rng([seed, 0])
@@ -268,7 +268,7 @@ class Teaching:
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)
                 own = row_of(reward, row)
-                self.asker.ask(seed, self.random_clips[row], seen, own, count, env_steps)
+                self.query_maker.ask(seed, self.random_clips[row], seen, own, count, env_steps)
         if self.source.needs_films and record is not None:
             episode = self.drawer.latest(row_of(record, 0))
             self.answers.tell("drawing", episode=episode, episode_env_steps=env_steps)
@@ -304,7 +304,7 @@ class Teaching:
         ]
 
     def _clips_of(self, query: int) -> tuple[ObservedClip, ObservedClip]:
-        left, right = (observed(Clip(**clip)) for clip in self.store.clips(query))
+        left, right = (observed(from_arrays(clip)) for clip in self.store.clips(query))
         return left, right
 
     def _fit_keys(self, env_steps: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from backflip.training.policy import refuse_changed
 from backflip.training.progress import Report
 from backflip.training.result import Result
 from backflip.training.session import Session, begin, go_on, seeds_from
-from runshelf.store.run import NOTHING_ASKED, Asked, Run
+from runshelf.store.run import NO_INFO, Run, RunInfo
 
 
 def train(
@@ -30,7 +30,7 @@ def train(
     settings: Mapping[str, Any] | None = None,
     home: Path | str | None = None,
     argv: Sequence[str] | None = None,
-    asked: Asked = NOTHING_ASKED,
+    info: RunInfo = NO_INFO,
     report: Report | None = None,
 ) -> Result:
     """Train an algorithm on an environment from its own reward; return what came of it.
@@ -45,7 +45,7 @@ def train(
         settings: of the algorithm, by name, over the defaults for the environment.
         home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
         argv: the command line to record; this process's by default.
-        asked: what you say of the run: its name, group, question and tags.
+        info: what you say of the run: its name, group, question and tags.
         report: told of progress after each of about 20 phases, and outside JAX every few seconds
             of one.
 
@@ -73,7 +73,7 @@ def train(
         },
         seeds=numbers,
         argv=sys.argv if argv is None else argv,
-        asked=asked,
+        info=info,
         report=report,
         began=began,
     )
@@ -93,20 +93,20 @@ def _perform(session: Session, built: Built) -> Result:
     """Do what is left of a run of `train`."""
     driver, config, run = built.driver, built.config, session.run
     try:
-        remember(driver, len(run.seeds), session.teller.say)
+        remember(driver, len(run.seeds), session.reporter.say)
         refuse_changed(run, driver.spec)
         restored = session.restore({"learners": driver.start(run.seeds)})
         learners = restored.state["learners"]
         if not restored.phases:
             env_steps, num_envs = env_steps_after(driver.algorithm, 0), driver.algorithm.num_envs
-            tell = session.teller.acting_at_random("warming up", env_steps, num_envs)
+            tell = session.reporter.acting_at_random("warming up", env_steps, num_envs)
             learners = driver.warm_up(learners, tell)
         phases = plan(config.updates, run.config["phases"])
         functions = {updates: driver.phase(updates) for updates in set(phases)}
         session.clock.spent("setup")
         done = sum(phases[: restored.phases])
         for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
-            tell = session.teller.learning(
+            tell = session.reporter.learning(
                 driver.algorithm, number - 1, len(phases), done=done, updates=updates
             )
             learners, measured = functions[updates](learners, None, tell)
@@ -116,10 +116,10 @@ def _perform(session: Session, built: Built) -> Result:
             done += updates
             session.save(built, {"learners": learners}, learners, phases=number)
             env_steps = env_steps_after(driver.algorithm, done)
-            session.teller.phase_done(number, len(phases), env_steps, health)
+            session.reporter.phase_done(number, len(phases), env_steps, health)
         episodes = run.config["evaluation_episodes"]
         evaluation = driver.evaluate(
-            learners, run.seeds, episodes=episodes, tell=session.teller.evaluating(episodes)
+            learners, run.seeds, episodes=episodes, tell=session.reporter.evaluating(episodes)
         )
         return session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
     finally:

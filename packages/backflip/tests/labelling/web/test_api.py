@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from packages.backflip.tests.labelling.web.pool import (
-    Answered,
     Server,
     ask,
     opinion_of,
     serving,
     tell,
 )
+from tests.server_client import Answered
 
 from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore

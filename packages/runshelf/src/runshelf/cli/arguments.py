@@ -12,7 +12,7 @@ from runshelf.environment import variable
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
-    from runshelf.store.run import Asked
+    from runshelf.store.run import RunInfo
 
 RUN = "its id, the beginning of its id, its folder, or latest"
 
@@ -66,11 +66,11 @@ def add_about(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def asked(options: argparse.Namespace) -> "Asked":
+def run_info(options: argparse.Namespace) -> "RunInfo":
     """Return what a person said with the options of `add_about`."""
-    from runshelf.store.run import Asked
+    from runshelf.store.run import RunInfo
 
-    return Asked(
+    return RunInfo(
         name=options.name,
         group=options.group,
         question=options.question,

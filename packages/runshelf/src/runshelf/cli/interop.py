@@ -40,12 +40,12 @@ def add(commands: Any) -> None:
 def _import(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.cli.plain import harmless
     from runshelf.interop.import_logs import import_path
-    from runshelf.store.run import Asked
+    from runshelf.store.run import RunInfo
 
-    asked = Asked(name=options.name, group=options.group, tags=tuple(options.tag))
+    info = RunInfo(name=options.name, group=options.group, tags=tuple(options.tag))
     done = import_path(
         *(home(options), Path(options.path)),
-        asked=asked,
+        info=info,
         argv=options.argv,
         say=lambda line: print(harmless(line), file=sys.stderr if options.json else sys.stdout),
     )

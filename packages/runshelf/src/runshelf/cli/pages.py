@@ -10,6 +10,7 @@ from runshelf.errors import UsageError, UserFacingError
 
 if TYPE_CHECKING:
     from runshelf.index.run_index import Index
+    from runshelf.web.address import Place
     from runshelf.web.subjects import Runs
 
 
@@ -49,7 +50,11 @@ def add_report(commands: Any) -> None:
 
 def _serve(options: argparse.Namespace) -> None:
     invite = inviting(options, "see all runs")
-    serve_runs(options, lambda place: print(invite(place.address), flush=True))
+
+    def announce(place: "Place") -> None:
+        print(invite(place.address), flush=True)
+
+    serve_runs(options, announce)
 
 
 def serve_runs(options: argparse.Namespace, announce: Any) -> None:

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_about, add_output, asked, home, sentence
+from runshelf.cli.arguments import RUN, add_about, add_output, home, run_info, sentence
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
     from runshelf.recorder.ending import Ending
-    from runshelf.store.run import Asked
+    from runshelf.store.run import RunInfo
 
 RUNS_A_PROGRAM = ("run",)
 
@@ -111,14 +111,14 @@ def _run(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.recorder.run_command import record, recording_of
 
     recording = recording_of(
-        home(options), options.program, _asked(options), say, grace_seconds=options.grace
+        home(options), options.program, _run_info(options), say, grace_seconds=options.grace
     )
     return _ended(record(recording, say), options)
 
 
-def _asked(options: argparse.Namespace) -> "Asked":
+def _run_info(options: argparse.Namespace) -> "RunInfo":
     return dataclasses.replace(
-        asked(options), budget_seconds=options.budget, cost_per_hour=options.cost
+        run_info(options), budget_seconds=options.budget, cost_per_hour=options.cost
     )
 
 
@@ -133,7 +133,7 @@ def _rerun(
     run, changes = find_run(home(options), options.run), parse_changes(options.changes)
     itself = commands.get(run.manifest["command"])  # a command of ours records itself
     if itself is None or run.manifest["command"] in RUNS_A_PROGRAM:
-        ending = rerun(home(options), run, changes, _asked(options), say, options.grace)
+        ending = rerun(home(options), run, changes, _run_info(options), say, options.grace)
         return _ended(ending, options)
     if options.budget is not None or options.cost is not None:
         raise UsageError("--budget and --cost are of programs that `runshelf run` started")

@@ -29,7 +29,7 @@ from runshelf.store.files import disk_errors
 from runshelf.store.media import save_clip, save_image
 from runshelf.store.metrics import SEED
 from runshelf.store.records import to_json
-from runshelf.store.run import Asked, create_run, list_runs, open_run
+from runshelf.store.run import RunInfo, create_run, list_runs, open_run
 from runshelf.store.series import AXES
 
 LARGEST_PICTURE = 2**26  # pixels, all frames together
@@ -73,7 +73,7 @@ class Outcome(NamedTuple):
     skipped: list[Skipped]
 
 
-def import_path(home: Path, path: Path, *, asked: Asked, argv: Sequence[str], say: Say) -> Outcome:
+def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], say: Say) -> Outcome:
     """Make a run of each folder of logs at or below `path`, or of the folder of a file.
 
     A file that holds nothing that can be read stops none of the others.
@@ -81,7 +81,7 @@ def import_path(home: Path, path: Path, *, asked: Asked, argv: Sequence[str], sa
     Args:
         home: the home of the runs.
         path: a folder, or one event file, `progress.csv` or `monitor.csv`.
-        asked: what is said of the runs.
+        info: what is said of the runs.
         argv: the command line.
         say: called with one line for each folder, and for each file that is skipped.
 
@@ -106,7 +106,7 @@ def import_path(home: Path, path: Path, *, asked: Asked, argv: Sequence[str], sa
             folder = home / "runs" / known[digest]
             one = Imported(source.folder, known[digest], folder, "", 0, False, [])
         else:
-            one = _import(home, source, digest, asked=asked, argv=argv)
+            one = _import(home, source, digest, info=info, argv=argv)
             known[digest] = one.run
         say(_line_on(one))
         done.append(one)
@@ -127,7 +127,7 @@ def _imported_before(home: Path) -> dict[str, str]:
 
 
 def _import(
-    home: Path, source: LogFolder, digest: str, *, asked: Asked, argv: Sequence[str]
+    home: Path, source: LogFolder, digest: str, *, info: RunInfo, argv: Sequence[str]
 ) -> Imported:
     """Make the run of a folder; a kill before it is whole leaves none."""
     survey = survey_of(source)
@@ -162,7 +162,7 @@ def _import(
         env=text_of(config.get("env_id")) or survey.env or named.env,
         algorithm=named.algorithm,
         argv=argv,
-        asked=asked,
+        info=info,
         capture=write,
     )
     with writer:

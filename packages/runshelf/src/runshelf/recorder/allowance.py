@@ -27,8 +27,8 @@ class Allowance:
             UserFacingError: nothing is left.
         """
         self._home = recording.home
-        self._own = recording.asked.budget_seconds
-        self._rate = recording.asked.cost_per_hour or 0.0
+        self._own = recording.info.budget_seconds
+        self._rate = recording.info.cost_per_hour or 0.0
         self._weekly = read_weekly(recording.home) if self._rate else None
         self._run: str | None = None
         self._others = self._recount_at = 0.0

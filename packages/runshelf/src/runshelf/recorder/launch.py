@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from runshelf.store.run import Asked, Capture
+from runshelf.store.run import Capture, RunInfo
 
 GRACE_SECONDS = 30.0
 
@@ -40,7 +40,7 @@ class Recording:
         home: the folder whose `runs/` holds runs.
         argv: the command line as it is written down.
         cwd: the working folder as it is written down.
-        asked: what a person says of it.
+        info: what a person says of it.
         capture: keeps what is to be kept before the start.
         launch: what to start, given the run's folder, once that is kept.
         grace_seconds: from the end of its budget until it is killed.
@@ -51,7 +51,7 @@ class Recording:
     home: Path
     argv: tuple[str, ...]
     cwd: Path
-    asked: Asked
+    info: RunInfo
     capture: Capture
     launch: Callable[[Path], Launch]
     grace_seconds: float = GRACE_SECONDS

@@ -32,7 +32,7 @@ from runshelf.snapshot.interpreter import Question, find_executable, find_interp
 from runshelf.snapshot.machine import machine
 from runshelf.snapshot.secrets import MASK, find_secrets, is_relevant, relevant_environment
 from runshelf.store.files import disk_errors
-from runshelf.store.run import Asked, Run, new_ulid
+from runshelf.store.run import Run, RunInfo, new_ulid
 
 CLEAN = "code"
 _NAMED_AT_MOST = 3
@@ -46,7 +46,7 @@ def rerun(
     home: Path,
     parent: Run,
     changes: Mapping[str, str],
-    asked: Asked,
+    info: RunInfo,
     say: Say,
     grace_seconds: float = GRACE_SECONDS,
 ) -> Ending:
@@ -56,7 +56,7 @@ def rerun(
         home: where the new run goes; the objects are those of the parent's home.
         parent: the run.
         changes: values by the names of settings.
-        asked: what a person says of the new run; what is not said is as of the parent.
+        info: what a person says of the new run; what is not said is as of the parent.
         say: called with one line for each thing that differs from then.
         grace_seconds: from the end of its budget until it is killed.
 
@@ -67,7 +67,7 @@ def rerun(
     plan = _plan(parent, changes, say)
     environ = plan.environment(parent.manifest, os.environ)
     secrets = find_secrets(plan.argv, environ)
-    asked = without_secrets(_as_of(parent, asked), secrets)
+    info = without_secrets(_as_of(parent, info), secrets)
     started: list[Launch] = []
 
     def keep(folder: Path, cwd: Path) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def rerun(
     ):
         say(line)
     recording = Recording(
-        home.absolute(), secrets.argv, cwd, asked, keep, lambda _: started[0], grace_seconds
+        home.absolute(), secrets.argv, cwd, info, keep, lambda _: started[0], grace_seconds
     )
     return record(recording, say)
 
@@ -275,13 +275,13 @@ def _plan(
     return _Plan(tuple(argv), snapshot, parent.folder.absolute().parents[1], parent)
 
 
-def _as_of(parent: Run, asked: Asked) -> Asked:
+def _as_of(parent: Run, info: RunInfo) -> RunInfo:
     said = parent.manifest
     return replace(
-        asked,
-        group=asked.group or said.get("group"),
-        question=asked.question or said.get("question"),
-        cost_per_hour=asked.cost_per_hour or said.get("cost_per_hour"),
+        info,
+        group=info.group or said.get("group"),
+        question=info.question or said.get("question"),
+        cost_per_hour=info.cost_per_hour or said.get("cost_per_hour"),
         parent=parent.ulid,
     )
 

@@ -19,13 +19,13 @@ from runshelf.snapshot.capture import capture, without_secrets
 from runshelf.snapshot.command_settings import config_of
 from runshelf.snapshot.interpreter import find_executable
 from runshelf.snapshot.secrets import find_secrets
-from runshelf.store.run import Asked, create_run
+from runshelf.store.run import RunInfo, create_run
 
 
 def recording_of(
     home: Path,
     argv: Sequence[str],
-    asked: Asked,
+    info: RunInfo,
     say: Say,
     *,
     cwd: Path | None = None,
@@ -39,9 +39,9 @@ def recording_of(
     home, cwd, environ = home.absolute(), (cwd or Path.cwd()).absolute(), dict(os.environ)
     launch = Launch(tuple(argv), check_executable(argv, cwd, environ), cwd, environ)
     secrets = find_secrets(argv, environ)
-    asked = without_secrets(asked, secrets)
+    info = without_secrets(info, secrets)
     keep = capture(home, argv, say=say, secrets=secrets, environ=environ)
-    return Recording(home, secrets.argv, cwd, asked, keep, lambda _: launch, grace_seconds)
+    return Recording(home, secrets.argv, cwd, info, keep, lambda _: launch, grace_seconds)
 
 
 def record(recording: Recording, say: Say) -> Ending:
@@ -64,7 +64,7 @@ def record(recording: Recording, say: Say) -> Ending:
         seeds=_seeds(config),
         argv=recording.argv,
         cwd=recording.cwd,
-        asked=recording.asked,
+        info=recording.info,
         capture=recording.capture,
     )
     with writer:

@@ -194,7 +194,7 @@ class Session:
     def _ending(self, program: Program, seconds: float, outputs: int) -> Ending:
         returncode = program.returncode()
         interrupted = self._interrupted or program.was_interrupted
-        rate = self._recording.asked.cost_per_hour
+        rate = self._recording.info.cost_per_hour
         return Ending(
             run=self._writer.run.ulid,
             folder=str(self._folder),

@@ -32,7 +32,7 @@ from runshelf.snapshot.machine import machine
 from runshelf.snapshot.object_store import snapshot_taken
 from runshelf.snapshot.secrets import Secrets, find_secrets, relevant_environment
 from runshelf.store.files import disk_errors
-from runshelf.store.run import Asked, Capture, Run
+from runshelf.store.run import Capture, Run, RunInfo
 
 PATCH = "code.patch"
 _LARGEST_PATCH = 20_000_000
@@ -115,14 +115,14 @@ def kind_of_input() -> str | None:
     return "piped" if stat.S_ISFIFO(status.st_mode) and not _has_ended(0) else None
 
 
-def without_secrets(asked: Asked, secrets: Secrets) -> Asked:
+def without_secrets(info: RunInfo, secrets: Secrets) -> RunInfo:
     """Return what a person says of a run, without any secret in it."""
     return replace(
-        asked,
-        name=asked.name and secrets.mask(asked.name),
-        group=asked.group and secrets.mask(asked.group),
-        question=asked.question and secrets.mask(asked.question),
-        tags=tuple(secrets.mask(tag) for tag in asked.tags),
+        info,
+        name=info.name and secrets.mask(info.name),
+        group=info.group and secrets.mask(info.group),
+        question=info.question and secrets.mask(info.question),
+        tags=tuple(secrets.mask(tag) for tag in info.tags),
     )
 
 

@@ -47,7 +47,7 @@ _DISTRIBUTIONS = (
 
 @final
 @dataclass(frozen=True)
-class Asked:
+class RunInfo:
     """What a person says of a run when starting it.
 
     Attributes:
@@ -188,7 +188,7 @@ class RunWriter:
                 self.record("failed", error=f"{type(error).__name__}: {error}")
 
 
-NOTHING_ASKED = Asked()
+NO_INFO = RunInfo()
 Capture = Callable[[Path, Path], Mapping[str, Any]]
 
 
@@ -202,7 +202,7 @@ def create_run(
     algorithm: str | None = None,
     argv: Sequence[str],
     cwd: Path | None = None,
-    asked: Asked = NOTHING_ASKED,
+    info: RunInfo = NO_INFO,
     capture: Capture | None = None,
 ) -> RunWriter:
     """Make a run's folder with its manifest, lock it, and record that it started.
@@ -216,7 +216,7 @@ def create_run(
         algorithm: the algorithm's name, if there is one.
         argv: the command line, one string per argument.
         cwd: the folder the command was typed in; the current one by default.
-        asked: what a person says of the run.
+        info: what a person says of the run.
         capture: given the run's new folder and `cwd`, keeps there what is to be kept before
             anything starts, and returns what the manifest says of it.
 
@@ -239,7 +239,7 @@ def create_run(
         "config": config,
         "versions": _versions(),
         "hardware": hardware(),
-        **{name: value for name, value in asdict(asked).items() if value},
+        **{name: value for name, value in asdict(info).items() if value},
     }
     to_json(manifest)  # refused before there is a folder
     folder = _make_folder(home, ulid)

@@ -104,7 +104,7 @@ def act(actor: Actor, state: Acts, obs: Any, key: PRNGKeyArray) -> tuple[Any, Re
     return action, Remembered(policy.log_prob(action), value)
 
 
-def exploit(actor: Actor, state: Acts, obs: Any, key: PRNGKeyArray) -> Any:
+def evaluation_action(actor: Actor, state: Acts, obs: Any, key: PRNGKeyArray) -> Any:
     """Return what a policy that has done learning does: its mode; from pixels, a sample.
 
     Where the picture alone does not settle the action, a deterministic policy can go to and fro

@@ -54,7 +54,7 @@ def act(
     return to_env(scale, jnp.clip(unit, -1.0, 1.0)), ()
 
 
-def exploit(scale: ActionScale, state: Acts, obs: Any, key: PRNGKeyArray) -> Any:
+def evaluation_action(scale: ActionScale, state: Acts, obs: Any, key: PRNGKeyArray) -> Any:
     """Return what a policy that has done learning does: c + h μ(s), without noise."""
     del key
     return to_env(scale, unit_action(state.actor, obs))

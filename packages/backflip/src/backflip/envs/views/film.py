@@ -46,12 +46,12 @@ def film(
     obs: Shaped[np.ndarray, "L ..."],
     next_obs: Shaped[np.ndarray, "L ..."],
     scene: Float[np.ndarray, "..."],
-    lived: Bool[np.ndarray, " L"],
+    alive: Bool[np.ndarray, " L"],
 ) -> Movie:
     """Return what a person should see of a clip.
 
     Frame j shows the moment j / k env steps after the clip's start, frame L k the one after its
-    last step; so frame n k shows how the episode ended, where only n steps were lived, and only the
+    last step; so frame n k shows how the episode ended, where only n steps are alive, and only the
     frames after it are darkened. Fast environments are shown slower, so that a clip lasts at least
     a second.
 
@@ -60,16 +60,16 @@ def film(
         obs: the newest frame of what was seen before each env step.
         next_obs: the newest frame of what followed.
         scene: (L, S), what the environment recorded for pictures, or (0,).
-        lived: false after the episode's end; the first is true.
+        alive: false after the episode's end; the first is true.
     """
     if isinstance(view, NeedsScene) and not scene.size:
         view = view.fallback
-    length, alive = len(lived), int(lived.sum())
+    length, moving = len(alive), int(alive.sum())
     slowdown = max(1.0, SHORTEST / (length * view.step_seconds()))
     shown = view.step_seconds() * slowdown
     per_step = _frames_per_step(shown)
-    poses = view.poses(obs[:alive], next_obs[:alive], scene[:alive])
-    frames = _after_end(_moving(view, poses, alive, per_step), (length - alive) * per_step)
+    poses = view.poses(obs[:moving], next_obs[:moving], scene[:moving])
+    frames = _after_end(_moving(view, poses, moving, per_step), (length - moving) * per_step)
     return Movie(frames, per_step / shown, slowdown, view.pixelated)
 
 
@@ -78,7 +78,7 @@ def stills(
     obs: Shaped[np.ndarray, "L ..."],
     next_obs: Shaped[np.ndarray, "L ..."],
     scene: Float[np.ndarray, "..."],
-    lived: Bool[np.ndarray, " L"],
+    alive: Bool[np.ndarray, " L"],
 ) -> UInt8[np.ndarray, "L H W 3"]:
     """Return one picture for each env step of a clip: the moment before the step.
 
@@ -86,15 +86,15 @@ def stills(
     """
     if isinstance(view, NeedsScene) and not scene.size:
         view = view.fallback
-    length, alive = len(lived), int(lived.sum())
-    poses = view.poses(obs[:alive], next_obs[:alive], scene[:alive])
-    return _after_end(view.draw(poses[:alive]), length - alive)
+    length, moving = len(alive), int(alive.sum())
+    poses = view.poses(obs[:moving], next_obs[:moving], scene[:moving])
+    return _after_end(view.draw(poses[:moving]), length - moving)
 
 
 def agent_film(
     spec: EnvSpec,
     obs: Shaped[np.ndarray, "L ..."],
-    lived: Bool[np.ndarray, " L"],
+    alive: Bool[np.ndarray, " L"],
     fps_of: Movie,
 ) -> Movie:
     """Return what the agent saw of a clip, at the pace of a film of the same clip.
@@ -103,10 +103,10 @@ def agent_film(
     """
     view = PixelsView() if spec.is_pixels else NumbersView(spec)
     view = MinAtarView() if is_planes(spec) else view
-    length, alive, count = len(lived), int(lived.sum()), len(fps_of.frames)
+    length, moving, count = len(alive), int(alive.sum()), len(fps_of.frames)
     per_step = (count - 1) // length
-    poses = view.poses(obs[:alive], obs[:alive], np.zeros(0, np.float32))[:alive]
-    frames = _after_end(_moving(view, poses, alive, per_step), (length - alive) * per_step)
+    poses = view.poses(obs[:moving], obs[:moving], np.zeros(0, np.float32))[:moving]
+    frames = _after_end(_moving(view, poses, moving, per_step), (length - moving) * per_step)
     return Movie(frames, fps_of.fps, fps_of.slowdown, view.pixelated)
 
 

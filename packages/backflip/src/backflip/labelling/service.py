@@ -1,4 +1,4 @@
-"""The clerk: the one thread that works with a run's label file on behalf of all its pages.
+"""The service: the one thread that works with a run's label file on behalf of all its pages.
 
 An SQLite connection belongs to the thread that opened it, and a label queue may not do two things
 at once; so one thread does all of it, in the order in which the pages ask.
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @final
-class Clerk:
+class LabelService:
     """Works with the label queue of the run in `folder`. Use `open`."""
 
     def __init__(self, folder: Path, thread: ThreadPoolExecutor, queue: LabelQueue) -> None:
@@ -29,7 +29,7 @@ class Clerk:
         self._written = 0
 
     @classmethod
-    async def open(cls, folder: Path, overlap: float) -> "Clerk":
+    async def open(cls, folder: Path, overlap: float) -> "LabelService":
         """Open the label file of a run; make it if there is none.
 
         Raises:

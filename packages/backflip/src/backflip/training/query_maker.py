@@ -6,7 +6,7 @@ from typing import Any, final
 import numpy as np
 
 from backflip.core.types import Transition
-from backflip.preferences.clips import Clip, cut, observed, windows
+from backflip.preferences.clips import Clip, cut, observed, to_arrays, windows
 from backflip.preferences.drawing import Drawer
 from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
@@ -18,7 +18,7 @@ CLIPS_LOOKED_AT = 200  # of which pairs are made, at most
 
 
 @final
-class Asker:
+class QueryMaker:
     """Asks about what was lived through.
 
     Args:
@@ -64,7 +64,7 @@ class Asker:
         pairs = self._choose(rng, clips, reward, count, first=record is None)[-missing:]
         if self._drawer is None:
             self._store.add_queries(
-                NewQuery(seed, clips[left]._asdict(), clips[right]._asdict(), env_steps)
+                NewQuery(seed, to_arrays(clips[left]), to_arrays(clips[right]), env_steps)
                 for left, right in pairs
             )
             return
@@ -84,7 +84,7 @@ class Asker:
     ) -> None:
         films = drawer.films(left), drawer.films(right)
         opinion = self._opinion(reward, left, right)
-        query = NewQuery(seed, left._asdict(), right._asdict(), env_steps, films, opinion)
+        query = NewQuery(seed, to_arrays(left), to_arrays(right), env_steps, films, opinion)
         self._store.add_queries([query])
 
     def _opinion(self, reward: Any, left: Clip, right: Clip) -> dict[str, np.ndarray] | None:
