@@ -76,6 +76,15 @@ def windows(record: Transition, length: int) -> list[Window]:
     return found
 
 
+def episode_start(record: Transition, length: int) -> Clip | None:
+    """Return a clip that starts with an episode, else any clip; None if no clip fits."""
+    places = windows(record, length)
+    ended = record.terminated | record.truncated | ~record.valid
+    starts = [place for place in places if place.time and ended[place.time - 1, place.env]]
+    chosen = next(iter(starts or places), None)
+    return None if chosen is None else cut(record, chosen, length)
+
+
 def _lasts(record: Transition, time: int, env: int, length: int) -> bool:
     """Whether one trajectory, its absorbing state included, fills the window."""
     until = min(time + length, record.terminated.shape[0])

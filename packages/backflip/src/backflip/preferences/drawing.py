@@ -47,13 +47,21 @@ class Drawer:
         """Return one picture for each env step of a clip, as a person would see it."""
         return stills(self._view, clip.obs, clip.next_obs, clip.scene, clip.alive)
 
+    def movie(self, clip: Clip) -> Movie:
+        """Return a clip as a person sees it.
+
+        Raises:
+            UserFacingError: the simulator cannot draw on this machine.
+        """
+        return film(self._view, clip.obs, clip.next_obs, clip.scene, clip.alive)
+
     def films(self, clip: Clip) -> Films:
         """Return the films of a clip, for a person and as the agent sees it; they are on disk.
 
         Raises:
             UserFacingError: the disk is full, or what draws cannot draw here.
         """
-        movie = film(self._view, clip.obs, clip.next_obs, clip.scene, clip.alive)
+        movie = self.movie(clip)
         seen = agent_film(self._spec, clip.obs, clip.alive, movie)
         return {"person": self._write(movie), "agent": self._write(seen)}
 
@@ -63,7 +71,7 @@ class Drawer:
         if length < 2:
             return self._latest
         clip = cut(record, window, length)
-        shown = self._write(film(self._view, clip.obs, clip.next_obs, clip.scene, clip.alive))
+        shown = self._write(self.movie(clip))
         before, self._latest = self._latest, shown
         if before is not None and before.file != shown.file:
             (self._folder / before.file).unlink(missing_ok=True)

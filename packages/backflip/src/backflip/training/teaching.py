@@ -7,6 +7,7 @@ goes on from its last checkpoint and makes no query twice.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from backflip.drivers.driver import Learner
 from backflip.drivers.learning import env_steps_after
 from backflip.envs.views.clip_strip import clip_strip_png
 from backflip.preferences.answers import Answers, AnswerSource, QueriedRun
-from backflip.preferences.clips import Clip, from_arrays, observed
+from backflip.preferences.clips import Clip, episode_start, from_arrays, observed
 from backflip.preferences.drawing import Drawer
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
@@ -36,6 +37,14 @@ from backflip.training.result import Result
 from backflip.training.session import Session
 from backflip.training.starting import Start, bring_labels, bring_reward
 from backflip.training.teach_settings import TeachConfig
+from backflip.training.teaching_picture import (
+    DURING_SHARE,
+    PICTURE,
+    keep_during,
+    kept_during,
+    teaching_webp,
+)
+from runshelf.errors import UserFacingError
 from runshelf.store.files import write_whole
 
 CLIPS = "clips.png"
@@ -66,6 +75,7 @@ class Teaching:
         self.seeds = list(self.session.run.seeds)
         spec = self.driver.spec
         self.random_clips: list[list[Clip]] = []
+        self.first_clip: Clip | None = None  # of the first seed, under random actions
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
         self.newest_learnt = 0  # the newest record of the label store that was learnt from
         self.phases = plan(self.built.config.updates, self.config.phases)
@@ -198,6 +208,8 @@ class Teaching:
         self._ask(record, reward, number + 1)
         if number + 1 == len(self.phases):
             self._draw_clips(record)
+        elif number == len(self.phases) // DURING_SHARE:
+            keep_during(self.session.folder, row_of(record, 0), self.config.clip_length)
         self.session.save(
             self.built,
             Taught(learners, reward),
@@ -249,6 +261,7 @@ class Teaching:
             record = row_of(records, 0)
             rng = np.random.default_rng([seed, 0])
             self.model.observe(record)
+            self.first_clip = self.first_clip or episode_start(record, config.clip_length)
             self.random_clips.append(some_clips(rng, record, config.clip_length, RANDOM_CLIPS))
 
     def _function(self, updates: int) -> Any:
@@ -311,14 +324,20 @@ class Teaching:
         return np.stack([_fit_key(seed, env_steps) for seed in self.seeds])
 
     def _draw_clips(self, after: Transition) -> None:
-        """Draw what the first seed did before it was taught, and what it does now."""
-        length = self.config.clip_length
-        now = some_clips(np.random.default_rng(0), row_of(after, 0), length, 1)
-        shown = [np.asarray(clip.obs) for clip in [*self.random_clips[0][:1], *now]]
-        labels = self.store.counts().labels // len(self.seeds)  # people may have said: enough
+        """Draw clips of the first seed before, during and after teaching."""
+        before = self.first_clip
+        now = episode_start(row_of(after, 0), self.config.clip_length)
+        if before is None or now is None:
+            return
+        labels = self.store.counts().labels // len(self.seeds)  # people may stop before the budget
         captions = ["before: a random policy", f"after {labels} labels"]
-        if len(shown) == len(captions):
-            write_whole(self.session.folder / CLIPS, clip_strip_png(shown, captions))
+        shown = [np.asarray(clip.obs) for clip in (before, now)]
+        write_whole(self.session.folder / CLIPS, clip_strip_png(shown, captions))
+        during = kept_during(self.session.folder)
+        clips = {"before": before, "during": during, f"after {labels} labels": now}
+        with suppress(UserFacingError):  # some machines cannot draw; the strip is there anyway
+            movies = {name: self.drawer.movie(clip) for name, clip in clips.items() if clip}
+            write_whole(self.session.folder / PICTURE, teaching_webp(movies))
 
     def _mean_fit_metrics(self) -> dict[str, float]:
         """Return the reward model's metrics, averaged over the seeds."""
