@@ -43,7 +43,7 @@ format: .venv/dev.stamp ## format the code and apply the linter's fixes
 	$(bin)/ruff check --fix .
 
 docs: .venv/dev.stamp ## build the documentation into .cache/site; a warning is an error
-	$(NICE) $(bin)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(NICE) $(bin)/python -m mkdocs build --strict --quiet
 
 test-slow: .venv/dev.stamp chromium graphics ## run the slow tests: minutes of learning, kill -9, many seeds
 	$(pytest) -n $(WORKERS) -m slow --durations=12
