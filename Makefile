@@ -15,7 +15,7 @@ projects := packages/runshelf/pyproject.toml packages/backflip/pyproject.toml
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo teach test check lint format docs test-slow coverage bench lock clean chromium graphics
+.PHONY: help demo teach test check fast lint format docs test-slow coverage bench lock clean chromium graphics
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,10 @@ teach: .venv/base.stamp ## set everything up, then open the page on which you te
 test: .venv/dev.stamp chromium graphics ## set everything up, then run every test but the slow ones
 	$(pytest) -n $(WORKERS) -m "not slow" --durations=12
 
-check: lint ## format, lint, types, import contracts, fast tests
+check: .venv/dev.stamp ## format, lint, types, import contracts, fast tests: between two edits
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
+
+fast: .venv/dev.stamp ## the fast tests alone
 	$(pytest) -n $(WORKERS) -m "not slow and not medium"
 
 lint: .venv/dev.stamp ## format, lint, types, import contracts
