@@ -64,7 +64,7 @@ def test_what_a_filter_says(text: str, terms: list[Term]) -> None:
         ("lr =3", "no key before `=` at character 4"),
         ("lr=", "no value after `lr=` at character 4"),
         ("a lr= 3", "no value after `lr=` at character 6"),
-        ("-", "expected a word behind `-` at character 2"),
+        ("-", "expected a word after `-` at character 2"),
         ('""', "expected a word at character 3"),
         ('a="b', "a quote is not closed at character 3"),
         ('a="b\\', "a quote is not closed at character 3"),

@@ -617,7 +617,7 @@ def test_who_cannot_write_reads_what_there_is_and_says_so(
         make_run(home, 2)
         with database.writing(other._connection):
             (problem,) = index.refresh()
-            assert "may be behind the folders" in problem.message
+            assert "may be out of date" in problem.message
             assert listed(index) == numbers(1)
         assert index.refresh() == []
         assert listed(index) == numbers(1, 2)

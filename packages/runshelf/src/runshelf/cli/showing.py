@@ -13,7 +13,7 @@ from runshelf.comparison.metrics import MetricsDiff
 from runshelf.comparison.runs import Change, Comparison
 from runshelf.durations import duration
 from runshelf.errors import UserFacingError
-from runshelf.index.entry import read_standing
+from runshelf.index.entry import read_status
 from runshelf.index.grouping import group_of
 from runshelf.recorder.output_files import LIST
 from runshelf.recorder.output_log import OUTPUT
@@ -37,7 +37,7 @@ _MARGIN = 12
 
 def about(run: Run) -> dict[str, Any]:
     """Return everything about a run, as JSON has it."""
-    standing = read_standing(run)
+    standing = read_status(run)
     manifest = {name: value for name, value in run.manifest.items() if name != "ulid"}
     return {
         "run": run.ulid,
@@ -141,7 +141,7 @@ def print_comparison(found: Comparison, *, all_code: bool) -> None:
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     """Yield what is said of a run line by line; an empty text is not shown."""
-    manifest, standing = run.manifest, read_standing(run)
+    manifest, standing = run.manifest, read_status(run)
     state = standing.state
     said = f" ({harmless(state.note)})" if state.note else ""
     took = f", {duration(standing.seconds)}" if standing.seconds is not None else ""
