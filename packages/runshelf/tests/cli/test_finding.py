@@ -13,7 +13,7 @@ import pytest
 from packages.runshelf.tests.index.homes import make_run, ulid
 
 from runshelf.cli.main import main
-from runshelf.cli.plain import harmless, size_of, value_of
+from runshelf.cli.tables import harmless, size_of, value_of
 from runshelf.store.run import create_run, find_run
 
 HOSTILE = "\x1b]8;;http://evil\x07click\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\r\n\x00"
@@ -109,7 +109,7 @@ def test_groups_are_listed(home: Path, screen: Screen) -> None:
 
 
 def test_what_is_not_there_is_said(home: Path, screen: Screen, tmp_path: Path) -> None:
-    assert "no run is like that in" in screen("runs", "nothing")
+    assert "no runs match the filter in" in screen("runs", "nothing")
     assert "there are no runs in" in screen("runs", "--home", str(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
     screen("runs", "los>1", status=2)
@@ -194,10 +194,10 @@ def test_show_names_lines_that_are_no_records_and_reads_the_rest(
     path = next(find_run(home, "run1").folder.glob("metrics-*.jsonl"))
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*whole[:2], b'{"step": 2, "lo\n', *whole[2:]]))
-    assert f"line 3 of {path.name} is no metric record" in screen("show", "run1")
+    assert f"line 3 of {path.name} is not a metric record" in screen("show", "run1")
     assert screen.json("show", "run1")["unreadable"] == [{"file": path.name, "line": 3}]
     assert screen.json("show", "run1")["metrics"]["loss"]["n"] == 5
-    assert "no metric record" not in screen("show", "run2")
+    assert "not a metric record" not in screen("show", "run2")
 
 
 def test_show_says_what_is_near(home: Path, screen: Screen) -> None:
@@ -214,7 +214,7 @@ def test_diff_begins_with_the_configuration(home: Path, screen: Screen) -> None:
     ]
     assert "lr" in text.split("\n\n")[1]
     assert "metrics: identical up to step 2" in text
-    assert "they never differed, up to step 4" in screen("diff", "run1", "run1")
+    assert "identical at all steps, up to step 4" in screen("diff", "run1", "run1")
     fields = screen.json("diff", "run1", "run2")
     assert fields["config"] == [{"key": "lr", "one": 0.1, "other": 0.01}]
     assert fields["metrics"]["identical_until"] == 2
@@ -303,7 +303,7 @@ def test_gc_says_what_it_would_do_and_does_it_when_told(home: Path, screen: Scre
     screen("rm", "run1")
     text = screen("gc", "--trash", "0")
     assert "1 old runs in the trash" in text
-    assert "2 runs' metrics as lines" in text
+    assert "2 runs with metrics to compact" in text
     assert "nothing has been changed; runshelf gc --yes does it" in text
     assert screen("restore").split() == [ulid(1)]
     done = screen.json("gc", "--trash", "0", "--yes")

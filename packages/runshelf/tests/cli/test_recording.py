@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from runshelf.cli.command_line import build_parser
 from runshelf.cli.main import PROGRAM, main
-from runshelf.cli.program import build_parser
 from runshelf.cli.recording import duration, split_program
 from runshelf.recorder.budget import spent_this_week, week_start
 from runshelf.store.run import RunInfo, create_run, list_runs

@@ -1,11 +1,11 @@
-"""The commands about pages: serving those of all runs, and reports as single files."""
+"""The commands `serve` (web pages of all runs) and `report` (one HTML file)."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runshelf.cli.arguments import RUN, add_output, home, sentence
-from runshelf.cli.serving import add_server_options, inviting
+from runshelf.cli.page_options import add_server_options, page_opener
 from runshelf.errors import UsageError, UserFacingError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def add_serve(commands: Any) -> None:
     """Add `serve`."""
-    about = "serve the pages of all runs"
+    about = "serve web pages of all runs"
     parser = commands.add_parser("serve", help=about, description=sentence(about))
     add_server_options(parser, "the server")
     add_output(parser)
@@ -25,12 +25,12 @@ def add_serve(commands: Any) -> None:
 
 def add_report(commands: Any) -> None:
     """Add `report`."""
-    about = "write runs or groups into one HTML file that needs nothing else"
+    about = "write runs or groups into one self-contained HTML file"
     parser = commands.add_parser("report", help=about, description=sentence(about))
     parser.add_argument(
         "names", metavar="RUN|GROUP", nargs="+", help=f"{RUN}, or the name of a group"
     )
-    parser.add_argument("file", metavar="FILE", help="ends in .html")
+    parser.add_argument("file", metavar="FILE", help="must end in .html")
     drawing = parser.add_argument_group("curves")
     drawing.add_argument(
         "--along",
@@ -49,10 +49,10 @@ def add_report(commands: Any) -> None:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    invite = inviting(options, "see all runs")
+    open_page = page_opener(options, "see all runs")
 
     def announce(place: "Place") -> None:
-        print(invite(place.address), flush=True)
+        print(open_page(place.address), flush=True)
 
     serve_runs(options, announce)
 
@@ -78,7 +78,7 @@ def _report(options: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"`--along` must be env_steps, updates or seconds, got `{options.along}`")
     with open_index(home(options)) as index:
         index.refresh()
-        found = [_found(index, name) for name in options.names]
+        found = [_find(index, name) for name in options.names]
     kinds, runs = [kind for kind, _ in found], [of for _, of in found]
     view = ChartView(axis=options.along, centre="iqm" if options.iqm else "mean", log=options.log)
     text = report(home(options), runs, kinds, view, Cache())
@@ -93,8 +93,8 @@ def _report(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _found(index: "Index", name: str) -> "tuple[str, Runs]":
-    """Return what a name means: a group if there is one of the name, else a run."""
+def _find(index: "Index", name: str) -> "tuple[str, Runs]":
+    """Return the group with a name if there is one, else the run."""
     from runshelf.web.subjects import Runs, runs_of_group
 
     try:
