@@ -56,7 +56,7 @@ def test_every_option_is_described_and_exists() -> None:
     everywhere = described("Options of every command") - {"-h"}
     train = described("`backflip train ALGORITHM ENV`")
     page = described("The labelling page")
-    about = described("What a run is about")
+    about = described("Description of a run")
     assert options_of("resume") == everywhere | page
     assert options_of("train") == everywhere | about | train
     alike = train - {"--updates-per-step"}
