@@ -70,10 +70,11 @@ def run_program(program: Program, argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         error = Interrupted("interrupted; finished work is kept")
-        return _failed(program.name, error, debug="--debug" in argv)
-    except Exception as error:  # noqa: BLE001  (every error is one line)
-        return _failed(program.name, error, debug="--debug" in argv)
-    return status
+    except Exception as caught:  # noqa: BLE001  (every error is one line)
+        error = caught
+    else:
+        return status
+    return _failed(program.name, error, debug="--debug" in argv)
 
 
 def _open_closed_streams() -> None:
@@ -145,16 +146,11 @@ def _carry_out(act: Callable[[argparse.Namespace], Outcome], options: argparse.N
     with _stdout_to_stderr() as stdout:
         outcome = act(options)
         fields = outcome.fields if isinstance(outcome, Reported) else outcome or {}
-        stdout.write(json.dumps(_plain(fields), allow_nan=False) + "\n")
+        from runshelf.store.records import to_json
+
+        stdout.write(json.dumps(to_json(fields), allow_nan=False) + "\n")
         stdout.flush()
     return options.exit_status
-
-
-def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return JSON values; NaN and infinities become strings."""
-    from runshelf.store.records import to_json
-
-    return to_json(fields)
 
 
 def _print_outcome(outcome: Outcome) -> None:

@@ -194,13 +194,12 @@ def _rm(options: argparse.Namespace) -> "Outcome":
     from runshelf.store.run import find_run
 
     # Find all runs before moving the first one: a mistyped name must change nothing.
-    runs = list(
-        {run.ulid: run for run in (find_run(home(options), n) for n in options.run)}.values()
-    )
-    for run in runs:
+    found = [find_run(home(options), name) for name in options.run]
+    runs = {run.ulid: run for run in found}
+    for ulid, run in runs.items():
         remove(home(options), run)
-        print(f"run {run.ulid} is in the trash; runshelf restore {run.ulid} brings it back")
-    return {"removed": [run.ulid for run in runs]} if options.json else None
+        print(f"run {ulid} is in the trash; runshelf restore {ulid} brings it back")
+    return {"removed": list(runs)} if options.json else None
 
 
 def _restore(options: argparse.Namespace) -> "Outcome":
@@ -222,7 +221,7 @@ def _gc(options: argparse.Namespace) -> "Outcome":
     from runshelf.cleanup.garbage import collect, find_garbage
 
     if options.yes:
-        garbage = collect(home(options), float(options.trash), _CompactingProgress())
+        garbage = collect(home(options), float(options.trash), _ProgressLine("compacting"))
     else:
         garbage = find_garbage(home(options), float(options.trash))
     if options.json:
@@ -296,7 +295,7 @@ def _reindex(options: argparse.Namespace) -> "Outcome":
 
     began = time.monotonic()
     with open_index(home(options)) as index:
-        problems = index.rebuild(_ReadingProgress())
+        problems = index.rebuild(_reading_report())
         total = index.runs(limit=0).total
         path = index.path
     seconds = time.monotonic() - began
@@ -316,7 +315,7 @@ def _fresh_index(place: Path) -> "Index":
     from runshelf.index.run_index import open_index
 
     index = open_index(place)
-    problems = index.refresh(_ReadingProgress())
+    problems = index.refresh(_reading_report())
     for problem in problems[-_SHOWN_PROBLEMS:]:
         print(f"runshelf: note: {harmless(problem.message)}", file=sys.stderr)
     others = len(problems) - _SHOWN_PROBLEMS
@@ -328,33 +327,24 @@ def _fresh_index(place: Path) -> "Index":
 class _ProgressLine:
     """Prints the progress of a long operation on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, activity: str) -> None:
+        self._activity = activity
         self._next = time.monotonic() + _PATIENCE_SECONDS
 
-    def show(self, text: str, *, ended: bool) -> None:
+    def __call__(self, done: int, total: int, to_go: float = 0.0) -> None:
         """On a terminal, replace the previous line; elsewhere, print a line every few seconds."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + (0.2 if sys.stderr.isatty() else 3.0)
+        left = f", {duration(to_go)} to go" if to_go else ""
+        text = f"{self._activity} {done:,} of {total:,} runs{left}"
         if sys.stderr.isatty():
-            print(f"\r\x1b[K{'' if ended else text}", end="", file=sys.stderr, flush=True)
-        elif not ended:
+            print(f"\r\x1b[K{text if done < total else ''}", end="", file=sys.stderr, flush=True)
+        elif done < total:
             print(text, file=sys.stderr)
 
 
-class _ReadingProgress(_ProgressLine):
-    """Prints the progress of reading run folders."""
-
-    def __call__(self, progress: "Progress") -> None:
-        """Print it."""
-        done, total = progress.done, progress.total
-        to_go = f", {duration(progress.to_go)} to go" if done else ""
-        self.show(f"reading {done:,} of {total:,} runs{to_go}", ended=done == total)
-
-
-class _CompactingProgress(_ProgressLine):
-    """Prints the progress of compacting metrics."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Print it."""
-        self.show(f"compacting {done:,} of {total:,} runs", ended=done == total)
+def _reading_report() -> Callable[["Progress"], None]:
+    """Return a function that prints the progress of reading run folders."""
+    show = _ProgressLine("reading")
+    return lambda progress: show(progress.done, progress.total, progress.to_go)

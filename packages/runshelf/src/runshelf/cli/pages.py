@@ -1,6 +1,7 @@
 """The commands `serve` (web pages of all runs) and `report` (one HTML file)."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,14 +51,10 @@ def add_report(commands: Any) -> None:
 
 def _serve(options: argparse.Namespace) -> None:
     open_page = page_opener(options, "see all runs")
-
-    def announce(place: "Place") -> None:
-        print(open_page(place.address), flush=True)
-
-    serve_runs(options, announce)
+    serve_runs(options, lambda place: print(open_page(place.address), flush=True))
 
 
-def serve_runs(options: argparse.Namespace, announce: Any) -> None:
+def serve_runs(options: argparse.Namespace, announce: "Callable[[Place], None]") -> None:
     """Serve the pages of all runs of the home."""
     from runshelf.web.server import serve_home
 

@@ -124,18 +124,12 @@ def comparison_fields(found: Comparison) -> dict[str, Any]:
 def print_comparison(found: Comparison, *, all_code: bool) -> None:
     """Print the differences between two runs, configuration first."""
     print(f"A {found.one}\nB {found.other}")
-    for title, changes in (
-        ("configuration", found.config),
-        ("command", found.command),
-    ):
-        _print_changes(title, changes)
+    _print_changes("configuration", found.config)
+    _print_changes("command", found.command)
     _print_code_diff(found.code, all_code=all_code)
-    for title, changes in (
-        ("git", found.git),
-        ("packages", found.packages),
-        ("hardware", found.hardware),
-    ):
-        _print_changes(title, changes)
+    _print_changes("git", found.git)
+    _print_changes("packages", found.packages)
+    _print_changes("hardware", found.hardware)
     _print_metrics_diff(found.metrics)
 
 
@@ -231,19 +225,16 @@ def _print_metrics(metrics: Mapping[str, Summary]) -> None:
     if not metrics:
         return
     names = sorted(metrics)[:_MOST_METRICS]
-    found = [metrics[name] for name in names]
-    columns: dict[str, Sequence[object]] = {
-        "metric": names,
-        "last": [one.last for one in found],
-        "min": [one.minimum for one in found],
-        "max": [one.maximum for one in found],
-        "mean": [one.mean for one in found],
-        "n": [one.count for one in found],
-    }
+    rows = [_fields(metrics[name]) for name in names]
+    numeric = {key: [row[key] for row in rows] for key in rows[0]}
     print()
-    print_table(columns, right=("last", "min", "max", "mean", "n"))
-    if len(metrics) > len(names):
-        print(f"and {len(metrics) - len(names)} more; --json has all")
+    print_table({"metric": names} | numeric, right=list(numeric))
+    _print_rest(len(metrics) - len(names))
+
+
+def _print_rest(count: int, where: str = "--json has all") -> None:
+    if count > 0:
+        print(f"and {count} more; {where}")
 
 
 def _print_broken(broken: Sequence[BrokenLine]) -> None:
@@ -262,8 +253,7 @@ def _print_outputs(outputs: Sequence[Mapping[str, Any]]) -> None:
         shown = size_of(size) if isinstance(size, int) else ""
         sha256 = harmless(output.get("sha256") or "")[:12]
         print(f"{shown:>10}  {sha256}  {harmless(output.get('path'))}")
-    if len(outputs) > _MOST_FILES:
-        print(f"and {len(outputs) - _MOST_FILES} more; {LIST} lists all")
+    _print_rest(len(outputs) - _MOST_FILES, f"{LIST} lists all")
 
 
 def _outputs(folder: Path) -> list[dict[str, Any]]:
@@ -292,8 +282,7 @@ def _print_changes(title: str, changes: Sequence[Change]) -> None:
         "B": [_cell(change.other) for change in shown],
     }
     print_table(columns)
-    if len(changes) > len(shown):
-        print(f"and {len(changes) - len(shown)} more; --json has all")
+    _print_rest(len(changes) - len(shown))
 
 
 def _cell(value: object) -> str:
@@ -318,8 +307,7 @@ def _print_code_diff(code: CodeDiff, *, all_code: bool) -> None:
         lines += [harmless(line, tabs=True) for line in file.lines]
     shown = lines if all_code else lines[:_MOST_CODE_LINES]
     print("\n".join(f"  {line}" for line in shown))
-    if len(shown) < len(lines):
-        print(f"and {len(lines) - len(shown)} more lines; --code shows all")
+    _print_rest(len(lines) - len(shown), "--code shows all lines")
 
 
 def _print_metrics_diff(metrics: MetricsDiff) -> None:
@@ -345,8 +333,7 @@ def _print_metrics_diff(metrics: MetricsDiff) -> None:
             "B n": [metric.counts[1] for metric in shown],
         }
         print_table(columns, right=list(columns)[1:])
-    if len(differing) > len(shown):
-        print(f"and {len(differing) - len(shown)} more; --json has all")
+    _print_rest(len(differing) - len(shown))
 
 
 def _identical(metrics: MetricsDiff) -> str:

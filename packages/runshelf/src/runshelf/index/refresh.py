@@ -8,7 +8,7 @@ index at once; they may read a folder twice, with the same result.
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -106,15 +106,18 @@ def refresh(
     known = _known(connection)
     _forget(connection, [known[ulid].number for ulid in known.keys() - found.keys()])
     changed = [ulid for ulid in found if _has_changed(home, ulid, found[ulid], known.get(ulid))]
-    for batch in _batches(changed, report):
+    began = time.monotonic()
+    for first in range(0, len(changed), BATCH):
+        _report(report, first, len(changed), time.monotonic() - began)
         readings: list[Reading] = []
-        for ulid in batch:
+        for ulid in changed[first : first + BATCH]:
             reading = _read(home / "runs" / ulid, found[ulid], known.get(ulid))
             if isinstance(reading, Problem):
                 problems.append(reading)
             elif reading:
                 readings.append(reading)
         _store(connection, readings)
+    _report(report, len(changed), len(changed), time.monotonic() - began)
     bad = {problem.folder.name for problem in problems}
     _forget(connection, [known[ulid].number for ulid in bad & known.keys()])
     return problems
@@ -167,15 +170,6 @@ def _has_changed(home: Path, ulid: str, stamp: int, known: Known | None) -> bool
     if known is None or stamp == 0 or stamp != known.stamp or known.state == "running":
         return True
     return known.state not in OVER and heartbeat_time(home / "runs" / ulid) != known.beat
-
-
-def _batches(changed: Sequence[str], report: Report | None) -> Iterator[Sequence[str]]:
-    """Yield the folders to read in batches; report before each batch and at the end."""
-    began = time.monotonic()
-    for first in range(0, len(changed), BATCH):
-        _report(report, first, len(changed), time.monotonic() - began)
-        yield changed[first : first + BATCH]
-    _report(report, len(changed), len(changed), time.monotonic() - began)
 
 
 def _report(report: Report | None, done: int, total: int, seconds: float) -> None:
@@ -300,11 +294,7 @@ def _store_summaries(
 
 def _numbers(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> dict[str, int]:
     """Return the numbers of names in a table; insert missing names."""
-    numbers: dict[str, int] = {}
-    for name in names:
-        found = connection.execute(f"SELECT number FROM {table} WHERE name = ?", (name,)).fetchone()
-        if found is None:
-            insert = f"INSERT INTO {table}(name) VALUES (?) RETURNING number"
-            found = connection.execute(insert, (name,)).fetchone()
-        numbers[name] = found[0]
-    return numbers
+    insert = f"INSERT OR IGNORE INTO {table}(name) VALUES (?)"
+    connection.executemany(insert, [(name,) for name in names])
+    select = f"SELECT number FROM {table} WHERE name = ?"
+    return {name: connection.execute(select, (name,)).fetchone()[0] for name in names}

@@ -7,7 +7,6 @@ import sqlite3
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, final
 
 from runshelf.errors import UsageError, UserFacingError
@@ -232,12 +231,7 @@ class Index:
         """Return the index."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the database."""
         self.close()
 

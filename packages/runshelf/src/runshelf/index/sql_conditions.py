@@ -4,6 +4,7 @@ All user text is passed as SQL parameters, never inserted into the SQL. Every co
 false, never NULL, so that NOT inverts it.
 """
 
+import contextlib
 import math
 import re
 import sqlite3
@@ -250,16 +251,13 @@ _CONDITIONS = {
 
 def read_number(text: str) -> int | float | None:
     """Return the number that `text` stands for, as SQLite can store it; None if invalid or NaN."""
-    try:
-        whole = int(text)
-        return whole if abs(whole) < 2**63 else float(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return None if math.isnan(number) else number
+    with contextlib.suppress(ValueError):
+        if abs(whole := int(text)) < 2**63:
+            return whole
+    with contextlib.suppress(ValueError):
+        if not math.isnan(number := float(text)):
+            return number
+    return None
 
 
 def _number_of(term: Term, *, durations: bool = False) -> int | float:
