@@ -36,6 +36,15 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(said if "; try " in said else f"{said}; try {self.prog} --help")
 
 
+def add_command(
+    commands: Any, name: str, act: Callable[..., Any], about: str, description: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command that calls `act`; return its parser."""
+    parser = commands.add_parser(name, help=about, description=description or sentence(about))
+    parser.set_defaults(act=act)
+    return parser
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the options that every command has."""
     output = parser.add_argument_group("output")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
+from runshelf.cli.arguments import RUN, add_command, add_output, home, whole
 from runshelf.cli.tables import harmless, moment_of, print_table, size_of
 from runshelf.durations import duration
 
@@ -44,8 +44,7 @@ def add(commands: Any) -> None:
 
 
 def _add(commands: Any, name: str, about: str, act: Callable[..., "Outcome"]) -> Any:
-    parser = commands.add_parser(name, help=about, description=sentence(about))
-    parser.set_defaults(act=act)
+    parser = add_command(commands, name, act, about)
     add_output(parser)
     return parser
 

@@ -5,15 +5,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from runshelf.cli.arguments import RUN, add_output, home
+from runshelf.cli.arguments import RUN, add_command, add_output, home
 
 
 def add(commands: Any) -> None:
     """Add the commands."""
-    parser = commands.add_parser(
-        "import",
-        help="create runs from the logs of other libraries",
-        description="Create a run from each folder that has event files of TensorBoard (CleanRL "
+    parser = add_command(
+        *(commands, "import", _import, "create runs from the logs of other libraries"),
+        "Create a run from each folder that has event files of TensorBoard (CleanRL "
         "writes them too), or progress.csv or monitor.csv of Stable-Baselines3. Files that were "
         "imported before are skipped.",
     )
@@ -24,17 +23,14 @@ def add(commands: Any) -> None:
         "--tag", action="append", default=[], metavar="WORD", help="a tag to find the run by"
     )
     add_output(parser)
-    parser.set_defaults(act=_import)
-    parser = commands.add_parser(
-        "export",
-        help="write a run's metrics for other programs",
-        description="Write the metrics of a run as event files of TensorBoard in a new folder, or "
+    parser = add_command(
+        *(commands, "export", _export, "write a run's metrics for other programs"),
+        "Write the metrics of a run as event files of TensorBoard in a new folder, or "
         "as one file if PATH ends in .csv or .jsonl.",
     )
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument("path", metavar="PATH", help="the folder or file to write")
     add_output(parser)
-    parser.set_defaults(act=_export)
 
 
 def _import(options: argparse.Namespace) -> dict[str, Any] | None:

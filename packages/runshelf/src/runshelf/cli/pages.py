@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_output, home, sentence
+from runshelf.cli.arguments import RUN, add_command, add_output, home
 from runshelf.cli.page_options import add_server_options, page_opener
 from runshelf.errors import UsageError, UserFacingError
 
@@ -17,17 +17,15 @@ if TYPE_CHECKING:
 
 def add_serve(commands: Any) -> None:
     """Add `serve`."""
-    about = "serve web pages of all runs"
-    parser = commands.add_parser("serve", help=about, description=sentence(about))
+    parser = add_command(commands, "serve", _serve, "serve web pages of all runs")
     add_server_options(parser, "the server")
     add_output(parser)
-    parser.set_defaults(act=_serve)
 
 
 def add_report(commands: Any) -> None:
     """Add `report`."""
     about = "write runs or groups into one self-contained HTML file"
-    parser = commands.add_parser("report", help=about, description=sentence(about))
+    parser = add_command(commands, "report", _report, about)
     parser.add_argument(
         "names", metavar="RUN|GROUP", nargs="+", help=f"{RUN}, or the name of a group"
     )
@@ -46,7 +44,6 @@ def add_report(commands: Any) -> None:
     )
     drawing.add_argument("--log", action="store_true", help="draw a logarithmic y-axis")
     add_output(parser)
-    parser.set_defaults(act=_report)
 
 
 def _serve(options: argparse.Namespace) -> None:

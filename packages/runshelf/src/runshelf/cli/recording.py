@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_about, add_output, home, run_info, sentence
+from runshelf.cli.arguments import RUN, add_about, add_command, add_output, home, run_info
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def add(commands: Any) -> None:
 
 def _add_rerun(commands: Any) -> None:
     about = "run the archived code of a run again in a clean folder, with the same command"
-    parser = commands.add_parser("rerun", help=about, description=sentence(about))
+    act = functools.partial(_rerun, commands.choices)
+    parser = add_command(commands, "rerun", act, about)
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument(
         "--set",
@@ -43,36 +44,28 @@ def _add_rerun(commands: Any) -> None:
     add_about(parser)
     _add_limits(parser)
     add_output(parser)
-    parser.set_defaults(act=functools.partial(_rerun, commands.choices))
 
 
 def _add_budget(commands: Any) -> None:
     about = "show the cost of this week's runs, or set a weekly budget"
-    parser = commands.add_parser("budget", help=about, description=sentence(about))
+    parser = add_command(commands, "budget", _budget, about)
     parser.add_argument("--weekly", type=weekly, metavar="N", help="the budget of a week, or none")
     add_output(parser)
-    parser.set_defaults(act=_budget)
 
 
 def _add_run(commands: Any) -> None:
     about = "run any program and record its code, output and output files"
-    parser = commands.add_parser(
-        "run", help=about, description=sentence(about),
-        usage="%(prog)s [options] -- CMD ...",
-    )  # fmt: skip
+    parser = add_command(commands, "run", _run, about)
+    parser.usage = "%(prog)s [options] -- CMD ..."
     add_about(parser)
     _add_limits(parser)
     add_output(parser)
-    parser.set_defaults(act=_run)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("limits")
     limits.add_argument(
-        "--budget",
-        type=duration,
-        metavar="TIME",
-        help="stop after this time: 90s, 30m, 2h, 1d",
+        "--budget", type=duration, metavar="TIME", help="stop after this time: 90s, 30m, 2h, 1d"
     )
     limits.add_argument(
         "--grace",

@@ -149,7 +149,9 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Return a connection whose tables exist and have this version."""
     try:
         connection.create_function("folded", 1, _folded_value, deterministic=True)
-        _check_ours(connection)
+        tables = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        if tables and _pragma(connection, "application_id") != APPLICATION:
+            raise FileExistsError("a database of another program")
         connection.execute("PRAGMA journal_mode = WAL")
         # A power cut may lose the last writes of a cache, but must not damage it.
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -164,13 +166,6 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _check_ours(connection: sqlite3.Connection) -> None:
-    """Raise FileExistsError for a database of another program."""
-    made = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
-    if made and _pragma(connection, "application_id") != APPLICATION:
-        raise FileExistsError("a database of another program")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

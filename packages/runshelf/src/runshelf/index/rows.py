@@ -4,7 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, Generic, NamedTuple, TypeVar, final
+
+Row = TypeVar("Row")
 
 
 @final
@@ -109,18 +111,10 @@ class GroupRow:
 
 
 @final
-class RunPage(NamedTuple):
-    """A page of a table of runs, and the total number of rows."""
+class Page(NamedTuple, Generic[Row]):
+    """A page of a table, and the total number of rows."""
 
-    rows: list[RunRow]
-    total: int
-
-
-@final
-class GroupPage(NamedTuple):
-    """A page of a table of groups, and the total number of rows."""
-
-    rows: list[GroupRow]
+    rows: list[Row]
     total: int
 
 

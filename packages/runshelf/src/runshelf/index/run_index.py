@@ -24,10 +24,9 @@ from runshelf.index.location import places
 from runshelf.index.refresh import Problem, Report
 from runshelf.index.rows import (
     COLUMNS,
-    GroupPage,
     GroupRow,
     Keys,
-    RunPage,
+    Page,
     RunRow,
     from_columns,
 )
@@ -100,7 +99,7 @@ class Index:
         columns: Sequence[str] = (),
         limit: int = 100,
         offset: int = 0,
-    ) -> RunPage:
+    ) -> Page[RunRow]:
         """Return a page of the runs that match a filter.
 
         Args:
@@ -123,7 +122,7 @@ class Index:
                 (*by.joins.parameters, *condition.parameters),
             )
             page = numbers[max(offset, 0) :][: max(limit, 0)]
-            return RunPage(self._run_rows(page, shown), len(numbers))
+            return Page(self._run_rows(page, shown), len(numbers))
 
     def groups(
         self,
@@ -132,7 +131,7 @@ class Index:
         columns: Sequence[str] = (),
         limit: int = 100,
         offset: int = 0,
-    ) -> GroupPage:
+    ) -> Page[GroupRow]:
         """Return a page of the groups of the runs that match a filter.
 
         Args:
@@ -163,7 +162,7 @@ class Index:
                 members.setdefault(name, []).append(number)
             page = names[max(offset, 0) :][: max(limit, 0)]
             rows = [self._group_row(name, members[name], shown) for name in page]
-            return GroupPage(rows, len(names))
+            return Page(rows, len(names))
 
     def members(self, group: str) -> list[RunRow]:
         """Return the runs of one group, newest first. The name must match exactly."""

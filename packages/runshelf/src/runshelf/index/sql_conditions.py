@@ -1,7 +1,7 @@
 """SQL conditions and sort orders for filters, sort keys and columns.
 
-All user text is passed as SQL parameters, never inserted into the SQL. Every condition is true or
-false, never NULL, so that NOT inverts it.
+User text is passed as SQL parameters. Only the fixed operators of the parser are inserted into SQL.
+Every condition is true or false, never NULL, so that NOT inverts it.
 """
 
 import contextlib
@@ -18,27 +18,42 @@ from runshelf.index.filter_syntax import Term, parse_filter, parse_sort
 
 Kind = Literal["text", "number", "moment", "many", "setting", "metric"]
 
+
+@final
+class Field(NamedTuple):
+    """The meaning of a key.
+
+    Attributes:
+        kind: the kind of its values.
+        column: the SQL expression of the value; of a metric, the column of the statistic.
+        number: of a setting or a metric, its number in the index.
+    """
+
+    kind: Kind
+    column: str
+    number: int = 0
+
+
 NEWEST_FIRST = "-created"
 STATISTICS = {"last": "last", "min": "minimum", "max": "maximum", "mean": "mean", "count": "count"}
-# The keys that every run has: kind and SQL expression.
-OWN: dict[str, tuple[Kind, str]] = {
-    "id": ("text", "r.ulid"),
-    "state": ("text", "r.state"),
-    "command": ("text", "r.command"),
-    "env": ("text", "r.env"),
-    "algorithm": ("text", "r.algorithm"),
-    "name": ("text", "r.name"),
-    "group": ("text", "r.grouping"),
-    "question": ("text", "r.question"),
-    "parent": ("text", "r.parent"),
-    "tag": ("many", "r.tags"),
-    "seed": ("many", "r.seeds"),
-    "created": ("moment", "r.created"),
-    "seconds": ("number", "r.seconds"),
-    "cost": ("number", "r.cost"),
+# The keys that every run has.
+OWN = {
+    "id": Field("text", "r.ulid"),
+    "state": Field("text", "r.state"),
+    "command": Field("text", "r.command"),
+    "env": Field("text", "r.env"),
+    "algorithm": Field("text", "r.algorithm"),
+    "name": Field("text", "r.name"),
+    "group": Field("text", "r.grouping"),
+    "question": Field("text", "r.question"),
+    "parent": Field("text", "r.parent"),
+    "tag": Field("many", "r.tags"),
+    "seed": Field("many", "r.seeds"),
+    "created": Field("moment", "r.created"),
+    "seconds": Field("number", "r.seconds"),
+    "cost": Field("number", "r.cost"),
 }
 _ALIASES = {"tags": "tag", "seeds": "seed", "run": "id", "ulid": "id"}
-_SQL_OPERATORS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOST_SUGGESTIONS_COMPARED = 2_000
@@ -58,23 +73,6 @@ class Ordering(NamedTuple):
 
     joins: Sql
     text: str
-
-
-@final
-class Field(NamedTuple):
-    """The meaning of a key.
-
-    Attributes:
-        key: the key as it was typed.
-        kind: the kind of its values.
-        column: the SQL expression of the value; of a metric, the column of the statistic.
-        number: of a setting or a metric, its number in the index.
-    """
-
-    key: str
-    kind: Kind
-    column: str
-    number: int = 0
 
 
 @final
@@ -98,19 +96,19 @@ class Fields:
         key = clean(key)
         own = _ALIASES.get(key.casefold(), key.casefold())
         if own in OWN:
-            return Field(key, *OWN[own])
+            return OWN[own]
         kind, dot, rest = key.partition(".")
         found = self._setting(rest) if kind == "config" and dot else None
         found = found or (self._metric(rest) if kind == "metric" and dot else None)
         found = found or self._setting(key) or self._metric(key)
         if found is None:
             raise UsageError(f"unknown key `{key:.80}`{_at(position)}{self._nearest(key)}")
-        return found._replace(key=key)
+        return found
 
     def _setting(self, name: str) -> Field | None:
         found = self._number("keys", name)
         if found is not None:
-            return Field(name, "setting", "", found)
+            return Field("setting", "", found)
         known = self._names("keys") if name else []
         nested = [each for each in known if each.endswith(f".{name}")]
         if len(nested) > 1:
@@ -121,10 +119,10 @@ class Fields:
     def _metric(self, name: str) -> Field | None:
         found = self._number("metrics", name)
         if found is not None:
-            return Field(name, "metric", "last", found)
+            return Field("metric", "last", found)
         stem, _, statistic = name.rpartition(".")
         number = self._number("metrics", stem) if statistic in STATISTICS else None
-        return None if number is None else Field(name, "metric", STATISTICS[statistic], number)
+        return None if number is None else Field("metric", STATISTICS[statistic], number)
 
     def _number(self, table: str, name: str) -> int | None:
         select = f"SELECT number FROM {table} WHERE name = ?"
@@ -172,19 +170,19 @@ def _text_test(column: str, term: Term) -> Sql:
     value = folded(term.value)
     if term.operator == "~":
         return Sql(f"instr(folded({column}), ?) > 0", (value,))
-    return Sql(f"folded({column}) {_SQL_OPERATORS[term.operator]} ?", (value,))
+    return Sql(f"folded({column}) {term.operator} ?", (value,))
 
 
 def _number_condition(field: Field, term: Term) -> Sql:
     value = _number_of(term, durations=field.column == "r.seconds")
-    return Sql(f"COALESCE({field.column} {_SQL_OPERATORS[term.operator]} ?, 0)", (value,))
+    return Sql(f"COALESCE({field.column} {term.operator} ?, 0)", (value,))
 
 
 def _many_condition(field: Field, term: Term) -> Sql:
     """Return the condition that one of the values matches; for `!=`, that no value is equal."""
     negation, term = ("NOT ", term._replace(operator="=")) if term.operator == "!=" else ("", term)
     if field.column == "r.seeds":
-        test = Sql(f"j.value {_SQL_OPERATORS.get(term.operator, '=')} ?", (_number_of(term),))
+        test = Sql(f"j.value {term.operator} ?", (_number_of(term),))
     else:
         test = _text_test("j.value", term)
     exists = f"EXISTS (SELECT 1 FROM json_each({field.column}) j WHERE {test.text})"
