@@ -128,7 +128,7 @@ def test_lost_runs_and_skipped_folders_are_shown(home: Path, screen: Screen) -> 
         (make_run(home, number) / "run.json").write_text("no")
     assert "lost" in screen("runs").splitlines()[1]
     assert "is damaged" in screen.err
-    assert "and 1 more; runshelf reindex names all" in screen.err
+    assert "and 1 more; runshelf reindex lists all" in screen.err
 
 
 def test_on_a_terminal_the_table_fits_and_has_colours(home: Path) -> None:

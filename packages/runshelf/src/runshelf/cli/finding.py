@@ -98,7 +98,7 @@ def _runs(options: argparse.Namespace) -> "Outcome":
         page = query(" ".join(options.filter), options.sort, columns, limit)
     if options.json:
         kind = "groups" if options.groups else "runs"
-        return {kind: [row_fields(row) for row in page.rows], "total": page.total}
+        return {kind: [_row_fields(row) for row in page.rows], "total": page.total}
     if not page.total:
         what = "no runs match the filter" if options.filter else "there are no runs"
         print(f"{what} in `{harmless(home(options) / 'runs')}`")
@@ -112,7 +112,7 @@ def _runs(options: argparse.Namespace) -> "Outcome":
     return None
 
 
-def row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
+def _row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
     """Return the JSON fields of a row."""
     from dataclasses import asdict
 
@@ -319,7 +319,7 @@ def _fresh_index(place: Path) -> "Index":
         print(f"runshelf: note: {harmless(problem.message)}", file=sys.stderr)
     others = len(problems) - _SHOWN_PROBLEMS
     if others > 0:
-        print(f"runshelf: note: and {others} more; runshelf reindex names all", file=sys.stderr)
+        print(f"runshelf: note: and {others} more; runshelf reindex lists all", file=sys.stderr)
     return index
 
 

@@ -23,12 +23,12 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def add(commands: Any) -> None:
     """Add the commands."""
-    _add_run(commands)
-    _add_rerun(commands)
-    _add_budget(commands)
-
-
-def _add_rerun(commands: Any) -> None:
+    about = "run any program and record its code, output and output files"
+    parser = add_command(commands, "run", _run, about)
+    parser.usage = "%(prog)s [options] -- CMD ..."
+    add_about(parser)
+    _add_limits(parser)
+    add_output(parser)
     about = "run the archived code of a run again in a clean folder, with the same command"
     act = functools.partial(_rerun, commands.choices)
     parser = add_command(commands, "rerun", act, about)
@@ -44,21 +44,9 @@ def _add_rerun(commands: Any) -> None:
     add_about(parser)
     _add_limits(parser)
     add_output(parser)
-
-
-def _add_budget(commands: Any) -> None:
     about = "show the cost of this week's runs, or set a weekly budget"
     parser = add_command(commands, "budget", _budget, about)
     parser.add_argument("--weekly", type=weekly, metavar="N", help="the budget of a week, or none")
-    add_output(parser)
-
-
-def _add_run(commands: Any) -> None:
-    about = "run any program and record its code, output and output files"
-    parser = add_command(commands, "run", _run, about)
-    parser.usage = "%(prog)s [options] -- CMD ..."
-    add_about(parser)
-    _add_limits(parser)
     add_output(parser)
 
 

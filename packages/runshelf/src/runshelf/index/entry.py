@@ -133,8 +133,10 @@ def read_status(run: Run) -> RunStatus:
     until = beat / 1e9 if state.name == "lost" and beat else time.time()
     found = sittings(run.events(), until)
     rate = finite(run.manifest.get("cost_per_hour"))
-    hourly = [None if rate is None else one.seconds / 3600 * rate for one in found]
-    costs = [c if one.cost is None else one.cost for one, c in zip(found, hourly, strict=True)]
+    costs = [
+        one.seconds / 3600 * rate if one.cost is None and rate is not None else one.cost
+        for one in found
+    ]
     known = [cost for cost in costs if cost is not None]
     return RunStatus(
         state._replace(note=clean(state.note), since=clean(state.since)),

@@ -4,9 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar, final
-
-Row = TypeVar("Row")
+from typing import Any, NamedTuple, final
 
 
 @final
@@ -111,10 +109,18 @@ class GroupRow:
 
 
 @final
-class Page(NamedTuple, Generic[Row]):
-    """A page of a table, and the total number of rows."""
+class RunPage(NamedTuple):
+    """A page of a table of runs, and the total number of rows."""
 
-    rows: list[Row]
+    rows: list[RunRow]
+    total: int
+
+
+@final
+class GroupPage(NamedTuple):
+    """A page of a table of groups, and the total number of rows."""
+
+    rows: list[GroupRow]
     total: int
 
 

@@ -24,9 +24,10 @@ from runshelf.index.location import places
 from runshelf.index.refresh import Problem, Report
 from runshelf.index.rows import (
     COLUMNS,
+    GroupPage,
     GroupRow,
     Keys,
-    Page,
+    RunPage,
     RunRow,
     from_columns,
 )
@@ -99,7 +100,7 @@ class Index:
         columns: Sequence[str] = (),
         limit: int = 100,
         offset: int = 0,
-    ) -> Page[RunRow]:
+    ) -> RunPage:
         """Return a page of the runs that match a filter.
 
         Args:
@@ -122,7 +123,7 @@ class Index:
                 (*by.joins.parameters, *condition.parameters),
             )
             page = numbers[max(offset, 0) :][: max(limit, 0)]
-            return Page(self._run_rows(page, shown), len(numbers))
+            return RunPage(self._run_rows(page, shown), len(numbers))
 
     def groups(
         self,
@@ -131,7 +132,7 @@ class Index:
         columns: Sequence[str] = (),
         limit: int = 100,
         offset: int = 0,
-    ) -> Page[GroupRow]:
+    ) -> GroupPage:
         """Return a page of the groups of the runs that match a filter.
 
         Args:
@@ -162,7 +163,7 @@ class Index:
                 members.setdefault(name, []).append(number)
             page = names[max(offset, 0) :][: max(limit, 0)]
             rows = [self._group_row(name, members[name], shown) for name in page]
-            return Page(rows, len(names))
+            return GroupPage(rows, len(names))
 
     def members(self, group: str) -> list[RunRow]:
         """Return the runs of one group, newest first. The name must match exactly."""
