@@ -17,7 +17,7 @@ from packages.runshelf.tests.index.homes import CREATED, make_run, settle, ulid,
 
 from runshelf.errors import UsageError
 from runshelf.index import database, refresh
-from runshelf.index.location import cache_folder, is_far, places
+from runshelf.index.location import cache_folder, is_on_network, places
 from runshelf.index.refresh import Progress
 from runshelf.index.run_index import Index, open_index
 from runshelf.store.run import create_run, resume_run
@@ -557,12 +557,12 @@ def test_a_home_on_a_network_file_system_has_its_index_in_the_cache(
         f"d {home.parent}/a\\040b fuse.sshfs rw 0 0\ne {home.parent}/a\\040b/local xfs rw 0 0\n"
         "root / ext4 rw 0 0\n"
     )
-    assert is_far(home, mounts)
-    assert is_far(home.parent / "a b" / "x", mounts)
-    assert not is_far(home.parent / "a b" / "local" / "x", mounts)
-    assert not is_far(Path("/usr"), mounts)
-    assert not is_far(home, home / "no such file")
-    monkeypatch.setattr("runshelf.index.location.is_far", lambda home: True)
+    assert is_on_network(home, mounts)
+    assert is_on_network(home.parent / "a b" / "x", mounts)
+    assert not is_on_network(home.parent / "a b" / "local" / "x", mounts)
+    assert not is_on_network(Path("/usr"), mounts)
+    assert not is_on_network(home, home / "no such file")
+    monkeypatch.setattr("runshelf.index.location.is_on_network", lambda home: True)
     assert places(home) == [cache_folder(home) / "index.sqlite"]
     assert cache in cache_folder(home).parents
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")

@@ -98,15 +98,13 @@ def _failed(program: str, error: Exception, *, debug: bool) -> int:
     known = isinstance(error, UserFacingError)
     status = error.exit_status if known else 1
     kind = "" if status >= Interrupted.exit_status else "error: "
-    message = str(error) if known else _unexpected(error)
+    message = str(error)
+    if not known:
+        name = type(error).__name__ + (f": {error}" if message else "")
+        message = f"unexpected {name}; --debug shows the traceback"
     with contextlib.suppress(BrokenPipeError):
         print(f"{program}: {kind}{' '.join(message.split())}", file=sys.stderr)
     return status
-
-
-def _unexpected(error: Exception) -> str:
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"unexpected {text}; --debug shows the traceback"
 
 
 def _run(program: Program, argv: list[str]) -> int:

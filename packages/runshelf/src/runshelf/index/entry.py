@@ -89,7 +89,7 @@ def read_entry(folder: Path) -> Entry:
         UserFacingError: the folder is not a run's folder, or is damaged; the message says why.
         Exception: hostile content can cause any error.
     """
-    check_plain(folder)
+    check_files(folder)
     run = open_run(folder)
     manifest = run.manifest
     if run.ulid != folder.name:
@@ -154,7 +154,7 @@ def heartbeat_time(folder: Path) -> int:
         return 0
 
 
-def check_plain(folder: Path) -> None:
+def check_files(folder: Path) -> None:
     """Check that the files to be read are regular files and `run.json` is not too large.
 
     Raises:

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 NAME = "index.sqlite"
-NETWORK = frozenset(
+NETWORK_FILE_SYSTEMS = frozenset(
     (
         *("9p", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.ceph", "fuse.gcsfuse"),
         *("fuse.glusterfs", "fuse.juicefs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "glusterfs"),
@@ -23,13 +23,15 @@ _MOUNTS = Path("/proc/self/mounts")
 def places(home: Path) -> list[Path]:
     """Return the possible files for the index of `home`, best first."""
     cached = cache_folder(home) / NAME
-    return [cached] if is_far(home) else [home / NAME, cached]
+    return [cached] if is_on_network(home) else [home / NAME, cached]
 
 
-def is_far(home: Path, mounts: Path = _MOUNTS) -> bool:
+def is_on_network(home: Path, mounts: Path = _MOUNTS) -> bool:
     """Return whether `home` is on a network file system; False if unknown."""
     with contextlib.suppress(OSError):
-        return _file_system(home.resolve(), mounts.read_text(errors="replace")) in NETWORK
+        return (
+            _file_system(home.resolve(), mounts.read_text(errors="replace")) in NETWORK_FILE_SYSTEMS
+        )
     return False
 
 

@@ -17,7 +17,7 @@ from runshelf.index.database import writing
 from runshelf.index.entry import (
     SETTLED_SECONDS,
     Entry,
-    check_plain,
+    check_files,
     clean,
     heartbeat_time,
     metrics_stamp,
@@ -212,7 +212,7 @@ def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
     if known and (metrics == known.metrics_stamp or _is_too_soon(entry, known, now)):
         kept = (known.metrics_stamp, known.summarised, known.summary_seconds)
         return Reading(stamp, entry, *kept, None)
-    check_plain(folder)
+    check_files(folder)
     began = time.perf_counter()
     summaries = summarise(folder)
     return Reading(stamp, entry, metrics, now, time.perf_counter() - began, summaries)

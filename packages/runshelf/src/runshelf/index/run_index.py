@@ -115,12 +115,12 @@ class Index:
         """
         with self._transaction() as fields:
             shown = _columns(fields, columns)
-            by = ordering(fields, sort)
+            joins, order = ordering(fields, sort)
             condition = where(fields, filter)
             numbers = self._column(
-                f"SELECT r.number FROM runs r{by.joins.text} WHERE {condition.text}"
-                f" ORDER BY {by.text}, r.ulid DESC",
-                (*by.joins.parameters, *condition.parameters),
+                f"SELECT r.number FROM runs r{joins.text} WHERE {condition.text}"
+                f" ORDER BY {order}, r.ulid DESC",
+                (*joins.parameters, *condition.parameters),
             )
             page = numbers[max(offset, 0) :][: max(limit, 0)]
             return RunPage(self._run_rows(page, shown), len(numbers))
@@ -135,24 +135,17 @@ class Index:
     ) -> GroupPage:
         """Return a page of the groups of the runs that match a filter.
 
-        Args:
-            filter: see `runs`.
-            sort: see `runs`; the key `runs` is the number of runs in a group.
-            columns: keys whose values to return with each group.
-            limit: the largest number of rows.
-            offset: the number of rows to skip.
-
-        Raises:
-            UsageError: the filter, the sort order or a column is invalid.
+        The arguments and errors are those of `runs`. Groups can also be sorted by the key `runs`,
+        the number of their runs.
         """
         with self._transaction() as fields:
             shown = _columns(fields, columns)
-            by = ordering(fields, sort, grouped=True)
+            joins, order = ordering(fields, sort, grouped=True)
             condition = where(fields, filter)
             names = self._column(
-                f"SELECT r.grouping FROM runs r{by.joins.text} WHERE {condition.text}"
-                f" GROUP BY r.grouping ORDER BY {by.text}, MAX(r.ulid) DESC",
-                (*by.joins.parameters, *condition.parameters),
+                f"SELECT r.grouping FROM runs r{joins.text} WHERE {condition.text}"
+                f" GROUP BY r.grouping ORDER BY {order}, MAX(r.ulid) DESC",
+                (*joins.parameters, *condition.parameters),
             )
             members: dict[str, list[int]] = {}
             for name, number in self._connection.execute(

@@ -68,14 +68,6 @@ class Sql(NamedTuple):
 
 
 @final
-class Ordering(NamedTuple):
-    """The joins that a sort order needs, and the text after ORDER BY."""
-
-    joins: Sql
-    text: str
-
-
-@final
 class Fields:
     """Looks up keys in one index."""
 
@@ -283,8 +275,10 @@ def _at(position: int) -> str:
     return f" at character {position}" if position else ""
 
 
-def ordering(fields: Fields, sort: str, *, grouped: bool = False) -> Ordering:
-    """Return the SQL of a sort order; runs without a value come last in both directions.
+def ordering(fields: Fields, sort: str, *, grouped: bool = False) -> tuple[Sql, str]:
+    """Return the joins of a sort order, and the text after ORDER BY.
+
+    Runs without a value come last in both directions.
 
     Args:
         fields: the keys of the index.
@@ -311,7 +305,7 @@ def ordering(fields: Fields, sort: str, *, grouped: bool = False) -> Ordering:
         terms.append(f"{present} IS NULL")
         terms += [f"{value} IS NULL, {value} {direction}" for value in values]
     parameters = tuple(value for join in joins for value in join.parameters)
-    return Ordering(Sql("".join(join.text for join in joins), parameters), ", ".join(terms))
+    return Sql("".join(join.text for join in joins), parameters), ", ".join(terms)
 
 
 def _sort_values(field: Field, alias: str) -> tuple[Sql, str, list[str]]:
