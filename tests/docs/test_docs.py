@@ -12,7 +12,7 @@ from backflip.algorithms.registry import algorithms, names
 from backflip.cli.main import PROGRAM
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.teach_settings import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
-from runshelf.cli.program import build_parser
+from runshelf.cli.command_line import build_parser
 
 ROOT = Path(__file__).parents[2]
 CLI = (ROOT / "docs" / "cli.md").read_text()
@@ -56,7 +56,7 @@ def test_every_option_is_described_and_exists() -> None:
     everywhere = described("Options of every command") - {"-h"}
     train = described("`backflip train ALGORITHM ENV`")
     page = described("The labelling page")
-    about = described("What a run is about")
+    about = described("Description of a run")
     assert options_of("resume") == everywhere | page
     assert options_of("train") == everywhere | about | train
     alike = train - {"--updates-per-step"}

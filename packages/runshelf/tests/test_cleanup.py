@@ -221,7 +221,7 @@ def test_metrics_with_lines_that_are_no_records_stay_lines_and_are_named(
     before = path.read_bytes()
     assert find_garbage(home).compactable == [ulid(1)]
     assert main(["gc", "--yes", "--home", str(home)]) == 0
-    assert f"{path} stays lines: line 21 is no metric record" in capsys.readouterr().out
+    assert f"{path} is not compacted: line 21 is not a metric record" in capsys.readouterr().out
     assert path.read_bytes() == before
     assert not list(over.glob("*.npz"))
     garbage = find_garbage(home)

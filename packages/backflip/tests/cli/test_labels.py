@@ -19,8 +19,8 @@ from backflip.cli.main import (
 )
 from backflip.cli.teaching import _attended  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.labels import LabelStore, NewQuery
-from runshelf.cli import invite as inviting
-from runshelf.cli.program import build_parser
+from runshelf.cli.command_line import build_parser
+from runshelf.cli.page_options import has_screen, open_page
 from runshelf.store.run import create_run
 
 REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
@@ -221,17 +221,17 @@ SSH = {"SSH_CONNECTION": "10.1.1.1 50000 10.1.1.2 22", "USER": "ann"}
 def test_what_is_said_where_nothing_is_opened(
     address: str, environ: dict[str, str], said: str
 ) -> None:
-    assert said in inviting.invite(address, environ, opens=False)
+    assert said in open_page(address, environ, opens=False)
 
 
 def test_a_page_is_opened_where_there_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr(inviting.webbrowser, "open", lambda x: not opened.append(x))
-    assert inviting.usually_opens({"DISPLAY": ":0"})
-    assert not inviting.usually_opens({"DISPLAY": ":0"} | SSH)
+    monkeypatch.setattr("webbrowser.open", lambda x: not opened.append(x))
+    assert has_screen({"DISPLAY": ":0"})
+    assert not has_screen({"DISPLAY": ":0"} | SSH)
     if sys.platform == "linux":
-        assert not inviting.usually_opens({})
-    assert "opened in your browser" in inviting.invite(HERE, {"DISPLAY": ":0"}, opens=True)
+        assert not has_screen({})
+    assert "opened in your browser" in open_page(HERE, {"DISPLAY": ":0"}, opens=True)
     assert opened == [HERE]
-    monkeypatch.setattr(inviting.webbrowser, "open", lambda x: False)
-    assert "opened" not in inviting.invite(HERE, dict(os.environ), opens=True)
+    monkeypatch.setattr("webbrowser.open", lambda x: False)
+    assert "opened" not in open_page(HERE, dict(os.environ), opens=True)

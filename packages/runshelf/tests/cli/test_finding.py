@@ -1,4 +1,4 @@
-"""The commands that find, compare and keep runs, as a person or a script meets them."""
+"""The commands that find, compare and remove runs: what they print and return."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 from packages.runshelf.tests.index.homes import make_run, ulid
 
 from runshelf.cli.main import main
-from runshelf.cli.plain import harmless, size_of, value_of
+from runshelf.cli.tables import harmless, size_of, value_of
 from runshelf.store.run import create_run, find_run
 
 HOSTILE = "\x1b]8;;http://evil\x07click\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\r\n\x00"
@@ -27,7 +27,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with three runs, and in it the current folder."""
+    """A home with three runs, which is the current folder."""
     home = tmp_path / "home"
     for number in range(3):
         make_run(
@@ -68,7 +68,7 @@ def screen(capsys: pytest.CaptureFixture[str]) -> Screen:
 # --- runs -------------------------------------------------------------------------------------
 
 
-def test_runs_are_listed_newest_first_with_the_columns_asked_for(
+def test_runs_are_listed_newest_first_with_the_requested_columns(
     home: Path, screen: Screen
 ) -> None:
     lines = screen("runs", "--columns", "lr, loss").splitlines()
@@ -108,8 +108,10 @@ def test_groups_are_listed(home: Path, screen: Screen) -> None:
     assert "3 finished" in screen("runs", "--groups")
 
 
-def test_what_is_not_there_is_said(home: Path, screen: Screen, tmp_path: Path) -> None:
-    assert "no run is like that in" in screen("runs", "nothing")
+def test_empty_results_and_unknown_keys_are_reported(
+    home: Path, screen: Screen, tmp_path: Path
+) -> None:
+    assert "no runs match the filter in" in screen("runs", "nothing")
     assert "there are no runs in" in screen("runs", "--home", str(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
     screen("runs", "los>1", status=2)
@@ -120,13 +122,13 @@ def test_what_is_not_there_is_said(home: Path, screen: Screen, tmp_path: Path) -
     assert "2 of 3; --all shows all" in screen.err
 
 
-def test_lost_runs_and_skipped_folders_are_seen(home: Path, screen: Screen) -> None:
+def test_lost_runs_and_skipped_folders_are_shown(home: Path, screen: Screen) -> None:
     make_run(home, 5, events=[{"status": "started", "time": "2026-11-21T10:00:00+00:00"}])
     for number in (6, 7):
         (make_run(home, number) / "run.json").write_text("no")
     assert "lost" in screen("runs").splitlines()[1]
     assert "is damaged" in screen.err
-    assert "and 1 more; runshelf reindex names all" in screen.err
+    assert "and 1 more; runshelf reindex lists all" in screen.err
 
 
 def test_on_a_terminal_the_table_fits_and_has_colours(home: Path) -> None:
@@ -153,7 +155,7 @@ def test_on_a_terminal_the_table_fits_and_has_colours(home: Path) -> None:
 # --- show and diff ----------------------------------------------------------------------------
 
 
-def test_show_begins_with_the_question_and_has_everything(home: Path, screen: Screen) -> None:
+def test_show_starts_with_the_question_and_has_all_data(home: Path, screen: Screen) -> None:
     folder = make_run(
         home,
         9,
@@ -188,25 +190,23 @@ def test_show_begins_with_the_question_and_has_everything(home: Path, screen: Sc
     assert "its code was not kept" in screen.err
 
 
-def test_show_names_lines_that_are_no_records_and_reads_the_rest(
-    home: Path, screen: Screen
-) -> None:
+def test_show_reports_invalid_metric_lines_and_reads_the_rest(home: Path, screen: Screen) -> None:
     path = next(find_run(home, "run1").folder.glob("metrics-*.jsonl"))
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*whole[:2], b'{"step": 2, "lo\n', *whole[2:]]))
-    assert f"line 3 of {path.name} is no metric record" in screen("show", "run1")
+    assert f"line 3 of {path.name} is not a metric record" in screen("show", "run1")
     assert screen.json("show", "run1")["unreadable"] == [{"file": path.name, "line": 3}]
     assert screen.json("show", "run1")["metrics"]["loss"]["n"] == 5
-    assert "no metric record" not in screen("show", "run2")
+    assert "not a metric record" not in screen("show", "run2")
 
 
-def test_show_says_what_is_near(home: Path, screen: Screen) -> None:
+def test_show_suggests_the_nearest_name(home: Path, screen: Screen) -> None:
     screen("show", "latset", status=2)
     assert "did you mean `latest`?" in screen.err
     assert ulid(2) in screen("show")
 
 
-def test_diff_begins_with_the_configuration(home: Path, screen: Screen) -> None:
+def test_diff_starts_with_the_configuration(home: Path, screen: Screen) -> None:
     text = screen("diff", "run1", "run2")
     parts = [part.splitlines()[0] for part in text.split("\n\n")]
     assert [part.partition(":")[0] for part in parts[1:]] == [
@@ -214,7 +214,7 @@ def test_diff_begins_with_the_configuration(home: Path, screen: Screen) -> None:
     ]
     assert "lr" in text.split("\n\n")[1]
     assert "metrics: identical up to step 2" in text
-    assert "they never differed, up to step 4" in screen("diff", "run1", "run1")
+    assert "identical at all steps, up to step 4" in screen("diff", "run1", "run1")
     fields = screen.json("diff", "run1", "run2")
     assert fields["config"] == [{"key": "lr", "one": 0.1, "other": 0.01}]
     assert fields["metrics"]["identical_until"] == 2
@@ -222,7 +222,7 @@ def test_diff_begins_with_the_configuration(home: Path, screen: Screen) -> None:
 
 
 @pytest.mark.parametrize("command", ["runs", "show", "diff", "groups", "reindex", "du", "gc"])
-def test_nothing_that_a_run_says_reaches_the_terminal(
+def test_control_characters_of_a_run_never_reach_the_terminal(
     tmp_path: Path, screen: Screen, command: str
 ) -> None:
     home = tmp_path / "hostile"
@@ -257,7 +257,7 @@ def test_nothing_that_a_run_says_reaches_the_terminal(
             assert forbidden not in printed
 
 
-def test_harmless_text_is_left_as_it_is() -> None:
+def test_only_control_characters_are_escaped() -> None:
     assert harmless("größe 日本 ✓ -> x") == "größe 日本 ✓ -> x"
     assert harmless("a\tb\n") == "a\\tb\\n"
     assert harmless("a\tb", tabs=True) == "a\tb"
@@ -265,7 +265,7 @@ def test_harmless_text_is_left_as_it_is() -> None:
     assert harmless("\udcff") == "\\udcff"
 
 
-def test_values_and_sizes_as_a_person_says_them() -> None:
+def test_text_of_values_and_sizes() -> None:
     assert [value_of(v) for v in (None, True, 1, 0.00012345678, [1, 2.5], "x")] == [
         *("", "true", "1", "0.00012346", "1,2.5", "x")
     ]
@@ -288,22 +288,22 @@ def test_rm_and_restore(home: Path, screen: Screen) -> None:
     assert ulid(2) in screen.err
 
 
-def test_rm_of_several_moves_none_if_one_is_mistyped(home: Path, screen: Screen) -> None:
+def test_rm_moves_nothing_if_one_name_is_mistyped(home: Path, screen: Screen) -> None:
     screen("rm", "run1", "mistyped", status=2)
     assert screen.json("runs")["total"] == 3
 
 
-def test_rm_refuses_what_runs(home: Path, screen: Screen) -> None:
+def test_rm_refuses_a_running_run(home: Path, screen: Screen) -> None:
     with create_run(home, command="run", config={}, argv=[]) as writer:
         screen("rm", "latest", status=2)
         assert f"run {writer.run.ulid} is running: stop it first" in screen.err
 
 
-def test_gc_says_what_it_would_do_and_does_it_when_told(home: Path, screen: Screen) -> None:
+def test_gc_changes_nothing_without_yes(home: Path, screen: Screen) -> None:
     screen("rm", "run1")
     text = screen("gc", "--trash", "0")
     assert "1 old runs in the trash" in text
-    assert "2 runs' metrics as lines" in text
+    assert "2 runs with metrics to compact" in text
     assert "nothing has been changed; runshelf gc --yes does it" in text
     assert screen("restore").split() == [ulid(1)]
     done = screen.json("gc", "--trash", "0", "--yes")
@@ -322,7 +322,7 @@ def test_du_adds_up(home: Path, screen: Screen) -> None:
     assert "1 of 3" in screen.err
 
 
-def test_reindex_names_what_it_skipped(home: Path, screen: Screen) -> None:
+def test_reindex_lists_skipped_folders(home: Path, screen: Screen) -> None:
     for number in (5, 6):
         (make_run(home, number) / "run.json").write_text("no")
     assert "3 runs in `index.sqlite`, 2 folders skipped" in screen("reindex")

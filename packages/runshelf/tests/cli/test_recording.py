@@ -1,4 +1,4 @@
-"""The commands that run other programs, as a person or a script meets them."""
+"""The commands `run`, `rerun` and `budget`."""
 
 import argparse
 import json
@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from runshelf.cli.command_line import build_parser
 from runshelf.cli.main import PROGRAM, main
-from runshelf.cli.program import build_parser
 from runshelf.cli.recording import duration, split_program
 from runshelf.recorder.budget import spent_this_week, week_start
 from runshelf.store.run import RunInfo, create_run, list_runs
@@ -19,12 +19,12 @@ from runshelf.store.sittings import sittings
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90", 90), ("90s", 90), ("30m", 1800), ("1.5h", 5400), ("1d", 86400)]
 )
-def test_times(text, seconds):
+def test_durations(text, seconds):
     assert duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1w", "h", "1e3"])
-def test_what_is_no_time(text):
+def test_invalid_durations(text):
     with pytest.raises(argparse.ArgumentTypeError, match="try 90s"):
         duration(text)
 
@@ -45,7 +45,7 @@ def test_what_is_no_time(text):
         ([], [], []),
     ],
 )
-def test_where_the_program_begins(argv, ours, program):
+def test_split_our_options_from_the_program(argv, ours, program):
     assert split_program(argv, build_parser(PROGRAM)[1]) == (ours, program)
 
 
@@ -56,7 +56,7 @@ def spend(home, **end):
     return writer.run
 
 
-def test_the_weeks_budget_is_set_said_and_lifted(tmp_path, capsys):
+def test_the_weekly_budget_is_set_shown_and_removed(tmp_path, capsys):
     run = spend(tmp_path)
     text = (run.folder / "events.jsonl").read_text().splitlines()
     begun = max(week_start(), datetime.fromisoformat(json.loads(text[0])["time"]).timestamp() - 10)
@@ -69,7 +69,7 @@ def test_the_weeks_budget_is_set_said_and_lifted(tmp_path, capsys):
     assert said["spent"] == pytest.approx(10, abs=2)
     assert main(["run", *home, "--cost", "1/h", "echo", "x"]) == 1
     assert "runshelf budget --weekly 10" in capsys.readouterr().err
-    assert list_runs(tmp_path) == [run.ulid], "nothing was made"
+    assert list_runs(tmp_path) == [run.ulid], "no run was created"
     assert main(["budget", *home, "--weekly", "none"]) == 0
     assert "no weekly budget" in capsys.readouterr().out
     (tmp_path / "budget.json").write_text('{"weekly": "much"}')
@@ -82,7 +82,7 @@ def at(seconds):
     return (datetime(2026, 1, 5).astimezone() + timedelta(seconds=seconds)).isoformat()
 
 
-def test_how_long_a_run_has_run():
+def test_sittings_of_a_run():
     zero = datetime(2026, 1, 5).timestamp()
     events = [
         *({"status": "started", "time": at(0)}, {"event": "budget", "time": at(5)}),
@@ -93,7 +93,7 @@ def test_how_long_a_run_has_run():
 
 
 @pytest.mark.medium
-def test_runs_side_by_side_share_what_is_left_of_the_week(tmp_path):
+def test_parallel_runs_share_the_weekly_budget(tmp_path):
     assert main(["budget", "--home", str(tmp_path), "--weekly", "30"]) == 0
     command = [sys.executable, "-m", "runshelf", "run", "--home", str(tmp_path)]
     command += ["--cost", "3600/h", "--grace", "1s", "--", "sleep", "120"]
@@ -101,5 +101,5 @@ def test_runs_side_by_side_share_what_is_left_of_the_week(tmp_path):
     for run in runs:
         run.wait(110)
     spent = sum(one.cost for one in spent_this_week(tmp_path))
-    # Alone each would have spent 30; what is over is the time until each looks, and to end.
+    # Separate budgets would allow 90. The excess is the time to notice the limit and to stop.
     assert 28 < spent < 45

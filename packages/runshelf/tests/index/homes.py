@@ -1,4 +1,4 @@
-"""Homes with runs in them, made in a moment."""
+"""Creates homes with runs for tests, without running anything."""
 
 import json
 import os
@@ -12,7 +12,7 @@ LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 def ulid(number: int) -> str:
-    """An id; those of larger numbers come later."""
+    """Return an id; ids are in the order of the numbers."""
     return "01ARZ3NDEKTSV4RRFFQ69G5" + "".join(
         LETTERS[(number >> shift) & 31] for shift in (10, 5, 0)
     )
@@ -27,7 +27,7 @@ def make_run(
     settled: bool = True,
     **manifest: Any,
 ) -> Path:
-    """A folder as a run leaves it: finished, after an hour, an hour ago."""
+    """Create the folder of a run that took an hour and finished an hour ago."""
     folder = home / "runs" / ulid(number)
     folder.mkdir(parents=True)
     (folder / "lock").write_text("1")
@@ -52,7 +52,7 @@ def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Let an hour pass for a folder."""
+    """Set the time stamps of a folder and its files to an hour ago."""
     then = time.time() - 3600
     for path in [*folder.iterdir(), folder]:
         os.utime(path, (then, then), follow_symlinks=False)

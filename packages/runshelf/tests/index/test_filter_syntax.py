@@ -1,4 +1,4 @@
-"""Filters: the grammar, and that the index lets through what the words of the grammar mean."""
+"""The grammar of filters, and the runs that match them, compared with a slow reference."""
 
 import math
 import operator
@@ -21,7 +21,7 @@ def term(key: str, operator: str, value: str, negated: bool = False, position: i
     return Term(key, operator, value, negated, position)
 
 
-def anywhere(value: str, negated: bool = False, position: int = 1) -> Term:
+def word_term(value: str, negated: bool = False, position: int = 1) -> Term:
     return Term("", "", value, negated, position)
 
 
@@ -30,11 +30,11 @@ def anywhere(value: str, negated: bool = False, position: int = 1) -> Term:
     [
         ("", []),
         ("  \t\n", []),
-        ("ppo", [anywhere("ppo")]),
-        ("-ppo", [anywhere("ppo", negated=True)]),
+        ("ppo", [word_term("ppo")]),
+        ("-ppo", [word_term("ppo", negated=True)]),
         ("lr=1e-3", [term("lr", "=", "1e-3")]),
         ("a!=b", [term("a", "!=", "b")]),
-        ("a!b", [anywhere("a!b")]),
+        ("a!b", [word_term("a!b")]),
         ("a<=1 b>=2", [term("a", "<=", "1"), term("b", ">=", "2", position=6)]),
         ("a<1", [term("a", "<", "1")]),
         ("-a>1", [term("a", ">", "1", negated=True)]),
@@ -43,17 +43,17 @@ def anywhere(value: str, negated: bool = False, position: int = 1) -> Term:
         ('a="b c"', [term("a", "=", "b c")]),
         ('a=""', [term("a", "=", "")]),
         ('"a b"=c', [term("a b", "=", "c")]),
-        ('"a=b"', [anywhere("a=b")]),
+        ('"a=b"', [word_term("a=b")]),
         (r'a="\"\\x"', [term("a", "=", '"\\x')]),
         ('a=b"c', [term("a", "=", 'b"c')]),
         ("größe~ß", [term("größe", "~", "ß")]),
         (
             "'; DROP runs;--",
-            [anywhere("';"), anywhere("DROP", position=4), anywhere("runs;--", position=9)],
+            [word_term("';"), word_term("DROP", position=4), word_term("runs;--", position=9)],
         ),
     ],
 )  # fmt: skip
-def test_what_a_filter_says(text: str, terms: list[Term]) -> None:
+def test_terms_of_a_filter(text: str, terms: list[Term]) -> None:
     assert parse_filter(text) == terms
 
 
@@ -64,7 +64,7 @@ def test_what_a_filter_says(text: str, terms: list[Term]) -> None:
         ("lr =3", "no key before `=` at character 4"),
         ("lr=", "no value after `lr=` at character 4"),
         ("a lr= 3", "no value after `lr=` at character 6"),
-        ("-", "expected a word behind `-` at character 2"),
+        ("-", "expected a word after `-` at character 2"),
         ('""', "expected a word at character 3"),
         ('a="b', "a quote is not closed at character 3"),
         ('a="b\\', "a quote is not closed at character 3"),
@@ -74,7 +74,7 @@ def test_what_a_filter_says(text: str, terms: list[Term]) -> None:
         ("a " * 101, "more than 100 terms"),
     ],
 )
-def test_what_is_no_filter_is_named_with_its_place(text: str, says: str) -> None:
+def test_errors_in_a_filter_name_the_position(text: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_filter(text)
     assert says in str(caught.value)
@@ -93,7 +93,7 @@ def test_sort_orders() -> None:
             parse_sort(text)
 
 
-# What the runs of the home are, as the grammar's words go: every key with its values.
+# The manifests of the runs in the home.
 RUNS: list[dict[str, Any]] = [
     {"name": "first", "config": {"lr": 1e-3, "net": {"width": 64}, "on": True}, "seeds": [1, 2],
      "tags": ["keep", "Größe"], "env": "dot", "algorithm": "ppo", "question": "does it learn?"},
@@ -167,11 +167,11 @@ def number_of(text: str) -> float | None:
 
 
 def holds(term: Term, number: int, groups: list[str]) -> bool:
-    """Whether a term holds for a run: the slow way, from what the grammar says."""
-    return evaluated(term, number, groups) != term.negated
+    """Return whether a term holds for a run, computed in Python from the definition."""
+    return holds_unnegated(term, number, groups) != term.negated
 
 
-def evaluated(term: Term, number: int, groups: list[str]) -> bool:
+def holds_unnegated(term: Term, number: int, groups: list[str]) -> bool:
     run = RUNS[number]
     own: dict[str, str] = {key: run.get(key) or "" for key in TEXT_KEYS}
     own |= {"id": ulid(number), "state": "finished", "command": "run", "group": groups[number]}
@@ -296,11 +296,11 @@ def term_texts() -> st.SearchStrategy[str]:
 @example(text="tag!=keep")
 @example(text="lr>1000")
 @example(text="hidden=64,64")
-def test_a_filter_lets_through_what_it_says(index: Index, text: str) -> None:
+def test_a_filter_matches_the_runs_for_which_its_terms_hold(index: Index, text: str) -> None:
     groups = [row.group for row in index.runs(sort="id").rows]
     try:
         found = index.runs(text, sort="id")
-    except UsageError:  # letters where numbers are: what it says is another test's
+    except UsageError:  # a text for a numeric key; another test checks the message
         return
     terms = [t._replace(value=clean(t.value), key=clean(t.key)) for t in parse_filter(text)]
     expected = [
@@ -316,25 +316,25 @@ def clean(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def complaint(ask: Callable[[], object]) -> str:
-    """What a usage error says, if there is one."""
+def message_of(query: Callable[[], object]) -> str:
+    """Return the message of a usage error, if one is raised."""
     try:
-        ask()
+        query()
     except UsageError as error:
         return str(error)
     return ""
 
 
 @given(text=st.text(max_size=60) | st.text(alphabet='ab=<>!~" \\-,.1', max_size=30))
-def test_any_text_is_a_filter_and_an_order_or_a_usage_error(index: Index, text: str) -> None:
-    for ask in (
+def test_any_text_is_valid_or_a_usage_error(index: Index, text: str) -> None:
+    for query in (
         lambda: index.runs(text),
         lambda: index.runs(sort=text),
         lambda: index.groups(text),
         lambda: index.groups(sort=text),
         lambda: index.runs(columns=[text]),
     ):
-        assert len(complaint(ask)) < 600
+        assert len(message_of(query)) < 600
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_any_text_is_a_filter_and_an_order_or_a_usage_error(index: Index, text: 
         ("created~2026", "`created` is a time"),
     ],
 )
-def test_a_key_or_value_that_does_not_suit_is_named(index: Index, filter: str, says: str) -> None:
+def test_errors_name_the_unknown_key_or_wrong_value(index: Index, filter: str, says: str) -> None:
     with pytest.raises(UsageError) as caught:
         index.runs(filter)
     assert says in str(caught.value)
@@ -389,17 +389,17 @@ def test_times_durations_and_costs(
     assert index.runs(filter).total == count
 
 
-def test_injected_sql_is_a_value_and_the_tables_stay(index: Index) -> None:
+def test_injected_sql_is_a_value_and_changes_nothing(index: Index) -> None:
     payload = "x'; DROP TABLE runs; --"
     for filter in (quoted(payload), f"name={quoted(payload)}", f"lr={quoted(payload)}"):
         assert index.runs(filter).total == 0
     for key in (payload, 'x"; DROP TABLE runs; --', "1; DELETE FROM runs", "r.ulid", "number"):
-        for ask in ({"filter": f"{quoted(key)}=1"}, {"sort": quoted(key)}, {"columns": [key]}):
+        for query in ({"filter": f"{quoted(key)}=1"}, {"sort": quoted(key)}, {"columns": [key]}):
             with pytest.raises(UsageError, match="unknown key"):
-                index.runs(**ask)
+                index.runs(**query)
     assert index.runs().total == len(RUNS)
 
 
-def test_a_filter_as_long_as_may_be_is_answered(index: Index) -> None:
+def test_the_longest_filter_is_answered(index: Index) -> None:
     for text in ("a" * LONGEST, "lr<-" + "9" * (LONGEST - 4), "~" * LONGEST, "x" * 90 + " y" * 90):
-        assert len(complaint(lambda text=text: index.runs(text))) < 600
+        assert len(message_of(lambda text=text: index.runs(text))) < 600

@@ -1,4 +1,4 @@
-"""Groups: what belongs together whatever its seed, and what does not."""
+"""Runs that differ only in their seeds are one group; others are not."""
 
 from typing import Any
 
@@ -10,13 +10,13 @@ OURS: dict[str, Any] = {"command": "train", "algorithm": "ppo", "env": "dot", "c
 THEIRS: dict[str, Any] = {"command": "run", "argv": ["python", "x.py", "--lr", "1"], "config": {}}
 
 
-def test_what_was_given_is_the_group() -> None:
+def test_a_group_or_name_in_the_manifest_is_the_group() -> None:
     assert group_of(OURS | {"group": "g", "name": "n"}) == "g"
     assert group_of(OURS | {"name": "n"}) == "n"
     assert group_of(OURS | {"group": "", "name": ""}) == group_of(OURS)
 
 
-def test_what_was_not_is_named_after_what_ran() -> None:
+def test_other_groups_are_named_after_algorithm_or_command_line() -> None:
     assert group_of(OURS).startswith("ppo dot ")
     assert group_of(THEIRS).startswith("python x.py --lr 1 ")
     assert len(group_of(THEIRS).rpartition(" ")[2]) == 4
@@ -41,7 +41,7 @@ def test_another_configuration_is_another_group(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("key", ["seed", "seeds", "Seed", "first_seed", "random_seed"])
 @pytest.mark.parametrize("nested", [False, True])
-def test_seeds_of_a_configuration_make_no_group(key: str, nested: bool) -> None:
+def test_seeds_of_a_configuration_do_not_change_the_group(key: str, nested: bool) -> None:
     def manifest(value: Any) -> dict[str, Any]:
         inner = {"lr": 1, key: value}
         return OURS | {"config": {"settings": inner} if nested else inner}
@@ -64,7 +64,7 @@ def test_seeds_of_a_configuration_make_no_group(key: str, nested: bool) -> None:
         ("x.py --seed", "x.py"),
     ],
 )
-def test_seeds_of_a_command_line_make_no_group(one: str, other: str) -> None:
+def test_seeds_of_a_command_line_do_not_change_the_group(one: str, other: str) -> None:
     first, second = (THEIRS | {"argv": line.split()} for line in (one, other))
     assert group_of(first) == group_of(second)
 
@@ -80,12 +80,12 @@ def test_seeds_of_a_command_line_make_no_group(one: str, other: str) -> None:
         ("x.py --seed --lr 1", "x.py --seed --lr 2"),
     ],
 )
-def test_all_else_of_a_command_line_does(one: str, other: str) -> None:
+def test_other_arguments_of_a_command_line_change_the_group(one: str, other: str) -> None:
     first, second = (THEIRS | {"argv": line.split()} for line in (one, other))
     assert group_of(first) != group_of(second)
 
 
-def test_hostile_manifests_have_a_group_as_well() -> None:
+def test_invalid_manifests_have_a_group() -> None:
     for odd in (
         {"config": 3},
         {"config": [1]},

@@ -1,4 +1,4 @@
-"""The index against real folders: what it says of them, what it skips, where it is kept."""
+"""The index of real run folders: its rows, the folders it skips, and its place."""
 
 import json
 import math
@@ -17,7 +17,7 @@ from packages.runshelf.tests.index.homes import CREATED, make_run, settle, ulid,
 
 from runshelf.errors import UsageError
 from runshelf.index import database, refresh
-from runshelf.index.location import cache_folder, is_far, places
+from runshelf.index.location import cache_folder, is_on_network, places
 from runshelf.index.refresh import Progress
 from runshelf.index.run_index import Index, open_index
 from runshelf.store.run import create_run, resume_run
@@ -25,7 +25,7 @@ from runshelf.store.run import create_run, resume_run
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's cache folder, one of the test's own."""
+    """A cache folder for the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -45,10 +45,10 @@ def numbers(*which: int) -> list[str]:
     return [ulid(number) for number in which]
 
 
-# --- what a row says --------------------------------------------------------------------------
+# --- the content of a row ---------------------------------------------------------------------
 
 
-def test_a_row_says_what_the_folder_says(home: Path) -> None:
+def test_a_row_has_the_content_of_the_folder(home: Path) -> None:
     config = {"lr": 0.1, "net": {"width": 64, "sizes": [1, 2]}, "on": True, "none": None}
     folder = make_run(
         home,
@@ -85,7 +85,7 @@ def test_a_row_says_what_the_folder_says(home: Path) -> None:
     assert row.values["on"] is True
 
 
-def test_seconds_and_cost_are_of_all_sittings(home: Path) -> None:
+def test_seconds_and_cost_are_sums_over_all_sittings(home: Path) -> None:
     events = [
         {"status": "started", "time": "2026-11-21T10:00:00+00:00"},
         {"status": "interrupted", "time": "2026-11-21T10:10:00+00:00", "seconds": 540, "cost": 7},
@@ -101,7 +101,7 @@ def test_seconds_and_cost_are_of_all_sittings(home: Path) -> None:
     assert (row.state, row.note) == ("failed", "exit status 3")
 
 
-def test_keys_are_those_of_the_runs_there_are(home: Path) -> None:
+def test_keys_are_those_of_existing_runs(home: Path) -> None:
     make_run(home, 1, config={"a": 1}, tags=["t"], env="dot", records=[{"m": 1.0}])
     gone = make_run(home, 2, config={"b": 1}, tags=["u"], env="e", records=[{"n": 1.0}])
     with open_index(home) as index:
@@ -117,7 +117,7 @@ def test_keys_are_those_of_the_runs_there_are(home: Path) -> None:
 # --- sorting and pages ------------------------------------------------------------------------
 
 
-def test_runs_without_the_value_come_last_either_way(home: Path) -> None:
+def test_runs_without_the_value_come_last_in_both_directions(home: Path) -> None:
     make_run(home, 1, config={"lr": 2}, records=[{"m": 1.0}], name="b")
     make_run(home, 2, config={"lr": 10}, records=[{"m": "NaN"}])
     make_run(home, 3, config={"lr": "auto"}, records=[{"m": "-Infinity"}], name="a")
@@ -179,7 +179,7 @@ def test_groups(home: Path) -> None:
         assert index.members("A") == []
 
 
-def test_a_run_is_found_as_everywhere(home: Path) -> None:
+def test_find_a_run_by_name_id_or_latest(home: Path) -> None:
     make_run(home, 1, name="mine")
     with open_index(home) as index:
         assert index.run(ulid(1)) is None
@@ -193,7 +193,7 @@ def test_a_run_is_found_as_everywhere(home: Path) -> None:
 # --- staying up to date -----------------------------------------------------------------------
 
 
-def test_what_is_over_is_read_once_and_again_when_its_folder_changes(
+def test_an_ended_run_is_read_again_only_when_its_folder_changes(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make_run(home, 1)
@@ -215,8 +215,8 @@ def test_what_is_over_is_read_once_and_again_when_its_folder_changes(
     assert read == numbers(1, 2, 1)
 
 
-def test_a_folder_that_changed_just_now_is_looked_at_again(home: Path) -> None:
-    """Clocks of file systems are coarse: the same time does not say the same content."""
+def test_a_recently_changed_folder_is_read_again(home: Path) -> None:
+    """File system clocks are coarse: content may change without a new time stamp."""
     folder = make_run(home, 1, settled=False)
     before = folder.stat()
     with open_index(home) as index:
@@ -227,7 +227,7 @@ def test_a_folder_that_changed_just_now_is_looked_at_again(home: Path) -> None:
         assert index.runs().rows[0].state == "failed"
 
 
-def test_what_runs_is_followed_and_what_is_removed_goes(
+def test_a_running_run_is_updated_and_a_removed_one_disappears(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refresh, "SUMMARY_SHARE", 1e9)
@@ -251,7 +251,7 @@ def test_what_runs_is_followed_and_what_is_removed_goes(
         assert index.runs().total == 0
 
 
-def test_metrics_of_what_runs_are_not_read_all_the_time(
+def test_metrics_of_a_running_run_are_not_read_every_time(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = 0
@@ -275,7 +275,7 @@ def test_metrics_of_what_runs_are_not_read_all_the_time(
         assert index.runs(columns=["loss.count"]).rows[0].values == {"loss.count": 3}
 
 
-def test_a_killed_run_is_lost_and_comes_back_by_being_resumed(home: Path) -> None:
+def test_a_killed_run_is_lost(home: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path; from runshelf.store.run import *\n"
         "create_run(Path(sys.argv[1]), command='run', config={}, argv=[])\n"
@@ -299,7 +299,7 @@ def test_a_killed_run_is_lost_and_comes_back_by_being_resumed(home: Path) -> Non
         assert index.runs("state=lost").total == 1
 
 
-def test_another_machine_that_beats_again_is_no_longer_lost(home: Path) -> None:
+def test_a_run_of_another_machine_with_a_new_heartbeat_is_no_longer_lost(home: Path) -> None:
     folder = make_run(home, 1, events=[{"status": "started", "time": CREATED}])
     other = {"pid": 1, "started": "1", "machine": "elsewhere", "host": "node7"}
     beat = folder / "heartbeat.json"
@@ -313,25 +313,25 @@ def test_another_machine_that_beats_again_is_no_longer_lost(home: Path) -> None:
         assert index.runs().rows[0].state == "running"
 
 
-def test_progress_is_told_with_the_time_to_go(home: Path) -> None:
+def test_progress_is_reported_with_the_remaining_time(home: Path) -> None:
     for number in range(refresh.BATCH + 5):
         make_run(home, number)
-    told: list[Progress] = []
+    reports: list[Progress] = []
     with open_index(home) as index:
-        index.refresh(told.append)
-        assert [(each.done, each.total) for each in told] == [(0, 205), (200, 205), (205, 205)]
-        assert told[1].to_go == pytest.approx(told[1].seconds / 200 * 5)
-        told.clear()
-        index.refresh(told.append)
-        assert told == []
-        index.rebuild(told.append)
-        assert len(told) == 3
+        index.refresh(reports.append)
+        assert [(each.done, each.total) for each in reports] == [(0, 205), (200, 205), (205, 205)]
+        assert reports[1].to_go == pytest.approx(reports[1].seconds / 200 * 5)
+        reports.clear()
+        index.refresh(reports.append)
+        assert reports == []
+        index.rebuild(reports.append)
+        assert len(reports) == 3
 
 
-# --- folders that are no runs -----------------------------------------------------------------
+# --- folders that are not runs ----------------------------------------------------------------
 
 
-def test_damaged_and_foreign_folders_are_named_and_the_rest_is_indexed(home: Path) -> None:
+def test_damaged_and_foreign_folders_are_reported_and_the_rest_is_indexed(home: Path) -> None:
     runs = home / "runs"
     make_run(home, 0)
     broken = {
@@ -395,7 +395,7 @@ def remade_folder(path: Path) -> Path:
     return path
 
 
-def test_an_unreadable_folder_is_named(home: Path) -> None:
+def test_an_unreadable_folder_is_reported(home: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root reads everything")
     folder = make_run(home, 1)
@@ -407,7 +407,7 @@ def test_an_unreadable_folder_is_named(home: Path) -> None:
         folder.chmod(0o700)
 
 
-def test_a_run_that_is_just_beginning_is_no_problem_and_an_old_leftover_is(home: Path) -> None:
+def test_a_starting_run_is_not_reported_and_an_old_empty_folder_is(home: Path) -> None:
     folder = home / "runs" / ulid(1)
     folder.mkdir()
     with open_index(home) as index:
@@ -426,7 +426,7 @@ def test_a_run_that_is_damaged_later_leaves_the_index(home: Path) -> None:
         assert index.runs().total == 0
 
 
-def test_values_of_wrong_kinds_and_hostile_text_are_kept_out_or_harmless(home: Path) -> None:
+def test_values_of_wrong_types_and_invalid_text_are_left_out_or_replaced(home: Path) -> None:
     make_run(
         home,
         1,
@@ -445,19 +445,19 @@ def test_values_of_wrong_kinds_and_hostile_text_are_kept_out_or_harmless(home: P
         assert max(map(len, index.keys().config)) <= 2000
 
 
-def test_there_need_be_no_runs_and_no_home(tmp_path: Path) -> None:
+def test_an_index_needs_no_runs_and_no_home(tmp_path: Path) -> None:
     home = tmp_path / "new" / "home"
     with open_index(home) as index:
         assert index.refresh() == []
         assert index.runs() == ([], 0)
         assert index.groups() == ([], 0)
-    assert not (tmp_path / "new").exists(), "reading makes no home"
+    assert not (tmp_path / "new").exists(), "reading must not create the home"
 
 
 # --- the file ---------------------------------------------------------------------------------
 
 
-def test_the_file_is_a_cache_that_may_go_at_any_time(home: Path) -> None:
+def test_the_file_may_be_deleted_at_any_time(home: Path) -> None:
     make_run(home, 1, config={"lr": 1})
     with open_index(home) as index:
         index.refresh()
@@ -470,7 +470,7 @@ def test_the_file_is_a_cache_that_may_go_at_any_time(home: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0" + b"\xff" * 5000, b""])
-def test_a_file_that_is_no_database_is_moved_aside(home: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_database_is_moved_aside(home: Path, content: bytes) -> None:
     make_run(home, 1)
     (home / "index.sqlite").write_bytes(content)
     with open_index(home) as index:
@@ -481,7 +481,7 @@ def test_a_file_that_is_no_database_is_moved_aside(home: Path, content: bytes) -
         assert (home / "index.sqlite.damaged").read_bytes() == content
 
 
-def test_pages_damaged_in_the_middle_are_mended_by_reindexing(home: Path) -> None:
+def test_reindexing_repairs_damaged_pages(home: Path) -> None:
     for number in range(50):
         make_run(home, number, config={f"key{n}": n for n in range(50)})
     with open_index(home) as index:
@@ -496,7 +496,7 @@ def test_pages_damaged_in_the_middle_are_mended_by_reindexing(home: Path) -> Non
         assert index.runs("key3=3").total == 50
 
 
-def test_tables_of_another_version_are_made_anew(home: Path) -> None:
+def test_tables_of_another_version_are_replaced(home: Path) -> None:
     make_run(home, 1)
     with open_index(home) as index:
         index.refresh()
@@ -509,7 +509,7 @@ def test_tables_of_another_version_are_made_anew(home: Path) -> None:
         assert index.runs().total == 1
 
 
-def test_a_database_of_somebody_else_is_left_alone(home: Path, cache: Path) -> None:
+def test_a_database_of_another_program_is_not_changed(home: Path, cache: Path) -> None:
     make_run(home, 1)
     with sqlite3.connect(home / "index.sqlite") as theirs:
         theirs.execute("CREATE TABLE runs(precious TEXT)")
@@ -525,7 +525,7 @@ def test_a_database_of_somebody_else_is_left_alone(home: Path, cache: Path) -> N
     theirs.close()
 
 
-def test_a_link_in_place_of_the_file_is_not_followed(home: Path, tmp_path: Path) -> None:
+def test_a_link_instead_of_the_file_is_not_followed(home: Path, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_bytes(b"data")
     (home / "index.sqlite").symlink_to(precious)
@@ -535,7 +535,7 @@ def test_a_link_in_place_of_the_file_is_not_followed(home: Path, tmp_path: Path)
     assert (home / "index.sqlite").is_symlink()
 
 
-def test_without_a_place_to_write_it_is_in_memory(
+def test_without_a_writable_place_the_index_is_in_memory(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_run(home, 1)
@@ -547,7 +547,7 @@ def test_without_a_place_to_write_it_is_in_memory(
         assert index.runs().total == 1
 
 
-def test_a_home_far_away_has_its_index_in_the_cache(
+def test_a_home_on_a_network_file_system_has_its_index_in_the_cache(
     home: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mounts = home / "mounts"
@@ -557,19 +557,19 @@ def test_a_home_far_away_has_its_index_in_the_cache(
         f"d {home.parent}/a\\040b fuse.sshfs rw 0 0\ne {home.parent}/a\\040b/local xfs rw 0 0\n"
         "root / ext4 rw 0 0\n"
     )
-    assert is_far(home, mounts)
-    assert is_far(home.parent / "a b" / "x", mounts)
-    assert not is_far(home.parent / "a b" / "local" / "x", mounts)
-    assert not is_far(Path("/usr"), mounts)
-    assert not is_far(home, home / "no such file")
-    monkeypatch.setattr("runshelf.index.location.is_far", lambda home: True)
+    assert is_on_network(home, mounts)
+    assert is_on_network(home.parent / "a b" / "x", mounts)
+    assert not is_on_network(home.parent / "a b" / "local" / "x", mounts)
+    assert not is_on_network(Path("/usr"), mounts)
+    assert not is_on_network(home, home / "no such file")
+    monkeypatch.setattr("runshelf.index.location.is_on_network", lambda home: True)
     assert places(home) == [cache_folder(home) / "index.sqlite"]
     assert cache in cache_folder(home).parents
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache_folder(home).is_relative_to(Path.home() / ".cache" / "runshelf")
 
 
-# --- several at once --------------------------------------------------------------------------
+# --- concurrent use ---------------------------------------------------------------------------
 
 REFRESHES = """
 import sys
@@ -607,7 +607,7 @@ def test_many_processes_refresh_one_home_while_runs_come_and_go(home: Path) -> N
         assert listed(index, "k3=3") == numbers(*range(30, 100))
 
 
-def test_who_cannot_write_reads_what_there_is_and_says_so(
+def test_a_locked_index_can_be_read_and_the_problem_is_reported(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
@@ -617,13 +617,13 @@ def test_who_cannot_write_reads_what_there_is_and_says_so(
         make_run(home, 2)
         with database.writing(other._connection):
             (problem,) = index.refresh()
-            assert "may be behind the folders" in problem.message
+            assert "may be out of date" in problem.message
             assert listed(index) == numbers(1)
         assert index.refresh() == []
         assert listed(index) == numbers(1, 2)
 
 
-def test_a_kill_while_refreshing_leaves_an_index_that_goes_on(home: Path) -> None:
+def test_a_refresh_continues_after_a_kill(home: Path) -> None:
     for number in range(300):
         make_run(home, number)
     program = (
@@ -663,7 +663,7 @@ def test_threads_share_one_index(home: Path) -> None:
     assert errors == []
 
 
-def test_a_disk_that_fills_up_sends_the_index_elsewhere(home: Path, cache: Path) -> None:
+def test_on_a_full_disk_the_index_moves_to_the_cache(home: Path, cache: Path) -> None:
     make_run(home, 1)
     with open_index(home) as index:
         index.refresh()
@@ -676,14 +676,14 @@ def test_a_disk_that_fills_up_sends_the_index_elsewhere(home: Path, cache: Path)
         assert index.runs().total == 59
 
 
-def test_the_version_tells_that_another_index_has_changed_something(tmp_path):
+def test_the_version_changes_when_another_index_writes(tmp_path: Path) -> None:
     make_run(tmp_path, 0)
-    with open_index(tmp_path) as asked, open_index(tmp_path) as refreshed:
-        refreshed.refresh()
-        before = asked.version()
+    with open_index(tmp_path) as reader, open_index(tmp_path) as writer:
+        writer.refresh()
+        before = reader.version()
         assert before is not None
-        refreshed.refresh()
-        assert asked.version() == before, "nothing was new"
+        writer.refresh()
+        assert reader.version() == before, "nothing has changed"
         make_run(tmp_path, 1)
-        refreshed.refresh()
-        assert asked.version() != before
+        writer.refresh()
+        assert reader.version() != before

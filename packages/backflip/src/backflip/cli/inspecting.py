@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import math
-import os
 import sys
 import time
 from pathlib import Path
@@ -154,17 +153,16 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
     from backflip.inspect.game import Game
     from backflip.inspect.play_server import serve_game
     from backflip.training.runtime import place_of, prepare
-    from runshelf.cli.invite import invite, usually_opens
+    from runshelf.cli.page_options import page_opener
     from runshelf.store.run import create_run
 
     prepare()
     place = place_of(home(options))
     env_args = parse_env_args(options.env_arg)
-    opens = usually_opens(os.environ) if options.open is None else options.open
+    open_page = page_opener(options, f"play {options.env}")
 
     def announce(place: Any) -> None:
-        said = invite(place.address, os.environ, opens=opens, what=f"play {options.env}")
-        print(f"{said}; Ctrl-C ends it", flush=True)
+        print(f"{open_page(place.address)}; Ctrl-C ends it", flush=True)
 
     game = Game(options.env, env_args, options.seed)
     with (

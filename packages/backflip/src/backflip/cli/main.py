@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from backflip.cli import inspecting, teaching
+from runshelf.cli.command_line import Program, run_program
 from runshelf.cli.main import SHARED_COMMANDS
-from runshelf.cli.program import Program, run_program
 
 PROGRAM = Program(
     name="backflip",

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from backflip.core.paths import from_here
-from runshelf.cli.plain import harmless, print_table
+from runshelf.cli.tables import harmless, print_table
 
 if TYPE_CHECKING:
     from backflip.inspect.look import Looked

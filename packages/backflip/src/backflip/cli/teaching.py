@@ -21,8 +21,8 @@ from runshelf.cli.arguments import (
     share,
     whole,
 )
-from runshelf.cli.program import Reported
-from runshelf.cli.serving import LOCAL, add_server_options, inviting
+from runshelf.cli.command_line import Reported
+from runshelf.cli.page_options import LOCAL, add_server_options, page_opener
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _labelling(options: argparse.Namespace) -> "LabellingSettings":
     return LabellingSettings(
         host=options.host,
         port=options.port,
-        invite=inviting(options, "compare clips"),
+        invite=page_opener(options, "compare clips"),
         overlap=getattr(options, "overlap", 0.0),
         goal=getattr(options, "goal", None),
     )
@@ -307,10 +307,10 @@ def _serve(options: argparse.Namespace) -> None:
     from runshelf.cli.pages import serve_runs
     from runshelf.store.run import find_run
 
-    invite = inviting(options, "see all runs" if options.run is None else "compare clips")
+    open_page = page_opener(options, "see all runs" if options.run is None else "compare clips")
 
     def announce(place: Any) -> None:
-        print(invite(place.address), flush=True)
+        print(open_page(place.address), flush=True)
 
     if options.run is None:
         serve_runs(options, announce)

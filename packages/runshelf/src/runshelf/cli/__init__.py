@@ -1,1 +1,1 @@
-"""The command line: each file adds a few commands; `program` runs them."""
+"""The command line. Modules add commands; `command_line` parses and runs them."""

@@ -1,4 +1,4 @@
-"""What the command line's arguments are made of: the parser, readers of values, common options."""
+"""The argument parser, readers of option values, and options shared by commands."""
 
 import argparse
 import contextlib
@@ -14,19 +14,19 @@ from runshelf.errors import UsageError
 if TYPE_CHECKING:
     from runshelf.store.run import RunInfo
 
-RUN = "its id, the beginning of its id, its folder, or latest"
+RUN = "a run's id, the beginning of its id, its folder, or latest"
 
 
 @final
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose mistakes are one line, raised rather than printed."""
+    """An argument parser that raises usage errors as one line instead of printing them."""
 
     def __init__(self, **settings: Any) -> None:
-        """Make a parser that leaves the epilog's lines as they are."""
+        """Keep the line breaks of the epilog."""
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print over several lines."""
+        """Raise the message as a one-line UsageError."""
         option = re.fullmatch(r"argument ([^:/]+)(?:/[^:]+)?: (.*)", message)
         if option:
             said = f"`{option[1]}` {option[2]}".replace("expected one argument", "needs a value")
@@ -36,25 +36,36 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(said if "; try " in said else f"{said}; try {self.prog} --help")
 
 
+def add_command(
+    commands: Any, name: str, act: Callable[..., Any], about: str, description: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command that calls `act`; return its parser."""
+    parser = commands.add_parser(name, help=about, description=description or sentence(about))
+    parser.set_defaults(act=act)
+    return parser
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the options that every command has."""
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--json", action="store_true", help="one JSON document on stdout, all else on stderr"
+        "--json",
+        action="store_true",
+        help="one JSON document on stdout, everything else on stderr",
     )
     output.add_argument("--home", metavar="DIR", help="keep runs in DIR/runs")
     output.add_argument("--debug", action="store_true", help="show where an error came from")
 
 
 def add_about(parser: argparse.ArgumentParser) -> None:
-    """Add the options with which a person says what a run is about."""
-    about = parser.add_argument_group("what it is about")
-    about.add_argument("--question", metavar="TEXT", help="what the run is to answer")
-    about.add_argument("--name", metavar="TEXT", help="what to call it")
+    """Add the options that describe a run."""
+    about = parser.add_argument_group("description of the run")
+    about.add_argument("--question", metavar="TEXT", help="the question that the run answers")
+    about.add_argument("--name", metavar="TEXT", help="a name for the run")
     about.add_argument(
         "--group",
         metavar="TEXT",
-        help="the runs it belongs to; default: those of the same configuration",
+        help="the group of the run; default: all runs with the same configuration",
     )
     about.add_argument(
         "--tag",
@@ -62,12 +73,12 @@ def add_about(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="WORD",
         dest="tags",
-        help="a word to find it by; repeatable",
+        help="a tag to find the run by; repeatable",
     )
 
 
 def run_info(options: argparse.Namespace) -> "RunInfo":
-    """Return what a person said with the options of `add_about`."""
+    """Return the values of the options of `add_about`."""
     from runshelf.store.run import RunInfo
 
     return RunInfo(
@@ -75,17 +86,17 @@ def run_info(options: argparse.Namespace) -> "RunInfo":
         group=options.group,
         question=options.question,
         tags=tuple(options.tags),
-        parent=variable("PARENT"),  # set by `rerun`, which is how runs are repeated
+        parent=variable("PARENT"),  # set by `rerun`
     )
 
 
 def home(options: argparse.Namespace) -> Path:
-    """Return the folder whose `runs/` holds runs."""
+    """Return the home: the folder whose `runs/` holds the runs."""
     return Path(options.home or variable("HOME") or ".")
 
 
 def whole(least: int, most: int, example: int) -> Callable[[str], int]:
-    """Return what reads a whole number within bounds; `1e5` and `100_000` are such, too."""
+    """Return a reader of whole numbers within bounds, also written `1e5` or `100_000`."""
 
     def read(text: str) -> int:
         number = integer(text)
@@ -114,7 +125,7 @@ def ratio(text: str) -> float:
 
 
 def integer(text: str) -> int | None:
-    """Return the whole number that `text` is, `1e5` included, or None."""
+    """Return the whole number in `text`, also written `1e5`; None if invalid."""
     with contextlib.suppress(ValueError):
         return int(text)
     with contextlib.suppress(ValueError, OverflowError):
@@ -124,11 +135,11 @@ def integer(text: str) -> int | None:
 
 
 def listed(names: Sequence[str] | dict[str, Any]) -> str:
-    """Return names as a sentence lists them."""
+    """Return names as a list in a sentence: `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}"
 
 
 def sentence(about: str) -> str:
-    """Return a phrase as a sentence."""
+    """Return a phrase with a capital letter and a full stop."""
     return f"{about[0].upper()}{about[1:]}."

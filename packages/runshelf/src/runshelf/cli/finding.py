@@ -1,4 +1,4 @@
-"""The commands that find, compare and keep runs: runs, show, diff, rm, restore, gc, du, reindex."""
+"""The commands `runs`, `show`, `diff`, `rm`, `restore`, `gc`, `du` and `reindex`."""
 
 import argparse
 import sys
@@ -7,124 +7,100 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
-from runshelf.cli.plain import harmless, moment_of, print_table, size_of
+from runshelf.cli.arguments import RUN, add_command, add_output, home, whole
+from runshelf.cli.tables import harmless, moment_of, print_table, size_of
+from runshelf.durations import duration
 
 if TYPE_CHECKING:
-    from runshelf.index.refresh import Problem, Progress
+    from runshelf.index.refresh import Progress
     from runshelf.index.rows import GroupRow, RunRow
     from runshelf.index.run_index import Index
 
     Outcome = dict[str, Any] | None
 
 _SHOWN_PROBLEMS = 1
-# A command that takes longer than this says how far it is.
+# A longer command prints its progress.
 _PATIENCE_SECONDS = 1.0
 
 
 def add(commands: Any) -> None:
-    """Add the commands to the parser's."""
+    """Add the commands."""
     _add_runs(commands)
     _add_show(commands)
-    _add_diff(commands)
-    _add_rm(commands)
-    _add_restore(commands)
+    parser = _add(commands, "diff", "show the differences between two runs", _diff)
+    parser.add_argument("run", metavar="A", help=RUN)
+    parser.add_argument("other", metavar="B", help="the other run")
+    parser.add_argument("--code", action="store_true", help="show all lines of code that differ")
+    parser = _add(commands, "rm", "move runs to the trash", _rm)
+    parser.add_argument("run", nargs="+", metavar="RUN", help=RUN)
+    parser = _add(commands, "restore", "move runs back from the trash", _restore)
+    parser.add_argument("run", nargs="*", metavar="RUN", help="a run's id or its beginning")
     _add_gc(commands)
-    _add_du(commands)
-    _add_reindex(commands)
+    parser = _add(commands, "du", "show how much disk space runs take", _du)
+    parser.add_argument(
+        "--limit", type=whole(1, 1_000_000, 50), default=20, metavar="N", help="most rows to show"
+    )
+    _add(commands, "reindex", "build the index again from the run folders", _reindex)
 
 
 def _add(commands: Any, name: str, about: str, act: Callable[..., "Outcome"]) -> Any:
-    parser = commands.add_parser(name, help=about, description=sentence(about))
-    parser.set_defaults(act=act)
+    parser = add_command(commands, name, act, about)
+    add_output(parser)
     return parser
 
 
 def _add_runs(commands: Any) -> None:
     parser = _add(commands, "runs", "list runs, newest first", _runs)
     parser.add_argument(
-        "filter", nargs="*", metavar="FILTER", help="as in: state=lost lr<0.01 'loss.min<2' word"
+        "filter",
+        nargs="*",
+        metavar="FILTER",
+        help="such as state=lost 'lr<0.01' 'loss.min<2' word",
     )
     parser.add_argument(
-        "--sort", default="", metavar="KEYS", help="as in --sort=-loss,lr; `-` for largest first"
+        "--sort", default="", metavar="KEYS", help="such as --sort=-loss,lr; `-` for largest first"
     )
     parser.add_argument(
-        "--columns", default="", metavar="KEYS", help="keys of configurations, metrics: lr,loss"
+        "--columns", default="", metavar="KEYS", help="settings and metrics to show: lr,loss"
     )
     parser.add_argument(
-        "--limit", type=whole(1, 1_000_000, 50), default=20, metavar="N", help="at most so many"
+        "--limit", type=whole(1, 1_000_000, 50), default=20, metavar="N", help="most rows to show"
     )
-    parser.add_argument("--all", action="store_true", help="however many there are")
-    parser.add_argument("--groups", action="store_true", help="groups of runs, in place of runs")
-    add_output(parser)
+    parser.add_argument("--all", action="store_true", help="show all rows")
+    parser.add_argument("--groups", action="store_true", help="list groups instead of runs")
 
 
 def _add_show(commands: Any) -> None:
-    parser = _add(commands, "show", "show everything about a run", _show)
+    parser = _add(commands, "show", "show one run", _show)
     parser.add_argument("run", nargs="?", default="latest", metavar="RUN", help=RUN)
-    parser.add_argument("--output", action="store_true", help="all that it printed")
-    parser.add_argument("--code", action="store_true", help="the files of its code")
-    parser.add_argument("--packages", action="store_true", help="the packages it ran with")
-    add_output(parser)
-
-
-def _add_diff(commands: Any) -> None:
-    parser = _add(commands, "diff", "say what differs between two runs", _diff)
-    parser.add_argument("run", metavar="A", help=RUN)
-    parser.add_argument("other", metavar="B", help="another")
-    parser.add_argument("--code", action="store_true", help="all lines of code that differ")
-    add_output(parser)
-
-
-def _add_rm(commands: Any) -> None:
-    parser = _add(commands, "rm", "move runs to the trash", _rm)
-    parser.add_argument("run", nargs="+", metavar="RUN", help=RUN)
-    add_output(parser)
-
-
-def _add_restore(commands: Any) -> None:
-    parser = _add(commands, "restore", "move runs back from the trash", _restore)
-    parser.add_argument("run", nargs="*", metavar="RUN", help="its id or the beginning of its id")
-    add_output(parser)
+    parser.add_argument("--output", action="store_true", help="print its whole output")
+    parser.add_argument("--code", action="store_true", help="list the files of its code")
+    parser.add_argument("--packages", action="store_true", help="list its packages")
 
 
 def _add_gc(commands: Any) -> None:
-    parser = _add(commands, "gc", "say what nobody needs, and with --yes remove it", _gc)
-    parser.add_argument("--yes", action="store_true", help="do it")
+    parser = _add(commands, "gc", "list unneeded files, and remove them with --yes", _gc)
+    parser.add_argument("--yes", action="store_true", help="remove the files")
     parser.add_argument(
         "--trash",
         type=whole(0, 36_500, 30),
         default=30,
         metavar="DAYS",
-        help="empty the trash of runs removed so many days ago",
+        help="delete runs that have been in the trash for this many days",
     )
-    add_output(parser)
-
-
-def _add_du(commands: Any) -> None:
-    parser = _add(commands, "du", "say how much runs take on disk", _du)
-    parser.add_argument(
-        "--limit", type=whole(1, 1_000_000, 50), default=20, metavar="N", help="at most so many"
-    )
-    add_output(parser)
-
-
-def _add_reindex(commands: Any) -> None:
-    parser = _add(commands, "reindex", "build the index again from the run folders", _reindex)
-    add_output(parser)
 
 
 def _runs(options: argparse.Namespace) -> "Outcome":
     limit = 2**31 if options.all else options.limit
     columns = [key.strip() for key in options.columns.split(",") if key.strip()]
     with _fresh_index(home(options)) as index:
-        ask = index.groups if options.groups else index.runs
-        page = ask(" ".join(options.filter), options.sort, columns, limit)
+        query = index.groups if options.groups else index.runs
+        page = query(" ".join(options.filter), options.sort, columns, limit)
     if options.json:
         kind = "groups" if options.groups else "runs"
-        return {kind: [row_fields(row) for row in page.rows], "total": page.total}
+        return {kind: [_row_fields(row) for row in page.rows], "total": page.total}
     if not page.total:
-        what = "no run is like that" if options.filter else "there are no runs"
+        what = "no runs match the filter" if options.filter else "there are no runs"
         print(f"{what} in `{harmless(home(options) / 'runs')}`")
         return None
     rows: Any = page.rows
@@ -136,8 +112,8 @@ def _runs(options: argparse.Namespace) -> "Outcome":
     return None
 
 
-def row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
-    """Return a row as JSON has it."""
+def _row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
+    """Return the JSON fields of a row."""
     from dataclasses import asdict
 
     return {
@@ -151,7 +127,7 @@ def _run_columns(rows: Sequence["RunRow"]) -> dict[str, Sequence[object]]:
         "run": [row.ulid for row in rows],
         "created": [moment_of(row.created) for row in rows],
         "state": [row.state for row in rows],
-        "took": [_duration(row.seconds) for row in rows],
+        "took": [duration(row.seconds) for row in rows],
         "question": [row.question for row in rows],
         "name": [row.name for row in rows],
         "group": [row.group for row in rows],
@@ -175,16 +151,10 @@ def _group_columns(rows: Sequence["GroupRow"]) -> dict[str, Sequence[object]]:
 
 
 def _listed(seeds: Sequence[int]) -> str:
-    """Return seeds in short: `0-9` for consecutive ones."""
+    """Return seeds in short form: `0-9` for consecutive seeds."""
     if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
         return f"{seeds[0]}-{seeds[-1]}"
     return ",".join(map(str, seeds[:5])) + (",..." if len(seeds) > 5 else "")
-
-
-def _duration(seconds: float | None) -> str:
-    from runshelf.durations import duration
-
-    return duration(seconds)
 
 
 def _show(options: argparse.Namespace) -> "Outcome":
@@ -222,14 +192,13 @@ def _rm(options: argparse.Namespace) -> "Outcome":
     from runshelf.cleanup.trash import remove
     from runshelf.store.run import find_run
 
-    # All are looked for before the first is moved: a mistyped one leaves everything as it was.
-    runs = list(
-        {run.ulid: run for run in (find_run(home(options), n) for n in options.run)}.values()
-    )
-    for run in runs:
+    # Find all runs before moving the first one: a mistyped name must change nothing.
+    found = [find_run(home(options), name) for name in options.run]
+    runs = {run.ulid: run for run in found}
+    for ulid, run in runs.items():
         remove(home(options), run)
-        print(f"run {run.ulid} is in the trash; runshelf restore {run.ulid} brings it back")
-    return {"removed": [run.ulid for run in runs]} if options.json else None
+        print(f"run {ulid} is in the trash; runshelf restore {ulid} brings it back")
+    return {"removed": list(runs)} if options.json else None
 
 
 def _restore(options: argparse.Namespace) -> "Outcome":
@@ -251,7 +220,7 @@ def _gc(options: argparse.Namespace) -> "Outcome":
     from runshelf.cleanup.garbage import collect, find_garbage
 
     if options.yes:
-        garbage = collect(home(options), float(options.trash), _CompactingTold())
+        garbage = collect(home(options), float(options.trash), _ProgressLine("compacting"))
     else:
         garbage = find_garbage(home(options), float(options.trash))
     if options.json:
@@ -268,21 +237,25 @@ def _gc(options: argparse.Namespace) -> "Outcome":
         }
     lines = [
         (len(garbage.trashed), "old runs in the trash", size_of(garbage.trashed_bytes)),
-        (len(garbage.objects), "files of code no run has", size_of(garbage.object_bytes)),
-        (len(garbage.leftovers), "folders of runs that never began", ""),
-        (len(garbage.compactable), "runs' metrics as lines", f"{size_of(garbage.lines_bytes)} now"),
+        (len(garbage.objects), "code files that no run uses", size_of(garbage.object_bytes)),
+        (len(garbage.leftovers), "folders of runs that never started", ""),
+        (
+            len(garbage.compactable),
+            "runs with metrics to compact",
+            f"{size_of(garbage.lines_bytes)} now",
+        ),
     ]
     for count, what, size in lines:
         if count:
             print(f"{count:>8,} {what}{f', {size}' if size else ''}")
     for one in garbage.kept:
-        print(f"{harmless(str(one.path))} stays lines: line {one.line} is no metric record")
+        print(f"{harmless(str(one.path))} is not compacted: line {one.line} is not a metric record")
     if not any(count for count, *_ in lines):
         print("there is nothing to remove")
     elif options.yes:
-        print("removed; metrics are columns now")
+        print("removed and compacted")
     else:
-        print("nothing has been changed; runshelf gc --yes does it, and what it removes is gone")
+        print("nothing has been changed; runshelf gc --yes does it and cannot be undone")
     return None
 
 
@@ -310,7 +283,7 @@ def _du(options: argparse.Namespace) -> "Outcome":
         print_table(columns, right=("own", "code, shared"))
     if len(rows) < len(usage.runs):
         print(f"{len(rows)} of {len(usage.runs)}; --limit shows more", file=sys.stderr)
-    names = {"objects": "code of all runs, each file once", "runs": "runs' own files"}
+    names = {"objects": "code of all runs, each file once", "runs": "files of runs"}
     for name, count in sums.items():
         print(f"{size_of(count):>10}  {names.get(name, name)}")
     return None
@@ -321,7 +294,7 @@ def _reindex(options: argparse.Namespace) -> "Outcome":
 
     began = time.monotonic()
     with open_index(home(options)) as index:
-        problems = index.rebuild(_ReadingTold())
+        problems = index.rebuild(_reading_report())
         total = index.runs(limit=0).total
         path = index.path
     seconds = time.monotonic() - began
@@ -330,59 +303,47 @@ def _reindex(options: argparse.Namespace) -> "Outcome":
     if options.json:
         skipped = [{"folder": str(p.folder), "message": p.message} for p in problems]
         return {"runs": total, "index": path and str(path), "skipped": skipped, "seconds": seconds}
-    where = f"`{harmless(path)}`" if path else "memory: it can be kept nowhere"
+    where = f"`{harmless(path)}`" if path else "memory: no place is writable"
     skipped = f", {len(problems)} folders skipped" if problems else ""
-    print(f"{total:,} runs in {where}{skipped}, {_duration(seconds)}")
+    print(f"{total:,} runs in {where}{skipped}, {duration(seconds)}")
     return None
 
 
 def _fresh_index(place: Path) -> "Index":
-    """Return the index of a home, up to date; say what was skipped."""
+    """Return the updated index of a home; print notes on skipped folders."""
     from runshelf.index.run_index import open_index
 
     index = open_index(place)
-    _say_skipped(index.refresh(_ReadingTold()))
-    return index
-
-
-def _say_skipped(problems: Sequence["Problem"]) -> None:
+    problems = index.refresh(_reading_report())
     for problem in problems[-_SHOWN_PROBLEMS:]:
         print(f"runshelf: note: {harmless(problem.message)}", file=sys.stderr)
     others = len(problems) - _SHOWN_PROBLEMS
     if others > 0:
-        print(f"runshelf: note: and {others} more; runshelf reindex names all", file=sys.stderr)
+        print(f"runshelf: note: and {others} more; runshelf reindex lists all", file=sys.stderr)
+    return index
 
 
-class _Told:
-    """Says on one line of stderr how far something is that takes long."""
+class _ProgressLine:
+    """Prints the progress of a long operation on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, activity: str) -> None:
+        self._activity = activity
         self._next = time.monotonic() + _PATIENCE_SECONDS
 
-    def say(self, text: str, *, ended: bool) -> None:
-        """Say it on a terminal, in place of what was said before; elsewhere every few seconds."""
+    def __call__(self, done: int, total: int, to_go: float = 0.0) -> None:
+        """On a terminal, replace the previous line; elsewhere, print a line every few seconds."""
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + (0.2 if sys.stderr.isatty() else 3.0)
+        left = f", {duration(to_go)} to go" if to_go else ""
+        text = f"{self._activity} {done:,} of {total:,} runs{left}"
         if sys.stderr.isatty():
-            print(f"\r\x1b[K{'' if ended else text}", end="", file=sys.stderr, flush=True)
-        elif not ended:
+            print(f"\r\x1b[K{text if done < total else ''}", end="", file=sys.stderr, flush=True)
+        elif done < total:
             print(text, file=sys.stderr)
 
 
-class _ReadingTold(_Told):
-    """Says how far reading the run folders is."""
-
-    def __call__(self, progress: "Progress") -> None:
-        """Say it."""
-        done, total = progress.done, progress.total
-        to_go = f", {_duration(progress.to_go)} to go" if done else ""
-        self.say(f"reading {done:,} of {total:,} runs{to_go}", ended=done == total)
-
-
-class _CompactingTold(_Told):
-    """Says how far compacting is."""
-
-    def __call__(self, done: int, total: int) -> None:
-        """Say it."""
-        self.say(f"compacting {done:,} of {total:,} runs", ended=done == total)
+def _reading_report() -> Callable[["Progress"], None]:
+    """Return a function that prints the progress of reading run folders."""
+    show = _ProgressLine("reading")
+    return lambda progress: show(progress.done, progress.total, progress.to_go)

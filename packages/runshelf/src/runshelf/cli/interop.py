@@ -1,44 +1,40 @@
-"""Commands that exchange metrics with other programs: `import` and `export`."""
+"""The commands that exchange metrics with other programs: `import` and `export`."""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
-from runshelf.cli.arguments import RUN, add_output, home
+from runshelf.cli.arguments import RUN, add_command, add_output, home
 
 
 def add(commands: Any) -> None:
-    """Add the commands to the parser's."""
-    parser = commands.add_parser(
-        "import",
-        help="make runs of logs that other libraries wrote",
-        description="Make a run of each folder with TensorBoard's event files, with SB3's "
-        "progress.csv or monitor.csv, CleanRL's logdirs among them. What was imported before is "
-        "not imported again.",
+    """Add the commands."""
+    parser = add_command(
+        *(commands, "import", _import, "create runs from the logs of other libraries"),
+        "Create a run from each folder that has event files of TensorBoard (CleanRL "
+        "writes them too), or progress.csv or monitor.csv of Stable-Baselines3. Files that were "
+        "imported before are skipped.",
     )
     parser.add_argument("path", metavar="PATH", help="a folder of logs, or one such file")
-    parser.add_argument("--name", metavar="NAME", help="what to call the run")
-    parser.add_argument("--group", metavar="NAME", help="the group it belongs to")
+    parser.add_argument("--name", metavar="NAME", help="a name for the run")
+    parser.add_argument("--group", metavar="NAME", help="the group of the run")
     parser.add_argument(
-        "--tag", action="append", default=[], metavar="WORD", help="a word to find it by"
+        "--tag", action="append", default=[], metavar="WORD", help="a tag to find the run by"
     )
     add_output(parser)
-    parser.set_defaults(act=_import)
-    parser = commands.add_parser(
-        "export",
-        help="write a run's metrics for other programs",
-        description="Write the metrics of a run to a new folder as TensorBoard's event files, or "
-        "to a file: PATH ends in .csv or .jsonl.",
+    parser = add_command(
+        *(commands, "export", _export, "write a run's metrics for other programs"),
+        "Write the metrics of a run as event files of TensorBoard in a new folder, or "
+        "as one file if PATH ends in .csv or .jsonl.",
     )
     parser.add_argument("run", metavar="RUN", help=RUN)
-    parser.add_argument("path", metavar="PATH", help="where to write")
+    parser.add_argument("path", metavar="PATH", help="the folder or file to write")
     add_output(parser)
-    parser.set_defaults(act=_export)
 
 
 def _import(options: argparse.Namespace) -> dict[str, Any] | None:
-    from runshelf.cli.plain import harmless
+    from runshelf.cli.tables import harmless
     from runshelf.interop.import_logs import import_path
     from runshelf.store.run import RunInfo
 

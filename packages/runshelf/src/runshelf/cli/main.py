@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from runshelf.cli import finding, interop, pages, recording
-from runshelf.cli.program import Program, run_program
+from runshelf.cli.command_line import Program, run_program
 
-# backflip has all of these; its own `serve` also serves the labelling page of a run.
+# backflip has these too. Its own `serve` also serves the labelling page of a run.
 SHARED_COMMANDS = (recording.add, finding.add, interop.add, pages.add_report)
 
 PROGRAM = Program(
     name="runshelf",
-    description="Keep every run of every program: code, output, metrics, and how to run it again.",
-    epilog="Runs are kept in runs/ of the current folder, of RUNSHELF_HOME, or of --home.",
+    description="Record the runs of any program: code, output, metrics, and how to run it again.",
+    epilog="Runs are kept in runs/ of --home, of RUNSHELF_HOME, or of the current folder.",
     commands=(*SHARED_COMMANDS, pages.add_serve),
 )
 

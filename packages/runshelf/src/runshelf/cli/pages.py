@@ -1,11 +1,12 @@
-"""The commands about pages: serving those of all runs, and reports as single files."""
+"""The commands `serve` (web pages of all runs) and `report` (one HTML file)."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_output, home, sentence
-from runshelf.cli.serving import add_server_options, inviting
+from runshelf.cli.arguments import RUN, add_command, add_output, home
+from runshelf.cli.page_options import add_server_options, page_opener
 from runshelf.errors import UsageError, UserFacingError
 
 if TYPE_CHECKING:
@@ -16,21 +17,19 @@ if TYPE_CHECKING:
 
 def add_serve(commands: Any) -> None:
     """Add `serve`."""
-    about = "serve the pages of all runs"
-    parser = commands.add_parser("serve", help=about, description=sentence(about))
+    parser = add_command(commands, "serve", _serve, "serve web pages of all runs")
     add_server_options(parser, "the server")
     add_output(parser)
-    parser.set_defaults(act=_serve)
 
 
 def add_report(commands: Any) -> None:
     """Add `report`."""
-    about = "write runs or groups into one HTML file that needs nothing else"
-    parser = commands.add_parser("report", help=about, description=sentence(about))
+    about = "write runs or groups into one self-contained HTML file"
+    parser = add_command(commands, "report", _report, about)
     parser.add_argument(
         "names", metavar="RUN|GROUP", nargs="+", help=f"{RUN}, or the name of a group"
     )
-    parser.add_argument("file", metavar="FILE", help="ends in .html")
+    parser.add_argument("file", metavar="FILE", help="must end in .html")
     drawing = parser.add_argument_group("curves")
     drawing.add_argument(
         "--along",
@@ -45,19 +44,14 @@ def add_report(commands: Any) -> None:
     )
     drawing.add_argument("--log", action="store_true", help="draw a logarithmic y-axis")
     add_output(parser)
-    parser.set_defaults(act=_report)
 
 
 def _serve(options: argparse.Namespace) -> None:
-    invite = inviting(options, "see all runs")
-
-    def announce(place: "Place") -> None:
-        print(invite(place.address), flush=True)
-
-    serve_runs(options, announce)
+    open_page = page_opener(options, "see all runs")
+    serve_runs(options, lambda place: print(open_page(place.address), flush=True))
 
 
-def serve_runs(options: argparse.Namespace, announce: Any) -> None:
+def serve_runs(options: argparse.Namespace, announce: "Callable[[Place], None]") -> None:
     """Serve the pages of all runs of the home."""
     from runshelf.web.server import serve_home
 
@@ -78,7 +72,7 @@ def _report(options: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"`--along` must be env_steps, updates or seconds, got `{options.along}`")
     with open_index(home(options)) as index:
         index.refresh()
-        found = [_found(index, name) for name in options.names]
+        found = [_find(index, name) for name in options.names]
     kinds, runs = [kind for kind, _ in found], [of for _, of in found]
     view = ChartView(axis=options.along, centre="iqm" if options.iqm else "mean", log=options.log)
     text = report(home(options), runs, kinds, view, Cache())
@@ -93,8 +87,8 @@ def _report(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _found(index: "Index", name: str) -> "tuple[str, Runs]":
-    """Return what a name means: a group if there is one of the name, else a run."""
+def _find(index: "Index", name: str) -> "tuple[str, Runs]":
+    """Return the group with a name if there is one, else the run."""
     from runshelf.web.subjects import Runs, runs_of_group
 
     try:

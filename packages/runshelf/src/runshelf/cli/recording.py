@@ -1,4 +1,4 @@
-"""The commands that run other programs: run, rerun, budget."""
+"""The commands `run`, `rerun` and `budget`."""
 
 import argparse
 import dataclasses
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_about, add_output, home, run_info, sentence
+from runshelf.cli.arguments import RUN, add_about, add_command, add_output, home, run_info
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,15 +22,16 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def add(commands: Any) -> None:
-    """Add the commands to the parser's."""
-    _add_run(commands)
-    _add_rerun(commands)
-    _add_budget(commands)
-
-
-def _add_rerun(commands: Any) -> None:
-    about = "run the archived code of a run again, in a clean folder, with the same command"
-    parser = commands.add_parser("rerun", help=about, description=sentence(about))
+    """Add the commands."""
+    about = "run any program and record its code, output and output files"
+    parser = add_command(commands, "run", _run, about)
+    parser.usage = "%(prog)s [options] -- CMD ..."
+    add_about(parser)
+    _add_limits(parser)
+    add_output(parser)
+    about = "run the archived code of a run again in a clean folder, with the same command"
+    act = functools.partial(_rerun, commands.choices)
+    parser = add_command(commands, "rerun", act, about)
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument(
         "--set",
@@ -43,48 +44,29 @@ def _add_rerun(commands: Any) -> None:
     add_about(parser)
     _add_limits(parser)
     add_output(parser)
-    parser.set_defaults(act=functools.partial(_rerun, commands.choices))
-
-
-def _add_budget(commands: Any) -> None:
-    about = "say what all runs have cost this week, or set what they may cost"
-    parser = commands.add_parser("budget", help=about, description=sentence(about))
-    parser.add_argument(
-        "--weekly", type=weekly, metavar="N", help="what a week may cost; none lifts it"
-    )
+    about = "show the cost of this week's runs, or set a weekly budget"
+    parser = add_command(commands, "budget", _budget, about)
+    parser.add_argument("--weekly", type=weekly, metavar="N", help="the budget of a week, or none")
     add_output(parser)
-    parser.set_defaults(act=_budget)
-
-
-def _add_run(commands: Any) -> None:
-    about = "run any program, and keep its code, its output and what it leaves"
-    parser = commands.add_parser(
-        "run", help=about, description=sentence(about),
-        usage="%(prog)s [options] -- CMD ...",
-    )  # fmt: skip
-    add_about(parser)
-    _add_limits(parser)
-    add_output(parser)
-    parser.set_defaults(act=_run)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
-    limits = parser.add_argument_group("how much it may take")
+    limits = parser.add_argument_group("limits")
     limits.add_argument(
-        "--budget", type=duration, metavar="TIME", help="stop it then: 90s, 30m, 2h, 1d"
+        "--budget", type=duration, metavar="TIME", help="stop after this time: 90s, 30m, 2h, 1d"
     )
     limits.add_argument(
         "--grace",
         type=duration,
         default=30.0,
         metavar="TIME",
-        help="time to save, from the end of the budget until it is killed; default 30s",
+        help="time between SIGTERM at the end of the budget and SIGKILL; default 30s",
     )
-    limits.add_argument("--cost", type=hourly, metavar="N/h", help="what an hour costs: 1.20/h")
+    limits.add_argument("--cost", type=hourly, metavar="N/h", help="cost of an hour: 1.20/h")
 
 
 def duration(text: str) -> float:
-    """Read a time: seconds, or a number with `s`, `m`, `h` or `d`."""
+    """Read a duration: seconds, or a number with `s`, `m`, `h` or `d`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text)
     if not found or float(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"must be a time, got `{text}`; try 90s, 30m, 2h or 1d")
@@ -92,7 +74,7 @@ def duration(text: str) -> float:
 
 
 def hourly(text: str) -> float:
-    """Read what an hour costs."""
+    """Read the cost of an hour."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(?:/h)?", text)
     if not found:
         raise argparse.ArgumentTypeError(f"must be a cost by the hour, got `{text}`; try 1.20/h")
@@ -100,7 +82,7 @@ def hourly(text: str) -> float:
 
 
 def weekly(text: str) -> float:
-    """Read what a week may cost; infinity for `none`."""
+    """Read the budget of a week; infinity for `none`."""
     found = re.fullmatch(r"\d+(?:\.\d+)?", text)
     if not found and text != "none":
         raise argparse.ArgumentTypeError(f"must be a number or none, got `{text}`; try 20")
@@ -131,12 +113,12 @@ def _rerun(
     from runshelf.store.state import state_of
 
     run, changes = find_run(home(options), options.run), parse_changes(options.changes)
-    itself = commands.get(run.manifest["command"])  # a command of ours records itself
+    itself = commands.get(run.manifest["command"])  # `train` and `teach` record themselves
     if itself is None or run.manifest["command"] in RUNS_A_PROGRAM:
         ending = rerun(home(options), run, changes, _run_info(options), say, options.grace)
         return _ended(ending, options)
     if options.budget is not None or options.cost is not None:
-        raise UsageError("--budget and --cost are of programs that `runshelf run` started")
+        raise UsageError("--budget and --cost are only for programs that `runshelf run` started")
     known = list(itself._option_string_actions)
     before = set(list_runs(home(options)))
     options.exit_status = rerun_by_itself(home(options), run, changes, known, _words(options), say)
@@ -152,9 +134,9 @@ def _rerun(
 
 
 def _words(options: argparse.Namespace) -> list[str]:
-    """Return what was said of a run as the words of a command line."""
-    said = {"--name": options.name, "--group": options.group, "--question": options.question}
-    words = [word for name, text in said.items() if text for word in (name, text)]
+    """Return the options that describe a run, as words of a command line."""
+    about = {"--name": options.name, "--group": options.group, "--question": options.question}
+    words = [word for name, text in about.items() if text for word in (name, text)]
     return words + [word for tag in options.tags for word in ("--tag", tag)]
 
 
@@ -178,7 +160,7 @@ def _budget(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _ended(ending: "Ending", options: argparse.Namespace) -> dict[str, Any] | None:
-    """Say how a program ended, and end as it did."""
+    """Report how a program ended, and take over its exit status."""
     options.exit_status = ending.exit_status
     if options.json:
         return ending._asdict()
@@ -191,10 +173,10 @@ def _ended(ending: "Ending", options: argparse.Namespace) -> dict[str, Any] | No
 def split_program(
     argv: Sequence[str], commands: Mapping[str, argparse.ArgumentParser]
 ) -> tuple[list[str], list[str]]:
-    """Return a command line of ours, and behind it that of the program that it is to run.
+    """Split a command line into our part and the command line of the program to run.
 
-    The program begins behind `--`, or with the first word that is neither an option of ours nor
-    its value.
+    The program begins after `--`, or with the first word that is neither one of our options nor the
+    value of one.
     """
     if not argv or argv[0] not in RUNS_A_PROGRAM:
         return list(argv), []
@@ -209,5 +191,5 @@ def split_program(
 
 
 def say(line: str) -> None:
-    """Say one line of the recorder's own, apart from what the program prints."""
+    """Print one line of the recorder on stderr."""
     print(f"runshelf: {line}", file=sys.stderr, flush=True)

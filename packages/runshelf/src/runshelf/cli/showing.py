@@ -1,4 +1,4 @@
-"""What `runshelf show` and `runshelf diff` print: one run at a glance, two runs side by side."""
+"""The output of `runshelf show` (one run) and `runshelf diff` (two runs side by side)."""
 
 import json
 import shlex
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from runshelf.cli.plain import harmless, moment_of, print_table, size_of, value_of
+from runshelf.cli.tables import harmless, moment_of, print_table, size_of, value_of
 from runshelf.comparison.code import CodeDiff
 from runshelf.comparison.metrics import MetricsDiff
 from runshelf.comparison.runs import Change, Comparison
 from runshelf.durations import duration
 from runshelf.errors import UserFacingError
-from runshelf.index.entry import read_standing
+from runshelf.index.entry import read_status
 from runshelf.index.grouping import group_of
 from runshelf.recorder.output_files import LIST
 from runshelf.recorder.output_log import OUTPUT
@@ -36,19 +36,19 @@ _MARGIN = 12
 
 
 def about(run: Run) -> dict[str, Any]:
-    """Return everything about a run, as JSON has it."""
-    standing = read_standing(run)
+    """Return the JSON document of a run."""
+    status = read_status(run)
     manifest = {name: value for name, value in run.manifest.items() if name != "ulid"}
     return {
         "run": run.ulid,
         **manifest,
         "folder": str(run.folder),
         "group": group_of(run.manifest),
-        "state": standing.state.name,
-        "note": standing.state.note,
-        "since": standing.state.since,
-        "seconds": standing.seconds,
-        "cost": standing.cost,
+        "state": status.state.name,
+        "note": status.state.note,
+        "since": status.state.since,
+        "seconds": status.seconds,
+        "cost": status.cost,
         "events": run.events(),
         "metrics": {name: _fields(summary) for name, summary in summarise(run.folder).items()},
         "unreadable": [
@@ -64,7 +64,7 @@ def about(run: Run) -> dict[str, Any]:
 
 
 def print_run(run: Run) -> None:
-    """Print a run at a glance, its question first."""
+    """Print a summary of a run, its question first."""
     for name, text in _facts(run):
         if text:
             print(f"{name:<{_MARGIN}}{text}")
@@ -79,18 +79,18 @@ def print_run(run: Run) -> None:
 
 
 def print_output(run: Run) -> None:
-    """Print all that a run's program printed, what it wrote to stderr on stderr."""
+    """Print the output of a run, its stderr on stderr."""
     for line in read_output(run.folder):
         stream = sys.stdout if line.stream.startswith("out") else sys.stderr
         print(harmless(line.text, tabs=True), file=stream, end="" if line.is_cut else "\n")
 
 
 def print_code(run: Run) -> None:
-    """Print the files of a run's snapshot, and what was left out of it.
+    """Print the files of a run's snapshot and the files that were left out.
 
     Raises:
-        UsageError: it has none.
-        DamagedFile: the list is damaged.
+        UsageError: the run has no snapshot.
+        DamagedFile: the list of files is damaged.
     """
     snapshot = read_snapshot(run.folder)
     for file in snapshot.files:
@@ -102,7 +102,7 @@ def print_code(run: Run) -> None:
 
 
 def print_packages(run: Run) -> None:
-    """Print the packages that a run had, as pip would name them."""
+    """Print the packages of a run in the format of pip."""
     python = _mapping(run.manifest.get("python"))
     packages = _mapping(python.get("packages")) or _mapping(run.manifest.get("versions"))
     for name, version in packages.items():
@@ -110,7 +110,7 @@ def print_packages(run: Run) -> None:
 
 
 def comparison_fields(found: Comparison) -> dict[str, Any]:
-    """Return a comparison as JSON has it."""
+    """Return the JSON document of a comparison."""
     fields = found._asdict()
     for name, value in fields.items():
         if isinstance(value, list):
@@ -122,32 +122,26 @@ def comparison_fields(found: Comparison) -> dict[str, Any]:
 
 
 def print_comparison(found: Comparison, *, all_code: bool) -> None:
-    """Print what differs between two runs, configuration first."""
+    """Print the differences between two runs, configuration first."""
     print(f"A {found.one}\nB {found.other}")
-    for title, changes in (
-        ("configuration", found.config),
-        ("command", found.command),
-    ):
-        _print_changes(title, changes)
+    _print_changes("configuration", found.config)
+    _print_changes("command", found.command)
     _print_code_diff(found.code, all_code=all_code)
-    for title, changes in (
-        ("git", found.git),
-        ("packages", found.packages),
-        ("hardware", found.hardware),
-    ):
-        _print_changes(title, changes)
+    _print_changes("git", found.git)
+    _print_changes("packages", found.packages)
+    _print_changes("hardware", found.hardware)
     _print_metrics_diff(found.metrics)
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield what is said of a run line by line; an empty text is not shown."""
-    manifest, standing = run.manifest, read_standing(run)
-    state = standing.state
-    said = f" ({harmless(state.note)})" if state.note else ""
-    took = f", {duration(standing.seconds)}" if standing.seconds is not None else ""
+    """Yield the names and texts of the lines of `show`; lines with empty text are not shown."""
+    manifest, status = run.manifest, read_status(run)
+    state = status.state
+    note = f" ({harmless(state.note)})" if state.note else ""
+    took = f", {duration(status.seconds)}" if status.seconds is not None else ""
     since = seconds_of(state.since)
     yield "question", harmless(manifest.get("question") or "")
-    yield "state", f"{state.name}{said}{took}" + (f", {moment_of(since)}" if since else "")
+    yield "state", f"{state.name}{note}{took}" + (f", {moment_of(since)}" if since else "")
     yield "run", run.ulid
     yield "name", harmless(manifest.get("name") or "")
     yield "group", harmless(group_of(manifest))
@@ -159,7 +153,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "algorithm", harmless(manifest.get("algorithm") or "")
     yield "seeds", value_of(run.manifest["seeds"])
     yield "config", harmless(json.dumps(manifest["config"], ensure_ascii=False))[:2000]
-    yield "cost", "" if standing.cost is None else f"{standing.cost:.2f}"
+    yield "cost", "" if status.cost is None else f"{status.cost:.2f}"
     yield "git", _git(_mapping(manifest.get("git")))
     yield "code", _code(run)
     yield "python", _python(_mapping(manifest.get("python")), _mapping(manifest.get("versions")))
@@ -189,7 +183,7 @@ def _code(run: Run) -> str:
         return harmless(error)
     size = size_of(sum(file.bytes for file in snapshot.files))
     left = f", {len(snapshot.left_out)} left out" if snapshot.left_out else ""
-    return f"{len(snapshot.files)} files, {size}{left}; show --code names them"
+    return f"{len(snapshot.files)} files, {size}{left}; show --code lists them"
 
 
 def _python(python: Mapping[str, Any], versions: Mapping[str, Any]) -> str:
@@ -197,7 +191,7 @@ def _python(python: Mapping[str, Any], versions: Mapping[str, Any]) -> str:
         return harmless(versions.get("python") or "")
     packages = _mapping(python.get("packages"))
     return harmless(
-        f"{python.get('version')}, {len(packages)} packages; show --packages names them"
+        f"{python.get('version')}, {len(packages)} packages; show --packages lists them"
     )
 
 
@@ -231,39 +225,35 @@ def _print_metrics(metrics: Mapping[str, Summary]) -> None:
     if not metrics:
         return
     names = sorted(metrics)[:_MOST_METRICS]
-    found = [metrics[name] for name in names]
-    columns: dict[str, Sequence[object]] = {
-        "metric": names,
-        "last": [one.last for one in found],
-        "min": [one.minimum for one in found],
-        "max": [one.maximum for one in found],
-        "mean": [one.mean for one in found],
-        "n": [one.count for one in found],
-    }
+    rows = [_fields(metrics[name]) for name in names]
+    numeric = {key: [row[key] for row in rows] for key in rows[0]}
     print()
-    print_table(columns, right=("last", "min", "max", "mean", "n"))
-    if len(metrics) > len(names):
-        print(f"and {len(metrics) - len(names)} more; --json has all")
+    print_table({"metric": names} | numeric, right=list(numeric))
+    _print_rest(len(metrics) - len(names))
+
+
+def _print_rest(count: int, where: str = "--json has all") -> None:
+    if count > 0:
+        print(f"and {count} more; {where}")
 
 
 def _print_broken(broken: Sequence[BrokenLine]) -> None:
     for one in broken[:_MOST_BROKEN]:
         kind = "metric record" if one.path.name.startswith("metrics-") else "record"
-        print(f"skipped: line {one.line} of {harmless(one.path.name)} is no {kind}")
+        print(f"skipped: line {one.line} of {harmless(one.path.name)} is not a {kind}")
     if len(broken) > _MOST_BROKEN:
-        print(f"skipped: {len(broken) - _MOST_BROKEN} more such lines; --json names all")
+        print(f"skipped: {len(broken) - _MOST_BROKEN} more such lines; --json lists all")
 
 
 def _print_outputs(outputs: Sequence[Mapping[str, Any]]) -> None:
     if outputs:
-        print(f"\n{len(outputs)} files it left in outputs/")
+        print(f"\n{len(outputs)} files in outputs/")
     for output in outputs[:_MOST_FILES]:
         size = output.get("bytes")
         shown = size_of(size) if isinstance(size, int) else ""
         sha256 = harmless(output.get("sha256") or "")[:12]
         print(f"{shown:>10}  {sha256}  {harmless(output.get('path'))}")
-    if len(outputs) > _MOST_FILES:
-        print(f"and {len(outputs) - _MOST_FILES} more; {LIST} names all")
+    _print_rest(len(outputs) - _MOST_FILES, f"{LIST} lists all")
 
 
 def _outputs(folder: Path) -> list[dict[str, Any]]:
@@ -292,12 +282,11 @@ def _print_changes(title: str, changes: Sequence[Change]) -> None:
         "B": [_cell(change.other) for change in shown],
     }
     print_table(columns)
-    if len(changes) > len(shown):
-        print(f"and {len(changes) - len(shown)} more; --json has all")
+    _print_rest(len(changes) - len(shown))
 
 
 def _cell(value: object) -> str:
-    """Return one side of a change; exact, since what differs may differ in the last place."""
+    """Return one side of a change, exactly: values may differ in the last digit only."""
     if value is None:
         return "-"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
@@ -318,8 +307,7 @@ def _print_code_diff(code: CodeDiff, *, all_code: bool) -> None:
         lines += [harmless(line, tabs=True) for line in file.lines]
     shown = lines if all_code else lines[:_MOST_CODE_LINES]
     print("\n".join(f"  {line}" for line in shown))
-    if len(shown) < len(lines):
-        print(f"and {len(lines) - len(shown)} lines more; --code shows all")
+    _print_rest(len(lines) - len(shown), "--code shows all lines")
 
 
 def _print_metrics_diff(metrics: MetricsDiff) -> None:
@@ -345,14 +333,13 @@ def _print_metrics_diff(metrics: MetricsDiff) -> None:
             "B n": [metric.counts[1] for metric in shown],
         }
         print_table(columns, right=list(columns)[1:])
-    if len(differing) > len(shown):
-        print(f"and {len(differing) - len(shown)} more; --json has all")
+    _print_rest(len(differing) - len(shown))
 
 
 def _identical(metrics: MetricsDiff) -> str:
-    """Return up to where the metrics of two runs are the same."""
+    """Return a text with the last step at which the metrics of two runs were identical."""
     if metrics.never_differed:
-        return f"they never differed, up to step {_step(metrics.identical_until)}"
+        return f"identical at all steps, up to step {_step(metrics.identical_until)}"
     if metrics.identical_until is None:
         return "they differ from the start"
     others = len(metrics.from_the_start)

@@ -1,1 +1,1 @@
-"""The index: what the run folders say, in tables, so that ten thousand runs are found at once."""
+"""The index: tables of what the run folders contain, for fast lists, filters and sorting."""

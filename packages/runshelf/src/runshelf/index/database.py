@@ -1,8 +1,8 @@
-"""The index's database: its tables, and opening it wherever it can be kept.
+"""The SQLite database of the index: its tables, and how it is opened.
 
-It is a cache. Any problem with it is solved by building it again: tables of another version are
-dropped, a damaged file is moved aside, and where nothing can be written it is in memory. A database
-of somebody else's that happens to have the name is left alone.
+The database is a cache that can always be built again: tables of another version are dropped, a
+damaged file is moved aside, and if no place is writable, the database is in memory. A database of
+another program with the same file name is not changed.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 VERSION = 1
-# Says in the file's header whose it is ("bkfl").
+# Identifies our databases in the file header ("bkfl").
 APPLICATION = 0x626B666C
 BUSY_SECONDS = 5.0
 
@@ -47,9 +47,9 @@ CREATE INDEX summaries_by_run ON summaries(run);
 
 
 def open_database(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path | None]:
-    """Return the database at the first of `places` where one can be kept, and that place.
+    """Return a database at the first usable of `places`, and that place.
 
-    If it can be kept nowhere it is in memory, and its place is None.
+    If no place is usable, the database is in memory, and its place is None.
     """
     for path in places:
         with contextlib.suppress(OSError, sqlite3.Error):
@@ -59,7 +59,7 @@ def open_database(places: Sequence[Path]) -> tuple[sqlite3.Connection, Path | No
 
 
 def clear(connection: sqlite3.Connection) -> None:
-    """Drop all tables and make them again, within the transaction that is open."""
+    """Drop all tables and create them again, within the open transaction."""
     drop = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     for (name,) in connection.execute(drop).fetchall():
         quoted = name.replace('"', '""')
@@ -72,24 +72,24 @@ def clear(connection: sqlite3.Connection) -> None:
 
 @contextlib.contextmanager
 def writing(connection: sqlite3.Connection) -> Generator[None, None, None]:
-    """Hold the one transaction that may write; undone if the block raises."""
+    """Hold the write transaction; roll it back if the block raises."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
     except BaseException:
-        if connection.in_transaction:  # a full disk has ended it already
+        if connection.in_transaction:  # a full disk has already ended it
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
 
 
 def folded(text: str) -> str:
-    """Return text as it is compared: without regard to case or to how accents are composed."""
+    """Return text for comparison: case folded, accents composed."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def move_aside(path: Path) -> None:
-    """Give a damaged database another name, and its log of writes with it."""
+    """Rename a damaged database and delete its write-ahead log."""
     for ending in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + ending).unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):
@@ -97,12 +97,12 @@ def move_aside(path: Path) -> None:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether an error is about what the file holds, not about who else uses it."""
+    """Return whether an error means that the content of the file is damaged."""
     return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Return whether an error is that others have been writing for too long."""
+    """Return whether an error means that another process holds the database."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -113,8 +113,8 @@ def _code(error: sqlite3.Error) -> int:
 def _open_file(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise FileExistsError(path)  # whatever it is, it is not ours
-    with _alone(path):
+        raise FileExistsError(path)  # not our file
+    with _exclusive(path):
         try:
             return _prepared(_connected(path))
         except sqlite3.Error as error:
@@ -125,11 +125,11 @@ def _open_file(path: Path) -> sqlite3.Connection:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Generator[None, None, None]:
-    """Keep others from opening or removing the database during the block.
+def _exclusive(path: Path) -> Generator[None, None, None]:
+    """Keep other processes from opening or replacing the database during the block.
 
-    A log of writes belongs to one file. Who opens a database while another replaces it could
-    otherwise find the log of the new one beside the old one.
+    A process that opens a database while another replaces it could otherwise combine the old file
+    with the write-ahead log of the new one.
     """
     descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -146,12 +146,14 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Return a connection whose tables are there and of this version."""
+    """Return a connection whose tables exist and have this version."""
     try:
         connection.create_function("folded", 1, _folded_value, deterministic=True)
-        _check_ours(connection)
+        tables = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        if tables and _pragma(connection, "application_id") != APPLICATION:
+            raise FileExistsError("a database of another program")
         connection.execute("PRAGMA journal_mode = WAL")
-        # A cache may lose what was written before a power cut, but no more than that.
+        # A power cut may lose the last writes of a cache, but must not damage it.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA trusted_schema = OFF")
@@ -164,17 +166,6 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _check_ours(connection: sqlite3.Connection) -> None:
-    """Refuse a database that others made.
-
-    Raises:
-        FileExistsError: it is one.
-    """
-    made = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
-    if made and _pragma(connection, "application_id") != APPLICATION:
-        raise FileExistsError("a database of another program")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

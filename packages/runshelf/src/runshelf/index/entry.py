@@ -1,7 +1,7 @@
-"""What one run folder says, as a row of the index.
+"""Reads one run folder as a row of the index.
 
-A folder may be anybody's: every value is checked before it is used, nothing is read that is no
-plain file, and what cannot be understood is left out or raises; nothing hangs or runs.
+Folders are untrusted: every value is checked, only regular files are read, and invalid content is
+left out or raises an error. No file can make the reader hang or execute code.
 """
 
 import json
@@ -20,14 +20,13 @@ from runshelf.index.rows import RunRow
 from runshelf.store.liveness import HEARTBEAT
 from runshelf.store.run import Run, open_run
 from runshelf.store.sittings import finite, seconds_of, sittings
-from runshelf.store.state import OVER, State, state_of
+from runshelf.store.state import State, state_of
 
 LARGEST_MANIFEST = 64 * 2**20
 MOST_SETTINGS = 2_000
 LONGEST_TEXT = 2_000
 DEEPEST = 12
-# What a time stamp says of a file that is being written is not the last word: clocks of file
-# systems are coarse.
+# File system clocks are coarse: a file may change again without a new time stamp.
 SETTLED_SECONDS = 2.0
 _READ = ("run.json", "events.jsonl", HEARTBEAT, "lock", "summary.json")
 
@@ -36,12 +35,12 @@ Number = int | float | None
 
 @final
 class Setting(NamedTuple):
-    """One key of a configuration.
+    """One setting of a configuration.
 
     Attributes:
-        key: its name; of a nested one all names, with dots between.
-        number: its value if it is a number or a boolean.
-        text: its value as one would type it.
+        key: its name; for a nested setting, all names joined by dots.
+        number: its value, if that is a number or a boolean.
+        text: its value as typed on a command line.
     """
 
     key: str
@@ -50,14 +49,14 @@ class Setting(NamedTuple):
 
 
 @final
-class Standing(NamedTuple):
-    """How a run stands: what may change without its manifest.
+class RunStatus(NamedTuple):
+    """The properties of a run that may change while its manifest stays the same.
 
     Attributes:
         state: its state.
-        seconds: how long it has run, over all its sittings.
-        cost: what that has cost, if an hour of it has a price.
-        beat: when its heartbeat was last touched, in nanoseconds.
+        seconds: its running time, over all sittings.
+        cost: its cost, if known.
+        beat: time of its last heartbeat, in nanoseconds.
     """
 
     state: State
@@ -68,13 +67,13 @@ class Standing(NamedTuple):
 
 @final
 class Entry(NamedTuple):
-    """What the index keeps of one run.
+    """The content of one run in the index, except its metrics.
 
     Attributes:
         row: its row.
-        words: the text that a word of a filter is looked for in.
+        words: the text in which words of a filter are searched.
         settings: its configuration.
-        beat: when its heartbeat was last touched, in nanoseconds.
+        beat: time of its last heartbeat, in nanoseconds.
     """
 
     row: RunRow
@@ -84,13 +83,13 @@ class Entry(NamedTuple):
 
 
 def read_entry(folder: Path) -> Entry:
-    """Return the row of the run in `folder`.
+    """Return the index entry of the run in `folder`.
 
     Raises:
-        UserFacingError: it is no run's folder, or damaged; the message says how.
-        Exception: whatever else a hostile folder can cause.
+        UserFacingError: the folder is not a run's folder, or is damaged; the message says why.
+        Exception: hostile content can cause any error.
     """
-    check_plain(folder)
+    check_files(folder)
     run = open_run(folder)
     manifest = run.manifest
     if run.ulid != folder.name:
@@ -98,8 +97,8 @@ def read_entry(folder: Path) -> Entry:
     texts = {key: _text(manifest.get(key)) for key in ("name", "env", "algorithm", "question")}
     tags = [clean(tag) for tag in _list(manifest.get("tags")) if isinstance(tag, str)]
     group = clean(group_of(manifest))
-    looked_in = [run.ulid, group, *texts.values(), *tags]
-    standing = read_standing(run)
+    searched = [run.ulid, group, *texts.values(), *tags]
+    status = read_status(run)
     row = RunRow(
         ulid=run.ulid,
         name=texts["name"],
@@ -107,24 +106,24 @@ def read_entry(folder: Path) -> Entry:
         command=clean(manifest["command"]),
         env=texts["env"],
         algorithm=texts["algorithm"],
-        state=standing.state.name,
-        note=standing.state.note,
-        since=standing.state.since,
+        state=status.state.name,
+        note=status.state.note,
+        since=status.state.since,
         question=texts["question"],
         tags=tags,
         seeds=[seed for seed in manifest["seeds"] if type(seed) is int and abs(seed) < 2**63],
         parent=_text(manifest.get("parent")),
         created=seconds_of(manifest["created"]) or 0.0,
-        seconds=standing.seconds,
-        cost=standing.cost,
+        seconds=status.seconds,
+        cost=status.cost,
         folder=folder,
     )
-    words = folded("\n".join(text for text in looked_in if text))
-    return Entry(row, words, list(_settings(run.config)), standing.beat)
+    words = folded("\n".join(text for text in searched if text))
+    return Entry(row, words, list(_settings(run.config)), status.beat)
 
 
-def read_standing(run: Run) -> Standing:
-    """Return how a run stands now.
+def read_status(run: Run) -> RunStatus:
+    """Return the current status of a run.
 
     Raises:
         UserFacingError: its events cannot be read.
@@ -134,10 +133,12 @@ def read_standing(run: Run) -> Standing:
     until = beat / 1e9 if state.name == "lost" and beat else time.time()
     found = sittings(run.events(), until)
     rate = finite(run.manifest.get("cost_per_hour"))
-    hourly = [None if rate is None else one.seconds / 3600 * rate for one in found]
-    costs = [c if one.cost is None else one.cost for one, c in zip(found, hourly, strict=True)]
+    costs = [
+        one.seconds / 3600 * rate if one.cost is None and rate is not None else one.cost
+        for one in found
+    ]
     known = [cost for cost in costs if cost is not None]
-    return Standing(
+    return RunStatus(
         state._replace(note=clean(state.note), since=clean(state.since)),
         sum(one.seconds for one in found) if found else None,
         sum(known) if known else None,
@@ -145,24 +146,19 @@ def read_standing(run: Run) -> Standing:
     )
 
 
-def is_over(state: str) -> bool:
-    """Return whether a run of a state changes no more, unless somebody resumes it."""
-    return state in OVER
-
-
 def heartbeat_time(folder: Path) -> int:
-    """Return when the heartbeat of a run was last touched, in nanoseconds; 0 if never."""
+    """Return the time of a run's last heartbeat, in nanoseconds; 0 if it has none."""
     try:
         return (folder / HEARTBEAT).lstat().st_mtime_ns
     except OSError:
         return 0
 
 
-def check_plain(folder: Path) -> None:
-    """Refuse a folder in which something that is read is no plain file, or too large.
+def check_files(folder: Path) -> None:
+    """Check that the files to be read are regular files and `run.json` is not too large.
 
     Raises:
-        DamagedFile: there is such a thing.
+        DamagedFile: one is not.
     """
     for name in _READ:
         path = folder / name
@@ -171,16 +167,16 @@ def check_plain(folder: Path) -> None:
         except FileNotFoundError:
             continue
         if not stat.S_ISREG(found.st_mode):
-            raise DamagedFile(f"`{path}` is no plain file: remove it")
+            raise DamagedFile(f"`{path}` is not a regular file: remove it")
         if name == "run.json" and found.st_size > LARGEST_MANIFEST:
-            raise DamagedFile(f"`{path}` has {found.st_size:_} bytes: no run's has that many")
+            raise DamagedFile(f"`{path}` has {found.st_size:_} bytes: that is too large")
 
 
 def metrics_stamp(folder: Path) -> str:
-    """Return text that changes whenever the run's metrics do.
+    """Return a text that changes when the files of the run's metrics change.
 
     Raises:
-        DamagedFile: one of their files is no plain file.
+        DamagedFile: one of the files is not a regular file.
     """
     parts: list[str] = []
     with os.scandir(folder) as entries:
@@ -188,23 +184,23 @@ def metrics_stamp(folder: Path) -> str:
             if entry.name.startswith("metrics-") or entry.name == "summary.json":
                 found = entry.stat(follow_symlinks=False)
                 if not stat.S_ISREG(found.st_mode):
-                    raise DamagedFile(f"`{entry.path}` is no plain file: remove it")
+                    raise DamagedFile(f"`{entry.path}` is not a regular file: remove it")
                 parts.append(f"{entry.name} {found.st_size} {found.st_mtime_ns}")
     return clean("\n".join(sorted(parts)))
 
 
 def clean(text: str) -> str:
-    """Return text that can be stored: halves of characters, as JSON may hold them, replaced."""
+    """Return text that SQLite can store: lone surrogates, which JSON allows, are replaced."""
     return text.encode(errors="replace").decode()
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[Setting]:
-    """Yield the keys of a configuration, as many as are kept."""
+    """Yield the first settings of a configuration, at most `MOST_SETTINGS`."""
     for count, (key, value) in enumerate(_flat(config, "", 0)):
         if count == MOST_SETTINGS:
             return
-        number = _number(value)
-        yield Setting(clean(key)[:LONGEST_TEXT], number, clean(typed(value))[:LONGEST_TEXT])
+        text = clean(typed(value))[:LONGEST_TEXT]
+        yield Setting(clean(key)[:LONGEST_TEXT], _number(value), text)
 
 
 def _flat(value: Any, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
@@ -216,7 +212,7 @@ def _flat(value: Any, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
 
 
 def typed(value: object) -> str:
-    """Return a value as it is typed on a command line: `0.001`, `true`, `64,64`, text."""
+    """Return a value as typed on a command line: `0.001`, `true`, `64,64`, text."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):
@@ -229,15 +225,13 @@ def typed(value: object) -> str:
 
 
 def _number(value: object) -> Number:
-    """Return what is stored of a number; whole ones beyond 64 bits as they are rounded."""
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, int):
-        return value if abs(value) < 2**63 else _rounded(value)
-    return value if isinstance(value, float) and not math.isnan(value) else None
-
-
-def _rounded(value: int) -> float:
+    """Return a number as SQLite can store it: integers beyond 64 bits as floats; else None."""
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if not isinstance(value, int):
+        return None
+    if abs(value) < 2**63:
+        return int(value)  # of a boolean, 0 or 1
     try:
         return float(value)
     except OverflowError:

@@ -1,13 +1,14 @@
-"""Filters and sort keys as people type them, taken apart; never evaluated.
+"""The parser of filters and sort orders.
 
-    filter  =  term (blank term)*                          all of them hold
-    term    =  [-] (word | key op value)                   - says that it must not hold
+    filter  =  term (blank term)*                          all terms must hold
+    term    =  [-] (word | key op value)                   - negates the term
     op      =  =  !=  <  <=  >  >=  ~                      ~ means contains
 
-Words, keys and values may stand in double quotes, in which a backslash precedes a quote or a
-backslash. One pass over the characters, so that no text takes longer than its length.
+Words, keys and values may be in double quotes. In quotes, a backslash precedes a quote or a
+backslash. Parsing takes time linear in the length of the text.
 """
 
+import re
 from typing import NamedTuple, final
 
 from runshelf.errors import UsageError
@@ -16,18 +17,25 @@ LONGEST = 10_000
 MOST_TERMS = 100
 MOST_SORT_KEYS = 10
 _OPERATORS = ("!=", "<=", ">=", "=", "<", ">", "~")
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+# These match at every position, except where a quote is not closed.
+_KEY = re.compile(rf'{_QUOTED}|(?!")(?:(?!!=)[^\s=<>~])*', re.DOTALL)
+_VALUE = re.compile(rf'{_QUOTED}|(?!")\S*', re.DOTALL)
+_SORT_KEY = re.compile(rf'{_QUOTED}|(?!")[^,]*', re.DOTALL)
+_BLANKS = re.compile(r"\s*")
+_QUOTES_HINT = 'put text with blanks in "quotes"'
 
 
 @final
 class Term(NamedTuple):
-    """One condition.
+    """One condition of a filter.
 
     Attributes:
-        key: what is compared; empty for a word that is looked for everywhere.
-        operator: how; empty for a word.
-        value: with what.
-        negated: whether it must not hold.
-        position: where it begins in the text, from 1.
+        key: the left side; empty for a word, which is searched in several fields.
+        operator: the comparison; empty for a word.
+        value: the right side, or the word.
+        negated: whether the condition must not hold.
+        position: position of its first character in the text, from 1.
     """
 
     key: str
@@ -39,7 +47,7 @@ class Term(NamedTuple):
 
 @final
 class SortKey(NamedTuple):
-    """One key to sort by."""
+    """One key of a sort order."""
 
     key: str
     descending: bool
@@ -50,145 +58,89 @@ def parse_filter(text: str) -> list[Term]:
     """Return the terms of a filter.
 
     Raises:
-        UsageError: the text is malformed; the message says where.
+        UsageError: the text is malformed; the message names the position.
     """
-    reader = _Reader(_bounded(text, "filter"))
+    _check_length(text, "filter")
     terms: list[Term] = []
-    while reader.skip_blanks():
-        terms.append(_term(reader))
+    position = _skip_blanks(text, 0)
+    while position < len(text):
+        term, position = _term(text, position)
+        terms.append(term)
         if len(terms) > MOST_TERMS:
-            raise UsageError(f"the filter has more than {MOST_TERMS} terms: leave some out")
+            raise UsageError(f"the filter has more than {MOST_TERMS} terms: remove some")
+        if position < len(text) and not text[position].isspace():
+            raise _error("expected a blank", text, position)
+        position = _skip_blanks(text, position)
     return terms
 
 
 def parse_sort(text: str) -> list[SortKey]:
-    """Return the keys of a sort order: `-created,lr`.
+    """Return the keys of a sort order such as `-created,lr`.
 
     Raises:
-        UsageError: the text is malformed; the message says where.
+        UsageError: the text is malformed; the message names the position.
     """
-    reader = _Reader(_bounded(text, "sort order"))
+    _check_length(text, "sort order")
     keys: list[SortKey] = []
-    while reader.skip_blanks():
-        position = reader.position + 1
-        descending = reader.takes("-")
-        key = reader.word(",", blanks=False)
+    position = _skip_blanks(text, 0)
+    while position < len(text):
+        descending = text[position] == "-"
+        key, end = _word(_SORT_KEY, text, position + descending)
         if not key:
-            raise UsageError(f"no key to sort by at character {position} of `{text}`: type one")
-        keys.append(SortKey(key, descending, position))
-        reader.skip_blanks()
-        if not reader.ended and not reader.takes(","):
-            raise UsageError(f"expected `,` at character {reader.position + 1} of `{text}`")
+            raise UsageError(f"no sort key at character {position + 1} of `{text}`: add one")
+        keys.append(SortKey(key, descending, position + 1))
+        position = _skip_blanks(text, end)
+        if position < len(text) and text[position] != ",":
+            raise UsageError(f"expected `,` at character {position + 1} of `{text}`")
+        position = _skip_blanks(text, position + 1)
     if len(keys) > MOST_SORT_KEYS:
-        raise UsageError(f"more than {MOST_SORT_KEYS} keys to sort by: leave some out")
+        raise UsageError(f"more than {MOST_SORT_KEYS} sort keys: remove some")
     return keys
 
 
-def _bounded(text: str, what: str) -> str:
-    if len(text) > LONGEST:
-        raise UsageError(f"the {what} has {len(text):_} characters: at most {LONGEST:_} are read")
-    return text
-
-
-def _term(reader: "_Reader") -> Term:
-    position = reader.position + 1
-    negated = reader.takes("-")
-    key = reader.word("".join(_OPERATORS))
-    operator = next((op for op in _OPERATORS if reader.takes(op)), "")
+def _term(text: str, start: int) -> tuple[Term, int]:
+    """Return the term that begins at `start`, and the position after it."""
+    negated = text[start] == "-"
+    key, end = _word(_KEY, text, start + negated)
+    operator = next((op for op in _OPERATORS if text.startswith(op, end)), "")
     if not operator:
-        if not reader.ended and not reader.at_blank():
-            raise reader.error("expected a blank")
         if not key:
-            raise reader.error("expected a word" + (" behind `-`" if negated else ""))
-        return Term("", "", key, negated, position)
+            raise _error("expected a word" + (" after `-`" if negated else ""), text, end)
+        return Term("", "", key, negated, start + 1), end
     if not key:
-        raise UsageError(f"no key before `{operator}` at character {position}: type lr{operator}1")
-    return Term(key, operator, _value(reader, f"{key}{operator}"), negated, position)
+        raise UsageError(f"no key before `{operator}` at character {start + 1}: type lr{operator}1")
+    end += len(operator)
+    if end == len(text) or text[end].isspace():
+        typed = f"{key}{operator}"[:60]
+        hint = f'type {typed}VALUE without blanks, or {typed}""'
+        raise _error(f"no value after `{typed}`", text, end, hint)
+    value, end = _word(_VALUE, text, end)
+    return Term(key, operator, value, negated, start + 1), end
 
 
-def _value(reader: "_Reader", before: str) -> str:
-    if reader.ended or reader.at_blank():
-        hint = f'type {before:.60}VALUE without blanks, or {before:.60}""'
-        raise reader.error(f"no value after `{before:.60}`", hint)
-    value = reader.word("")
-    if not reader.ended and not reader.at_blank():
-        raise reader.error("expected a blank")
-    return value
+def _word(pattern: re.Pattern[str], text: str, start: int) -> tuple[str, int]:
+    """Return the word at `start` without its quotes, and the position after it."""
+    found = pattern.match(text, start)
+    if found is None:
+        raise _error("a quote is not closed", text, start, 'type another `"`')
+    word = found[0]
+    if word.startswith('"'):
+        return re.sub(r"\\(.)", r"\1", word[1:-1], flags=re.DOTALL), found.end()
+    return word.strip(), found.end()
 
 
-@final
-class _Reader:
-    """A text, and how far it has been read."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.position = 0
-
-    @property
-    def ended(self) -> bool:
-        return self.position >= len(self.text)
-
-    def at(self, mark: str) -> bool:
-        return self.text.startswith(mark, self.position)
-
-    def at_blank(self) -> bool:
-        return not self.ended and self.text[self.position].isspace()
-
-    def skip_blanks(self) -> bool:
-        """Read blanks; return whether something is left."""
-        while self.at_blank():
-            self.position += 1
-        return not self.ended
-
-    def takes(self, mark: str) -> bool:
-        """Read `mark` if it comes next; return whether it did."""
-        found = self.at(mark)
-        self.position += len(mark) if found else 0
-        return found
-
-    def word(self, ends: str, *, blanks: bool = True) -> str:
-        """Read what is in quotes, or all up to a blank or one of `ends`.
-
-        Args:
-            ends: characters that end it; `!` does only before `=`.
-            blanks: whether blanks end it; otherwise those around it are left out.
-        """
-        if self.at('"'):
-            return self._quoted()
-        start = self.position
-        while not self.ended and not self._ends(ends, blanks):
-            self.position += 1
-        word = self.text[start : self.position]
-        return word if blanks else word.strip()
-
-    def _ends(self, ends: str, blanks: bool) -> bool:
-        character = self.text[self.position]
-        if character == "!" and "!" in ends:
-            return self.at("!=")
-        return character in ends or (blanks and character.isspace())
-
-    def _quoted(self) -> str:
-        opened = self.position
-        self.position += 1
-        parts: list[str] = []
-        while not self.at('"'):
-            if self.at("\\"):
-                self.position += 1
-            if self.ended:
-                self.position = opened
-                raise self.error("a quote is not closed", 'type another `"`')
-            parts.append(self.text[self.position])
-            self.position += 1
-        self.position += 1
-        return "".join(parts)
-
-    def error(self, what: str, hint: str = 'put what holds a blank in "quotes"') -> UsageError:
-        return UsageError(f"{what} at character {self.position + 1} of `{_near(self)}`: {hint}")
+def _skip_blanks(text: str, start: int) -> int:
+    found = _BLANKS.match(text, start)
+    return found.end() if found else start
 
 
-def _near(reader: _Reader) -> str:
-    """Return what is around the reader's place, if all is too much."""
-    if len(reader.text) <= 60:
-        return reader.text
-    first = max(reader.position - 30, 0)
-    return f"...{reader.text[first : first + 60]}..."
+def _check_length(text: str, what: str) -> None:
+    if len(text) > LONGEST:
+        raise UsageError(f"the {what} has {len(text):_} characters: the limit is {LONGEST:_}")
+
+
+def _error(what: str, text: str, position: int, hint: str = _QUOTES_HINT) -> UsageError:
+    if len(text) > 60:
+        first = max(position - 30, 0)
+        text = f"...{text[first : first + 60]}..."
+    return UsageError(f"{what} at character {position + 1} of `{text}`: {hint}")

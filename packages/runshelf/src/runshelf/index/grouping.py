@@ -1,4 +1,4 @@
-"""Groups: runs of the same configuration, whatever their seeds."""
+"""Groups: runs with the same configuration and different seeds."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# What may differ within a group: the seed, under the names that people give it.
+# The runs of a group may differ in these settings.
 SEED_KEYS = frozenset({"seed", "seeds", "first_seed", "random_seed", "rng_seed"})
 
 _LONGEST = 60
@@ -15,8 +15,8 @@ _LONGEST = 60
 def group_of(manifest: Mapping[str, Any]) -> str:
     """Return the name of a run's group.
 
-    It is the one that was given; else the run's own name; else what was run and where, with four
-    letters that stand for the whole of the configuration but its seeds.
+    This is the group in the manifest, else the run's name, else the algorithm and environment (or
+    the command line) with a hash of four digits of the configuration without its seeds.
     """
     given = manifest.get("group") or manifest.get("name")
     if given:
@@ -30,7 +30,7 @@ def group_of(manifest: Mapping[str, Any]) -> str:
 
 
 def _title(manifest: Mapping[str, Any], argv: Sequence[str]) -> str:
-    """Return what was run, in a few words."""
+    """Return the algorithm and environment, or the command line, shortened."""
     if manifest.get("env"):
         return f"{manifest.get('algorithm') or manifest['command']} {manifest['env']}"
     words = " ".join(argv) or str(manifest.get("command") or "run")

@@ -1,6 +1,6 @@
-"""Where the index of a home lives: in it, or on local disk if the home is far or read-only.
+"""Where the index of a home is kept: in the home, or in the cache folder if that is impossible.
 
-SQLite's write-ahead log is shared memory, which network file systems do not share.
+SQLite's write-ahead log needs shared memory, which network file systems do not provide.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 NAME = "index.sqlite"
-NETWORK = frozenset(
+NETWORK_FILE_SYSTEMS = frozenset(
     (
         *("9p", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.ceph", "fuse.gcsfuse"),
         *("fuse.glusterfs", "fuse.juicefs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "glusterfs"),
@@ -21,29 +21,31 @@ _MOUNTS = Path("/proc/self/mounts")
 
 
 def places(home: Path) -> list[Path]:
-    """Return where the index of `home` may be kept, best first."""
+    """Return the possible files for the index of `home`, best first."""
     cached = cache_folder(home) / NAME
-    return [cached] if is_far(home) else [home / NAME, cached]
+    return [cached] if is_on_network(home) else [home / NAME, cached]
 
 
-def is_far(home: Path, mounts: Path = _MOUNTS) -> bool:
-    """Return whether `home` is on a network file system; False if that is unknown."""
+def is_on_network(home: Path, mounts: Path = _MOUNTS) -> bool:
+    """Return whether `home` is on a network file system; False if unknown."""
     with contextlib.suppress(OSError):
-        return _file_system(home.resolve(), mounts.read_text(errors="replace")) in NETWORK
+        return (
+            _file_system(home.resolve(), mounts.read_text(errors="replace")) in NETWORK_FILE_SYSTEMS
+        )
     return False
 
 
 def cache_folder(home: Path) -> Path:
-    """Return this user's folder for what is kept of `home` elsewhere; it need not exist."""
+    """Return the user's cache folder for `home`; it may not exist."""
     root = os.environ.get("XDG_CACHE_HOME", "")
-    # The specification of these variables: what is not absolute is to be ignored.
+    # The XDG specification says to ignore relative paths.
     base = Path(root) if Path(root).is_absolute() else Path.home() / ".cache"
     digest = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()
     return base / "runshelf" / digest[:32]
 
 
 def _file_system(path: Path, mounts: str) -> str:
-    """Return the type of the file system that `path` is on: of the last, deepest mount above."""
+    """Return the type of the file system that holds `path`, from the deepest mount above it."""
     found, depth = "", -1
     for line in mounts.splitlines():
         fields = line.split(" ")
@@ -56,7 +58,7 @@ def _file_system(path: Path, mounts: str) -> str:
 
 
 def _unescaped(field: str) -> str:
-    """Return a path as it is: blanks and backslashes are written in octal in the table."""
+    """Return a path without the octal escapes of the mount table."""
     for escape, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         field = field.replace(escape, character)
     return field

@@ -1,14 +1,14 @@
-"""Bringing the index up to date with the folders: one look at each, a reading of what changed.
+"""Updates the index from the run folders: checks each folder, and reads those that changed.
 
-A run that is over is read again only when its folder's time changes; one that is running, each
-time; one that is lost, when its heartbeat goes on. What is read is written in short transactions,
-so that any number of processes may do so at once; they do some work twice and agree.
+An ended run is read again when its folder's time stamp changes, a running run each time, a lost run
+when its heartbeat changes. Writes are short transactions, so that several processes can refresh one
+index at once; they may read a folder twice, with the same result.
 """
 
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -17,32 +17,32 @@ from runshelf.index.database import writing
 from runshelf.index.entry import (
     SETTLED_SECONDS,
     Entry,
-    check_plain,
+    check_files,
     clean,
     heartbeat_time,
-    is_over,
     metrics_stamp,
     read_entry,
 )
 from runshelf.index.rows import to_columns
 from runshelf.store.run import is_ulid
+from runshelf.store.state import OVER
 from runshelf.store.summary import Summary, summarise
 
 BATCH = 200
 MOST_METRICS = 100_000
-# Of the time between two readings of the metrics of a run that goes on, reading takes this share.
+# The largest share of time that reading the metrics of a running run may take.
 SUMMARY_SHARE = 0.05
-# A folder without a manifest may be of a run that is about to begin.
-UNBORN_SECONDS = 3600.0
+# A younger folder without a manifest may belong to a run that is starting.
+STARTING_SECONDS = 3600.0
 
 
 @final
 class Problem(NamedTuple):
-    """A folder that is not in the index.
+    """A folder that was skipped.
 
     Attributes:
-        folder: which.
-        message: what is wrong, on one line.
+        folder: the folder.
+        message: the reason, on one line.
     """
 
     folder: Path
@@ -51,13 +51,13 @@ class Problem(NamedTuple):
 
 @final
 class Progress(NamedTuple):
-    """How far reading has come.
+    """The progress of reading.
 
     Attributes:
-        done: folders read.
-        total: folders to be read.
-        seconds: since reading began.
-        to_go: estimated seconds until it is done.
+        done: number of folders read.
+        total: number of folders to read.
+        seconds: time since reading began.
+        to_go: estimated seconds until the end.
     """
 
     done: int
@@ -71,7 +71,7 @@ Report = Callable[[Progress], None]
 
 @final
 class Known(NamedTuple):
-    """What the index remembers of a folder, to tell whether it changed."""
+    """The columns of a run that show whether its folder has changed."""
 
     number: int
     stamp: int
@@ -84,7 +84,7 @@ class Known(NamedTuple):
 
 @final
 class Reading(NamedTuple):
-    """What was read of one folder; no summaries where they have not changed."""
+    """The content of one folder; `summaries` is None if they were not read again."""
 
     stamp: int
     entry: Entry
@@ -97,31 +97,34 @@ class Reading(NamedTuple):
 def refresh(
     connection: sqlite3.Connection, home: Path, report: Report | None = None
 ) -> list[Problem]:
-    """Bring the tables up to date with the run folders of `home`; return what was skipped.
+    """Update the tables from the run folders of `home`; return the skipped folders.
 
     Raises:
-        sqlite3.Error: they cannot be written; what had been committed stays.
+        sqlite3.Error: the tables cannot be written; committed batches stay.
     """
     found, problems = _found(home / "runs")
     known = _known(connection)
     _forget(connection, [known[ulid].number for ulid in known.keys() - found.keys()])
     changed = [ulid for ulid in found if _has_changed(home, ulid, found[ulid], known.get(ulid))]
-    for batch in _batches(changed, report):
+    began = time.monotonic()
+    for first in range(0, len(changed), BATCH):
+        _report(report, first, len(changed), time.monotonic() - began)
         readings: list[Reading] = []
-        for ulid in batch:
+        for ulid in changed[first : first + BATCH]:
             reading = _read(home / "runs" / ulid, found[ulid], known.get(ulid))
             if isinstance(reading, Problem):
                 problems.append(reading)
             elif reading:
                 readings.append(reading)
         _store(connection, readings)
+    _report(report, len(changed), len(changed), time.monotonic() - began)
     bad = {problem.folder.name for problem in problems}
     _forget(connection, [known[ulid].number for ulid in bad & known.keys()])
     return problems
 
 
 def _found(runs: Path) -> tuple[dict[str, int], list[Problem]]:
-    """Return the folders that may be runs, oldest first, with their times, and others."""
+    """Return the possible run folders with their time stamps, oldest first, and other entries."""
     found: dict[str, int] = {}
     problems: list[Problem] = []
     try:
@@ -138,21 +141,20 @@ def _found(runs: Path) -> tuple[dict[str, int], list[Problem]]:
             continue
         try:
             stamp = entry.stat(follow_symlinks=False).st_mtime_ns
-        except OSError:  # gone since
+        except OSError:  # removed since
             continue
         found[entry.name] = stamp if stamp < settled else 0
     return dict(sorted(found.items())), problems
 
 
 def _foreign(entry: os.DirEntry[str]) -> str:
-    """Return why an entry of `runs/` is no run, or an empty string."""
-    shown = entry.path
+    """Return why an entry of `runs/` is not a run, or an empty string."""
     if not is_ulid(entry.name):
-        return f"`{shown}` has no run's id for a name: not read"
+        return f"`{entry.path}` is not named by a run's id: skipped"
     if entry.is_symlink():
-        return f"`{shown}` is a link: links are not followed, move the folder here"
+        return f"`{entry.path}` is a link: links are not followed, move the folder here"
     if not entry.is_dir(follow_symlinks=False):
-        return f"`{shown}` is no folder: not read"
+        return f"`{entry.path}` is not a folder: skipped"
     return ""
 
 
@@ -167,16 +169,7 @@ def _known(connection: sqlite3.Connection) -> dict[str, Known]:
 def _has_changed(home: Path, ulid: str, stamp: int, known: Known | None) -> bool:
     if known is None or stamp == 0 or stamp != known.stamp or known.state == "running":
         return True
-    return not is_over(known.state) and heartbeat_time(home / "runs" / ulid) != known.beat
-
-
-def _batches(changed: Sequence[str], report: Report | None) -> Iterator[Sequence[str]]:
-    """Yield the folders to read, some at a time, and report before each and at the end."""
-    began = time.monotonic()
-    for first in range(0, len(changed), BATCH):
-        _report(report, first, len(changed), time.monotonic() - began)
-        yield changed[first : first + BATCH]
-    _report(report, len(changed), len(changed), time.monotonic() - began)
+    return known.state not in OVER and heartbeat_time(home / "runs" / ulid) != known.beat
 
 
 def _report(report: Report | None, done: int, total: int, seconds: float) -> None:
@@ -185,29 +178,29 @@ def _report(report: Report | None, done: int, total: int, seconds: float) -> Non
 
 
 def _read(folder: Path, stamp: int, known: Known | None) -> Reading | Problem | None:
-    """Return what a folder says, or why it says nothing; None for a run that has not begun."""
+    """Read a folder; return None if it was removed or its run has not yet begun."""
     try:
         return _reading(folder, stamp, known)
     except FileNotFoundError:
         return None  # removed since
     except UserFacingError as error:
-        if _is_unborn(folder):
+        if _is_starting(folder):
             return None
         return Problem(folder, _one_line(str(error)))
     except OSError as error:
         return Problem(folder, f"`{folder}` cannot be read ({error.strerror})")
-    except Exception as error:  # noqa: BLE001  (whatever a folder holds, the others are read)
-        return Problem(folder, f"`{folder}` is damaged ({type(error).__name__}): not read")
+    except Exception as error:  # noqa: BLE001  (hostile content must not stop the others)
+        return Problem(folder, f"`{folder}` is damaged ({type(error).__name__}): skipped")
 
 
 def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def _is_unborn(folder: Path) -> bool:
+def _is_starting(folder: Path) -> bool:
     try:
         age = time.time() - folder.lstat().st_mtime
-        return age < UNBORN_SECONDS and not os.path.lexists(folder / "run.json")
+        return age < STARTING_SECONDS and not os.path.lexists(folder / "run.json")
     except OSError:
         return False
 
@@ -219,17 +212,16 @@ def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
     if known and (metrics == known.metrics_stamp or _is_too_soon(entry, known, now)):
         kept = (known.metrics_stamp, known.summarised, known.summary_seconds)
         return Reading(stamp, entry, *kept, None)
-    check_plain(folder)
+    check_files(folder)
     began = time.perf_counter()
     summaries = summarise(folder)
     return Reading(stamp, entry, metrics, now, time.perf_counter() - began, summaries)
 
 
 def _is_too_soon(entry: Entry, known: Known, now: float) -> bool:
-    """Return whether a run's metrics were read so lately that reading would be all we do."""
-    if is_over(entry.row.state):
-        return False
-    return 0 <= now - known.summarised < known.summary_seconds / SUMMARY_SHARE
+    """Return whether to wait before reading a running run's metrics again, to limit the load."""
+    wait = known.summary_seconds / SUMMARY_SHARE
+    return entry.row.state not in OVER and 0 <= now - known.summarised < wait
 
 
 def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
@@ -251,7 +243,7 @@ def _store(connection: sqlite3.Connection, readings: Sequence[Reading]) -> None:
 
 
 def _store_run(connection: sqlite3.Connection, reading: Reading) -> int:
-    """Write a run's row, over the one it has; return its number."""
+    """Insert or update a run's row; return its number."""
     row = {
         **to_columns(reading.entry.row),
         "words": reading.entry.words,
@@ -301,12 +293,8 @@ def _store_summaries(
 
 
 def _numbers(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> dict[str, int]:
-    """Return the numbers that names have in a table; new ones get one."""
-    numbers: dict[str, int] = {}
-    for name in names:
-        found = connection.execute(f"SELECT number FROM {table} WHERE name = ?", (name,)).fetchone()
-        if found is None:
-            insert = f"INSERT INTO {table}(name) VALUES (?) RETURNING number"
-            found = connection.execute(insert, (name,)).fetchone()
-        numbers[name] = found[0]
-    return numbers
+    """Return the numbers of names in a table; insert missing names."""
+    insert = f"INSERT OR IGNORE INTO {table}(name) VALUES (?)"
+    connection.executemany(insert, [(name,) for name in names])
+    select = f"SELECT number FROM {table} WHERE name = ?"
+    return {name: connection.execute(select, (name,)).fetchone()[0] for name in names}

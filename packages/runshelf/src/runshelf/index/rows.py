@@ -1,4 +1,4 @@
-"""What the index answers with."""
+"""The rows and pages that the index returns."""
 
 import json
 from collections.abc import Sequence
@@ -14,23 +14,23 @@ class RunRow:
 
     Attributes:
         ulid: its id.
-        name: what it was called, if it was.
-        group: the runs it belongs to.
+        name: its name, if it has one.
+        group: the name of its group.
         command: `teach`, `train`, `run`, `script` or `import`.
-        env: the environment's id, if there is one.
-        algorithm: the algorithm's name, if there is one.
-        state: how it stands: running, finished, failed, interrupted, stopped or lost.
-        note: one line on why; may be empty.
-        since: when that began, ISO 8601; may be empty.
-        question: what it is to answer.
-        tags: words to find it by.
+        env: the environment's id, if it has one.
+        algorithm: the algorithm's name, if it has one.
+        state: running, finished, failed, interrupted, stopped or lost.
+        note: the reason for the state, one line; may be empty.
+        since: when the state began, ISO 8601; may be empty.
+        question: the question that it is to answer.
+        tags: its tags.
         seeds: its seeds.
-        created: when it was made, in Unix seconds.
-        seconds: how long it has run, over all its sittings.
-        cost: what that has cost, if it is known.
-        parent: the id of the run it repeats.
-        folder: where it is.
-        values: the columns asked for that it has, by name.
+        created: when it was created, in Unix seconds.
+        seconds: its running time, over all sittings.
+        cost: its cost, if known.
+        parent: the id of the run that it repeats.
+        folder: its folder.
+        values: the values of the requested columns that it has, by key.
     """
 
     ulid: str
@@ -54,22 +54,22 @@ class RunRow:
 
 
 _OF_THE_TABLE = [one.name for one in fields(RunRow) if one.name not in ("folder", "values")]
-# `group` is a word of SQL.
+# `group` is an SQL keyword.
 COLUMNS = ", ".join("grouping" if name == "group" else name for name in _OF_THE_TABLE)
 
 
 def to_columns(row: RunRow) -> dict[str, Any]:
-    """Return a row as the database has it."""
+    """Return the columns of a row in the database."""
     found = {name: getattr(row, name) for name in _OF_THE_TABLE}
     found["grouping"] = found.pop("group")
     return found | {"tags": json.dumps(row.tags), "seeds": json.dumps(row.seeds)}
 
 
 def from_columns(values: Sequence[Any], runs: Path) -> RunRow:
-    """Return the row that the database has as `COLUMNS`.
+    """Return the row of a run from its values in the database.
 
     Args:
-        values: of the columns, in order.
+        values: the values of `COLUMNS`, in order.
         runs: the folder that holds all runs.
     """
     found = dict(zip(_OF_THE_TABLE, values, strict=True))
@@ -80,20 +80,20 @@ def from_columns(values: Sequence[Any], runs: Path) -> RunRow:
 @final
 @dataclass(frozen=True)
 class GroupRow:
-    """One group of a table: those of its runs that the filter lets through.
+    """One group of a table; only its runs that match the filter count.
 
     Attributes:
         group: its name.
-        runs: how many runs.
+        runs: the number of runs.
         seeds: their seeds, each once.
-        n: how many independent samples these are: seeds, and runs that name no seed.
-        states: how many runs are in each state.
-        question: that of its newest run that has one.
-        created: when its newest run was made, in Unix seconds.
-        env: that of its newest run.
-        algorithm: that of its newest run.
-        values: the columns asked for: of metrics the mean over the runs, of a configuration's key
-            the value, or how many there are; of `seconds` and `cost` the sum.
+        n: the number of independent samples: seeds, plus runs without seeds.
+        states: the number of runs by state.
+        question: the question of the newest run that has one.
+        created: when its newest run was created, in Unix seconds.
+        env: the environment of the newest run.
+        algorithm: the algorithm of the newest run.
+        values: the values of the requested columns, by key: for metrics the mean over the runs,
+            for `seconds` and `cost` the sum, for settings the value, or the number of values.
     """
 
     group: str
@@ -110,7 +110,7 @@ class GroupRow:
 
 @final
 class RunPage(NamedTuple):
-    """Some rows of a table of runs, and how many there are in all."""
+    """A page of a table of runs, and the total number of rows."""
 
     rows: list[RunRow]
     total: int
@@ -118,7 +118,7 @@ class RunPage(NamedTuple):
 
 @final
 class GroupPage(NamedTuple):
-    """Some rows of a table of groups, and how many there are in all."""
+    """A page of a table of groups, and the total number of rows."""
 
     rows: list[GroupRow]
     total: int
@@ -126,7 +126,7 @@ class GroupPage(NamedTuple):
 
 @final
 class Keys(NamedTuple):
-    """What can be filtered by, sorted by and shown."""
+    """Keys and values that can be used in filters, sort orders and columns."""
 
     config: list[str]
     metrics: list[str]

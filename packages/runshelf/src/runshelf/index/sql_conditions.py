@@ -1,46 +1,62 @@
-"""What the keys of filters, sort orders and columns mean: conditions and orders in SQL.
+"""SQL conditions and sort orders for filters, sort keys and columns.
 
-Everything that a person typed is a parameter of the SQL, never a part of it. Every condition is
-true or false, never NULL, so that a negated one is its opposite.
+User text is passed as SQL parameters. Only the fixed operators of the parser are inserted into SQL.
+Every condition is true or false, never NULL, so that NOT inverts it.
 """
 
+import contextlib
 import math
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, final
 
 from runshelf.errors import UsageError, did_you_mean
 from runshelf.index.database import folded
 from runshelf.index.entry import clean
-from runshelf.index.filter_syntax import Term
+from runshelf.index.filter_syntax import Term, parse_filter, parse_sort
 
 Kind = Literal["text", "number", "moment", "many", "setting", "metric"]
 
+
+@final
+class Field(NamedTuple):
+    """The meaning of a key.
+
+    Attributes:
+        kind: the kind of its values.
+        column: the SQL expression of the value; of a metric, the column of the statistic.
+        number: of a setting or a metric, its number in the index.
+    """
+
+    kind: Kind
+    column: str
+    number: int = 0
+
+
+NEWEST_FIRST = "-created"
 STATISTICS = {"last": "last", "min": "minimum", "max": "maximum", "mean": "mean", "count": "count"}
-# Keys of every run: what they are, and where the table has them.
-OWN: dict[str, tuple[Kind, str]] = {
-    "id": ("text", "r.ulid"),
-    "state": ("text", "r.state"),
-    "command": ("text", "r.command"),
-    "env": ("text", "r.env"),
-    "algorithm": ("text", "r.algorithm"),
-    "name": ("text", "r.name"),
-    "group": ("text", "r.grouping"),
-    "question": ("text", "r.question"),
-    "parent": ("text", "r.parent"),
-    "tag": ("many", "r.tags"),
-    "seed": ("many", "r.seeds"),
-    "created": ("moment", "r.created"),
-    "seconds": ("number", "r.seconds"),
-    "cost": ("number", "r.cost"),
+# The keys that every run has.
+OWN = {
+    "id": Field("text", "r.ulid"),
+    "state": Field("text", "r.state"),
+    "command": Field("text", "r.command"),
+    "env": Field("text", "r.env"),
+    "algorithm": Field("text", "r.algorithm"),
+    "name": Field("text", "r.name"),
+    "group": Field("text", "r.grouping"),
+    "question": Field("text", "r.question"),
+    "parent": Field("text", "r.parent"),
+    "tag": Field("many", "r.tags"),
+    "seed": Field("many", "r.seeds"),
+    "created": Field("moment", "r.created"),
+    "seconds": Field("number", "r.seconds"),
+    "cost": Field("number", "r.cost"),
 }
 _ALIASES = {"tags": "tag", "seeds": "seed", "run": "id", "ulid": "id"}
-_COMPARED = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_MOST_COMPARED = 2_000
+_MOST_SUGGESTIONS_COMPARED = 2_000
 
 
 @final
@@ -52,70 +68,53 @@ class Sql(NamedTuple):
 
 
 @final
-class Field(NamedTuple):
-    """What a key means.
-
-    Attributes:
-        key: as it was typed.
-        kind: what its values are.
-        column: where they are: an expression, or of a metric the statistic's column.
-        number: of a setting or a metric, its number in the index.
-    """
-
-    key: str
-    kind: Kind
-    column: str
-    number: int = 0
-
-
-@final
 class Fields:
-    """The keys of one index, looked up as they are needed."""
+    """Looks up keys in one index."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """Look in the tables behind `connection`."""
+        """Use the tables of `connection`."""
         self._connection = connection
 
     def find(self, key: str, position: int = 0) -> Field:
-        """Return what `key` means: a run's own, else of its configuration, else a metric.
+        """Return the field of `key`: a key of every run, else of a configuration, else a metric.
 
         Args:
-            key: as it was typed.
-            position: where, for the message; 0 for nowhere.
+            key: the key as it was typed.
+            position: its position in the text, for the error message; 0 if there is none.
 
         Raises:
-            UsageError: nothing, or several things.
+            UsageError: the key is unknown or ambiguous.
         """
         key = clean(key)
         own = _ALIASES.get(key.casefold(), key.casefold())
         if own in OWN:
-            return Field(key, *OWN[own])
+            return OWN[own]
         kind, dot, rest = key.partition(".")
         found = self._setting(rest) if kind == "config" and dot else None
         found = found or (self._metric(rest) if kind == "metric" and dot else None)
         found = found or self._setting(key) or self._metric(key)
         if found is None:
             raise UsageError(f"unknown key `{key:.80}`{_at(position)}{self._nearest(key)}")
-        return found._replace(key=key)
+        return found
 
     def _setting(self, name: str) -> Field | None:
         found = self._number("keys", name)
         if found is not None:
-            return Field(name, "setting", "", found)
+            return Field("setting", "", found)
         known = self._names("keys") if name else []
-        last = [each for each in known if each.endswith(f".{name}")]
-        if len(last) > 1:
-            shown = ", ".join(f"`{each:.80}`" for each in last[:4])
-            raise UsageError(f"`{name:.80}` is the end of {len(last)} keys: type one of {shown}")
-        return self._setting(last[0]) if last else None
+        nested = [each for each in known if each.endswith(f".{name}")]
+        if len(nested) > 1:
+            shown = ", ".join(f"`{each:.80}`" for each in nested[:4])
+            raise UsageError(f"`{name:.80}` is the end of {len(nested)} keys: type one of {shown}")
+        return self._setting(nested[0]) if nested else None
 
     def _metric(self, name: str) -> Field | None:
         found = self._number("metrics", name)
         if found is not None:
-            return Field(name, "metric", "last", found)
+            return Field("metric", "last", found)
         stem, _, statistic = name.rpartition(".")
         number = self._number("metrics", stem) if statistic in STATISTICS else None
-        return None if number is None else Field(name, "metric", STATISTICS[statistic], number)
+        return None if number is None else Field("metric", STATISTICS[statistic], number)
 
     def _number(self, table: str, name: str) -> int | None:
         select = f"SELECT number FROM {table} WHERE name = ?"
@@ -127,139 +126,128 @@ class Fields:
 
     def _nearest(self, key: str) -> str:
         known = [*OWN, *self._names("keys"), *self._names("metrics")]
-        lasts = [name.rpartition(".")[2] for name in known]
-        # Edit distances are slow: of very many names, only those of about the same length count.
-        near = [name for name in dict.fromkeys([*known, *lasts]) if abs(len(name) - len(key)) < 8]
-        hint = did_you_mean(key[:200], near[:_MOST_COMPARED])
+        last_parts = [name.rpartition(".")[2] for name in known]
+        # Edit distances are slow: compare only names of about the same length.
+        near = [n for n in dict.fromkeys([*known, *last_parts]) if abs(len(n) - len(key)) < 8]
+        hint = did_you_mean(key[:200], near[:_MOST_SUGGESTIONS_COMPARED])
         return hint or f": known are {', '.join(OWN)}, keys of configurations, and metrics"
 
 
-def condition(fields: Fields, term: Term) -> Sql:
-    """Return the condition that a term stands for, over `runs AS r`.
+def where(fields: Fields, filter: str) -> Sql:
+    """Return the condition of a filter over `runs AS r`.
 
     Raises:
-        UsageError: its key is unknown, or its value does not suit it.
+        UsageError: the filter is malformed, a key is unknown, or a value has the wrong kind.
     """
-    term = term._replace(value=clean(term.value), key=clean(term.key))
-    found = _condition(fields, term)
-    return Sql(f"NOT ({found.text})", found.parameters) if term.negated else found
-
-
-def joined(conditions: Iterable[Sql]) -> Sql:
-    """Return the condition that all of `conditions` hold."""
-    found = list(conditions)
+    found = [_condition(fields, term) for term in parse_filter(filter)]
     text = " AND ".join(f"({each.text})" for each in found) or "1"
     return Sql(text, tuple(value for each in found for value in each.parameters))
 
 
 def _condition(fields: Fields, term: Term) -> Sql:
-    if not term.operator:
-        return Sql("instr(r.words, ?) > 0", (folded(term.value),))
-    field = fields.find(term.key, term.position)
-    match field.kind:
-        case "text":
-            return _text_condition(f"COALESCE({field.column}, '')", term)
-        case "many":
-            return _many_condition(field, term)
-        case "moment":
-            return _moment_condition(field, term)
-        case "number":
-            value = _number_of(term, durations=field.column == "r.seconds")
-            return Sql(f"COALESCE({field.column} {_COMPARED[term.operator]} ?, 0)", (value,))
-        case "setting":
-            return _setting_condition(field, term)
-        case "metric":
-            return _metric_condition(field, term)
+    term = term._replace(value=clean(term.value), key=clean(term.key))
+    if term.operator:
+        field = fields.find(term.key, term.position)
+        found = _CONDITIONS[field.kind](field, term)
+    else:
+        found = Sql("instr(r.words, ?) > 0", (folded(term.value),))
+    return Sql(f"NOT ({found.text})", found.parameters) if term.negated else found
 
 
-def _text_condition(column: str, term: Term) -> Sql:
+def _text_condition(field: Field, term: Term) -> Sql:
+    return _text_test(f"COALESCE({field.column}, '')", term)
+
+
+def _text_test(column: str, term: Term) -> Sql:
     value = folded(term.value)
     if term.operator == "~":
         return Sql(f"instr(folded({column}), ?) > 0", (value,))
-    return Sql(f"folded({column}) {_COMPARED[term.operator]} ?", (value,))
+    return Sql(f"folded({column}) {term.operator} ?", (value,))
+
+
+def _number_condition(field: Field, term: Term) -> Sql:
+    value = _number_of(term, durations=field.column == "r.seconds")
+    return Sql(f"COALESCE({field.column} {term.operator} ?, 0)", (value,))
 
 
 def _many_condition(field: Field, term: Term) -> Sql:
-    """Return that one of several values is so; of `!=`, that none is equal."""
-    if term.operator == "!=":
-        equal = _many_condition(field, term._replace(operator="="))
-        return Sql(f"NOT ({equal.text})", equal.parameters)
+    """Return the condition that one of the values matches; for `!=`, that no value is equal."""
+    negation, term = ("NOT ", term._replace(operator="=")) if term.operator == "!=" else ("", term)
     if field.column == "r.seeds":
-        inner = Sql(f"j.value {_COMPARED.get(term.operator, '=')} ?", (_number_of(term),))
+        test = Sql(f"j.value {term.operator} ?", (_number_of(term),))
     else:
-        inner = _text_condition("j.value", term)
-    return Sql(
-        f"EXISTS (SELECT 1 FROM json_each({field.column}) j WHERE {inner.text})", inner.parameters
-    )
+        test = _text_test("j.value", term)
+    exists = f"EXISTS (SELECT 1 FROM json_each({field.column}) j WHERE {test.text})"
+    return Sql(negation + exists, test.parameters)
 
 
 def _moment_condition(field: Field, term: Term) -> Sql:
-    """Return a condition on a time, in this machine's zone; a day is all of it."""
+    """Return a condition on a local time; a date without a time means the whole day."""
+    example = "2026-11-21 or 2026-11-21T14:30"
     if term.operator == "~":
-        raise _unsuitable(term, "a time", "2026-11-21 or 2026-11-21T14:30 behind =, < or >")
+        raise _unsuitable(term, "a time", f"{example} after =, < or >")
     try:
-        begin = datetime.fromisoformat(term.value).timestamp()
-        whole_day = _DAY.fullmatch(term.value)
-        length = timedelta(days=1) if whole_day else timedelta(0)
-        end = (datetime.fromisoformat(term.value) + length).timestamp()
+        moment = datetime.fromisoformat(term.value)
+        first = last = moment.timestamp()
+        if _DAY.fullmatch(term.value):
+            last = math.nextafter((moment + timedelta(days=1)).timestamp(), -math.inf)
     except (ValueError, OverflowError, OSError) as error:
-        raise _unsuitable(term, "a time", "2026-11-21 or 2026-11-21T14:30") from error
-    inside = f"({field.column} = ? OR ({field.column} >= ? AND {field.column} < ?))"
-    match term.operator:
-        case "=":
-            return Sql(inside, (begin, begin, end))
-        case "!=":
-            return Sql(f"NOT {inside}", (begin, begin, end))
-        case ">" if whole_day:
-            return Sql(f"{field.column} >= ?", (end,))
-        case "<=" if whole_day:
-            return Sql(f"{field.column} < ?", (end,))
-        case operator:
-            return Sql(f"{field.column} {operator} ?", (begin,))
+        raise _unsuitable(term, "a time", example) from error
+    if term.operator in ("=", "!="):
+        negation = "NOT " if term.operator == "!=" else ""
+        return Sql(f"{field.column} {negation}BETWEEN ? AND ?", (first, last))
+    bound = last if term.operator in ("<=", ">") else first
+    return Sql(f"{field.column} {term.operator} ?", (bound,))
 
 
 def _setting_condition(field: Field, term: Term) -> Sql:
     number, text = read_number(term.value), folded(term.value)
     match term.operator:
         case "~":
-            inner = Sql("instr(folded(text), ?) > 0", (text,))
-        case "=" | "!=" if number is None:
-            inner = Sql(f"folded(text) {_COMPARED[term.operator]} ?", (text,))
+            test = Sql("instr(folded(text), ?) > 0", (text,))
         case "=" | "!=":
             equal = "(COALESCE(number = ?, 0) OR folded(text) = ?)"
-            inner = Sql(equal if term.operator == "=" else f"NOT {equal}", (number, text))
+            test = Sql(equal if term.operator == "=" else f"NOT {equal}", (number, text))
         case operator if number is None:
-            inner = Sql(f"number IS NULL AND folded(text) {operator} ?", (text,))
+            test = Sql(f"number IS NULL AND folded(text) {operator} ?", (text,))
         case operator:
-            inner = Sql(f"number {operator} ?", (number,))
-    select = f"SELECT run FROM settings WHERE key = ? AND {inner.text}"
-    return Sql(f"r.number IN ({select})", (field.number, *inner.parameters))
+            test = Sql(f"number {operator} ?", (number,))
+    select = f"SELECT run FROM settings WHERE key = ? AND {test.text}"
+    return Sql(f"r.number IN ({select})", (field.number, *test.parameters))
 
 
 def _metric_condition(field: Field, term: Term) -> Sql:
-    """Return a condition on a statistic; NULL in the table stands for NaN, which equals itself."""
-    select = "r.number IN (SELECT run FROM summaries WHERE metric = ? AND "
+    """Return a condition on a statistic. The table stores NaN as NULL; here NaN equals NaN."""
     column, operator = field.column, term.operator
     if operator in ("=", "!=") and term.value.casefold() == "nan":
-        null = f"{column} IS {'NOT ' if operator == '!=' else ''}NULL"
-        return Sql(f"{select}{null})", (field.number,))
-    value = _number_of(term)
-    test = f"({column} IS NULL OR {column} <> ?)" if operator == "!=" else f"{column} {operator} ?"
-    return Sql(f"{select}{test})", (field.number, value))
+        test = Sql(f"{column} IS {'NOT ' if operator == '!=' else ''}NULL")
+    elif operator == "!=":
+        test = Sql(f"({column} IS NULL OR {column} <> ?)", (_number_of(term),))
+    else:
+        test = Sql(f"{column} {operator} ?", (_number_of(term),))
+    select = f"SELECT run FROM summaries WHERE metric = ? AND {test.text}"
+    return Sql(f"r.number IN ({select})", (field.number, *test.parameters))
+
+
+_CONDITIONS = {
+    "text": _text_condition,
+    "number": _number_condition,
+    "moment": _moment_condition,
+    "many": _many_condition,
+    "setting": _setting_condition,
+    "metric": _metric_condition,
+}
 
 
 def read_number(text: str) -> int | float | None:
-    """Return the number that `text` is, such as SQLite can hold; None if it is not a number."""
-    try:
-        whole = int(text)
-        return whole if abs(whole) < 2**63 else float(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return None if math.isnan(number) else number
+    """Return the number that `text` stands for, as SQLite can store it; None if invalid or NaN."""
+    with contextlib.suppress(ValueError):
+        if abs(whole := int(text)) < 2**63:
+            return whole
+    with contextlib.suppress(ValueError):
+        if not math.isnan(number := float(text)):
+            return number
+    return None
 
 
 def _number_of(term: Term, *, durations: bool = False) -> int | float:
@@ -272,50 +260,56 @@ def _number_of(term: Term, *, durations: bool = False) -> int | float:
 
 
 def _duration(text: str) -> float | None:
-    """Return the seconds of `90s`, `5min`, `2h` or `1.5d`."""
+    """Return the seconds of `90s`, `5min`, `2h` or `1.5d`; None if invalid."""
     digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
     number, unit = read_number(digits), _UNITS.get(text[len(digits) :])
     return None if number is None or unit is None else number * unit
 
 
 def _unsuitable(term: Term, kind: str, example: str) -> UsageError:
-    said = f"`{term.key:.80}{term.operator}{term.value:.80}`"
-    return UsageError(f"{said}{_at(term.position)}: `{term.key:.80}` is {kind}: type {example}")
+    typed = f"`{term.key:.80}{term.operator}{term.value:.80}`"
+    return UsageError(f"{typed}{_at(term.position)}: `{term.key:.80}` is {kind}: type {example}")
 
 
 def _at(position: int) -> str:
     return f" at character {position}" if position else ""
 
 
-@final
-class Order(NamedTuple):
-    """How to sort: joins, and what stands behind ORDER BY."""
+def ordering(fields: Fields, sort: str, *, grouped: bool = False) -> tuple[Sql, str]:
+    """Return the joins of a sort order, and the text after ORDER BY.
 
-    joins: Sql
-    terms: Sequence[str]
-
-
-def order(field: Field, alias: str, *, descending: bool, grouped: bool = False) -> Order:
-    """Return how to sort by a key; runs without it come last, either way.
+    Runs without a value come last in both directions.
 
     Args:
-        field: what the key means.
-        alias: a name for its table, not used otherwise.
-        descending: largest first.
-        grouped: over groups of runs: by the mean of a metric or a setting, the sum of seconds and
-            costs, the latest time, the last in the alphabet.
+        fields: the keys of the index.
+        sort: keys with commas between, `-` before a key for largest first; newest first if empty.
+        grouped: sort groups of runs: by the mean of a metric or a setting, the sum of `seconds` or
+            `cost`, the latest time, the last text in the alphabet, and by `runs`, their number.
+
+    Raises:
+        UsageError: the sort order is malformed, or a key is unknown.
     """
-    way = "DESC" if descending else "ASC"
-    joins, present, values = _order_values(field, alias)
-    if grouped:
-        present = f"MAX({present})"
-        values = [f"{_aggregate(field, value)}({value})" for value in values]
-    terms = [f"{present} IS NULL", *(t for v in values for t in (f"{v} IS NULL", f"{v} {way}"))]
-    return Order(joins, terms)
+    joins: list[Sql] = []
+    terms: list[str] = []
+    for count, key in enumerate(parse_sort(sort) or parse_sort(NEWEST_FIRST)):
+        direction = "DESC" if key.descending else "ASC"
+        if grouped and key.key == "runs":
+            terms.append(f"COUNT(*) {direction}")
+            continue
+        field = fields.find(key.key, key.position)
+        join, present, values = _sort_values(field, f"s{count}")
+        if grouped:
+            present = f"MAX({present})"
+            values = [f"{_aggregate(field, value)}({value})" for value in values]
+        joins.append(join)
+        terms.append(f"{present} IS NULL")
+        terms += [f"{value} IS NULL, {value} {direction}" for value in values]
+    parameters = tuple(value for join in joins for value in join.parameters)
+    return Sql("".join(join.text for join in joins), parameters), ", ".join(terms)
 
 
-def _order_values(field: Field, alias: str) -> tuple[Sql, str, list[str]]:
-    """Return a join, what is NULL where a run lacks the key, and what to sort by."""
+def _sort_values(field: Field, alias: str) -> tuple[Sql, str, list[str]]:
+    """Return a join, an expression that is NULL for runs without the key, and the sort values."""
     match field.kind:
         case "text":
             value = f"NULLIF(folded({field.column}), '')"
@@ -332,7 +326,7 @@ def _order_values(field: Field, alias: str) -> tuple[Sql, str, list[str]]:
         case "metric":
             on = f"{alias}.metric = ? AND {alias}.run = r.number"
             join = Sql(f" LEFT JOIN summaries {alias} ON {on}", (field.number,))
-            # NaN is NULL in the table: it comes behind numbers, and before runs without the metric.
+            # NaN is NULL in the table: it comes after numbers, before runs without the metric.
             return join, f"{alias}.count", [f"{alias}.{field.column}"]
 
 

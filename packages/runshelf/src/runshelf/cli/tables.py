@@ -1,4 +1,4 @@
-"""Text of runs on a terminal: sanitized, and printed as tables."""
+"""Tables on the terminal, and escaping of untrusted text."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ _STYLES = {
     "stopped": "yellow",
     "interrupted": "yellow",
 }
-# Columns that are cut first on a narrow terminal.
+# Columns that are shortened on a narrow terminal.
 _LONG = frozenset({"question", "name", "group", "tags", "states", "A", "B"})
 _SHORTEST = 8
 # The width in characters if stdout is not a terminal.
@@ -27,12 +27,7 @@ size_of = formatting.size
 
 
 def harmless(text: object, *, tabs: bool = False) -> str:
-    r"""Return text in which all characters that a terminal acts on are escaped: `\x1b`, `\u202e`.
-
-    Args:
-        text: any text.
-        tabs: whether tabs are kept.
-    """
+    r"""Return text with all control characters escaped: `\x1b`, `\u202e`; tabs kept if `tabs`."""
     kept = "\t" if tabs else ""
     return "".join(c if c.isprintable() or c in kept else _escaped(c) for c in str(text))
 
@@ -44,7 +39,7 @@ def _escaped(character: str) -> str:
 
 
 def value_of(value: object) -> str:
-    """Return a value as it is typed: short numbers, `true`; empty for None."""
+    """Return a value as typed: a short number, `true`, text; empty for None."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -57,17 +52,17 @@ def value_of(value: object) -> str:
 
 
 def moment_of(seconds: float) -> str:
-    """Return a time in this machine's zone, to the minute."""
+    """Return a time in the local time zone, to the minute."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
 def print_table(columns: Mapping[str, Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Print a table with sanitized cells, coloured states, no wider than the terminal.
+    """Print a table with escaped cells and coloured states, as wide as the terminal at most.
 
-    If stdout is not a terminal, nothing is cut or coloured.
+    If stdout is not a terminal, nothing is shortened or coloured.
 
     Args:
-        columns: cells by heading, all of the same number.
+        columns: the cells by heading; all columns have the same number.
         right: headings of right-aligned columns.
     """
     from rich.console import Console
@@ -100,10 +95,10 @@ def _styled(name: str, cell: str) -> "Text":
 
 
 def _fitted(texts: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
-    """Return widths of columns that fit into `width`.
+    """Return column widths that fit into `width`.
 
-    The widest of the long columns are cut; if that is not enough, long columns are left out, the
-    last first.
+    The widest of the long columns are shortened. If that is not enough, long columns are left out,
+    the last one first.
     """
     from rich.cells import cell_len
 

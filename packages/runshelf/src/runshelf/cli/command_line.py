@@ -1,8 +1,8 @@
-"""A command line: parse, call one function, print.
+"""Parses a command line, calls one function and prints its result.
 
-Exit status 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C, 143 by SIGTERM. An error is
-one line on stderr. With `--json`, stdout holds exactly one JSON document. Heavy packages are
-imported by the command that needs them, so that `--help` and wrong usage are answered at once.
+Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C, 143 by SIGTERM. An
+error is one line on stderr. With `--json`, stdout holds exactly one JSON document. Each command
+imports the heavy packages that it needs, so that `--help` and usage errors are fast.
 """
 
 import argparse
@@ -21,11 +21,11 @@ from runshelf.errors import Interrupted, UsageError, UserFacingError, did_you_me
 
 
 class Reported(NamedTuple):
-    """What a command returns when its terminal output is more than a list of fields.
+    """The result of a command that prints more than a list of fields.
 
     Attributes:
         fields: the JSON document.
-        show: prints the same for a person.
+        show: prints the result for a person.
     """
 
     fields: dict[str, Any]
@@ -40,9 +40,9 @@ class Program(NamedTuple):
     """A program with commands.
 
     Attributes:
-        name: the command a user types, and the name of its distribution.
+        name: the name of the executable and of the distribution.
         description: one sentence for `--help`.
-        epilog: text after the list of commands.
+        epilog: the text after the list of commands.
         commands: functions that add commands to argparse's subparsers, in the order of `--help`.
     """
 
@@ -65,21 +65,22 @@ def run_program(program: Program, argv: Sequence[str] | None = None) -> int:
         status = _run(program, argv)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has gone. Buffered output must not fail a second time.
+        # The reader of stdout has closed it. Flushing at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         error = Interrupted("interrupted; finished work is kept")
-        return _failed(program.name, error, debug="--debug" in argv)
-    except Exception as error:  # noqa: BLE001  (one line, whatever it is)
-        return _failed(program.name, error, debug="--debug" in argv)
-    return status
+    except Exception as caught:  # noqa: BLE001  (every error is one line)
+        error = caught
+    else:
+        return status
+    return _failed(program.name, error, debug="--debug" in argv)
 
 
 def _open_closed_streams() -> None:
-    """Open the null device for a stdin, stdout or stderr that was closed at the start.
+    """Open the null device for a stdin, stdout or stderr that is closed at the start.
 
-    Otherwise the first files opened would get their numbers, and output would go into a run's file.
+    Otherwise the first opened files would get their numbers, and a run's file would get the output.
     """
     for number in (0, 1, 2):
         try:
@@ -91,21 +92,19 @@ def _open_closed_streams() -> None:
 
 
 def _failed(program: str, error: Exception, *, debug: bool) -> int:
-    """Print one line on stderr, after the traceback if `--debug` was given; return the status."""
+    """Print the traceback if `debug`, then one line, on stderr; return the exit status."""
     if debug:
         traceback.print_exc()
     known = isinstance(error, UserFacingError)
     status = error.exit_status if known else 1
     kind = "" if status >= Interrupted.exit_status else "error: "
-    message = str(error) if known else _unexpected(error)
+    message = str(error)
+    if not known:
+        name = type(error).__name__ + (f": {error}" if message else "")
+        message = f"unexpected {name}; --debug shows the traceback"
     with contextlib.suppress(BrokenPipeError):
         print(f"{program}: {kind}{' '.join(message.split())}", file=sys.stderr)
     return status
-
-
-def _unexpected(error: Exception) -> str:
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return f"unexpected {said}; --debug shows the traceback"
 
 
 def _run(program: Program, argv: list[str]) -> int:
@@ -119,12 +118,12 @@ def _run(program: Program, argv: list[str]) -> int:
     of_commands = {name for sub in commands.values() for name in sub._option_string_actions}
     if argv and command is None and argv[0].partition("=")[0] in of_commands - {"-h", "--help"}:
         raise UsageError(f"`{argv[0]}` comes after the command: {program.name} COMMAND {argv[0]}")
-    # What follows `run` is the command line of another program, and its options are not ours.
+    # `run` takes the command line of another program, whose options are not ours.
     ours, recorded = split_program(argv, commands)
     _check_options(ours, _innermost(commands[command], ours[1:]) if command else parser)
     try:
         options, rest = parser.parse_known_args(ours)
-    except SystemExit as stop:  # --help and --version have printed and end the program
+    except SystemExit as stop:  # after --help and --version
         return int(stop.code or 0)
     if rest:
         raise UsageError(f"unexpected argument `{rest[0]}`; try {program.name} {command} --help")
@@ -138,23 +137,18 @@ def _run(program: Program, argv: list[str]) -> int:
 def _carry_out(act: Callable[[argparse.Namespace], Outcome], options: argparse.Namespace) -> int:
     """Run a command, print its outcome, and return the exit status."""
     if not options.debug and not sys.warnoptions:
-        warnings.simplefilter("ignore")  # warnings of libraries, which users cannot act upon
+        warnings.simplefilter("ignore")  # users cannot act on warnings of libraries
     if not options.json:
         _print_outcome(act(options))
         return options.exit_status
     with _stdout_to_stderr() as stdout:
         outcome = act(options)
         fields = outcome.fields if isinstance(outcome, Reported) else outcome or {}
-        stdout.write(json.dumps(_plain(fields), allow_nan=False) + "\n")
+        from runshelf.store.records import to_json
+
+        stdout.write(json.dumps(to_json(fields), allow_nan=False) + "\n")
         stdout.flush()
     return options.exit_status
-
-
-def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return JSON values, with the strings NaN and Infinity for numbers that JSON lacks."""
-    from runshelf.store.records import to_json
-
-    return to_json(fields)
 
 
 def _print_outcome(outcome: Outcome) -> None:
@@ -166,7 +160,7 @@ def _print_outcome(outcome: Outcome) -> None:
 
 @contextlib.contextmanager
 def _stdout_to_stderr() -> Generator[IO[str], None, None]:
-    """Send everything that is printed inside, by C code too, to stderr; yield the real stdout."""
+    """Redirect stdout to stderr, also for C code; yield the real stdout."""
     try:
         descriptor = sys.stdout.fileno()
     except OSError:  # not a file: the caller of `run_program` captures the output
@@ -188,7 +182,7 @@ def _stdout_to_stderr() -> Generator[IO[str], None, None]:
 
 
 def build_parser(program: Program) -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
-    """Return the parser of a program, and the parsers of its commands by name."""
+    """Return the parser of a program and the parsers of its commands by name."""
     parser = Parser(prog=program.name, description=program.description, epilog=program.epilog)
     parser.add_argument(
         "--version", action=_Version, help="print the version and stop", metavar=program.name
@@ -203,10 +197,10 @@ def build_parser(program: Program) -> tuple[Parser, dict[str, argparse.ArgumentP
 
 @final
 class _Version(argparse.Action):
-    """`--version`: look the version up only when it is asked for."""
+    """`--version`: look up the version only when it is needed."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
-        """Take no value."""
+        """Set up an option without a value."""
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **settings)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
@@ -218,10 +212,10 @@ class _Version(argparse.Action):
 
 
 def _innermost(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.ArgumentParser:
-    """Return the parser of the action that a command line names, or of the command.
+    """Return the parser of the action in a command line, else of the command.
 
     Raises:
-        UsageError: the command has actions, and the one named is unknown.
+        UsageError: the action is unknown.
     """
     offered = (action.choices for action in parser._actions)
     actions: dict[str, argparse.ArgumentParser] = next(
@@ -237,9 +231,9 @@ def _innermost(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Arg
 
 
 def _check_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> None:
-    """Refuse unknown options before any other complaint.
+    """Report unknown options before any other error.
 
-    Abbreviations are refused too: a script's `--label` must not change its meaning in a new
+    Abbreviations are refused too: in a script, `--label` must not change its meaning in a new
     release.
     """
     known = parser._option_string_actions
