@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from runshelf.web.alignment import Member, align, finals, smoothed
-from runshelf.web.colours import COLOURS, Look, colour_of, looks_of
+from runshelf.web.colours import COLOURS, LineStyle, colour_of, line_styles
 
 NAN = float("nan")
 
@@ -96,4 +96,4 @@ def test_a_group_has_its_colour_from_its_name_alone() -> None:
 
 def test_lines_of_one_colour_are_told_apart_by_dashes() -> None:
     same = [str(n) for n in range(200) if colour_of(str(n)) == 3][:3]
-    assert looks_of(same) == [Look(3, 0), Look(3, 1), Look(3, 2)]
+    assert line_styles(same) == [LineStyle(3, 0), LineStyle(3, 1), LineStyle(3, 2)]

@@ -30,8 +30,8 @@ def drawn(subject: Subject, view: ChartView, cache: Cache | None = None) -> Figu
 
 def test_zoomed_in_only_that_part_of_the_axis_counts(subject: Subject) -> None:
     whole, part = drawn(subject, ChartView()), drawn(subject, ChartView(start="300", end="500"))
-    assert whole.numbers[0].centre == 1.0
-    assert part.numbers[0].centre == pytest.approx(0.4)
+    assert whole.curves[0].centre == 1.0
+    assert part.curves[0].centre == pytest.approx(0.4)
     assert re.findall(r'href="(#\d+)"', whole.svg) == ["#100", "#350", "#1100"]
     assert re.findall(r'href="(#\d+)"', part.svg) == ["#350"]
     ((_, rows),) = places([subject], "loss", "env_steps", ChartView(start="300", end="500"))
@@ -48,7 +48,7 @@ def test_a_chart_is_drawn_again_only_if_its_files_or_its_view_have_changed(
     (file,) = subject.parts[0].folder.glob("metrics-*.jsonl")
     with file.open("a") as more:
         more.write('{"seed": 0, "env_steps": 1200, "loss": 7.0}\n')
-    assert drawn(subject, ChartView(), cache).numbers[0].centre == 7.0
+    assert drawn(subject, ChartView(), cache).curves[0].centre == 7.0
 
 
 def test_metrics_are_found_by_a_part_of_their_name(subject: Subject) -> None:

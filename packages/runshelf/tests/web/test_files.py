@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from packages.runshelf.tests.web.runs import print_to
 
-from runshelf.web import files
+from runshelf.web import run_files
 from runshelf.web.output_page import MOST_BYTES, page_after, page_before
-from runshelf.web.sanitize import plain, shown
+from runshelf.web.sanitize import sanitize, clean
 
 
 def test_pipes_and_sockets_are_listed_as_what_they_are(
@@ -20,7 +20,7 @@ def test_pipes_and_sockets_are_listed_as_what_they_are(
     with socket.socket(socket.AF_UNIX) as listener:
         monkeypatch.chdir(tmp_path)  # a socket's path may not be long
         listener.bind("socket")
-    found, more = files.listed(tmp_path)
+    found, more = run_files.listed(tmp_path)
     assert [(item.path, item.kind) for item in found] == [("pipe", "pipe"), ("socket", "socket")]
     assert not more
 
@@ -30,9 +30,9 @@ def test_listing_follows_no_link_and_ends(tmp_path: Path) -> None:
     (tmp_path / "a" / "up").symlink_to(tmp_path)
     for n in range(30):
         (tmp_path / "a" / f"{n:02}").write_text("x")
-    found, more = files.listed(tmp_path, most=10)
+    found, more = run_files.listed(tmp_path, most=10)
     assert (len(found), more) == (10, True)
-    every, more = files.listed(tmp_path)
+    every, more = run_files.listed(tmp_path)
     assert {item.path for item in every if item.kind == "link"} == {"a/up"}
     assert (len(every), more) == (31, False)
 
@@ -40,9 +40,9 @@ def test_listing_follows_no_link_and_ends(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: Path(path).symlink_to("/dev/zero")])
 def test_metrics_that_are_no_files_are_not_read(tmp_path: Path, make: object) -> None:
     (tmp_path / "metrics-a.jsonl").write_text("{}")
-    assert files.has_only_plain_metrics(tmp_path)
+    assert run_files.has_only_plain_metrics(tmp_path)
     make(tmp_path / "metrics-b.jsonl")  # type: ignore[operator]
-    assert not files.has_only_plain_metrics(tmp_path)
+    assert not run_files.has_only_plain_metrics(tmp_path)
 
 
 # --- output --------------------------------------------------------------------------------------
@@ -118,11 +118,11 @@ def test_without_a_log_there_are_no_lines(tmp_path: Path) -> None:
     ],
 )
 def test_text_is_made_plain(text: str, expected: str) -> None:
-    assert plain(text) == expected
+    assert sanitize(text) == expected
 
 
 @pytest.mark.parametrize("piece", ["\x1b]", "\x1b[", "\x1b[1;", "\x1bP", "\x1b]8;;", "\u202e"])
 def test_no_text_takes_more_than_its_length(piece: str) -> None:
     """A megabyte of beginnings without an end: were it quadratic, this would never return."""
-    assert len(shown(piece * (1_000_000 // len(piece)))) < 50_000
-    plain(piece * (1_000_000 // len(piece)))
+    assert len(clean(piece * (1_000_000 // len(piece)))) < 50_000
+    sanitize(piece * (1_000_000 // len(piece)))

@@ -697,7 +697,7 @@ def test_8_the_server_listens_here_alone_and_knows_its_name(server: Server) -> N
     listeners = Path("/proc/net/tcp").read_text()
     assert f"0100007F:{server.port:04X} 00000000:0000 0A" in listeners
     for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1", "0.0.0.0", ""):
-        for path in ("/", "/stream", "/table.csv", "/static/archive.css", "/nowhere"):
+        for path in ("/", "/stream", "/table.csv", "/static/style.css", "/nowhere"):
             assert server.get(path, Host=host).status == 421
 
 
@@ -726,7 +726,7 @@ ROUTES = [
     ),
     *("/report?group=slow", "/stream"),
     *(
-        "/static/archive.css",
+        "/static/style.css",
         "/static/icon.svg",
         "/nowhere",
         "/favicon.ico",

@@ -19,7 +19,7 @@ from runshelf.store.run import is_ulid
 from runshelf.web import (
     code_page,
     downloads,
-    files,
+    run_files,
     home_page,
     manifest,
     output_page,
@@ -33,7 +33,7 @@ from runshelf.web.live_updates import LiveUpdates, Watched
 from runshelf.web.parameters import (
     SMOOTHINGS,
     ChartView,
-    addressed,
+    with_query,
     chart_address,
     chart_view,
     position,
@@ -113,7 +113,7 @@ class Pages:
         _check_size(request)
         view, keys = table_view(request.query_params), await self._reader.keys()
         live = await self._live(Watched())
-        table = await self._reader.ask_once(
+        table = await self._reader.query_cached(
             view, lambda index: runs_table.read_table(index, view, keys)
         )
         known = await self._reader.summary()
@@ -123,7 +123,7 @@ class Pages:
             table=table,
             view=view,
             live=live,
-            csv=addressed("/table.csv", view.query(page=1)),
+            csv=with_query("/table.csv", view.query(page=1)),
             most=runs_table.MOST_EXPORTED,
             reading=self._reader.reading,
             place=str(self._reader.home),
@@ -133,8 +133,8 @@ class Pages:
         """The table as a file for spreadsheets."""
         _check_size(request)
         view, keys = table_view(request.query_params), await self._reader.keys()
-        text = await self._reader.ask(lambda index: runs_table.csv_of(index, view, keys))
-        return downloads.saved(text, f"{view.show}.csv", "text/csv; charset=utf-8")
+        text = await self._reader.query(lambda index: runs_table.csv_of(index, view, keys))
+        return downloads.text_download(text, f"{view.show}.csv", "text/csv; charset=utf-8")
 
     async def group(self, request: Request) -> Response:
         """The curves of a group, then its runs."""
@@ -142,7 +142,7 @@ class Pages:
         name, view = request.query_params.get("name", ""), chart_view(request.query_params)
         chosen: Chosen = (("group", name),)
         live = await self._live(Watched(chosen))
-        (runs,) = await self._reader.ask(lambda index: runs_of(index, chosen))
+        (runs,) = await self._reader.query(lambda index: runs_of(index, chosen))
         states = [row.state for row in runs.rows]
         return await self._page(
             "group.html",
@@ -162,7 +162,7 @@ class Pages:
         _check_size(request)
         view, chosen = chart_view(request.query_params), _chosen(request, FEWEST, "compared")
         live = await self._live(Watched(chosen))
-        found = await self._reader.ask(lambda index: runs_of(index, chosen))
+        found = await self._reader.query(lambda index: runs_of(index, chosen))
         subjects = _subjects(chosen, found)
         titles, rows = [subject.title for subject in subjects], [runs.rows for runs in found]
         return await self._page(
@@ -183,7 +183,7 @@ class Pages:
         _check_size(request)
         view, metric = chart_view(request.query_params), request.query_params.get("metric", "")
         chosen = _chosen(request, 1, "drawn")
-        found = await self._reader.ask(lambda index: runs_of(index, chosen))
+        found = await self._reader.query(lambda index: runs_of(index, chosen))
         subjects = _subjects(chosen, found)
         return await self._page(
             "chart.html",
@@ -222,7 +222,7 @@ class Pages:
         row = await self._row(request)
         path, against = request.query_params.get("path"), request.query_params.get("against")
         against = against or row.parent
-        parent = await self._reader.ask(lambda index: index.run(against) if against else None)
+        parent = await self._reader.query(lambda index: index.run(against) if against else None)
         home = self._reader.home
         return await self._run_page(
             row, "code", "run_code.html", lambda: code_page.read(home, row, path, parent)
@@ -251,7 +251,7 @@ class Pages:
         row = await self._row(request)
 
         def read() -> dict[str, Any]:
-            found, more = files.listed(row.folder)
+            found, more = run_files.listed(row.folder)
             return {"files": found, "more": more, "folder": str(row.folder)}
 
         return await self._run_page(row, "files", "run_files.html", read)
@@ -287,10 +287,10 @@ class Pages:
         """Runs and groups in one HTML file, to be saved."""
         _check_size(request)
         view, chosen = chart_view(request.query_params), _chosen(request, 1, "reported")
-        found = await self._reader.ask(lambda index: runs_of(index, chosen))
+        found = await self._reader.query(lambda index: runs_of(index, chosen))
         kinds, reader = [kind for kind, _ in chosen], self._reader
         text = await reader.read(lambda: report(reader.home, found, kinds, view, reader.cache))
-        return downloads.saved(text, "runshelf-report.html", "text/html; charset=utf-8")
+        return downloads.text_download(text, "runshelf-report.html", "text/html; charset=utf-8")
 
     async def static(self, request: Request) -> Response:
         """A script, a style sheet or the icon."""
@@ -340,7 +340,7 @@ class Pages:
         live: str = "",
         **context: Any,
     ) -> Response:
-        relatives = await self._reader.ask(lambda index: run_page.relatives_of(index, row))
+        relatives = await self._reader.query(lambda index: run_page.relatives_of(index, row))
 
         def everything() -> dict[str, Any]:
             return {"head": run_page.read_head(row, relatives), **read()}
@@ -364,7 +364,7 @@ class Pages:
             "chart_addresses": {f.metric: chart_address(chosen, f.metric, view) for f in drawn},
             "view": view,
             "smoothings": SMOOTHINGS,
-            "report": addressed("/report", [*chosen, *view.query(page=1)]),
+            "report": with_query("/report", [*chosen, *view.query(page=1)]),
         }
 
     def _one_chart(self, subjects: list[Subject], metric: str, view: ChartView) -> dict[str, Any]:
@@ -387,13 +387,13 @@ class Pages:
         """Return the address of a page's stream, with the version that the page shows."""
         version = await LiveUpdates(self._reader, watched).version()
         output = [("output", "1")] if watched.output else []
-        return addressed("/stream", [*watched.chosen, *output, ("since", version)])
+        return with_query("/stream", [*watched.chosen, *output, ("since", version)])
 
     async def _row(self, request: Request) -> RunRow:
         run = request.path_params["run"]
         if not is_ulid(run):
             raise NoFile("not a run's id")
-        return await self._reader.ask(lambda index: row_of_run(index, run))
+        return await self._reader.query(lambda index: row_of_run(index, run))
 
 
 # --- errors ---

@@ -11,7 +11,7 @@ from runshelf.charts.plot import Line
 from runshelf.formatting import count
 from runshelf.statistics import CONFIDENCE, interval
 from runshelf.store import series
-from runshelf.web import files
+from runshelf.web import run_files
 from runshelf.web.alignment import (
     Aligned,
     Member,
@@ -23,10 +23,10 @@ from runshelf.web.alignment import (
 )
 from runshelf.web.cache import Cache
 from runshelf.web.charts import UNITS, Mark, chart
-from runshelf.web.colours import Look, looks_of
+from runshelf.web.colours import LineStyle, line_styles
 from runshelf.web.metric_order import rank
 from runshelf.web.parameters import CHARTS, ChartView
-from runshelf.web.sanitize import shown
+from runshelf.web.sanitize import clean
 from runshelf.web.subjects import Part, Subject
 
 MOST_NAMES = 5_000
@@ -35,12 +35,12 @@ _PLACES = 1_000  # of the table on the page of one chart
 
 
 @final
-class Numbers(NamedTuple):
+class CurveSummary(NamedTuple):
     """A curve in numbers: a row of the table under its chart.
 
     Attributes:
         label: the group's or run's name.
-        look: its colour and dash.
+        style: its colour and dash.
         seeds: how many seeds have values.
         of: how many seeds there are.
         centre: the mean or interquartile mean of the seeds' last values.
@@ -51,7 +51,7 @@ class Numbers(NamedTuple):
     """
 
     label: str
-    look: Look
+    style: LineStyle
     seeds: int
     of: int
     centre: float
@@ -75,7 +75,7 @@ class Figure(NamedTuple):
 
     metric: str
     svg: Markup
-    numbers: list[Numbers]
+    numbers: list[CurveSummary]
     band: str
     notes: list[str]
 
@@ -140,7 +140,7 @@ def figures(
         cache: where what was read is kept for the next time.
         marks: drawn on the x-axis of each.
     """
-    stamps = tuple((part.folder, files.stamp(part.folder)) for s in subjects for part in s.parts)
+    stamps = tuple((part.folder, run_files.stamp(part.folder)) for s in subjects for part in s.parts)
     low, high = view.bounds
     marks = tuple(mark for mark in marks if low <= mark.x <= high)
     drawn = (axis, view._replace(find="", page=1), marks)
@@ -171,10 +171,10 @@ def places(
 
 
 def _kept_names(part: Part, cache: Cache) -> tuple[list[str], list[str]]:
-    key = ("names", part.folder, files.stamp(part.folder))
+    key = ("names", part.folder, run_files.stamp(part.folder))
     found = cache.get(key)
     if found is None:
-        names = files.read_metrics(part.folder, _names_of, ([], []))
+        names = run_files.read_metrics(part.folder, _names_of, ([], []))
         found = cache.put(key, names, size=sum(map(len, names[1])) + 64 * len(names[1]))
     return found
 
@@ -189,7 +189,7 @@ def _read(
     """Return the seeds of a subject by metric; a seed without values is there, and empty."""
     members: dict[str, list[Member]] = {metric: [] for metric in metrics}
     for part in subject.parts:
-        found = files.read_metrics(
+        found = run_files.read_metrics(
             part.folder, lambda folder: series.read_series(folder, metrics, axis), {}
         )
         seeds = sorted({seed for per in found.values() for seed in per}, key=str) or [None]
@@ -223,16 +223,16 @@ def _figure(
 ) -> Figure:
     buckets = 160 if len(subjects) < 4 else _SPARSE
     aligned = [align(seeds, buckets, positive=view.log) for seeds in members]
-    looks = looks_of([subject.group for subject in subjects])
+    styles = line_styles([subject.group for subject in subjects])
     lines = [
-        _line(subject, look, seeds, one, view, alone=len(subjects) == 1)
-        for subject, look, seeds, one in zip(subjects, looks, members, aligned, strict=True)
+        _line(subject, style, seeds, one, view, alone=len(subjects) == 1)
+        for subject, style, seeds, one in zip(subjects, styles, members, aligned, strict=True)
     ]
     numbers = [
-        _numbers(subject, look, one, view)
-        for subject, look, one in zip(subjects, looks, aligned, strict=True)
+        _numbers(subject, style, one, view)
+        for subject, style, one in zip(subjects, styles, aligned, strict=True)
     ]
-    svg = chart(shown(metric, 200), lines, axis, log=view.log, marks=marks)
+    svg = chart(clean(metric, 200), lines, axis, log=view.log, marks=marks)
     most = max((row.seeds for row in numbers), default=0)
     bucketed = any(one.bucketed for one in aligned)
     band = _band_words(view, most, bucketed=bucketed)
@@ -241,7 +241,7 @@ def _figure(
 
 def _line(
     subject: Subject,
-    look: Look,
+    style: LineStyle,
     members: Sequence[Member],
     aligned: Aligned,
     view: ChartView,
@@ -257,9 +257,9 @@ def _line(
     else:
         seeds, (low, high) = [], _spread(members, aligned)
     return Line(
-        label=shown(subject.title, 80),
-        colour=look.colour,
-        dash=look.dash,
+        label=clean(subject.title, 80),
+        colour=style.colour,
+        dash=style.dash,
         x=aligned.x,
         y=band.centre,
         low=low,
@@ -282,21 +282,21 @@ def _spread(members: Sequence[Member], aligned: Aligned) -> tuple[np.ndarray | N
     return low, np.interp(aligned.x, buckets.x, buckets.maximum)
 
 
-def _numbers(subject: Subject, look: Look, aligned: Aligned, view: ChartView) -> Numbers:
+def _numbers(subject: Subject, style: LineStyle, aligned: Aligned, view: ChartView) -> CurveSummary:
     last = finals(aligned)
     there = np.isfinite(last)
     final = interval(last[:, None], view.centre) if len(last) else None
     least = int(np.nanargmin(last)) if there.any() else 0
-    return Numbers(
-        label=shown(subject.title, 80),
-        look=look,
+    return CurveSummary(
+        label=clean(subject.title, 80),
+        style=style,
         seeds=int(there.sum()),
         of=len(last),
         centre=float(final.centre[0]) if final and there.any() else float("nan"),
         low=float(final.low[0]) if final else float("nan"),
         high=float(final.high[0]) if final else float("nan"),
         least=float(last[least]) if there.any() else float("nan"),
-        least_of=shown(aligned.labels[least], 60) if there.any() else "",
+        least_of=clean(aligned.labels[least], 60) if there.any() else "",
     )
 
 
@@ -313,7 +313,7 @@ def _notes(
     subjects: Sequence[Subject], aligned: Sequence[Aligned], axis: str, view: ChartView
 ) -> list[str]:
     notes = [
-        f"{shown(subject.title, 80)}: only the newest {len(subject.parts)} of"
+        f"{clean(subject.title, 80)}: only the newest {len(subject.parts)} of"
         f" {len(subject.parts) + subject.left_out} runs are drawn"
         for subject in subjects
         if subject.left_out

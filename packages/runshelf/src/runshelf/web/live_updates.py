@@ -12,7 +12,7 @@ from typing import NamedTuple, final
 from runshelf.errors import UserFacingError
 from runshelf.index.rows import RunRow
 from runshelf.recorder.output_reader import read_part
-from runshelf.web import files
+from runshelf.web import run_files
 from runshelf.web.reader import Busy, Reader, digest
 from runshelf.web.subjects import runs_of
 
@@ -57,7 +57,7 @@ class LiveUpdates:
             return f"{self._reader.digest}-{ticks}"
         if self._seen != self._reader.refreshed:
             self._seen = self._reader.refreshed
-            found = await self._reader.ask(lambda index: runs_of(index, self._watched.chosen))
+            found = await self._reader.query(lambda index: runs_of(index, self._watched.chosen))
             self._rows = [row for runs in found for row in runs.rows]
         states = digest([(row.ulid, row.state, row.note) for row in self._rows])
         running = [row for row in self._rows if row.state == "running"]
@@ -97,7 +97,7 @@ class LiveUpdates:
     def _written(self, rows: Sequence[RunRow]) -> str:
         if self._watched.output:
             return digest([read_part(row.folder, 0, 0)[1] for row in rows])
-        return digest([files.stamp(row.folder) for row in rows])
+        return digest([run_files.stamp(row.folder) for row in rows])
 
 
 def _pause(running: Sequence[RunRow]) -> float:

@@ -99,7 +99,7 @@ class TableView(NamedTuple):
 
     def address(self, **changes: object) -> str:
         """Return the address of this view, changed."""
-        return addressed("/", self.query(**changes))
+        return with_query("/", self.query(**changes))
 
 
 def chart_view(query: QueryParams) -> ChartView:
@@ -143,7 +143,7 @@ def position(text: str | None) -> int | None:
     return int(text)
 
 
-def addressed(path: str, query: Sequence[tuple[str, str]]) -> str:
+def with_query(path: str, query: Sequence[tuple[str, str]]) -> str:
     """Return an address with a query."""
     return f"{path}?{urlencode(list(query))}" if query else path
 
@@ -157,7 +157,7 @@ def chart_address(chosen: Sequence[tuple[str, str]], metric: str, view: ChartVie
         view: how curves are drawn.
     """
     rest = view.query(find="", page=1)
-    return addressed("/chart", [*chosen, ("metric", metric), *rest])
+    return with_query("/chart", [*chosen, ("metric", metric), *rest])
 
 
 def _number(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast, final
 from runshelf.durations import duration
 from runshelf.store import opening
 from runshelf.store.liveness import SILENCE_SECONDS
-from runshelf.web import files
+from runshelf.web import run_files
 from runshelf.web.manifest import finite, mapping
 
 _TAIL = 64 * 1024
@@ -92,7 +92,7 @@ def read_tail(folder: Path) -> Tail:
     records: list[dict[str, Any]] = []
     latest: list[dict[str, Any]] = []
     ages: list[float] = []
-    names = [name for name, _, size in files.stamp(folder) if name.endswith(".jsonl") and size]
+    names = [name for name, _, size in run_files.stamp(folder) if name.endswith(".jsonl") and size]
     for name in names[:_MOST_WRITERS]:
         with contextlib.suppress(opening.NoFile), opening.opened(folder, name) as file:
             status = os.fstat(file)

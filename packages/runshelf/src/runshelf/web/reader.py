@@ -73,10 +73,10 @@ class Reader:
         """End the threads once what they do is done."""
         for threads in (self._news, self._files):
             threads.shutdown(wait=False, cancel_futures=True)
-        await self.ask(lambda index: index.close())
+        await self.query(lambda index: index.close())
         self._queries.shutdown()
 
-    async def ask(self, work: Callable[[Index], T]) -> T:
+    async def query(self, work: Callable[[Index], T]) -> T:
         """Return what `work` returns for the index.
 
         Raises:
@@ -86,7 +86,7 @@ class Reader:
         assert index is not None
         return await self._in(self._queries, lambda: work(index))
 
-    async def ask_once(self, question: object, work: Callable[[Index], T]) -> T:
+    async def query_cached(self, question: object, work: Callable[[Index], T]) -> T:
         """Return what `work` returns for the index, from the cache if the index has not changed.
 
         Args:
@@ -105,18 +105,18 @@ class Reader:
             found = work(index)
             return found if version is None else self.cache.put((question, version), found, _ANSWER)
 
-        return await self.ask(answer)
+        return await self.query(answer)
 
     async def keys(self) -> Keys:
         """Return the keys that runs can be filtered by and that tables can show."""
-        return await self.ask_once("keys", lambda index: index.keys())
+        return await self.query_cached("keys", lambda index: index.keys())
 
     async def summary(self) -> IndexSummary:
         """Return what the index knows of the top of the home page, as of the last refresh.
 
         Before the first refresh the index may still be empty, so nothing is kept.
         """
-        return self._summary or await self.ask(summarise_index)
+        return self._summary or await self.query(summarise_index)
 
     async def read(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, which reads files.

@@ -15,13 +15,13 @@ from runshelf.store import series
 from runshelf.store.gallery import Media, media
 from runshelf.store.metrics import broken_lines
 from runshelf.store.run import open_run
-from runshelf.web import files
+from runshelf.web import run_files
 from runshelf.web.cache import Cache
 from runshelf.web.charts import TIMES, UNITS, Mark
-from runshelf.web.parameters import addressed
+from runshelf.web.parameters import with_query
 from runshelf.web.progress import Progress, progress_of
 from runshelf.web.runs_table import run_title
-from runshelf.web.sanitize import shown
+from runshelf.web.sanitize import clean
 
 MEDIA = "media"
 IMAGES = {
@@ -139,7 +139,7 @@ def relatives_of(index: Index, row: RunRow) -> list[Relative]:
     found += [_relative("repeated by", child) for child in children.rows]
     more = children.total - len(children.rows)
     if more > 0:
-        address = addressed("/", [("show", "runs"), ("filter", filter_)])
+        address = with_query("/", [("show", "runs"), ("filter", filter_)])
         found.append(Relative("repeated by", address, f"{more} more"))
     return found
 
@@ -147,9 +147,9 @@ def relatives_of(index: Index, row: RunRow) -> list[Relative]:
 def pictures_of(folder: Path, axis: str) -> Gallery:
     """Return the images and clips of a run by key, each with its position along the axis."""
     by_key: dict[str, list[tuple[float, Picture]]] = {}
-    every = files.read_metrics(folder, media, [])
+    every = run_files.read_metrics(folder, media, [])
     timed = axis in TIMES and any("time" in one.x for one in every)
-    begin = files.read_metrics(folder, series.first_time, None) if timed else None
+    begin = run_files.read_metrics(folder, series.first_time, None) if timed else None
     for place, one in enumerate(every):
         at = _place(one, axis, begin)
         picture = Picture(
@@ -157,7 +157,7 @@ def pictures_of(folder: Path, axis: str) -> Gallery:
         )
         by_key.setdefault(one.key, []).append((math.inf if at is None else at, picture))
     own, left_out = _own_pictures(folder)
-    found = [_spread(shown(key, 200), placed) for key, placed in [*by_key.items()][:_MOST_KEYS]]
+    found = [_spread(clean(key, 200), placed) for key, placed in [*by_key.items()][:_MOST_KEYS]]
     return Gallery(own + found, left_out + sum(map(len, [*by_key.values()][_MOST_KEYS:])))
 
 
@@ -180,7 +180,7 @@ def _own_pictures(folder: Path) -> tuple[list[Pictures], int]:
     """Return the pictures that training leaves in a run's folder, and how many more there are."""
     names = [
         item.path
-        for item in files.listed(folder)[0]
+        for item in run_files.listed(folder)[0]
         if item.kind == "file" and _OWN_PICTURES.fullmatch(item.path)
     ]
     found = [Pictures(name, [Picture(name, "", "", None)], 0) for name in names[:_MOST_KEYS]]
@@ -210,10 +210,10 @@ def _step(axis: str, at: float) -> str:
 
 def broken_of(folder: Path, cache: Cache) -> Broken:
     """Return the lines of a run's metrics that are not records."""
-    key = ("broken", folder, files.stamp(folder))
+    key = ("broken", folder, run_files.stamp(folder))
     found: Broken | None = cache.get(key)
     if found is None:
-        found = cache.put(key, files.read_metrics(folder, _broken_of, Broken([], 0)), size=0)
+        found = cache.put(key, run_files.read_metrics(folder, _broken_of, Broken([], 0)), size=0)
     return found
 
 
@@ -244,4 +244,4 @@ def _spread(key: str, placed: Sequence[tuple[float, Picture]]) -> Pictures:
 
 
 def _relative(how: str, row: RunRow) -> Relative:
-    return Relative(how, f"/runs/{row.ulid}", shown(run_title(row), 120))
+    return Relative(how, f"/runs/{row.ulid}", clean(run_title(row), 120))

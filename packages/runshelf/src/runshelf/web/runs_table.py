@@ -10,7 +10,7 @@ from runshelf.formatting import moment
 from runshelf.index.rows import GroupRow, Keys, RunRow
 from runshelf.index.run_index import Index
 from runshelf.web.metric_order import rank
-from runshelf.web.parameters import ROWS, TableView, addressed
+from runshelf.web.parameters import ROWS, TableView, with_query
 
 MOST_EXPORTED = 10_000
 _MOST_OFFERED = 300
@@ -127,7 +127,7 @@ def quoted(value: str) -> str:
 
 def group_address(group: str) -> str:
     """Return the address of a group's page."""
-    return addressed("/group", [("name", group[:LONGEST_NAME])])
+    return with_query("/group", [("name", group[:LONGEST_NAME])])
 
 
 def ordered_states(states: dict[str, int]) -> list[tuple[str, int]]:

@@ -9,7 +9,7 @@ from runshelf.errors import UsageError
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
 from runshelf.web.runs_table import quoted, run_title
-from runshelf.web.sanitize import shown
+from runshelf.web.sanitize import clean
 
 FEWEST, MOST = 2, 10
 MOST_RUNS = 200
@@ -68,7 +68,7 @@ def runs_of_group(index: Index, group: str) -> Runs:
     page = index.runs(f"group={quoted(group)}", limit=MOST_RUNS)
     rows = [row for row in page.rows if row.group == group]  # filters ignore case
     if not rows:
-        raise UsageError(f"there is no group `{shown(group, 100)}` here")
+        raise UsageError(f"there is no group `{clean(group, 100)}` here")
     left_out = 0
     if page.total > len(page.rows):
         of_name = index.groups(f"group={quoted(group)}", limit=_MOST_SPELLINGS).rows
@@ -84,7 +84,7 @@ def row_of_run(index: Index, run: str) -> RunRow:
     """
     row = index.run(run)
     if row is None:
-        raise UsageError(f"there is no run `{shown(run, 40)}` here")
+        raise UsageError(f"there is no run `{clean(run, 40)}` here")
     return row
 
 

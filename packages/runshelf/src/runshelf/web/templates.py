@@ -11,11 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from runshelf import formatting
 from runshelf.durations import duration
 from runshelf.web.charts import UNITS
-from runshelf.web.code_page import diff_lines, shown_path
+from runshelf.web.code_page import diff_lines, clean_path
 from runshelf.web.colours import colour_of
-from runshelf.web.parameters import addressed
+from runshelf.web.parameters import with_query
 from runshelf.web.runs_table import group_address, ordered_states, run_title
-from runshelf.web.sanitize import shown
+from runshelf.web.sanitize import clean
 
 
 @functools.cache
@@ -32,9 +32,9 @@ def templates() -> Environment:
     written = ("number", "brief", "short", "size", "moment", "count", "plural")
     filters: dict[str, Any] = {name: getattr(formatting, name) for name in written}
     filters |= {
-        "shown": shown,
+        "clean": clean,
         "duration": duration,
-        "shown_path": shown_path,
+        "clean_path": clean_path,
         "diff_lines": diff_lines,
         "ago": _ago,
         "since": _since,
@@ -45,7 +45,7 @@ def templates() -> Environment:
     }
     environment.filters.update(filters)
     static = f"/static/{static_version()}"
-    given: dict[str, Any] = {"addressed": addressed, "units": UNITS, "static": static}
+    given: dict[str, Any] = {"with_query": with_query, "units": UNITS, "static": static}
     environment.globals.update(given)
     return environment
 
@@ -81,4 +81,4 @@ def static_version() -> str:
 
 def style() -> str:
     """Return the style sheet, for pages that carry it with them."""
-    return static_files()["archive.css"].decode()
+    return static_files()["style.css"].decode()
