@@ -187,7 +187,7 @@ class Labeller(threading.Thread):
         time.sleep(max(0.0, moment - time.perf_counter()))
 
     def _post(self, what: str, **fields: object) -> dict[str, list[dict[str, int]]]:
-        headers = {"Content-Type": "application/json", "X-Backflip-Token": self.token}
+        headers = {"Content-Type": "application/json", "X-Token": self.token}
         self.connection.request("POST", f"/api/{what}", json.dumps(fields), headers)
         answer = self.connection.getresponse()
         told = json.loads(answer.read())

@@ -65,13 +65,13 @@ class Server:
         """Post JSON, as the page does."""
         if not self.token:
             page = self.get("/").body.decode()
-            self.token = page.split('name="backflip-token" content="')[1].split('"')[0]
-        usual = {"Content_Type": "application/json", "X_Backflip_Token": self.token}
+            self.token = page.split('name="token" content="')[1].split('"')[0]
+        usual = {"Content_Type": "application/json", "X_Token": self.token}
         return self.request("POST", path, json.dumps(fields).encode(), **(usual | headers))
 
     def post_with(self, cookie: str, token: str) -> Answered:
         """Ask for pairs with a cookie and a token."""
-        headers = {"Content_Type": "application/json", "Cookie": cookie, "X_Backflip_Token": token}
+        headers = {"Content_Type": "application/json", "Cookie": cookie, "X_Token": token}
         return self.request("POST", "/api/take", b'{"who": "me"}', **headers)
 
     def take(self, who: str = "me", without: tuple[int, ...] = ()) -> list[Any]:

@@ -8,7 +8,8 @@ from packages.runshelf.tests.web.runs import begin, finish, log
 
 from runshelf.web.cache import Cache
 from runshelf.web.charts import Mark
-from runshelf.web.figures import Figure, choose, figures, places
+from runshelf.web.figures import Figure, figures, point_tables
+from runshelf.web.metric_choice import choose
 from runshelf.web.parameters import ChartView
 from runshelf.web.subjects import Part, Subject
 
@@ -34,7 +35,7 @@ def test_zoomed_in_only_that_part_of_the_axis_counts(subject: Subject) -> None:
     assert part.curves[0].centre == pytest.approx(0.4)
     assert re.findall(r'href="(#\d+)"', whole.svg) == ["#100", "#350", "#1100"]
     assert re.findall(r'href="(#\d+)"', part.svg) == ["#350"]
-    ((_, rows),) = places([subject], "loss", "env_steps", ChartView(start="300", end="500"))
+    ((_, rows),) = point_tables([subject], "loss", "env_steps", ChartView(start="300", end="500"))
     assert [row[0] for row in rows] == [300.0, 400.0, 500.0]
 
 

@@ -9,7 +9,7 @@ from packages.runshelf.tests.web.runs import print_to
 
 from runshelf.web import run_files
 from runshelf.web.output_page import MOST_BYTES, page_after, page_before
-from runshelf.web.sanitize import sanitize, clean
+from runshelf.web.sanitize import clean, sanitize
 
 
 def test_pipes_and_sockets_are_listed_as_what_they_are(

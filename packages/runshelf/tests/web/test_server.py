@@ -751,7 +751,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, 
 def test_9_beyond_this_machine_every_route_asks_who_is_there(public: Server, path: str) -> None:
     for method in ("GET", "HEAD", "POST"):
         assert public.request(method, path, b"" if method == "POST" else None).status == 401
-    assert public.get(path, Cookie=f"backflip_{public.port}=wrong").status == 401
+    assert public.get(path, Cookie=f"runshelf_{public.port}=wrong").status == 401
     assert public.get(path, Host="evil.example").status == 421
 
 

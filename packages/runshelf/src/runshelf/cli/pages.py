@@ -10,7 +10,7 @@ from runshelf.errors import UsageError, UserFacingError
 
 if TYPE_CHECKING:
     from runshelf.index.run_index import Index
-    from runshelf.web.address import Place
+    from runshelf.web.address import Endpoint
     from runshelf.web.subjects import Runs
 
 
@@ -51,8 +51,8 @@ def add_report(commands: Any) -> None:
 def _serve(options: argparse.Namespace) -> None:
     invite = inviting(options, "see all runs")
 
-    def announce(place: "Place") -> None:
-        print(invite(place.address), flush=True)
+    def announce(endpoint: "Endpoint") -> None:
+        print(invite(endpoint.url), flush=True)
 
     serve_runs(options, announce)
 

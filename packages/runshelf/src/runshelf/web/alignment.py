@@ -71,7 +71,9 @@ def align(members: Sequence[Member], buckets: int = BUCKETS, *, positive: bool =
     return Aligned(labels, grid, values, bucketed, left_out, left_out_at[:20])
 
 
-def smoothed(values: Float[np.ndarray, "seeds grid"], share: float) -> Float[np.ndarray, "seeds grid"]:
+def smoothed(
+    values: Float[np.ndarray, "seeds grid"], share: float
+) -> Float[np.ndarray, "seeds grid"]:
     """Return centred moving means over a fraction of the axis; gaps of a seed stay gaps."""
     half = round(share * values.shape[1] / 2)
     if half < 1 or not values.size:

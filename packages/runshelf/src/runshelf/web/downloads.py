@@ -85,7 +85,7 @@ def _attachment(path: str) -> dict[str, str]:
     ascii_name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
     quoted = quote(name.encode("utf-8", "replace"), safe="")
     return {
-        "Content-Disposition": f"attachment; filename=\"{ascii_name[-100:]}\";"
+        "Content-Disposition": f'attachment; filename="{ascii_name[-100:]}";'
         f" filename*=UTF-8''{quoted}",
         "X-Content-Type-Options": "nosniff",
     }

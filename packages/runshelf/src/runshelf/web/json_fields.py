@@ -64,7 +64,9 @@ class Fields:
         """Return a field that is a list of integers; empty if the field is missing."""
         values = self._get(name, list, "a list of whole numbers") if self.has(name) else []
         if len(values) > _MOST_ITEMS:
-            raise InvalidField(f"`{name}` has {len(values)} entries, at most {_MOST_ITEMS} are allowed")
+            raise InvalidField(
+                f"`{name}` has {len(values)} entries, at most {_MOST_ITEMS} are allowed"
+            )
         if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
             raise InvalidField(f"`{name}` must be a list of whole numbers")
         return [_integer(name, value) for value in values]

@@ -1,4 +1,4 @@
-"""Reads fields of a run's manifest. Any program may have written it: wrong types count as missing."""
+"""Fields of a run's manifest. Any program may have written it: wrong types count as missing."""
 
 import math
 import shlex
