@@ -18,7 +18,7 @@ from packages.backflip.tests.labelling.web.pool import (
     serving,
     tell,
 )
-from tests.server_client import Answered
+from tests.server_client import Response
 
 from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore
@@ -55,19 +55,19 @@ def contents(folder: Path) -> dict[str, list[Any]]:
     return found
 
 
-def answer_with(**changes: Any) -> Callable[[Server], Answered]:
+def answer_with(**changes: Any) -> Callable[[Server], Response]:
     fields = {"query": 3, "answer": "left", "who": "me", "seconds": 1.0, "attempt": "attempt-1"}
     fields |= changes
     fields = {name: value for name, value in fields.items() if value is not ...}
     return lambda server: server.post("/api/answer", fields)
 
 
-def posted(path: str, **fields: Any) -> Callable[[Server], Answered]:
+def posted(path: str, **fields: Any) -> Callable[[Server], Response]:
     return lambda server: server.post(path, fields)
 
 
-def raw_body(body: bytes) -> Callable[[Server], Answered]:
-    def send(server: Server) -> Answered:
+def raw_body(body: bytes) -> Callable[[Server], Response]:
+    def send(server: Server) -> Response:
         server.get("/")
         headers = {"Content_Type": "application/json", "X_Token": token_of(server)}
         return server.request("POST", "/api/answer", body, **headers)
@@ -75,12 +75,12 @@ def raw_body(body: bytes) -> Callable[[Server], Answered]:
     return send
 
 
-def with_headers(**headers: str) -> Callable[[Server], Answered]:
+def with_headers(**headers: str) -> Callable[[Server], Response]:
     fields = {"query": 3, "answer": "left", "who": "me", "seconds": 1.0, "attempt": "attempt-1"}
     return lambda server: server.post("/api/answer", fields, **headers)
 
 
-def getting(path: str, **headers: str) -> Callable[[Server], Answered]:
+def getting(path: str, **headers: str) -> Callable[[Server], Response]:
     return lambda server: server.get(path, **headers)
 
 
