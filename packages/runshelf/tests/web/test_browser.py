@@ -287,7 +287,7 @@ def contrast(colours: list[list[int]]) -> float:
     return (max(light) + 0.05) / (min(light) + 0.05)
 
 
-# --- live updates -----------------------------------------------------------------------------------
+# --- live updates --------------------------------------------------------------------------------
 
 
 def test_open_pages_show_the_end_of_a_run_without_reload(tmp_path: Path, visit: Open) -> None:

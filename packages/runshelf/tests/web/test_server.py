@@ -877,7 +877,7 @@ def test_errors_are_pages_without_tracebacks(server: Server) -> None:
         assert "Traceback" not in text
 
 
-# --- live updates -----------------------------------------------------------------------------------
+# --- live updates --------------------------------------------------------------------------------
 
 
 def changes(server: Server, path: str) -> AbstractContextManager[Iterator[tuple[str, str, str]]]:
