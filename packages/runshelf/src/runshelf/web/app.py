@@ -27,7 +27,7 @@ from runshelf.web import (
     runs_table,
 )
 from runshelf.web.compare_page import compare
-from runshelf.web.error_pages import EXCEPTION_HANDLERS
+from runshelf.web.error_pages import HANDLED, show_error
 from runshelf.web.live_updates import LiveUpdates, Watched
 from runshelf.web.metric_choice import choose
 from runshelf.web.parameters import (
@@ -83,7 +83,7 @@ class Pages:
             "/runs/{run}/media/{name}": self.run_media,
         }
         routes = [Route(path, _with_size_check(handler)) for path, handler in handlers.items()]
-        return Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS)
+        return Starlette(routes=routes, exception_handlers=dict.fromkeys(HANDLED, show_error))
 
     # --- pages ---
 

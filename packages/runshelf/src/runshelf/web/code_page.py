@@ -86,7 +86,15 @@ def text_of(home: Path, file: CodeFile) -> list[str]:
     """
     if file.link is not None:
         return [f"a link to {file.link}"]
-    return [clean(line, _LONGEST_LINE) for line in _text(home, file).splitlines()]
+    if file.bytes > MOST_SHOWN:
+        raise NoFile(f"too large to be shown ({size(file.bytes)})")
+    try:
+        data = read_object(home, file)
+    except UserFacingError as error:
+        raise NoFile(f"not readable: {error}") from None
+    if b"\0" in data[:8192]:
+        raise NoFile("not text")
+    return [clean(line, _LONGEST_LINE) for line in decode(data).splitlines()]
 
 
 def difference(home: Path, one: Path, other: Path) -> CodeDiff:
@@ -102,18 +110,6 @@ def has_code(folder: Path) -> bool:
 def diff_lines(lines: Sequence[str]) -> list[DiffLine]:
     """Return the sanitized lines of a unified diff with their kinds."""
     return [DiffLine(_kind(line), clean(line, _LONGEST_LINE)) for line in lines]
-
-
-def _text(home: Path, file: CodeFile) -> str:
-    if file.bytes > MOST_SHOWN:
-        raise NoFile(f"too large to be shown ({size(file.bytes)})")
-    try:
-        data = read_object(home, file)
-    except UserFacingError as error:
-        raise NoFile(f"not readable: {error}") from None
-    if b"\0" in data[:8192]:
-        raise NoFile("not text")
-    return decode(data)
 
 
 def _kind(line: str) -> str:

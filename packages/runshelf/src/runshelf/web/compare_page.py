@@ -18,14 +18,6 @@ _MOST_READ = 20
 
 
 @final
-class Difference(NamedTuple):
-    """One key with its value in each subject; empty if missing."""
-
-    key: str
-    values: list[str]
-
-
-@final
 class Comparison(NamedTuple):
     """The result of a comparison.
 
@@ -41,9 +33,9 @@ class Comparison(NamedTuple):
         most: upper limit of table rows.
     """
 
-    different: list[Difference]
-    same: list[Difference]
-    packages: list[Difference]
+    different: list[Row]
+    same: list[Row]
+    packages: list[Row]
     code: CodeDiff | None
     code_of: list[str]
     metrics: list[MetricsDiff | None]
@@ -106,8 +98,7 @@ def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]
     ]
 
 
-def _shown(rows: Sequence[Row]) -> list[Difference]:
-    return [
-        Difference(row.key, manifest.exact_texts(row.values))
-        for row in sorted(rows, key=lambda row: row.key)
-    ]
+def _shown(rows: Sequence[Row]) -> list[Row]:
+    """Return rows sorted by key with their values as text."""
+    rows = sorted(rows, key=lambda row: row.key)
+    return [Row(row.key, [*manifest.exact_texts(row.values)]) for row in rows]

@@ -75,7 +75,7 @@ def summarise_index(index: Index) -> IndexSummary:
 def summarise(known: IndexSummary) -> Summary:
     """Return the summary; reads the files of running runs."""
     running = [_running(row, known.durations.get(row.group, [])) for row in known.running]
-    running.sort(key=_end)
+    running.sort(key=_seconds_left)
     groups = {row.group for row in known.running}
     recent = [row for row in known.latest if row.group not in groups][:RECENT]
     more = known.running_total - len(running)
@@ -94,7 +94,7 @@ def _running(row: RunRow, durations: Sequence[float]) -> Running:
     return Running(row, progress, left)
 
 
-def _end(one: Running) -> float:
+def _seconds_left(one: Running) -> float:
     left = one.progress.seconds_left
     return math.inf if left is None else left
 

@@ -24,19 +24,13 @@ from runshelf.web.runs_table import run_title
 from runshelf.web.sanitize import clean
 
 MEDIA = "media"
+# File extension -> media type and first bytes.
 IMAGES = {
-    "png": "image/png",
-    "webp": "image/webp",
-    "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "gif": "image/gif",
-}
-_MAGIC = {
-    "png": b"\x89PNG\r\n\x1a\n",
-    "jpg": b"\xff\xd8\xff",
-    "jpeg": b"\xff\xd8\xff",
-    "gif": b"GIF8",
-    "webp": b"RIFF",
+    "png": ("image/png", b"\x89PNG\r\n\x1a\n"),
+    "webp": ("image/webp", b"RIFF"),
+    "jpg": ("image/jpeg", b"\xff\xd8\xff"),
+    "jpeg": ("image/jpeg", b"\xff\xd8\xff"),
+    "gif": ("image/gif", b"GIF8"),
 }
 _PER_KEY = 12
 _MOST_KEYS = 24
@@ -227,10 +221,10 @@ def image_kind(name: str, data: bytes) -> str | None:
 
     The name and the first bytes must agree.
     """
-    ending = name.rpartition(".")[2].lower()
-    if ending not in IMAGES or not data.startswith(_MAGIC[ending]):
-        return None
-    return IMAGES[ending] if ending != "webp" or data[8:12] == b"WEBP" else None
+    extension = name.rpartition(".")[2].lower()
+    kind, magic = IMAGES.get(extension, (None, b""))
+    matches = data.startswith(magic) and (extension != "webp" or data[8:12] == b"WEBP")
+    return kind if matches else None
 
 
 def _spread(key: str, placed: Sequence[tuple[float, Picture]]) -> Pictures:
