@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _announce(endpoint: Endpoint) -> None:
-    sys.stdout.write(json.dumps({"address": endpoint.url, "port": endpoint.port}) + "\n")
+    sys.stdout.write(json.dumps({"address": endpoint.address, "port": endpoint.port}) + "\n")
     sys.stdout.flush()
 
 

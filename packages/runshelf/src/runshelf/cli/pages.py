@@ -52,7 +52,7 @@ def _serve(options: argparse.Namespace) -> None:
     invite = inviting(options, "see all runs")
 
     def announce(endpoint: "Endpoint") -> None:
-        print(invite(endpoint.url), flush=True)
+        print(invite(endpoint.address), flush=True)
 
     serve_runs(options, announce)
 

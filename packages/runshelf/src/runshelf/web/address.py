@@ -59,7 +59,7 @@ class Endpoint:
         return hmac.new(self.secret, purpose.encode(), hashlib.sha256).hexdigest()
 
     @property
-    def url(self) -> str:
+    def address(self) -> str:
         """The URL to open in a browser."""
         if self.loopback:
             return f"http://{_in_url(self.host)}:{self.port}/"

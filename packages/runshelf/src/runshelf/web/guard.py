@@ -117,7 +117,7 @@ class Guard:
         port = self._endpoint.port
         raise Refusal(
             421,
-            f"`{name}` is not this server: open {self._endpoint.url.partition('?')[0]}; from "
+            f"`{name}` is not this server: open {self._endpoint.address.partition('?')[0]}; from "
             f"another machine forward the same port on both sides, ssh -L {port}:127.0.0.1:{port}",
         )
 

@@ -36,7 +36,7 @@ class Fields:
         """Return a text field."""
         value = self._get(name, str, "text")
         if any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise InvalidField(f"`{name}` is not valid text: it contains an unpaired surrogate")
+            raise InvalidField(f"`{name}` is not text: it contains an unpaired surrogate")
         return value
 
     def boolean(self, name: str) -> bool:
