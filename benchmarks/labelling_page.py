@@ -30,8 +30,8 @@ from backflip.preferences.labels import LabelStore, NewQuery
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.labelling.web.conftest import ARGUMENTS, chromium  # noqa: E402
-from tests.labelling.web.pool import Server, serving, tell  # noqa: E402
+from packages.backflip.tests.labelling.web.pool import Server, serving, tell  # noqa: E402
+from tests.browser import ARGUMENTS, chromium  # noqa: E402
 
 CLIPS = 64
 LABELLERS, RATE = 4, 5.0

@@ -55,9 +55,9 @@ def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]])
     ][:2]
     folders = [folder for _, folder in with_code]
     return Comparison(
-        different=_shown(different),
-        same=_shown(same),
-        packages=_shown(packages),
+        different=_as_text(different),
+        same=_as_text(same),
+        packages=_as_text(packages),
         code=code_page.difference(home, *folders) if len(folders) == 2 else None,
         code_of=[title for title, _ in with_code],
         metrics=[_metrics(rows[0], other) for other in rows[1:]],
@@ -98,7 +98,7 @@ def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]
     ]
 
 
-def _shown(rows: Sequence[Row]) -> list[Row]:
+def _as_text(rows: Sequence[Row]) -> list[Row]:
     """Return rows sorted by key with their values as text."""
     rows = sorted(rows, key=lambda row: row.key)
     return [Row(row.key, [*manifest.exact_texts(row.values)]) for row in rows]

@@ -186,12 +186,8 @@ def _line(
 ) -> Line:
     band = centred(aligned, view.centre, view.share)
     raw = centred(aligned, view.centre).centre if view.share else None
-    many = sum(any_finite(row) for row in aligned.values) > 1
-    if many:
-        seeds = [row for row in smoothed(aligned.values, view.share) if any_finite(row)]
-        low, high = band.low, band.high
-    else:
-        seeds, (low, high) = [], _spread(members, aligned)
+    seeds = [row for row in smoothed(aligned.values, view.share) if any_finite(row)]
+    low, high = (band.low, band.high) if len(seeds) > 1 else _spread(members, aligned)
     return Line(
         label=clean(subject.title, 80),
         colour=style.colour,
@@ -200,7 +196,7 @@ def _line(
         y=band.centre,
         low=low,
         high=high,
-        seeds=seeds if alone else (),
+        seeds=seeds if alone and len(seeds) > 1 else (),
         raw=raw,
         invalid=aligned.left_out_at,
     )
@@ -221,18 +217,21 @@ def _spread(members: Sequence[Member], aligned: Aligned) -> tuple[np.ndarray | N
 def _summary(subject: Subject, style: LineStyle, aligned: Aligned, view: ChartView) -> CurveSummary:
     last = finals(aligned)
     valid = np.isfinite(last)
-    final = interval(last[:, None], view.centre) if len(last) else None
-    least = int(np.nanargmin(last)) if valid.any() else 0
+    label = clean(subject.title, 80)
+    if not valid.any():
+        return CurveSummary(label, style, 0, len(last), np.nan, np.nan, np.nan, np.nan, "")
+    final = interval(last[:, None], view.centre)
+    least = int(np.nanargmin(last))
     return CurveSummary(
-        label=clean(subject.title, 80),
-        style=style,
+        label,
+        style,
         seeds=int(valid.sum()),
         of=len(last),
-        centre=float(final.centre[0]) if final and valid.any() else float("nan"),
-        low=float(final.low[0]) if final else float("nan"),
-        high=float(final.high[0]) if final else float("nan"),
-        least=float(last[least]) if valid.any() else float("nan"),
-        least_of=clean(aligned.labels[least], 60) if valid.any() else "",
+        centre=float(final.centre[0]),
+        low=float(final.low[0]),
+        high=float(final.high[0]),
+        least=float(last[least]),
+        least_of=clean(aligned.labels[least], 60),
     )
 
 

@@ -74,7 +74,6 @@ def progress_of(
         others: durations of finished runs of its group in seconds.
     """
     tail = read_tail(folder)
-    doing = _doing(folder)
     estimates = (
         _by_env_steps(manifest, tail, elapsed),
         _by_budget(manifest, elapsed),
@@ -84,7 +83,7 @@ def progress_of(
     alarms = _alarms(folder, tail)
     if any(alarm.startswith("no ") for alarm in alarms):
         left = None  # the run may hang
-    return Progress(share, left, source, doing, alarms)
+    return Progress(share, left, source, _doing(folder), alarms)
 
 
 def read_tail(folder: Path) -> Tail:
@@ -147,9 +146,7 @@ def _by_budget(manifest: Mapping[str, Any], elapsed: float) -> tuple[float, floa
 
 
 def _by_others(others: Sequence[float], elapsed: float) -> tuple[float, float, str] | None:
-    if not others:
-        return None
-    usual = statistics.median(others)
+    usual = statistics.median(others) if others else 0.0
     if usual <= elapsed:
         return None
     return elapsed / usual, usual - elapsed, "finished runs of its group"
@@ -157,19 +154,16 @@ def _by_others(others: Sequence[float], elapsed: float) -> tuple[float, float, s
 
 def _alarms(folder: Path, tail: Tail) -> list[str]:
     alarms: list[str] = []
-    broken = sorted(
-        {
-            name
-            for record in tail.latest
-            for name, value in record.items()
-            if any(word in name.lower() for word in _MUST_BE_FINITE)
-            and (value in ("NaN", "Infinity", "-Infinity"))
-        }
-    )
-    if broken:
-        alarms.append(
-            f"{broken[0]} is not finite" + (f", and {len(broken) - 1} more" * (len(broken) > 1))
-        )
+    invalid = {
+        name
+        for record in tail.latest
+        for name, value in record.items()
+        if value in ("NaN", "Infinity", "-Infinity")
+        and any(word in name.lower() for word in _MUST_BE_FINITE)
+    }
+    if invalid:
+        more = f", and {len(invalid) - 1} more" if len(invalid) > 1 else ""
+        alarms.append(f"{min(invalid)} is not finite{more}")
     usual = _usual_gap(tail)
     if tail.age is not None and tail.age > max(_QUIET_SECONDS, _QUIET_TIMES * usual):
         alarms.append(f"no record for {duration(tail.age)}")
