@@ -30,8 +30,8 @@ from backflip.preferences.labels import LabelStore, NewQuery
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.labelling.web.conftest import ARGUMENTS, chromium  # noqa: E402
-from tests.labelling.web.pool import Server, serving, tell  # noqa: E402
+from packages.backflip.tests.labelling.web.pool import Server, serving, tell  # noqa: E402
+from tests.browser import ARGUMENTS, chromium  # noqa: E402
 
 CLIPS = 64
 LABELLERS, RATE = 4, 5.0
@@ -187,7 +187,7 @@ class Labeller(threading.Thread):
         time.sleep(max(0.0, moment - time.perf_counter()))
 
     def _post(self, what: str, **fields: object) -> dict[str, list[dict[str, int]]]:
-        headers = {"Content-Type": "application/json", "X-Backflip-Token": self.token}
+        headers = {"Content-Type": "application/json", "X-Token": self.token}
         self.connection.request("POST", f"/api/{what}", json.dumps(fields), headers)
         answer = self.connection.getresponse()
         told = json.loads(answer.read())

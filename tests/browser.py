@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-# The first is what root needs in a container; the others keep Chromium from asking the network.
+# Root in a container needs the first; the others keep Chromium from using the network.
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -19,12 +19,12 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 
-# How long a page may take to show something: one that shares two cores with a compiler is slow.
+# Milliseconds. Pages are slow when tests share two cores with a compiler.
 expect.set_options(timeout=60_000)
 
 
 def chromium() -> str:
-    """The path of Chromium; without one the test fails."""
+    """Return the path of Chromium; fail the test if it is not installed."""
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         pytest.fail("the tests of the pages need Chromium: apt-get install chromium")
@@ -41,16 +41,21 @@ def browser() -> Generator[Browser, None, None]:
 
 @pytest.fixture
 def open_page(browser: Browser) -> Generator[Callable[..., Page], None, None]:
-    """A function that opens an address as a person of their own; what goes wrong in pages fails."""
-    contexts, wrong = [], []
+    """Return a function that opens an address in a new browser context.
+
+    The test fails if a page has a JavaScript error or violates its security policy.
+    """
+    contexts, problems = [], []
 
     def open_page(address: str, *, wait: bool = True, **settings: Any) -> Page:
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 720}} | settings))
         contexts.append(context)
         page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        # What the network does is part of some tests; what the policy forbids is part of none.
-        page.on("console", lambda m: wrong.append(m.text) if "Security Policy" in m.text else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        # Some tests provoke network errors, which are on the console too; ignore them.
+        page.on(
+            "console", lambda m: problems.append(m.text) if "Security Policy" in m.text else None
+        )
         page.goto(address)
         if wait:
             page.wait_for_selector("html[data-shows=pair]")
@@ -59,4 +64,4 @@ def open_page(browser: Browser) -> Generator[Callable[..., Page], None, None]:
     yield open_page
     for context in contexts:
         context.close()
-    assert not wrong
+    assert not problems

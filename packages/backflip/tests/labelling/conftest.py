@@ -65,8 +65,8 @@ class Person:
             if not self._token:
                 connection.request("GET", "/")
                 html = connection.getresponse().read().decode()
-                self._token = re.search('name="backflip-token" content="([^"]+)"', html)[1]
-            headers = {"Content-Type": "application/json", "X-Backflip-Token": self._token}
+                self._token = re.search('name="token" content="([^"]+)"', html)[1]
+            headers = {"Content-Type": "application/json", "X-Token": self._token}
             connection.request(method, path, body, headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read())

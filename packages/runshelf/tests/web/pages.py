@@ -1,4 +1,4 @@
-"""A server process of the archive's pages, as `runshelf serve` starts it, and a client of it."""
+"""A server process started with `runshelf serve`, and a client."""
 
 import contextlib
 import os
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from tests.server_client import Answered, Server
+from tests.server_client import Server
 
 COMMAND = Path(sys.executable).with_name("runshelf")
 
 
 def start(home: Path, *options: str) -> Server:
-    """Start a server and wait until it has read the runs that are there."""
+    """Start a server; wait until it has indexed all runs."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(home / ".cache")}
     process = subprocess.Popen(
         [COMMAND, "serve", "--no-open", "--home", str(home), *options],
@@ -41,39 +41,39 @@ def start(home: Path, *options: str) -> Server:
 
 @contextlib.contextmanager
 def serving(home: Path, *options: str) -> Generator[Server, None, None]:
-    """A server process that is killed with the block; it has said nothing on stderr."""
+    """Run a server during the block; fail if it has written to stderr."""
     server = start(home, *options)
     try:
         yield server
     finally:
         server.process.kill()
         _, errors = server.process.communicate(timeout=20)
-    assert not errors, f"the server said: {errors}"
+    assert not errors, f"the server wrote: {errors}"
 
 
 def shown_total(server: Server) -> int:
-    """How many runs the table says there are."""
+    """Return the number of runs in the table."""
     found = re.search(r"of ([\d ]+)</span>", server.get("/?show=runs").body.decode())
     return int(found[1].replace(" ", "")) if found else 0
 
 
 def address(path: str, /, **query: str) -> str:
-    """An address with a query."""
+    """Return a path with a query."""
     return f"{path}?{urlencode(query)}" if query else path
 
 
 def page(server: Server, where: str, status: int = 200, /, **query: str) -> str:
-    """The text of a page."""
-    answered: Answered = server.get(address(where, **query))
-    assert answered.status == status, answered.body[:500]
-    return answered.body.decode()
+    """Return the HTML of a page."""
+    response = server.get(address(where, **query))
+    assert response.status == status, response.body[:500]
+    return response.body.decode()
 
 
 def until(fact: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for a fact, and return it."""
+    """Wait until `fact` returns a true value; return it."""
     end = time.monotonic() + seconds
     while not (found := fact()):
-        assert time.monotonic() < end, "it did not come about"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.05)
     return found
 
@@ -82,7 +82,7 @@ def until(fact: Callable[[], Any], seconds: float = 60.0) -> Any:
 def listening(
     server: Server, path: str, **headers: str
 ) -> Generator[Iterator[tuple[str, str, str]], None, None]:
-    """The events of a stream as they come: name, data, id."""
+    """Open an event stream; yield an iterator over (name, data, id)."""
     more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n{more}\r\n"
     with (
@@ -109,12 +109,12 @@ def _events(lines: Iterator[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def stream_of(text: str) -> str:
-    """The address of a page's stream."""
+    """Return the address of a page's stream."""
     found = re.search(r'data-live="([^"]+)"', text)
     assert found
     return found[1].replace("&amp;", "&")
 
 
 def quoted(path: str) -> str:
-    """A path as it stands in an address."""
+    """Return a path quoted for an address."""
     return quote(path, safe="")

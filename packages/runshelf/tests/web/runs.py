@@ -1,4 +1,4 @@
-"""Homes with runs as programs leave them, for tests of the archive's pages."""
+"""Creates runs for tests of the pages."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from runshelf.store.run import RunInfo, RunWriter, create_run
 
 
 def learning(seed: int, best: float = 200.0, fast: float = 1.0) -> Callable[[float], float]:
-    """A curve that rises to `best`, as returns do; x goes from 0 to 1."""
+    """Return a curve that rises to `best` like episode returns, for x from 0 to 1."""
     rng = np.random.default_rng(seed)
     late, noise = rng.uniform(0.2, 0.4) / fast, rng.normal(size=4096)
 
@@ -39,7 +39,7 @@ def begin(
     manifest: Mapping[str, Any] | None = None,
     **info: Any,
 ) -> RunWriter:
-    """A run that goes on until its writer is closed; this process is its recorder."""
+    """Create a run that is running until its writer is closed."""
     more = dict(manifest or {})
     return create_run(
         home,
@@ -65,7 +65,7 @@ def log(
     pace: float = 0.05,
     **metrics: Callable[[float], float],
 ) -> None:
-    """Metric records of a run, from record `first` on, of `of` in all."""
+    """Write metric records of a run: `points` records from number `first` of `of`."""
     metrics = metrics or {"episode_return_mean": learning(seed or 0)}
     with MetricsWriter(writer.folder, "train") as file:
         for n in range(first, first + points):
@@ -76,14 +76,14 @@ def log(
 
 
 def finish(writer: RunWriter, status: Any = "finished", **details: Any) -> Path:
-    """The end of a run; its folder."""
+    """End a run; return its folder."""
     writer.record(status, **details)
     writer.close()
     return writer.folder
 
 
 def done(home: Path, seed: int = 0, points: int = 200, **info: Any) -> Path:
-    """A finished run with a curve."""
+    """Create a finished run with a curve; return its folder."""
     curves = info.pop("curves", {})
     writer = begin(home, seed=seed, **info)
     log(writer, points, seed=seed, **curves)
@@ -91,7 +91,7 @@ def done(home: Path, seed: int = 0, points: int = 200, **info: Any) -> Path:
 
 
 def print_to(folder: Path, lines: Sequence[tuple[str, str]], seconds: float = 0.0) -> None:
-    """Output of a run, as its recorder keeps it: pairs of stream and text."""
+    """Write output of a run in the recorder's format, from pairs of stream and text."""
     ends = {"out": 0, "err": 0}
     with (folder / "output.log").open("ab") as file:
         for n, (stream, text) in enumerate(lines):
@@ -103,7 +103,7 @@ def print_to(folder: Path, lines: Sequence[tuple[str, str]], seconds: float = 0.
 
 
 def backdate(folder: Path, seconds: float) -> None:
-    """Let a run have been made so long ago, before any index has read it."""
+    """Move the creation time of a run that is not indexed yet into the past."""
     path = folder / "run.json"
     manifest = json.loads(path.read_text())
     created = datetime.fromtimestamp(time.time() - seconds, UTC)

@@ -1,10 +1,10 @@
-"""Seeds on one grid: buckets, gaps, invalid values; colours."""
+"""Alignment of seeds: grid, buckets, gaps, invalid values. Colours."""
 
 import numpy as np
 import pytest
 
 from runshelf.web.alignment import Member, align, finals, smoothed
-from runshelf.web.colours import COLOURS, Look, colour_of, looks_of
+from runshelf.web.colours import COLOURS, LineStyle, colour_of, line_styles
 
 NAN = float("nan")
 
@@ -13,21 +13,21 @@ def member(x: list[float], y: list[float], label: str = "seed 0") -> Member:
     return Member(label, np.array(x, float), np.array(y, float))
 
 
-def test_few_places_are_kept_as_they_are() -> None:
+def test_few_x_values_are_the_grid() -> None:
     found = align([member([1, 2, 3], [10, 20, 30]), member([1, 3], [1, 3])])
     assert found.x.tolist() == [1, 2, 3]
     assert found.values.tolist() == [[10, 20, 30], [1, 2, 3]]
     assert not found.bucketed
 
 
-def test_a_seed_is_not_drawn_on_beyond_its_own_ends() -> None:
+def test_seeds_are_not_extrapolated() -> None:
     found = align([member([1, 2, 3, 4], [1, 2, 3, 4]), member([2, 3], [7, 7])])
     assert found.values[1].tolist()[1:3] == [7, 7]
     assert np.isnan(found.values[1][[0, 3]]).all()
 
 
-def test_many_places_become_means_of_equal_buckets() -> None:
-    """By hand: 0..999 in ten buckets; the mean of the first hundred is 49.5."""
+def test_many_x_values_become_equal_buckets_with_means() -> None:
+    """0 to 999 in ten buckets: the mean of the first hundred is 49.5."""
     found = align([member(list(range(1000)), list(range(1000)))], buckets=10)
     assert found.bucketed
     np.testing.assert_allclose(found.values[0], np.arange(49.5, 1000, 100))
@@ -42,7 +42,7 @@ def test_every_value_counts_in_exactly_one_bucket() -> None:
     assert (found.values[0] * counts).sum() == pytest.approx(y.sum())
 
 
-def test_seeds_with_different_places_share_buckets() -> None:
+def test_seeds_with_different_x_values_share_buckets() -> None:
     one = member(list(np.linspace(0, 100, 400)), [1.0] * 400)
     other = member(list(np.linspace(0, 49.9, 300)), [3.0] * 300)
     found = align([one, other], buckets=20)
@@ -50,30 +50,30 @@ def test_seeds_with_different_places_share_buckets() -> None:
     assert np.isfinite(found.values[1]).sum() == 10
 
 
-def test_repeated_places_are_averaged_and_no_order_is_wanted_of_values() -> None:
+def test_repeated_x_values_are_averaged() -> None:
     found = align([member([1, 1, 2], [2, 4, 9])])
     assert found.values.tolist() == [[3, 9]]
 
 
-def test_what_is_no_number_is_left_out_and_counted() -> None:
+def test_nan_and_infinite_values_are_left_out_and_counted() -> None:
     found = align([member([1, 2, 3], [1, NAN, np.inf]), member([1], [NAN])])
     assert found.left_out == 3
     assert found.left_out_at == [2, 3, 1]
     assert found.labels == ["seed 0", "seed 0"]
 
 
-def test_a_logarithm_shows_only_what_is_positive() -> None:
+def test_a_log_scale_leaves_out_values_that_are_not_positive() -> None:
     found = align([member([1, 2, 3], [1, 0, -2])], positive=True)
     assert (found.left_out, found.values.tolist()) == (2, [[1.0]])
 
 
-def test_nothing_at_all_is_an_empty_grid() -> None:
+def test_without_values_the_grid_is_empty() -> None:
     found = align([member([], []), member([1], [NAN])])
     assert found.values.shape == (2, 0)
     assert np.isnan(finals(found)).all()
 
 
-def test_the_last_value_of_each_seed_is_its_own_last() -> None:
+def test_finals_are_the_last_values_of_each_seed() -> None:
     found = align([member([1, 2], [5, 6]), member([1, 2, 3], [7, 8, NAN])])
     assert finals(found).tolist() == [6, 8]
 
@@ -89,11 +89,11 @@ def test_smoothing_is_a_centred_moving_mean_and_keeps_gaps() -> None:
 # --- colours ---------------------------------------------------------------------------------
 
 
-def test_a_group_has_its_colour_from_its_name_alone() -> None:
+def test_the_colour_of_a_group_depends_only_on_its_name() -> None:
     assert colour_of("ppo CartPole-v1 1a2b") == 3
     assert {colour_of(str(n)) for n in range(200)} == set(range(COLOURS))
 
 
-def test_lines_of_one_colour_are_told_apart_by_dashes() -> None:
+def test_lines_with_the_same_colour_have_different_dashes() -> None:
     same = [str(n) for n in range(200) if colour_of(str(n)) == 3][:3]
-    assert looks_of(same) == [Look(3, 0), Look(3, 1), Look(3, 2)]
+    assert line_styles(same) == [LineStyle(3, 0), LineStyle(3, 1), LineStyle(3, 2)]

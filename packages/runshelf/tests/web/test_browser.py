@@ -1,5 +1,7 @@
-"""The archive's pages in Chromium: keys, crosshair, news, no script, no network; payloads."""
+"""Pages in Chromium: keys, charts, live updates, hostile texts; no scripts and no other hosts."""
 
+import csv
+import io
 import re
 import socket
 from collections.abc import Callable, Generator
@@ -21,9 +23,9 @@ pytestmark = pytest.mark.medium
 
 Open = Callable[..., Page]
 WATCH = """
-const say = what => console.error('Security Policy: ' + what);
-addEventListener('securitypolicyviolation', e => say(e.violatedDirective));
-window.alert = window.confirm = window.prompt = () => say('a script ran');
+const report = what => console.error('Security Policy: ' + what);
+addEventListener('securitypolicyviolation', e => report(e.violatedDirective));
+window.alert = window.confirm = window.prompt = () => report('a script ran');
 """
 
 
@@ -47,24 +49,25 @@ def server(home: Path) -> Generator[Server, None, None]:
 
 @pytest.fixture
 def visit(browser: Browser) -> Generator[Open, None, None]:
-    """Opens an address; whatever is asked of another host, said by the policy or run, fails."""
-    contexts, wrong = [], []
+    """Return a function that opens an address.
+
+    The test fails if a page contacts another host, violates the policy, or runs injected scripts.
+    """
+    contexts, problems = [], []
 
     def visit(address: str, **settings: Any) -> Page:
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 720}} | settings))
         contexts.append(context)
         context.add_init_script(WATCH)
         page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(f"error {error}"))
-        page.on("console", lambda m: wrong.append(m.text) if "Policy" in m.text else None)
-        page.on("dialog", lambda d: (wrong.append(f"dialog {d.message}"), d.dismiss()))
+        page.on("pageerror", lambda error: problems.append(f"error {error}"))
+        page.on("console", lambda m: problems.append(m.text) if "Policy" in m.text else None)
+        page.on("dialog", lambda d: (problems.append(f"dialog {d.message}"), d.dismiss()))
         own = re.match(r"(https?://[^/]+/|file://)", address)
         assert own
         page.on(
             "request",
-            lambda r: (
-                None if r.url.startswith((own[1], "data:")) else wrong.append(f"asked {r.url}")
-            ),
+            lambda r: None if r.url.startswith((own[1], "data:")) else problems.append(r.url),
         )
         page.goto(address)
         return page
@@ -72,7 +75,7 @@ def visit(browser: Browser) -> Generator[Open, None, None]:
     yield visit
     for context in contexts:
         context.close()
-    assert wrong == []
+    assert problems == []
 
 
 NAMES = "#rows tbody tr .title a span"
@@ -86,7 +89,7 @@ def rows(page: Page) -> list[str]:
 # --- keys and addresses --------------------------------------------------------------------------
 
 
-def test_rows_are_moved_over_selected_and_compared_by_keys(server: Server, visit: Open) -> None:
+def test_keys_move_select_and_compare_rows(server: Server, visit: Open) -> None:
     page = visit(server.address)
     assert page.locator("#compare").is_disabled()
     page.keyboard.press("j")
@@ -95,14 +98,14 @@ def test_rows_are_moved_over_selected_and_compared_by_keys(server: Server, visit
     page.keyboard.press("x")
     expect(page.locator("#compare")).to_have_text("Compare 2 selected")
     page.keyboard.press("k")
-    assert page.locator("tr.here").count() == 1
+    assert page.locator("tr.current").count() == 1
     with page.expect_navigation():
         page.keyboard.press("d")
     assert "/compare?group=" in page.url
     expect(page.locator("h1")).to_have_text("Comparison")
 
 
-def test_a_filter_is_typed_and_kept_in_the_address(server: Server, visit: Open) -> None:
+def test_a_typed_filter_is_in_the_address(server: Server, visit: Open) -> None:
     page = visit(server.address)
     page.keyboard.press("/")
     page.keyboard.type("lr<1e-3")
@@ -119,7 +122,7 @@ def test_a_filter_is_typed_and_kept_in_the_address(server: Server, visit: Open) 
     assert rows(page) == ["slow"]
 
 
-def test_a_row_is_opened_and_home_found_again_by_keys(server: Server, visit: Open) -> None:
+def test_keys_open_a_row_the_home_page_and_help(server: Server, visit: Open) -> None:
     page = visit(server.address)
     page.keyboard.press("j")
     with page.expect_navigation():
@@ -132,7 +135,7 @@ def test_a_row_is_opened_and_home_found_again_by_keys(server: Server, visit: Ope
     expect(page.locator("#help")).to_be_visible()
 
 
-def test_everything_but_keys_and_news_works_without_javascript(server: Server, visit: Open) -> None:
+def test_tables_and_charts_work_without_javascript(server: Server, visit: Open) -> None:
     page = visit(server.address, java_script_enabled=False)
     page.fill("#filter", "lr>1e-3")
     page.click("text=Filter >> nth=0")
@@ -159,9 +162,7 @@ def test_everything_but_keys_and_news_works_without_javascript(server: Server, v
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_mark_on_a_curve_leads_to_the_clip_made_there(
-    tmp_path: Path, visit: Open, javascript: bool
-) -> None:
+def test_a_mark_on_a_chart_links_to_its_clip(tmp_path: Path, visit: Open, javascript: bool) -> None:
     writer = begin(tmp_path)
     log(writer, 11, every=1000, **{f"m{n}": lambda x: x for n in range(6)})
     path = writer.folder / "media" / f"{'ab' * 32}.png"
@@ -182,7 +183,7 @@ def test_a_mark_on_a_curve_leads_to_the_clip_made_there(
         assert page.evaluate("document.querySelector('#media-8').matches(':target')")
 
 
-def test_clips_of_a_run_that_goes_on_arrive_with_their_marks(tmp_path: Path, visit: Open) -> None:
+def test_new_clips_of_a_running_run_appear_with_marks(tmp_path: Path, visit: Open) -> None:
     with begin(tmp_path) as writer:
         log(writer, 5, of=100)
         path = writer.folder / "media" / f"{'ab' * 32}.png"
@@ -198,9 +199,7 @@ def test_clips_of_a_run_that_goes_on_arrive_with_their_marks(tmp_path: Path, vis
             expect(page.locator("#media-0")).to_contain_text("512 env steps")
 
 
-def test_the_crosshair_is_shared_and_seeds_are_seen_when_pointed_at(
-    server: Server, visit: Open
-) -> None:
+def test_pointing_at_a_chart_shows_crosshairs_and_seeds(server: Server, visit: Open) -> None:
     page = visit(server.address + "compare?group=slow&group=fast")
     page.goto(server.address + "group?name=slow")
     seed = page.locator(".figure >> nth=0 >> path.seed")
@@ -216,8 +215,8 @@ def test_the_crosshair_is_shared_and_seeds_are_seen_when_pointed_at(
     expect(crosses.first).to_have_attribute("visibility", "hidden")
 
 
-def test_the_reading_is_the_number_drawn(server: Server, visit: Open) -> None:
-    """Pointed at the right edge, it is the mean that the table calls the last."""
+def test_the_crosshair_shows_the_value_of_the_curve(server: Server, visit: Open) -> None:
+    """At the right edge it is the last mean in the table."""
     page = visit(server.address + "group?name=slow")
     box = page.locator(".curves").first.bounding_box()
     assert box
@@ -226,7 +225,7 @@ def test_the_reading_is_the_number_drawn(server: Server, visit: Open) -> None:
     expect(page.locator(".reading").first).to_contain_text(f"{float(last):.3g}")
 
 
-def test_dragging_over_a_chart_zooms_in_and_a_double_click_out(server: Server, visit: Open) -> None:
+def test_dragging_zooms_in_and_double_click_zooms_out(server: Server, visit: Open) -> None:
     page = visit(server.address + "group?name=slow")
     box = page.locator(".curves").first.bounding_box()
     assert box
@@ -248,7 +247,7 @@ def test_dragging_over_a_chart_zooms_in_and_a_double_click_out(server: Server, v
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_page_is_wider_than_its_window(
+def test_pages_fit_the_window_and_have_readable_contrast(
     server: Server, home: Path, visit: Open, scheme: str, width: int
 ) -> None:
     run = next(home.glob("runs/*")).name
@@ -265,7 +264,7 @@ def test_no_page_is_wider_than_its_window(
         assert min(map(contrast, written)) > 4.5, path
 
 
-# Found and read in one go: a page that news reaches in between shows another element by then.
+# One call finds and reads the elements, since live updates may replace them in between.
 COLOURS = """selectors => {
     const seen = e => getComputedStyle(e);
     const colours = element => {
@@ -279,7 +278,7 @@ COLOURS = """selectors => {
 
 
 def contrast(colours: list[list[int]]) -> float:
-    """The ratio of luminances as WCAG 2 defines it."""
+    """Return the contrast ratio of WCAG 2."""
     light = []
     for colour in colours:
         parts = [v / 255 for v in colour[:3]]
@@ -288,10 +287,10 @@ def contrast(colours: list[list[int]]) -> float:
     return (max(light) + 0.05) / (min(light) + 0.05)
 
 
-# --- news ----------------------------------------------------------------------------------------
+# --- live updates --------------------------------------------------------------------------------
 
 
-def test_a_run_that_ends_changes_on_open_pages_without_reload(tmp_path: Path, visit: Open) -> None:
+def test_open_pages_show_the_end_of_a_run_without_reload(tmp_path: Path, visit: Open) -> None:
     writer = begin(tmp_path, group="g", question="will it end?")
     log(writer, 5)
     with serving(tmp_path) as server:
@@ -307,7 +306,7 @@ def test_a_run_that_ends_changes_on_open_pages_without_reload(tmp_path: Path, vi
         assert all(page.evaluate("window.same") for page in (table, run))
 
 
-def test_new_lines_and_new_points_arrive(tmp_path: Path, visit: Open) -> None:
+def test_open_pages_show_new_lines_and_points(tmp_path: Path, visit: Open) -> None:
     with begin(tmp_path) as writer, serving(tmp_path) as server:
         log(writer, 5, of=50)
         run = visit(f"{server.address}runs/{writer.run.ulid}")
@@ -319,7 +318,7 @@ def test_new_lines_and_new_points_arrive(tmp_path: Path, visit: Open) -> None:
         expect(run.locator("path.centre")).not_to_have_attribute("d", str(before))
 
 
-def test_a_new_run_is_offered_and_not_pushed_in(tmp_path: Path, visit: Open) -> None:
+def test_a_banner_offers_new_runs_and_the_table_stays(tmp_path: Path, visit: Open) -> None:
     done(tmp_path, group="one", points=3)
     with serving(tmp_path) as server:
         page = visit(server.address)
@@ -335,7 +334,7 @@ def test_a_new_run_is_offered_and_not_pushed_in(tmp_path: Path, visit: Open) -> 
 
 
 FLOOD = """async () => {
-    // The changes of a day, one after the other: each time another page comes back.
+    // 120 changes one after the other, each with a different page.
     const nodes = () => {
         const walker = document.createTreeWalker(document, NodeFilter.SHOW_ALL);
         let count = 0;
@@ -370,7 +369,7 @@ window.EventSource = class extends Real {
 @pytest.mark.parametrize(
     "path", ["", "?show=runs", "group?name=slow", "runs/{run}", "runs/{run}/output"]
 )
-def test_a_page_left_open_for_a_day_neither_grows_nor_fetches(
+def test_many_live_updates_do_not_grow_the_page(
     server: Server, home: Path, browser: Browser, path: str
 ) -> None:
     run = next(home.glob("runs/*")).name
@@ -379,16 +378,16 @@ def test_a_page_left_open_for_a_day_neither_grows_nor_fetches(
     page = context.new_page()
     page.goto(server.address + path.format(run=run))
     page.wait_for_function("() => window.sources.length === 1")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     before, after, fetched = page.evaluate(FLOOD)
     context.close()
     assert fetched == 120
     assert after <= before
-    assert asked == []
+    assert requests == []
 
 
-def test_a_page_that_is_not_seen_holds_no_stream(server: Server, browser: Browser) -> None:
+def test_a_hidden_page_has_no_stream(server: Server, browser: Browser) -> None:
     context = browser.new_context()
     context.add_init_script(SOURCES)
     page = context.new_page()
@@ -405,12 +404,10 @@ def test_a_page_that_is_not_seen_holds_no_stream(server: Server, browser: Browse
     context.close()
 
 
-def test_a_server_started_again_is_followed_and_pages_are_as_before(
-    tmp_path: Path, visit: Open
-) -> None:
-    """Its version of the page differs, so the page fetches itself."""
+def test_open_pages_reconnect_to_a_restarted_server(tmp_path: Path, visit: Open) -> None:
+    """The new server has another version of the page, so the page fetches itself."""
     done(tmp_path, group="one", points=3)
-    with socket.socket() as free:  # not the usual one, which any other test's server may take
+    with socket.socket() as free:  # the default port may be taken by servers of other tests
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     with serving(tmp_path, "--port", port) as first:
@@ -421,7 +418,7 @@ def test_a_server_started_again_is_followed_and_pages_are_as_before(
         expect(page.locator("#banner")).to_contain_text("1 new run")
 
 
-# --- attack 4: what others wrote runs nowhere ----------------------------------------------------
+# --- attack 4: scripts in texts of runs ----------------------------------------------------
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -449,7 +446,7 @@ ALL = " ".join(PAYLOADS)
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs in which every text is a payload."""
+    """A home with runs in which every text is a payload."""
     home = tmp_path_factory.mktemp("hostile")
     project = tmp_path_factory.mktemp("<img src=x onerror=alert(1)>")
     (project / "<script>alert(1)<_script>.py").write_text("\n".join(PAYLOADS))
@@ -512,8 +509,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_4_nothing_that_others_wrote_runs_or_asks_for_anything(hostile: Path, visit: Open) -> None:
-    """In every text of every page."""
+def test_4_texts_of_runs_execute_and_load_nothing(hostile: Path, visit: Open) -> None:
+    """Open every page of runs in which every text is a payload."""
     with serving(hostile) as server:
         page = visit(server.address)
         runs = sorted(path.name for path in hostile.glob("runs/*"))
@@ -538,7 +535,7 @@ def test_4_nothing_that_others_wrote_runs_or_asks_for_anything(hostile: Path, vi
             page.goto(f"{server.address}chart?run={runs[-1]}&metric={quote(payload)}")
 
 
-def test_4_a_drawing_opened_by_itself_runs_nothing(hostile: Path, visit: Open) -> None:
+def test_4_a_drawing_is_shown_as_image_and_otherwise_downloaded(hostile: Path, visit: Open) -> None:
     with serving(hostile) as server:
         run = next(hostile.glob("runs/*")).name
         page = visit(f"{server.address}runs/{run}")
@@ -549,7 +546,7 @@ def test_4_a_drawing_opened_by_itself_runs_nothing(hostile: Path, visit: Open) -
         assert download.value.suggested_filename == "curve.svg"
 
 
-def test_4_a_saved_report_runs_nothing_and_asks_for_nothing(
+def test_4_a_saved_report_executes_and_loads_nothing(
     hostile: Path, tmp_path: Path, visit: Open
 ) -> None:
     runs = sorted(path.name for path in hostile.glob("runs/*"))
@@ -564,10 +561,7 @@ def test_4_a_saved_report_runs_nothing_and_asks_for_nothing(
         assert page.locator("script, iframe, link").count() == 0
 
 
-def test_4_the_table_as_csv_holds_no_formula(hostile: Path) -> None:
-    import csv  # noqa: PLC0415
-    import io  # noqa: PLC0415
-
+def test_4_the_csv_table_contains_no_formulas(hostile: Path) -> None:
     with serving(hostile) as server:
         text = server.get("/table.csv?show=runs&column=config.lr").body.decode()
     cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
@@ -576,10 +570,10 @@ def test_4_the_table_as_csv_holds_no_formula(hostile: Path) -> None:
     assert any(cell.startswith("'=HYPERLINK") for cell in cells)
 
 
-def test_4_a_page_of_another_port_reads_nothing_and_frames_nothing(
+def test_4_a_page_from_another_port_cannot_read_this_server(
     server: Server, tmp_path: Path, browser: Browser
 ) -> None:
-    """8: from another origin neither an answer nor a stream nor a frame."""
+    """Also attack 8: neither a response nor a stream."""
     done(tmp_path, points=3)
     with serving(tmp_path) as other:
         context = browser.new_context()
@@ -595,7 +589,7 @@ def test_4_a_page_of_another_port_reads_nothing_and_frames_nothing(
         context.close()
 
 
-def test_the_index_is_a_cache_and_pages_come_back_without_it(tmp_path: Path, visit: Open) -> None:
+def test_pages_are_the_same_after_the_index_is_deleted(tmp_path: Path, visit: Open) -> None:
     done(tmp_path, group="kept", points=3)
     with serving(tmp_path) as server:
         assert rows(visit(server.address)) == ["kept"]

@@ -1,4 +1,4 @@
-"""The cache that pages share."""
+"""The cache of the pages."""
 
 from runshelf.web.cache import Cache
 

@@ -1,4 +1,4 @@
-"""Charts of runs with their numbers: the part of the axis that is drawn, what the cache keeps."""
+"""Charts with their tables: zoom, cache, search."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,8 @@ from packages.runshelf.tests.web.runs import begin, finish, log
 
 from runshelf.web.cache import Cache
 from runshelf.web.charts import Mark
-from runshelf.web.figures import Figure, choose, figures, places
+from runshelf.web.figures import Figure, figures, point_tables
+from runshelf.web.metric_choice import choose
 from runshelf.web.parameters import ChartView
 from runshelf.web.subjects import Part, Subject
 
@@ -28,17 +29,17 @@ def drawn(subject: Subject, view: ChartView, cache: Cache | None = None) -> Figu
     return figure
 
 
-def test_zoomed_in_only_that_part_of_the_axis_counts(subject: Subject) -> None:
+def test_zoom_restricts_values_marks_and_points(subject: Subject) -> None:
     whole, part = drawn(subject, ChartView()), drawn(subject, ChartView(start="300", end="500"))
-    assert whole.numbers[0].centre == 1.0
-    assert part.numbers[0].centre == pytest.approx(0.4)
+    assert whole.curves[0].centre == 1.0
+    assert part.curves[0].centre == pytest.approx(0.4)
     assert re.findall(r'href="(#\d+)"', whole.svg) == ["#100", "#350", "#1100"]
     assert re.findall(r'href="(#\d+)"', part.svg) == ["#350"]
-    ((_, rows),) = places([subject], "loss", "env_steps", ChartView(start="300", end="500"))
+    ((_, rows),) = point_tables([subject], "loss", "env_steps", ChartView(start="300", end="500"))
     assert [row[0] for row in rows] == [300.0, 400.0, 500.0]
 
 
-def test_a_chart_is_drawn_again_only_if_its_files_or_its_view_have_changed(
+def test_a_chart_is_cached_until_its_files_or_view_change(
     subject: Subject,
 ) -> None:
     cache = Cache()
@@ -48,9 +49,9 @@ def test_a_chart_is_drawn_again_only_if_its_files_or_its_view_have_changed(
     (file,) = subject.parts[0].folder.glob("metrics-*.jsonl")
     with file.open("a") as more:
         more.write('{"seed": 0, "env_steps": 1200, "loss": 7.0}\n')
-    assert drawn(subject, ChartView(), cache).numbers[0].centre == 7.0
+    assert drawn(subject, ChartView(), cache).curves[0].centre == 7.0
 
 
-def test_metrics_are_found_by_a_part_of_their_name(subject: Subject) -> None:
+def test_metrics_are_searched_by_substring(subject: Subject) -> None:
     choice = choose([subject], ChartView(find="LOS"), Cache())
     assert (choice.shown, choice.axis) == (["loss"], "env_steps")

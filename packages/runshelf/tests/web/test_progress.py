@@ -1,4 +1,4 @@
-"""How a run that goes on is judged, from the end of its files."""
+"""Warnings about running runs."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from runshelf.web.progress import progress_of
 
 
 def write(folder: Path, writer: str, records: list[dict[str, Any]], age: float = 0.0) -> None:
-    """Metric records, the last of them so many seconds ago."""
+    """Write metric records; set the file's age in seconds."""
     path = folder / f"metrics-{writer}.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     os.utime(path, (time.time() - age,) * 2)
@@ -23,23 +23,21 @@ def alarms(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("writer", ["a", "b"])
-def test_a_loss_that_is_not_finite_is_found_whoever_of_two_wrote_it(
-    tmp_path: Path, writer: str
-) -> None:
+def test_a_nan_loss_of_any_writer_is_a_warning(tmp_path: Path, writer: str) -> None:
     for name in ("a", "b"):
         loss = "NaN" if name == writer else 1.0
         write(tmp_path, name, [{"loss": 1.0, "ratio": "NaN"}] * 9 + [{"loss": loss}])
     assert alarms(tmp_path) == ["loss is not finite"]
 
 
-def test_one_that_was_not_finite_long_ago_is_none(tmp_path: Path) -> None:
+def test_an_old_nan_loss_is_not_a_warning(tmp_path: Path) -> None:
     write(tmp_path, "a", [{"loss": "NaN"}] + [{"loss": 1.0}] * 4)
     assert alarms(tmp_path) == []
 
 
 @pytest.mark.parametrize("clock", ["seconds", "time"])
 @pytest.mark.parametrize(("age", "is_quiet"), [(900, False), (1100, True)])
-def test_how_long_no_record_may_come_depends_on_how_often_they_came(
+def test_the_allowed_gap_is_relative_to_the_mean_gap_between_records(
     tmp_path: Path, clock: str, age: float, is_quiet: bool
 ) -> None:
     write(tmp_path, "a", [{clock: 100.0 * n, "x": 1} for n in range(9)], age)
@@ -47,7 +45,7 @@ def test_how_long_no_record_may_come_depends_on_how_often_they_came(
 
 
 @pytest.mark.parametrize(("age", "is_quiet"), [(50, False), (70, True)])
-def test_records_without_a_clock_may_be_a_minute_old(
+def test_without_times_records_may_be_a_minute_old(
     tmp_path: Path, age: float, is_quiet: bool
 ) -> None:
     write(tmp_path, "a", [{"x": 1}] * 9, age)

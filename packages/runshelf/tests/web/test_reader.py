@@ -1,4 +1,4 @@
-"""Tests of what pages are told while the home is still being read."""
+"""The reader before the first refresh of the index."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from runshelf.index.run_index import open_index
 from runshelf.web.reader import Reader
 
 
-def test_what_is_said_of_now_before_the_home_is_read_is_not_kept(tmp_path: Path) -> None:
-    """The table and the headline of one page are of the same moment."""
+def test_the_summary_before_the_first_refresh_is_not_cached(tmp_path: Path) -> None:
+    """Otherwise the headline would be older than the table of the same page."""
 
     async def running() -> tuple[int, int]:
         reader = await Reader.open(tmp_path)

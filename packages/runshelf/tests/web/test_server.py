@@ -1,6 +1,6 @@
-"""The archive's pages of a real server: what they say, and what is refused.
+"""Pages of a real server: contents, attacks, live updates.
 
-The numbers in names of tests of attacks are those of the attack list in docs/pages.md.
+The numbers in test names refer to the attack list in docs/pages.md.
 """
 
 import csv
@@ -38,6 +38,8 @@ from tests.server_client import Server
 from runshelf.snapshot.code_snapshot import Limits, take_snapshot, write_snapshot
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.run import RunWriter
+from runshelf.web.app import Pages
+from runshelf.web.reader import Reader
 from runshelf.web.subjects import MOST_RUNS
 
 pytestmark = pytest.mark.medium
@@ -47,7 +49,7 @@ LOSS = {"curves": {"loss": lambda x: 1 - x}}
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home: two groups of seeds, a failed run, one that goes on, one without metrics."""
+    """A home with two groups of seeds and a failed run without metrics."""
     home = tmp_path_factory.mktemp("home")
     for seed in range(5):
         done(
@@ -68,7 +70,7 @@ def server(home: Path) -> Generator[Server, None, None]:
 
 
 def folder_of(home: Path, name: str) -> Path:
-    """The folder of the run of a name."""
+    """Return the folder of the run with this name."""
     found = (p.parent for p in home.glob("runs/*/run.json"))
     return next(f for f in found if json.loads((f / "run.json").read_text()).get("name") == name)
 
@@ -78,24 +80,24 @@ def failed_of(home: Path) -> Path:
     return next(f for f in found if json.loads((f / "run.json").read_text())["command"] == "run")
 
 
-# --- what pages say ------------------------------------------------------------------------------
+# --- contents ------------------------------------------------------------------------------
 
 
-def test_home_says_that_nothing_runs_and_what_was_worked_at(server: Server) -> None:
+def test_home_without_running_runs_shows_recent_groups(server: Server) -> None:
     text = page(server, "/")
     assert "Nothing is running." in text
     assert "is slow enough?" in text
     assert text.index(">fast<") > 0
 
 
-def test_a_home_without_runs_says_what_to_type(tmp_path: Path) -> None:
+def test_an_empty_home_shows_commands_to_start(tmp_path: Path) -> None:
     with serving(tmp_path) as empty:
         text = page(empty, "/")
     assert "There are no runs here yet." in text
     assert "runshelf run" in text
 
 
-def test_the_table_sorts_filters_and_chooses_columns_by_address(server: Server) -> None:
+def test_the_address_determines_filter_order_and_columns(server: Server) -> None:
     text = page(server, "/", show="runs", filter="lr<1e-3", sort="lr", column="config.lr")
     assert text.count("<tr data-kind") == 5
     assert text.count("0.0001") == 5
@@ -105,7 +107,7 @@ def test_the_table_sorts_filters_and_chooses_columns_by_address(server: Server) 
     assert "aria-sort" not in text or "ascending" in text
 
 
-def test_groups_are_shown_first_with_their_seeds(server: Server) -> None:
+def test_the_default_table_shows_groups(server: Server) -> None:
     text = page(server, "/")
     rows = re.findall(r'<tr data-kind="group" data-key="([^"]+)"', text)
     assert set(rows) >= {"slow", "fast"}
@@ -130,7 +132,7 @@ def test_an_invalid_filter_has_an_error_message(server: Server, filter: str, wor
     assert words in error[1]
 
 
-def test_a_group_shows_the_mean_its_interval_and_its_seeds(server: Server) -> None:
+def test_a_group_shows_mean_interval_and_seeds(server: Server) -> None:
     text = page(server, "/group", name="slow")
     assert "5 of 5" in text
     assert "band: 95 % interval (Student t)" in text
@@ -158,20 +160,20 @@ def test_two_seeds_have_a_red_badge(server: Server) -> None:
         ({"find": "no such"}, "No metric has <code>no such</code>"),
     ],
 )
-def test_curves_are_drawn_as_the_address_says(
+def test_the_address_determines_how_curves_are_drawn(
     server: Server, query: dict[str, str], words: str
 ) -> None:
     assert words in page(server, "/group", name="slow", **query)
 
 
-def test_the_interval_in_the_table_is_students(server: Server, home: Path) -> None:
-    """Computed anew from the files: t(4) is 2.776."""
+def test_the_interval_in_the_table_is_students_t(server: Server, home: Path) -> None:
+    """Compared with a computation from the files: t(4) is 2.776."""
     last = []
     for path in home.glob("runs/*/run.json"):
         if json.loads(path.read_text()).get("group") == "slow":
             lines = (path.parent / "metrics-train.jsonl").read_text().splitlines()
             last.append([json.loads(line)["episode_return_mean"] for line in lines])
-    # 200 records fall into 160 buckets; the last holds the last two... by the same rule as drawn.
+    # 200 records fall into 160 buckets; average within the last bucket, as the chart does.
     ends = []
     for values in last:
         x = np.arange(1, 201) * 256.0
@@ -185,7 +187,7 @@ def test_the_interval_in_the_table_is_students(server: Server, home: Path) -> No
     assert float(shown[2]) == pytest.approx(np.mean(ends) + half, abs=0.6)
 
 
-def test_a_run_that_failed_says_why_and_what_it_printed(server: Server, home: Path) -> None:
+def test_a_failed_run_shows_exit_status_and_output(server: Server, home: Path) -> None:
     path = f"/runs/{failed_of(home).name}"
     text = page(server, path)
     assert "exit status 3" in text
@@ -196,13 +198,13 @@ def test_a_run_that_failed_says_why_and_what_it_printed(server: Server, home: Pa
     assert "hello" in text
 
 
-def test_every_tab_of_every_run_is_answered(server: Server, home: Path) -> None:
+def test_every_tab_of_every_run_opens(server: Server, home: Path) -> None:
     for folder in home.glob("runs/*"):
         for tab in ("", "/code", "/output", "/files", "/environment"):
             page(server, f"/runs/{folder.name}{tab}")
 
 
-def test_comparison_says_what_differs_first(server: Server) -> None:
+def test_comparison_shows_differences_first(server: Server) -> None:
     text = page(server, "/compare?group=slow&group=fast")
     differing = text.index("differs"), text.index("settings are the same")
     assert differing[0] < text.index("config") if "config" in text else True
@@ -221,18 +223,18 @@ def test_comparison_names_the_last_identical_step(tmp_path: Path) -> None:
     assert f"up to step {70 * 256}, then loss differs" in text
 
 
-def test_comparison_tells_values_apart_that_look_the_same(tmp_path: Path) -> None:
+def test_comparison_shows_enough_digits_to_distinguish_values(tmp_path: Path) -> None:
     runs = [done(tmp_path, points=2, config={"lr": lr, "b": 2.0}).name for lr in (0.1, 0.1 + 1e-9)]
     with serving(tmp_path) as server:
         text = page(server, f"/compare?run={runs[0]}&run={runs[1]}")
     assert "<td>0.1</td><td>0.100000001</td>" in text
 
 
-def test_more_runs_than_are_drawn_are_counted_wherever_a_group_is_drawn(tmp_path: Path) -> None:
+def test_runs_that_are_not_drawn_are_counted_on_every_page(tmp_path: Path) -> None:
     for n in range(MOST_RUNS + 1):
         done(tmp_path, n, points=2, group="many")
     done(tmp_path, points=2, group="few")
-    said = f"many: only the newest {MOST_RUNS} of {MOST_RUNS + 1} runs are drawn"
+    note = f"many: only the newest {MOST_RUNS} of {MOST_RUNS + 1} runs are drawn"
     with serving(tmp_path) as server:
         group = page(server, "/group", name="many")
         assert f"{MOST_RUNS + 1} runs, the newest {MOST_RUNS} are shown" in group
@@ -240,12 +242,12 @@ def test_more_runs_than_are_drawn_are_counted_wherever_a_group_is_drawn(tmp_path
         assert "many: only the settings of its newest 20 runs are compared" in both
         chart = page(server, "/chart?metric=episode_return_mean&group=many")
         for text in (group, both, chart, page(server, "/report?group=many")):
-            assert said in text
+            assert note in text
         assert "the newest" not in page(server, "/group", name="few")
 
 
-def test_what_is_cut_is_said_to_be(tmp_path: Path) -> None:
-    """Tags, settings, keys of pictures, runs that repeat a run."""
+def test_pages_show_how_much_they_leave_out(tmp_path: Path) -> None:
+    """Tags, settings, keys of pictures, repetitions of a run."""
     writer = begin(
         tmp_path, tags=tuple(f"t{n}" for n in range(23)), config={f"k{n}": n for n in range(1_100)}
     )
@@ -262,7 +264,7 @@ def test_what_is_cut_is_said_to_be(tmp_path: Path) -> None:
         assert words in text
 
 
-def test_lines_that_are_no_records_are_named_and_counted(tmp_path: Path) -> None:
+def test_invalid_lines_of_metrics_are_listed_and_counted(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     log(writer, 3)
     with (writer.folder / "metrics-train.jsonl").open("a") as file:
@@ -272,12 +274,12 @@ def test_lines_that_are_no_records_are_named_and_counted(tmp_path: Path) -> None
     with serving(tmp_path) as server:
         text, without = page(server, f"/runs/{ulid}"), page(server, f"/runs/{one}")
     lines = ", ".join(f"line {n} of metrics-train.jsonl" for n in range(4, 9))
-    assert f"7 lines of the metrics files are not valid and left out: {lines} and 2" in text
-    assert "not valid" not in without
+    assert f"7 lines of the metrics files are invalid and left out: {lines} and 2" in text
+    assert "invalid and left out" not in without
 
 
-def test_a_lost_run_shows_what_its_program_had_printed(tmp_path: Path) -> None:
-    """Its recorder and its program are killed before anything was copied from the spool."""
+def test_a_lost_run_shows_the_output_of_its_program(tmp_path: Path) -> None:
+    """Recorder and program are killed before any output was copied from the spool."""
     code = "import time; print('the last', 'words', flush=True); time.sleep(60)"
     command = [COMMAND, "run", "--home", str(tmp_path), "--", sys.executable, "-c", code]
     recorder = subprocess.Popen(
@@ -291,7 +293,7 @@ def test_a_lost_run_shows_what_its_program_had_printed(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGKILL)
     recorder.wait()
     recorder.stdout.close()
-    (folder / "output.log").unlink(missing_ok=True)  # as if it had not been copied yet
+    (folder / "output.log").unlink(missing_ok=True)  # as if not copied yet
     with serving(tmp_path) as server:
         path = f"/runs/{folder.name}"
         until(lambda: "the last words" in page(server, path))
@@ -300,18 +302,18 @@ def test_a_lost_run_shows_what_its_program_had_printed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "run=x", "group=slow", "&".join(["group=slow"] * 3)])
-def test_a_comparison_of_one_is_none(server: Server, query: str) -> None:
+def test_a_comparison_needs_two_subjects(server: Server, query: str) -> None:
     page(server, f"/compare?{query}", 404)
 
 
-def test_the_table_is_a_file_for_spreadsheets(server: Server) -> None:
+def test_the_table_can_be_downloaded_as_csv(server: Server) -> None:
     text = page(server, "/table.csv?show=runs&column=config.lr")
     rows = list(csv.reader(io.StringIO(text)))
     assert len(rows) == 9
     assert {row[-1] for row in rows[1:]} >= {"0.0001", "0.01"}
 
 
-def test_the_code_is_shown_as_it_was_and_against_its_parent(tmp_path: Path) -> None:
+def test_the_code_page_shows_files_and_changes_since_the_parent(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "project"
     project.mkdir()
     ulids: list[str] = []
@@ -335,7 +337,7 @@ def test_the_code_is_shown_as_it_was_and_against_its_parent(tmp_path: Path) -> N
 
 
 def picture_in(writer: RunWriter, digit: str = "ab") -> str:
-    """A picture among a run's media; its path as records name it."""
+    """Write a picture to a run's media; return its path as in records."""
     path = writer.folder / "media" / f"{digit * 32}.png"
     path.parent.mkdir(exist_ok=True)
     Image.new("RGB", (8, 8), "red").save(path)
@@ -343,13 +345,13 @@ def picture_in(writer: RunWriter, digit: str = "ab") -> str:
 
 
 def marks_in(text: str) -> list[tuple[str, str, float]]:
-    """Where the marks of a page's charts lead, what they say, and at how many per cent they are."""
+    """Return link, label and position in per cent of the marks in a page's charts."""
     found = re.findall(r'<a class="mark" href="([^"]*)" aria-label="([^"]*)">.*?x="([^"]*)%"', text)
     return [(address, label, float(place)) for address, label, place in found]
 
 
-def test_pictures_stand_beside_the_curve_at_their_step(tmp_path: Path) -> None:
-    """A triangle at their step on every chart along that axis leads to them."""
+def test_pictures_are_marked_on_charts_at_their_step(tmp_path: Path) -> None:
+    """Each chart along that axis has a triangle that links to the picture."""
     writer = begin(tmp_path)
     log(writer, 11, every=1000, loss=lambda x: x, returns=lambda x: x)
     path = picture_in(writer)
@@ -364,21 +366,21 @@ def test_pictures_stand_beside_the_curve_at_their_step(tmp_path: Path) -> None:
         assert ">5000 env steps, seed 0</span>" in text
         assert "5000 env steps" in along_time
         for address in (f"/runs/{ulid}/{path}", f"/runs/{ulid}/file?path=clips.png"):
-            answered = server.get(address)
-            assert answered.headers["Content-Type"] == "image/png"
-            assert "Content-Disposition" not in answered.headers
-            assert "sandbox" in answered.headers["Content-Security-Policy"]
+            response = server.get(address)
+            assert response.headers["Content-Type"] == "image/png"
+            assert "Content-Disposition" not in response.headers
+            assert "sandbox" in response.headers["Content-Security-Policy"]
     marks = marks_in(text)
     assert marks_in(large) == [(f"/runs/{ulid}{where}", *said) for where, *said in marks[:1]]
     assert marks == [("#media-0", "view &lt;b&gt;, 5000 env steps, seed 0", 40.0)] * 2
     assert re.search(rf'<a href="/runs/{ulid}/{path}" id="media-0">', text)
-    assert marks_in(along_time) == [], "at which second it was made is not known"
+    assert marks_in(along_time) == [], "the time of the picture is unknown"
 
 
-def test_a_clip_behind_the_curve_widens_the_axis_and_many_at_a_place_are_one_mark(
+def test_a_clip_beyond_the_curve_extends_the_axis_and_close_clips_share_a_mark(
     tmp_path: Path,
 ) -> None:
-    """Of a script: along steps, and along the time since its first record."""
+    """For a script: along steps, and along the time since its first record."""
     writer = begin(tmp_path, seed=None, env=None, command="script", config={})
     path = picture_in(writer)
     with MetricsWriter(writer.folder, "log-1") as file:
@@ -396,26 +398,26 @@ def test_a_clip_behind_the_curve_widens_the_axis_and_many_at_a_place_are_one_mar
     assert label.startswith("view0, step 20, after 5 s; ")
 
 
-def test_ill_looking_runs_are_said_to_be_so(tmp_path: Path) -> None:
-    with begin(tmp_path, question="is it ill?", config={"env_steps": 1000 * 256}) as writer:
+def test_a_run_with_a_nan_loss_has_a_warning(tmp_path: Path) -> None:
+    with begin(tmp_path, question="is it healthy?", config={"env_steps": 1000 * 256}) as writer:
         log(writer, 250, of=1000, loss=lambda x: float("nan"))
         with serving(tmp_path) as server:
             text = page(server, "/")
     assert "1 run is running, with warnings. Next run ends in less than a minute." in text
-    assert "is it ill?" in text
+    assert "is it healthy?" in text
     assert "loss is not finite" in text
     assert "25 %" in text
     assert "less than a minute left" in text
 
 
-def test_a_report_stands_by_itself(server: Server, home: Path, tmp_path: Path) -> None:
-    answered = server.get("/report?group=slow&group=fast")
-    assert "attachment" in answered.headers["Content-Disposition"]
+def test_a_report_is_self_contained(server: Server, home: Path, tmp_path: Path) -> None:
+    response = server.get("/report?group=slow&group=fast")
+    assert "attachment" in response.headers["Content-Disposition"]
     path = tmp_path / "report.html"
     command = [COMMAND, "report", "slow", "fast", str(path), "--home", str(home)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
-    for text in (answered.body.decode(), path.read_text()):
+    for text in (response.body.decode(), path.read_text()):
         assert "<svg" in text
         assert "<script" not in text
         assert "http" not in re.sub(r'http-equiv="Content-Security-Policy"', "", text)
@@ -431,7 +433,7 @@ def test_a_report_stands_by_itself(server: Server, home: Path, tmp_path: Path) -
         (["slow", "x.html", "--along", "miles"], "`--along`"),
     ],
 )
-def test_a_report_that_cannot_be_is_refused_in_a_line(
+def test_an_invalid_report_command_fails_with_one_line(
     home: Path, arguments: list[str], words: str
 ) -> None:
     command = [COMMAND, "report", *arguments, "--home", str(home)]
@@ -460,7 +462,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_1_odd_names_find_nothing_and_break_nothing(server: Server, name: str, home: Path) -> None:
+def test_1_unusual_names_in_addresses_are_not_found(server: Server, name: str, home: Path) -> None:
     ulid = failed_of(home).name
     for path in (
         f"/runs/{quoted(name)}",
@@ -472,25 +474,25 @@ def test_1_odd_names_find_nothing_and_break_nothing(server: Server, name: str, h
         f"/compare?run={quoted(name)}&group={quoted(name)}",
         f"/chart?metric={quoted(name)}&run={quoted(name)}",
     ):
-        answered = server.get(path)
-        assert answered.status in (307, 404), (path, answered.status)
-        assert b"root:" not in answered.body
-        assert "Set-Cookie" not in answered.headers
+        response = server.get(path)
+        assert response.status in (307, 404), (path, response.status)
+        assert b"root:" not in response.body
+        assert "Set-Cookie" not in response.headers
 
 
 @pytest.mark.parametrize(
     "raw", ["/runs/../../etc/passwd", "/static/../guard.py", "/../x", "//evil/"]
 )
-def test_1_raw_paths_are_taken_as_they_are(server: Server, raw: str) -> None:
+def test_1_raw_paths_are_not_normalised(server: Server, raw: str) -> None:
     head = f"GET {raw} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nConnection: close\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
         connection.sendall(head.encode())
-        answered = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert answered.startswith((b"HTTP/1.1 404", b"HTTP/1.1 307"))
-    assert b"evil" not in answered.split(b"\r\n\r\n")[0]
+        response = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert response.startswith((b"HTTP/1.1 404", b"HTTP/1.1 307"))
+    assert b"evil" not in response.split(b"\r\n\r\n")[0]
 
 
-def test_1_groups_of_odd_names_have_pages(tmp_path: Path) -> None:
+def test_1_groups_with_unusual_names_have_pages(tmp_path: Path) -> None:
     names = ["../../x", "a;b#c?d&e", "UPPER", "upper", "😀 \u202e", 'q"u\\o', " ", "a" * 300]
     for name in names:
         done(tmp_path, group=name, points=3)
@@ -501,8 +503,8 @@ def test_1_groups_of_odd_names_have_pages(tmp_path: Path) -> None:
             )
 
 
-def test_2_what_a_hostile_run_names_is_not_opened(tmp_path: Path) -> None:
-    """Media, outputs, metrics, code and output that are links, or lead elsewhere by name."""
+def test_2_links_and_paths_out_of_a_run_are_not_followed(tmp_path: Path) -> None:
+    """Media, outputs, metrics, code and logs that are links or name paths outside the run."""
     home, secret = tmp_path / "home", tmp_path / "secret"
     secret.write_text("top secret\n" * 20)
     writer = begin(home)
@@ -552,7 +554,7 @@ def test_2_what_a_hostile_run_names_is_not_opened(tmp_path: Path) -> None:
             assert b"top secret" not in server.get(path).body, path
 
 
-def test_2_pipes_in_a_run_do_not_stop_the_server(tmp_path: Path) -> None:
+def test_2_pipes_in_a_run_do_not_block_the_server(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     log(writer, 3)
     for name in ("output.log", "code.json", "code.patch", "status.json", "clips.png"):
@@ -570,7 +572,7 @@ def test_2_pipes_in_a_run_do_not_stop_the_server(tmp_path: Path) -> None:
             assert server.get(f"/runs/{ulid}{path}").status in (200, 404)
 
 
-def test_2_objects_and_lists_of_code_that_are_links_or_pipes_are_not_compared(
+def test_2_code_objects_and_lists_that_are_links_or_pipes_are_not_compared(
     tmp_path: Path,
 ) -> None:
     home, secret = tmp_path / "home", tmp_path / "secret"
@@ -611,7 +613,7 @@ def test_2_objects_and_lists_of_code_that_are_links_or_pipes_are_not_compared(
     assert "<h2>Code</h2>" not in linked
 
 
-def test_2_a_summary_that_lies_and_settings_without_bottom_are_compared(tmp_path: Path) -> None:
+def test_2_a_wrong_summary_and_deeply_nested_settings_are_compared(tmp_path: Path) -> None:
     ulids: list[str] = []
     for lr in (1, 2):
         deep: object = lr
@@ -628,7 +630,7 @@ def test_2_a_summary_that_lies_and_settings_without_bottom_are_compared(tmp_path
     assert '<th scope="row">deep' + ".a" * 19 + "</th>" in text
 
 
-def test_5_files_of_a_run_are_saved_and_never_opened(tmp_path: Path) -> None:
+def test_5_files_of_a_run_are_downloads_and_never_pages(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     (writer.folder / "outputs").mkdir()
     evil = "<script>alert(1)</script>"
@@ -642,19 +644,19 @@ def test_5_files_of_a_run_are_saved_and_never_opened(tmp_path: Path) -> None:
     ulid = finish(writer).name
     with serving(tmp_path) as server:
         for name in [*(f"outputs/{n}" for n in names), "not.png", "curve.svg", "run.json"]:
-            answered = server.get(f"/runs/{ulid}/file?path={quoted(name)}")
-            assert answered.status == 200, name
-            assert answered.headers["Content-Disposition"].startswith("attachment; ")
-            assert answered.headers["X-Content-Type-Options"] == "nosniff"
-            assert answered.headers["Content-Security-Policy"].startswith(
+            response = server.get(f"/runs/{ulid}/file?path={quoted(name)}")
+            assert response.status == 200, name
+            assert response.headers["Content-Disposition"].startswith("attachment; ")
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            assert response.headers["Content-Security-Policy"].startswith(
                 "sandbox; default-src 'none'"
             )
             kind = "image/svg+xml" if name == "curve.svg" else "application/octet-stream"
-            assert answered.headers["Content-Type"] == kind
+            assert response.headers["Content-Type"] == kind
 
 
-def test_6_nothing_that_reads_a_run_can_make_an_object_of_it() -> None:
-    """Neither pickle nor eval nor a way to name a class is anywhere in the pages' code."""
+def test_6_no_code_that_reads_runs_can_execute_their_content() -> None:
+    """The code of the pages contains neither pickle nor eval nor imports by name."""
     source = Path(__file__).parents[2] / "src" / "runshelf" / "web"
     text = "\n".join(path.read_text() for path in source.rglob("*.py"))
     for word in ("pickle", "eval(", "exec(", "__import__", "importlib.import_module", "shell=True"):
@@ -687,33 +689,33 @@ def test_7_filters_and_sort_keys_are_data(server: Server, text: str) -> None:
         {"column": text},
         {"filter": "x", "sort": "-" + text},
     ):
-        answered = page(server, "/", show="runs", **query)
-        assert answered.count("<tr data-kind") in (0, 8)
-        assert "sqlite" not in answered.lower()
+        response = page(server, "/", show="runs", **query)
+        assert response.count("<tr data-kind") in (0, 8)
+        assert "sqlite" not in response.lower()
     assert page(server, "/", show="runs").count("<tr data-kind") == 8
 
 
-def test_8_the_server_listens_here_alone_and_knows_its_name(server: Server) -> None:
+def test_8_the_server_listens_on_loopback_and_checks_the_host_header(server: Server) -> None:
     listeners = Path("/proc/net/tcp").read_text()
     assert f"0100007F:{server.port:04X} 00000000:0000 0A" in listeners
     for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1", "0.0.0.0", ""):
-        for path in ("/", "/stream", "/table.csv", "/static/archive.css", "/nowhere"):
+        for path in ("/", "/stream", "/table.csv", "/static/style.css", "/nowhere"):
             assert server.get(path, Host=host).status == 421
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "file://"])
-def test_8_other_origins_are_not_answered_nor_told_anything(server: Server, origin: str) -> None:
+def test_8_requests_from_other_origins_are_refused(server: Server, origin: str) -> None:
     for path in ("/", "/stream", "/report?group=slow"):
-        answered = server.get(path, Origin=origin)
-        assert answered.status == 403
-        assert "Access-Control-Allow-Origin" not in answered.headers
+        response = server.get(path, Origin=origin)
+        assert response.status == 403
+        assert "Access-Control-Allow-Origin" not in response.headers
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
-def test_8_nothing_can_be_changed_from_a_page(server: Server, method: str) -> None:
+def test_8_all_writing_methods_are_refused(server: Server, method: str) -> None:
     for path in ("/", "/group?name=slow", "/stream", "/nowhere"):
-        answered = server.request(method, path, b"{}", Content_Type="application/json")
-        assert answered.status == 403
+        response = server.request(method, path, b"{}", Content_Type="application/json")
+        assert response.status == 403
 
 
 ROUTES = [
@@ -726,7 +728,7 @@ ROUTES = [
     ),
     *("/report?group=slow", "/stream"),
     *(
-        "/static/archive.css",
+        "/static/style.css",
         "/static/icon.svg",
         "/nowhere",
         "/favicon.ico",
@@ -740,7 +742,7 @@ ROUTES = [
 
 @pytest.fixture(scope="module")
 def public(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, None]:
-    """A server that listens at every address, so that a login is needed."""
+    """A server that listens on all addresses and therefore requires a login."""
     home = tmp_path_factory.mktemp("public")
     done(home, group="slow", points=3)
     with serving(home, "--host", "0.0.0.0") as server:
@@ -748,26 +750,23 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, 
 
 
 @pytest.mark.parametrize("path", ROUTES)
-def test_9_beyond_this_machine_every_route_asks_who_is_there(public: Server, path: str) -> None:
+def test_9_beyond_loopback_every_route_requires_the_cookie(public: Server, path: str) -> None:
     for method in ("GET", "HEAD", "POST"):
         assert public.request(method, path, b"" if method == "POST" else None).status == 401
-    assert public.get(path, Cookie=f"backflip_{public.port}=wrong").status == 401
+    assert public.get(path, Cookie=f"runshelf_{public.port}=wrong").status == 401
     assert public.get(path, Host="evil.example").status == 421
 
 
-def test_9_all_routes_there_are_were_walked() -> None:
-    from runshelf.web.app import Pages  # noqa: PLC0415
-
-    source = Path(Pages.app.__code__.co_filename).read_text()
-    routes = re.findall(r'Route\("([^"]+)"', source)
-    walked = {re.sub(r"0{26}", "{run}", path.partition("?")[0]) for path in ROUTES}
-    walked = {re.sub(r"/static/.*", "/static/{version}/{name}", path) for path in walked}
-    walked = {path.replace("/media/x.png", "/media/{name}") for path in walked}
-    assert set(routes) <= walked
+def test_9_the_tests_cover_all_routes() -> None:
+    routes = [route.path for route in Pages(Reader(Path())).app().routes]
+    covered = {re.sub(r"0{26}", "{run}", path.partition("?")[0]) for path in ROUTES}
+    covered = {re.sub(r"/static/.*", "/static/{version}/{name}", path) for path in covered}
+    covered = {path.replace("/media/x.png", "/media/{name}") for path in covered}
+    assert set(routes) <= covered
 
 
-def test_9_the_address_printed_lets_in_and_leads_nowhere_else(public: Server) -> None:
-    """15: no open redirection on the way in."""
+def test_9_the_printed_address_sets_the_cookie_without_open_redirect(public: Server) -> None:
+    """Also attack 15: redirects to other sites."""
     parts = urlsplit(public.address)
     for more in ("", "&next=http://evil.example/", "&next=//evil.example"):
         entered = public.get(f"/?{parts.query}{more}")
@@ -784,12 +783,12 @@ def test_13_ranges_are_not_served(server: Server, home: Path) -> None:
     whole = server.get(path)
     many = "bytes=" + ",".join(["0-0"] * 2000)
     for ranges in ("bytes=0-0", "bytes=-1", many):
-        answered = server.get(path, Range=ranges)
-        assert (answered.status, answered.body) == (200, whole.body)
+        response = server.get(path, Range=ranges)
+        assert (response.status, response.body) == (200, whole.body)
     assert whole.headers["Accept-Ranges"] == "none"
 
 
-def test_13_forms_and_addresses_without_end_are_refused(server: Server) -> None:
+def test_13_too_large_forms_and_addresses_are_refused(server: Server) -> None:
     fields = "&".join(f"f{n}=1" for n in range(10_000))
     kind = "application/x-www-form-urlencoded"
     assert server.request("POST", "/", fields.encode(), Content_Type=kind).status == 403
@@ -822,7 +821,7 @@ def test_13_a_line_of_a_million_characters_has_a_page(tmp_path: Path) -> None:
             assert len(page(server, path)) < 400_000
 
 
-def test_13_streams_are_counted_and_let_go(server: Server) -> None:
+def test_13_the_number_of_streams_is_limited(server: Server) -> None:
     address = stream_of(page(server, "/"))
     head = f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
     held = []
@@ -843,7 +842,7 @@ def busy(server: Server, head: bytes) -> bool:
         return connection.recv(100).split(b" ")[1] != b"200"
 
 
-def test_12_the_secret_of_the_server_is_its_owners_alone(public: Server) -> None:
+def test_12_only_the_owner_can_read_the_secret(public: Server) -> None:
     (kept,) = (public.folder / ".cache" / "runshelf").glob("*/page.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
@@ -853,8 +852,8 @@ def test_12_the_secret_of_the_server_is_its_owners_alone(public: Server) -> None
     assert json.loads(kept.read_text())["secret"] not in public.address
 
 
-def test_15_the_server_writes_nothing_to_the_home_but_the_index(tmp_path: Path) -> None:
-    """And under a umask of nothing no file of its own is for everybody."""
+def test_15_the_server_writes_only_the_index_to_the_home(tmp_path: Path) -> None:
+    """Also with umask 0, other users cannot read the secret."""
     done(tmp_path, points=3)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     old = os.umask(0)
@@ -871,22 +870,22 @@ def test_15_the_server_writes_nothing_to_the_home_but_the_index(tmp_path: Path) 
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_errors_are_pages_and_no_traceback_leaves(server: Server) -> None:
+def test_errors_are_pages_without_tracebacks(server: Server) -> None:
     for path in ("/nowhere", "/runs/x", "/group?name=none", "/compare", "/chart"):
         text = page(server, path, 404)
         assert "<h1>" in text
         assert "Traceback" not in text
 
 
-# --- news ----------------------------------------------------------------------------------------
+# --- live updates --------------------------------------------------------------------------------
 
 
 def changes(server: Server, path: str) -> AbstractContextManager[Iterator[tuple[str, str, str]]]:
-    """The events of a page's stream."""
+    """Open the event stream of a page."""
     return listening(server, stream_of(page(server, path)))
 
 
-def test_the_home_page_is_told_that_a_run_has_ended(tmp_path: Path) -> None:
+def test_the_home_page_is_notified_when_a_run_ends(tmp_path: Path) -> None:
     writer = begin(tmp_path, group="g")
     log(writer, 5)
     with serving(tmp_path) as server:
@@ -900,7 +899,7 @@ def states_in(server: Server) -> str:
     return page(server, "/").replace("</i>", ">")
 
 
-def test_a_page_of_output_is_told_of_new_lines_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_the_output_page_is_notified_of_new_lines_and_can_reconnect(tmp_path: Path) -> None:
     with begin(tmp_path) as writer:
         print_to(writer.folder, [("out", "one")])
         path = f"/runs/{writer.run.ulid}/output"
@@ -916,7 +915,7 @@ def test_a_page_of_output_is_told_of_new_lines_and_goes_on_where_it_was(tmp_path
 
 
 @pytest.mark.parametrize("path", ["/runs/{run}", "/group?name=g", "/compare?run={run}&group=other"])
-def test_a_page_with_curves_is_told_of_new_points(tmp_path: Path, path: str) -> None:
+def test_a_page_with_curves_is_notified_of_new_points(tmp_path: Path, path: str) -> None:
     done(tmp_path, group="other", points=3)
     with begin(tmp_path, group="g") as writer:
         log(writer, 5, of=100)
@@ -935,14 +934,14 @@ def figure_in(text: str) -> str:
     return found[1]
 
 
-def test_a_page_of_another_version_is_told_at_once(server: Server) -> None:
+def test_an_outdated_page_is_notified_immediately(server: Server) -> None:
     with listening(server, "/stream?since=other-7") as events:
         assert next(events)[0] == "change"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/", "/group?name=slow"])
-def test_a_page_where_nothing_happens_is_told_nothing(server: Server, path: str) -> None:
+def test_an_unchanged_page_receives_only_heartbeats(server: Server, path: str) -> None:
     with changes(server, path) as events:
         begun = time.monotonic()
         name, data, _ = next(events)
@@ -951,7 +950,9 @@ def test_a_page_where_nothing_happens_is_told_nothing(server: Server, path: str)
 
 
 @pytest.mark.slow
-def test_a_page_of_a_running_run_that_logs_nothing_is_told_nothing(tmp_path: Path) -> None:
+def test_a_running_run_without_new_records_receives_only_heartbeats(
+    tmp_path: Path,
+) -> None:
     with begin(tmp_path) as writer:
         log(writer, 5, of=100)
         with serving(tmp_path) as server, changes(server, f"/runs/{writer.run.ulid}") as events:

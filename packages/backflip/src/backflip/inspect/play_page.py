@@ -19,8 +19,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from runshelf.errors import UsageError, UserFacingError
-from runshelf.web.address import Place
-from runshelf.web.fields import Fields, read_fields
+from runshelf.web.address import Endpoint
+from runshelf.web.json_fields import Fields, read_fields
 
 VIEWS = {"both": ("person", "agent"), "person": ("person",), "agent": ("agent",)}
 SHARED = ("api.js", "dom.js", "icon.svg")  # of the labelling page's files
@@ -61,13 +61,13 @@ class Playing:
     Args:
         game: what is played.
         thread: the one thread it is asked in.
-        place: where the server listens.
+        endpoint: where the server listens.
     """
 
-    def __init__(self, game: Game, thread: ThreadPoolExecutor, place: Place) -> None:
+    def __init__(self, game: Game, thread: ThreadPoolExecutor, endpoint: Endpoint) -> None:
         self._game = game
         self._thread = thread
-        self._place = place
+        self._endpoint = endpoint
         self._player = ""
         self._static = _read_static()
         self._page = Environment(
@@ -97,7 +97,7 @@ class Playing:
     async def page(self, request: Request) -> Response:
         """The page itself."""
         told = await self._ask(self._game.describe)
-        html = self._page.render(env=told["env"], token=self._place.token("same-site"))
+        html = self._page.render(env=told["env"], token=self._endpoint.token("same-site"))
         return HTMLResponse(html)
 
     async def static(self, request: Request) -> Response:
@@ -122,7 +122,7 @@ class Playing:
         """One env step."""
         fields = read_fields(await request.body())
         self._check(fields)
-        action = fields.whole("action") if fields.has("action") else fields.numbers("actions")
+        action = fields.integer("action") if fields.has("action") else fields.numbers("actions")
         return await self._answer(self._view(fields), lambda: self._game.act(action))
 
     async def look(self, request: Request) -> Response:

@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from backflip.inspect.play_page import Game, Playing
-from runshelf.web.address import LOOPBACK, Place, take_place
+from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
 from runshelf.web.guard import Guard
-from runshelf.web.serving import Server, settings
+from runshelf.web.uvicorn_server import Server, settings
 
 
 def serve_game(
-    game: Game, folder: Path, *, port: int | None, announce: Callable[[Place], None]
+    game: Game, folder: Path, *, port: int | None, announce: Callable[[Endpoint], None]
 ) -> None:
     """Serve the page of a game, on this machine alone, until told to end.
 
@@ -29,14 +29,14 @@ def serve_game(
 
 
 async def _serve(
-    game: Game, folder: Path, port: int | None, announce: Callable[[Place], None]
+    game: Game, folder: Path, port: int | None, announce: Callable[[Endpoint], None]
 ) -> None:
-    listener, place = take_place(folder, LOOPBACK, port)
+    listener, endpoint = bind_endpoint(folder, LOOPBACK, port)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="game") as thread:
         server = Server(
-            settings(Guard(Playing(game, thread, place).app(), place)),
-            announce=lambda: announce(place),
+            settings(Guard(Playing(game, thread, endpoint).app(), endpoint)),
+            announce=lambda: announce(endpoint),
             ending=asyncio.Event(),
-            heeds_signals=True,
+            handle_signals=True,
         )
         await server.serve(sockets=[listener])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from backflip.labelling.page_server import serve
 from runshelf.errors import UserFacingError
-from runshelf.web.address import LOOPBACK, Place
+from runshelf.web.address import LOOPBACK, Endpoint
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,8 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _announce(place: Place) -> None:
-    sys.stdout.write(json.dumps({"address": place.address, "port": place.port}) + "\n")
+def _announce(endpoint: Endpoint) -> None:
+    sys.stdout.write(json.dumps({"address": endpoint.address, "port": endpoint.port}) + "\n")
     sys.stdout.flush()
 
 

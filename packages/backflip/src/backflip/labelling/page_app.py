@@ -25,8 +25,8 @@ from backflip.labelling.service import LabelService
 from backflip.labelling.status import read_status
 from backflip.preferences.films import FILMS, read_film
 from runshelf.errors import DamagedFile, UserFacingError
-from runshelf.web.address import Place
-from runshelf.web.fields import Fields, InvalidField, read_fields
+from runshelf.web.address import Endpoint
+from runshelf.web.json_fields import Fields, InvalidField, read_fields
 
 POLL_SECONDS = 0.25  # how often is looked whether there is news
 HEARTBEAT_SECONDS = 15.0
@@ -43,13 +43,13 @@ class Labelling:
 
     Args:
         service: works at the run's queue.
-        place: where the server listens.
+        endpoint: where the server listens.
         who: what somebody is called who has not said a name.
     """
 
-    def __init__(self, service: LabelService, place: Place, who: str) -> None:
+    def __init__(self, service: LabelService, endpoint: Endpoint, who: str) -> None:
         self._service = service
-        self._place = place
+        self._endpoint = endpoint
         self._who = who
         self._static = _read_static()
         self._page = Environment(
@@ -92,8 +92,8 @@ class Labelling:
             env=read_status(self._service.folder).env,
             who=self._who,
             goal=goal,
-            ask_name=not self._place.loopback,
-            token=self._place.token("same-site"),
+            ask_name=not self._endpoint.loopback,
+            token=self._endpoint.token("same-site"),
             modules=sorted(name for name in self._static if name.endswith(".js")),
         )
         return HTMLResponse(html)
@@ -130,7 +130,7 @@ class Labelling:
     async def take(self, request: Request) -> Response:
         """The pairs somebody is to answer next."""
         fields = await _fields(request)
-        who, without = fields.text("who"), fields.wholes("without")
+        who, without = fields.text("who"), fields.integers("without")
         # Holding pairs is no news for other pages, so this does not count as writing.
         pairs = await self._service.ask(lambda queue: queue.take(who, without))
         return JSONResponse({"pairs": [pair_fields(pair) for pair in pairs]})
@@ -138,7 +138,7 @@ class Labelling:
     async def answer(self, request: Request) -> Response:
         """An answer: what became of it, and what the reward model had thought."""
         fields = await _fields(request)
-        query, answer, who = fields.whole("query"), fields.text("answer"), fields.text("who")
+        query, answer, who = fields.integer("query"), fields.text("answer"), fields.text("who")
         seconds, attempt = fields.number("seconds"), fields.text("attempt")
         done, tally = await self._service.write(
             lambda queue: (queue.answer(query, answer, who, seconds, attempt), queue.tally(who))
@@ -154,7 +154,7 @@ class Labelling:
     async def give_back(self, request: Request) -> Response:
         """Lets others have pairs that somebody took and will not answer."""
         fields = await _fields(request)
-        who, queries = fields.text("who"), fields.wholes("queries")
+        who, queries = fields.text("who"), fields.integers("queries")
         await self._service.write(lambda queue: queue.give_back(who, queries))
         return JSONResponse({})
 
@@ -177,7 +177,7 @@ class Labelling:
     async def enough(self, request: Request) -> Response:
         """Whether the labels there are be enough."""
         fields = await _fields(request)
-        who, enough = fields.text("who"), fields.truth("enough")
+        who, enough = fields.text("who"), fields.boolean("enough")
         await self._service.write(lambda queue: queue.say_enough(who, enough))
         return JSONResponse({"enough": enough})
 

@@ -12,9 +12,9 @@ import uvicorn
 from backflip.labelling.page_app import Labelling
 from backflip.labelling.service import LabelService
 from runshelf.errors import UsageError
-from runshelf.web.address import LOOPBACK, Place, take_place
+from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
 from runshelf.web.guard import Guard
-from runshelf.web.serving import Server, settings
+from runshelf.web.uvicorn_server import Server, settings
 
 # How long pages may take to hear the last state before the server ends.
 _FAREWELL_SECONDS = 2.0
@@ -28,7 +28,7 @@ def serve(
     overlap: float = 0.0,
     who: str = "me",
     parent: bool = False,
-    announce: Callable[[Place], None],
+    announce: Callable[[Endpoint], None],
 ) -> None:
     """Serve the pages of the run in `folder` until told to end.
 
@@ -59,17 +59,17 @@ async def _serve(
     overlap: float,
     who: str,
     parent: bool,
-    announce: Callable[[Place], None],
+    announce: Callable[[Endpoint], None],
 ) -> None:
     service = await LabelService.open(folder, overlap)
     try:
-        listener, place = take_place(folder, host, port, lasting=parent)
-        labelling = Labelling(service, place, who)
+        listener, endpoint = bind_endpoint(folder, host, port, save_port=parent)
+        labelling = Labelling(service, endpoint, who)
         server = Server(
-            settings(Guard(labelling.app(), place)),
-            announce=lambda: announce(place),
+            settings(Guard(labelling.app(), endpoint)),
+            announce=lambda: announce(endpoint),
             ending=labelling.ending,
-            heeds_signals=not parent,
+            handle_signals=not parent,
         )
         if parent:
             _watch_input(lambda: asyncio.ensure_future(_say_farewell(labelling, server)))

@@ -32,8 +32,8 @@ class Play:
 
     def post(self, path: str, fields: Any, **headers: str) -> tuple[int, Any]:
         """Post JSON as the page does; in names of headers `_` stands for `-`."""
-        token = re.findall('name="backflip-token" content="([0-9a-f]+)"', self.get("/")[2].decode())
-        usual = {"Content-Type": "application/json", "X-Backflip-Token": token[0]}
+        token = re.findall('name="token" content="([0-9a-f]+)"', self.get("/")[2].decode())
+        usual = {"Content-Type": "application/json", "X-Token": token[0]}
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):

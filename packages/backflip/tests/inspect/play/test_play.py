@@ -123,7 +123,7 @@ def test_the_server_holds_its_door_and_refuses_nonsense(tmp_path: Path) -> None:
         assert play.get("/static/page.js")[0] == 404  # the labelling page's
         assert play.get("/static/..%2fplay.html")[0] == 404
         me = {"player": "me", "view": "agent"}
-        assert play.post("/api/begin", me, X_Backflip_Token="0")[0] == 403
+        assert play.post("/api/begin", me, X_Token="0")[0] == 403
         assert play.post("/api/begin", me, Origin="http://evil.example")[0] == 403
         assert play.post("/api/act", {**me, "action": 0})[0] == 409  # nobody has begun
         status, told = play.post("/api/begin", me)

@@ -18,7 +18,7 @@ from packages.backflip.tests.labelling.web.pool import (
     serving,
     tell,
 )
-from tests.server_client import Answered
+from tests.server_client import Response
 
 from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore
@@ -55,37 +55,37 @@ def contents(folder: Path) -> dict[str, list[Any]]:
     return found
 
 
-def answer_with(**changes: Any) -> Callable[[Server], Answered]:
+def answer_with(**changes: Any) -> Callable[[Server], Response]:
     fields = {"query": 3, "answer": "left", "who": "me", "seconds": 1.0, "attempt": "attempt-1"}
     fields |= changes
     fields = {name: value for name, value in fields.items() if value is not ...}
     return lambda server: server.post("/api/answer", fields)
 
 
-def posted(path: str, **fields: Any) -> Callable[[Server], Answered]:
+def posted(path: str, **fields: Any) -> Callable[[Server], Response]:
     return lambda server: server.post(path, fields)
 
 
-def raw_body(body: bytes) -> Callable[[Server], Answered]:
-    def send(server: Server) -> Answered:
+def raw_body(body: bytes) -> Callable[[Server], Response]:
+    def send(server: Server) -> Response:
         server.get("/")
-        headers = {"Content_Type": "application/json", "X_Backflip_Token": token_of(server)}
+        headers = {"Content_Type": "application/json", "X_Token": token_of(server)}
         return server.request("POST", "/api/answer", body, **headers)
 
     return send
 
 
-def with_headers(**headers: str) -> Callable[[Server], Answered]:
+def with_headers(**headers: str) -> Callable[[Server], Response]:
     fields = {"query": 3, "answer": "left", "who": "me", "seconds": 1.0, "attempt": "attempt-1"}
     return lambda server: server.post("/api/answer", fields, **headers)
 
 
-def getting(path: str, **headers: str) -> Callable[[Server], Answered]:
+def getting(path: str, **headers: str) -> Callable[[Server], Response]:
     return lambda server: server.get(path, **headers)
 
 
 def token_of(server: Server) -> str:
-    return server.get("/").body.decode().split('name="backflip-token" content="')[1].split('"')[0]
+    return server.get("/").body.decode().split('name="token" content="')[1].split('"')[0]
 
 
 REFUSALS = {
@@ -136,9 +136,9 @@ REFUSALS = {
     "goal cut short": (posted("/api/goal", text="\udfff", who="me"), 422, "`text` is not text"),
     "enough as text": (posted("/api/enough", who="me", enough="yes"), 422, "true or false"),
     "enough as number": (posted("/api/enough", who="me", enough=1), 422, "true or false"),
-    "no token": (with_headers(X_Backflip_Token=""), 403, "missing or wrong"),
-    "wrong token": (with_headers(X_Backflip_Token="0" * 64), 403, "missing or wrong"),
-    "token not ASCII": (with_headers(X_Backflip_Token="\xe4" * 64), 403, "missing or wrong"),
+    "no token": (with_headers(X_Token=""), 403, "missing or wrong"),
+    "wrong token": (with_headers(X_Token="0" * 64), 403, "missing or wrong"),
+    "token not ASCII": (with_headers(X_Token="\xe4" * 64), 403, "missing or wrong"),
     "a form": (with_headers(Content_Type="text/plain"), 415, "application/json"),
     "foreign origin": (with_headers(Origin="http://evil.example"), 403, "evil.example"),
     "origin null": (with_headers(Origin="null"), 403, "`null`"),
@@ -190,7 +190,7 @@ def test_body_too_large_in_chunks_is_refused(standing: tuple[Server, Path]) -> N
     head = [
         "POST /api/answer HTTP/1.1",
         f"Host: 127.0.0.1:{server.port}",
-        f"X-Backflip-Token: {token_of(server)}",
+        f"X-Token: {token_of(server)}",
         "Content-Type: application/json",
         "Transfer-Encoding: chunked",
         "",
@@ -211,7 +211,7 @@ def test_a_length_that_promises_too_much_is_refused(
     head = [
         "POST /api/answer HTTP/1.1",
         f"Host: 127.0.0.1:{server.port}",
-        f"X-Backflip-Token: {token_of(server)}",
+        f"X-Token: {token_of(server)}",
         "Content-Type: application/json",
         f"Content-Length: {length}",
         "",
@@ -442,7 +442,7 @@ def test_beyond_loopback_everything_needs_the_cookie(beyond: Server, folder: Pat
         assert "?token=" in answered.json["error"]
         assert "Set-Cookie" not in answered.headers
     assert beyond.request("POST", "/api/take", b"{}").status == 401
-    assert beyond.get("/", Cookie=f"backflip_{beyond.port}={'0' * 64}").status == 401
+    assert beyond.get("/", Cookie=f"runshelf_{beyond.port}={'0' * 64}").status == 401
     assert contents(folder) == before
 
 
@@ -479,7 +479,7 @@ def test_on_loopback_no_token_is_in_the_address(server: Server) -> None:
 
 def test_a_body_far_too_large_is_refused_in_words_too(server: Server) -> None:
     server.take()  # so that the token is known
-    headers = {"Content_Type": "application/json", "X_Backflip_Token": server.token}
+    headers = {"Content_Type": "application/json", "X_Token": server.token}
     answered = server.request("POST", "/api/take", b" " * 2_000_000, **headers)
     assert answered.status == 413
     assert "error" in answered.json

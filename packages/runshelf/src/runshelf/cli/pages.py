@@ -11,7 +11,7 @@ from runshelf.errors import UsageError, UserFacingError
 
 if TYPE_CHECKING:
     from runshelf.index.run_index import Index
-    from runshelf.web.address import Place
+    from runshelf.web.address import Endpoint
     from runshelf.web.subjects import Runs
 
 
@@ -48,10 +48,10 @@ def add_report(commands: Any) -> None:
 
 def _serve(options: argparse.Namespace) -> None:
     open_page = page_opener(options, "see all runs")
-    serve_runs(options, lambda place: print(open_page(place.address), flush=True))
+    serve_runs(options, lambda endpoint: print(open_page(endpoint.address), flush=True))
 
 
-def serve_runs(options: argparse.Namespace, announce: "Callable[[Place], None]") -> None:
+def serve_runs(options: argparse.Namespace, announce: "Callable[[Endpoint], None]") -> None:
     """Serve the pages of all runs of the home."""
     from runshelf.web.server import serve_home
 

@@ -1,7 +1,7 @@
-"""Where a server listens: its port, and the secret that its tokens are made of.
+"""The endpoint of a server: host, port, and the secret from which its tokens are derived.
 
-Both are kept in a folder, readable by the owner only, so that pages stay connected when a server
-is restarted.
+Port and secret are saved in a folder, readable by the owner only, so that open pages stay connected
+when the server is restarted.
 """
 
 import contextlib
@@ -26,9 +26,8 @@ LOOPBACK = "127.0.0.1"
 
 _FILE = "page.json"
 _PORTS_TRIED = 100
-# A server that is about to end may keep its port for so long.
-_PATIENCE_SECONDS = 3.0
-_TAKEN = (errno.EADDRINUSE, errno.EACCES)
+# A server that is shutting down may keep its port this long.
+_RETRY_SECONDS = 3.0
 
 
 class PortTaken(UsageError):
@@ -37,12 +36,12 @@ class PortTaken(UsageError):
 
 @final
 @dataclass(frozen=True)
-class Place:
+class Endpoint:
     """Where a server listens.
 
     Attributes:
-        host: the address it is bound to.
-        port: the port it is bound to.
+        host: the IP address that the server is bound to.
+        port: the port that the server is bound to.
         secret: the key of its tokens.
     """
 
@@ -52,75 +51,72 @@ class Place:
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether only this machine can reach the server."""
         return ipaddress.ip_address(self.host).is_loopback
 
     def token(self, purpose: Literal["address", "access", "same-site"]) -> str:
-        """Return a token for one purpose: a keyed hash of its name."""
+        """Return the token for one purpose: an HMAC of the purpose's name."""
         return hmac.new(self.secret, purpose.encode(), hashlib.sha256).hexdigest()
 
     @property
     def address(self) -> str:
-        """The address for a browser."""
+        """The URL to open in a browser."""
         if self.loopback:
             return f"http://{_in_url(self.host)}:{self.port}/"
         unspecified = ipaddress.ip_address(self.host).is_unspecified
         host = _own_address() if unspecified else self.host
         return f"http://{_in_url(host)}:{self.port}/?token={self.token('address')}"
 
-    def hosts(self, arrived_at: str) -> set[str]:
+    def hosts(self, local_address: str) -> set[str]:
         """Return the valid Host headers of a request.
 
         Args:
-            arrived_at: the address of this machine that received the request.
+            local_address: the address of this machine that received the request.
         """
         names = {LOOPBACK, "localhost", "[::1]", _in_url(self.host)}
         if not self.loopback:
             here = socket.gethostname().lower()
-            names |= {_in_url(_unmapped(arrived_at)), here, f"{here}.local"}
+            names |= {_in_url(_unmapped(local_address)), here, f"{here}.local"}
         without_port = names if self.port == 80 else set[str]()
         return {f"{name}:{self.port}" for name in names} | without_port
 
 
-def take_place(
-    folder: Path, host: str, port: int | None, *, lasting: bool = True
-) -> tuple[socket.socket, Place]:
-    """Start to listen, and write the port and the secret to `folder`.
+def bind_endpoint(
+    folder: Path, host: str, port: int | None, *, save_port: bool = True
+) -> tuple[socket.socket, Endpoint]:
+    """Start to listen; save the port and the secret in `folder`.
 
     Args:
-        folder: where they are kept.
+        folder: where port and secret are saved.
         host: the address to bind to.
-        port: the port; 0 for any; None for the last one, otherwise the first free one.
-        lasting: whether the port replaces the one in the folder; a second server of the same
-            folder must not.
+        port: the port; 0 for any free port; None for the saved port, or else the first free one.
+        save_port: whether to replace the saved port. A second server of a folder must not.
 
     Raises:
-        UsageError: there is no such address, or the port is taken.
-        UserFacingError: the folder cannot be written to.
+        UsageError: the address does not exist, or the port is taken.
+        UserFacingError: the folder is not writable.
     """
-    kept = _remembered(folder)
-    secret = bytes.fromhex(kept["secret"]) if kept else secrets.token_bytes(32)
-    listener = _listen(host, port) if port is not None else _listen_again(host, kept)
+    saved = _load(folder)
+    secret = bytes.fromhex(saved["secret"]) if saved else secrets.token_bytes(32)
+    listener = _listen(host, port) if port is not None else _listen_anywhere(host, saved)
     bound_host, bound_port = listener.getsockname()[:2]
-    place = Place(bound_host, bound_port, secret)
-    if lasting or kept is None:
-        _remember(folder, place)
-    return listener, place
+    endpoint = Endpoint(bound_host, bound_port, secret)
+    if save_port or saved is None:
+        _save(folder, endpoint)
+    return listener, endpoint
 
 
-def _listen_again(host: str, kept: dict[str, Any] | None) -> socket.socket:
-    """Listen at the last port as soon as it is free, otherwise at the first free one."""
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while kept and time.monotonic() < until:
+def _listen_anywhere(host: str, saved: dict[str, Any] | None) -> socket.socket:
+    """Listen at the saved port, which may take a moment to become free, or the first free one."""
+    until = time.monotonic() + _RETRY_SECONDS
+    while saved and time.monotonic() < until:
         try:
-            return _listen(host, kept["port"])
+            return _listen(host, saved["port"])
         except PortTaken:
             time.sleep(0.1)
     for port in range(FIRST_PORT, FIRST_PORT + _PORTS_TRIED):
-        try:
+        with contextlib.suppress(PortTaken):
             return _listen(host, port)
-        except PortTaken:
-            continue
     last = FIRST_PORT + _PORTS_TRIED - 1
     raise UserFacingError(
         f"ports {FIRST_PORT} to {last} are all taken: choose a free one with --port"
@@ -136,19 +132,19 @@ def _listen(host: str, port: int) -> socket.socket:
         raise UsageError(f"`{host}` is not an address: try --host {LOOPBACK}") from None
     listener = socket.socket(family, kind, protocol)
     try:
-        # Otherwise the port could not be used for a minute after a kill.
+        # Without this, the port would stay blocked for a minute after the server was killed.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise _why_not(host, port, error) from error
+        raise _listen_error(host, port, error) from error
     listener.set_inheritable(False)
     return listener
 
 
-def _why_not(host: str, port: int, error: OSError) -> UsageError:
-    if error.errno not in _TAKEN:
+def _listen_error(host: str, port: int, error: OSError) -> UsageError:
+    if error.errno not in (errno.EADDRINUSE, errno.EACCES):
         why = f"cannot listen at `{host}`, port {port}: {error.strerror}"
         return UsageError(f"{why}; try --host {LOOPBACK}")
     why = "is taken" if error.errno == errno.EADDRINUSE else "may not be used"
@@ -157,23 +153,23 @@ def _why_not(host: str, port: int, error: OSError) -> UsageError:
     )
 
 
-def _remembered(folder: Path) -> dict[str, Any] | None:
-    """Return the port and the secret in the folder; None if there are no valid ones."""
+def _load(folder: Path) -> dict[str, Any] | None:
+    """Return the saved port and secret; None if missing or invalid."""
     try:
-        kept: dict[str, Any] = json.loads((folder / _FILE).read_text())
-        port, secret = kept["port"], kept["secret"]
-        sensible = isinstance(port, int) and 0 < port < 65536 and len(bytes.fromhex(secret)) == 32
+        saved: dict[str, Any] = json.loads((folder / _FILE).read_text())
+        port, secret = saved["port"], saved["secret"]
+        valid = isinstance(port, int) and 0 < port < 65536 and len(bytes.fromhex(secret)) == 32
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return kept if sensible else None
+    return saved if valid else None
 
 
-def _remember(folder: Path, place: Place) -> None:
+def _save(folder: Path, endpoint: Endpoint) -> None:
     path, partial = folder / _FILE, folder / f".{_FILE}.part"
-    text = json.dumps({"port": place.port, "secret": place.secret.hex()})
+    text = json.dumps({"port": endpoint.port, "secret": endpoint.secret.hex()})
     with disk_errors(path):
         partial.unlink(missing_ok=True)
-        # Never readable by others, not even briefly.
+        # Created with its final mode: others can read it at no time.
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
@@ -181,7 +177,7 @@ def _remember(folder: Path, place: Place) -> None:
 
 
 def _own_address() -> str:
-    """Return an address at which others reach this machine, or its name."""
+    """Return an address at which other machines reach this one, or its host name."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             # An unused address (TEST-NET-1); connecting a datagram socket sends nothing.
@@ -192,7 +188,7 @@ def _own_address() -> str:
 
 
 def _unmapped(address: str) -> str:
-    """Return the IPv4 address of an IPv4-mapped IPv6 address; any other address as it is."""
+    """Return the IPv4 address of an IPv4-mapped IPv6 address; other addresses unchanged."""
     with contextlib.suppress(ValueError):
         found = ipaddress.ip_address(address)
         if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:

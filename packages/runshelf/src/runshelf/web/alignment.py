@@ -1,9 +1,8 @@
 """Aligns the values of several seeds on one grid and averages them.
 
-If all seeds together have few distinct x values, these are the grid. Otherwise the axis is cut into
-equal buckets, and a seed's value in a bucket is the mean of its values there. Between two of its
-values a seed is interpolated linearly; it has no value before its first or after its last one.
-Nothing is sampled at random.
+If all seeds together have few distinct x values, these are the grid. Otherwise the axis is divided
+into equal buckets, and a seed's value in a bucket is the mean of its values there. A seed is
+interpolated linearly between its values and has no value outside them. Nothing is random.
 """
 
 from collections.abc import Sequence
@@ -19,13 +18,7 @@ BUCKETS = 160
 
 @final
 class Member(NamedTuple):
-    """One seed of one run.
-
-    Attributes:
-        label: what it is called in a table.
-        x: places along the axis, ascending.
-        y: values there.
-    """
+    """The curve of one seed of one run; `x` is ascending."""
 
     label: str
     x: Float[np.ndarray, " points"]
@@ -37,17 +30,17 @@ class Aligned(NamedTuple):
     """Seeds on one grid.
 
     Attributes:
-        labels: of the seeds.
+        labels: names of the seeds.
         x: the grid.
-        values: of each seed at each place; NaN where it has none.
+        values: value of each seed at each grid point; NaN if missing.
         bucketed: whether values are means of buckets rather than single values.
-        left_out: how many values were NaN or infinite, or not positive on a logarithmic scale.
-        left_out_at: the first few places of these.
+        left_out: number of values that were NaN, infinite, or not positive on a logarithmic scale.
+        left_out_at: x of the first few of these.
     """
 
     labels: list[str]
-    x: Float[np.ndarray, " places"]
-    values: Float[np.ndarray, "seeds places"]
+    x: Float[np.ndarray, " grid"]
+    values: Float[np.ndarray, "seeds grid"]
     bucketed: bool
     left_out: int
     left_out_at: list[float]
@@ -58,45 +51,47 @@ def align(members: Sequence[Member], buckets: int = BUCKETS, *, positive: bool =
 
     Args:
         members: the seeds.
-        buckets: the most places there are to be.
-        positive: leave out what a logarithmic scale cannot show.
+        buckets: upper limit of the number of grid points.
+        positive: leave out values that a logarithmic scale cannot show.
     """
     kept: list[Member] = []
-    left_out, places = 0, list[float]()
+    left_out, left_out_at = 0, list[float]()
     for member in members:
-        shown = np.isfinite(member.y) & np.isfinite(member.x)
+        valid = np.isfinite(member.y) & np.isfinite(member.x)
         if positive:
-            shown &= member.y > 0
-        left_out += int((~shown).sum())
-        places += member.x[~shown & np.isfinite(member.x)][:20].tolist()
-        kept.append(Member(member.label, member.x[shown], member.y[shown]))
+            valid &= member.y > 0
+        left_out += int((~valid).sum())
+        left_out_at += member.x[~valid & np.isfinite(member.x)][:20].tolist()
+        kept.append(Member(member.label, member.x[valid], member.y[valid]))
     grid, bucketed = _grid(kept, buckets)
     values = np.full((len(kept), len(grid)), np.nan)
     for row, member in zip(values, kept, strict=True):
-        _place(member, grid, bucketed, row)
+        _fill(member, grid, bucketed, row)
     labels = [member.label for member in members]
-    return Aligned(labels, grid, values, bucketed, left_out, places[:20])
+    return Aligned(labels, grid, values, bucketed, left_out, left_out_at[:20])
 
 
-def smoothed(values: Float[np.ndarray, "seeds places"], share: float) -> np.ndarray:
-    """Return centred moving means over a share of the axis; a seed's gaps stay gaps."""
+def smoothed(
+    values: Float[np.ndarray, "seeds grid"], share: float
+) -> Float[np.ndarray, "seeds grid"]:
+    """Return centred moving means over a fraction of the axis; gaps of a seed stay gaps."""
     half = round(share * values.shape[1] / 2)
     if half < 1 or not values.size:
         return values
-    there = np.isfinite(values)
-    sums = _window(np.where(there, values, 0.0), half)
-    counts = _window(there.astype(float), half)
+    valid = np.isfinite(values)
+    sums = _window_sums(np.where(valid, values, 0.0), half)
+    counts = _window_sums(valid.astype(float), half)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(there, sums / counts, np.nan)
+        return np.where(valid, sums / counts, np.nan)
 
 
 def centred(aligned: Aligned, centre: Centre, smoothing: float = 0.0) -> Interval:
-    """Return the centre of aligned seeds with its interval."""
+    """Return the mean or interquartile mean over aligned seeds with its interval."""
     return interval(smoothed(aligned.values, smoothing), centre)
 
 
 def finals(aligned: Aligned) -> Float[np.ndarray, " seeds"]:
-    """Return each seed's last value; NaN for a seed without any."""
+    """Return each seed's last value; NaN for a seed without values."""
     return np.array(
         [row[np.isfinite(row)][-1:].sum() if any_finite(row) else np.nan for row in aligned.values]
     )
@@ -108,7 +103,7 @@ def any_finite(values: np.ndarray) -> bool:
 
 
 def _grid(members: Sequence[Member], buckets: int) -> tuple[np.ndarray, bool]:
-    """Return the grid, and whether its points are centres of buckets."""
+    """Return the grid, and whether its points are bucket centres."""
     longest = max((len(member.x) for member in members), default=0)
     if longest <= buckets:
         distinct = np.unique(np.concatenate([np.empty(0), *(member.x for member in members)]))
@@ -120,7 +115,7 @@ def _grid(members: Sequence[Member], buckets: int) -> tuple[np.ndarray, bool]:
     return (edges[:-1] + edges[1:]) / 2.0, True
 
 
-def _place(member: Member, grid: np.ndarray, bucketed: bool, row: np.ndarray) -> None:
+def _fill(member: Member, grid: np.ndarray, bucketed: bool, row: np.ndarray) -> None:
     """Write a seed's values on the grid into `row`."""
     if not len(member.x):
         return
@@ -131,15 +126,15 @@ def _place(member: Member, grid: np.ndarray, bucketed: bool, row: np.ndarray) ->
         where = np.searchsorted(grid, member.x)
     counts = np.bincount(where, minlength=len(grid))
     sums = np.bincount(where, weights=member.y, minlength=len(grid))
-    there = np.flatnonzero(counts)
-    inside = slice(there[0], there[-1] + 1)
-    row[inside] = np.interp(grid[inside], grid[there], sums[there] / counts[there])
+    filled = np.flatnonzero(counts)
+    inside = slice(filled[0], filled[-1] + 1)
+    row[inside] = np.interp(grid[inside], grid[filled], sums[filled] / counts[filled])
 
 
-def _window(values: np.ndarray, half: int) -> np.ndarray:
-    """Return sums over `half` places to either side, as far as there are any."""
+def _window_sums(values: np.ndarray, half: int) -> np.ndarray:
+    """Return sums over windows of up to `half` grid points on either side."""
     total = np.concatenate([np.zeros((len(values), 1)), values.cumsum(axis=1)], axis=1)
-    places = np.arange(values.shape[1])
-    first = np.maximum(places - half, 0)
-    last = np.minimum(places + half + 1, values.shape[1])
+    centres = np.arange(values.shape[1])
+    first = np.maximum(centres - half, 0)
+    last = np.minimum(centres + half + 1, values.shape[1])
     return total[:, last] - total[:, first]

@@ -1,8 +1,8 @@
-"""The routes of the archive's pages. All of them read; none writes."""
+"""The routes of the pages. All of them only read."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, final
 
 from starlette.applications import Starlette
@@ -11,57 +11,43 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from runshelf.errors import UsageError, UserFacingError
 from runshelf.index.rows import RunRow
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
 from runshelf.store.run import is_ulid
 from runshelf.web import (
+    chart_page,
     code_page,
     downloads,
-    files,
     home_page,
     manifest,
     output_page,
+    run_files,
     run_page,
     runs_table,
 )
-from runshelf.web.charts import Mark
 from runshelf.web.compare_page import compare
-from runshelf.web.figures import choose, figures, places
+from runshelf.web.error_pages import HANDLED, show_error
 from runshelf.web.live_updates import LiveUpdates, Watched
+from runshelf.web.metric_choice import choose
 from runshelf.web.parameters import (
-    SMOOTHINGS,
-    ChartView,
-    addressed,
-    chart_address,
+    Chosen,
     chart_view,
+    check_size,
+    chosen_subjects,
     position,
     table_view,
+    with_query,
 )
-from runshelf.web.reader import Busy, Reader
+from runshelf.web.reader import Reader
 from runshelf.web.report import report
-from runshelf.web.run_page import Gallery
-from runshelf.web.subjects import (
-    FEWEST,
-    MOST,
-    Runs,
-    Subject,
-    row_of_run,
-    runs_of,
-    subject_of,
-)
+from runshelf.web.subjects import Runs, Subject, row_of_run, runs_of, subject_of
 from runshelf.web.templates import render, static_files, static_version
 
-LONGEST_QUERY = 32 * 1024
-_MOST_FIELDS = 200
 MOST_STREAMS = 48
-_KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_STATIC_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _MEDIA_NAME = re.compile(r"[0-9a-f]{64}\.(png|webp|jpg|jpeg|gif)")
-_FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
-_HTTP = {404: "There is nothing at this address.", 405: "Nothing can be changed here."}
-
-Chosen = tuple[tuple[str, str], ...]  # kind (`run` or `group`) and key of each subject
+_IMMUTABLE = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 @final
@@ -79,41 +65,33 @@ class Pages:
 
     def app(self) -> Starlette:
         """Return the application, without a guard."""
-        return Starlette(
-            routes=[
-                Route("/", self.home),
-                Route("/table.csv", self.csv),
-                Route("/group", self.group),
-                Route("/compare", self.compare),
-                Route("/chart", self.chart),
-                Route("/report", self.report),
-                Route("/stream", self.stream),
-                Route("/static/{version}/{name}", self.static),
-                Route("/runs/{run}", self.run),
-                Route("/runs/{run}/code", self.run_code),
-                Route("/runs/{run}/output", self.run_output),
-                Route("/runs/{run}/files", self.run_files),
-                Route("/runs/{run}/environment", self.run_environment),
-                Route("/runs/{run}/file", self.run_file),
-                Route("/runs/{run}/media/{name}", self.run_media),
-            ],
-            exception_handlers={
-                HTTPException: _http_error,
-                NoFile: _no_file,
-                UsageError: _usage_error,
-                UserFacingError: _unavailable,
-                Busy: _unavailable,
-            },
-        )
+        handlers = {
+            "/": self.home,
+            "/table.csv": self.csv,
+            "/group": self.group,
+            "/compare": self.compare,
+            "/chart": self.chart,
+            "/report": self.report,
+            "/stream": self.stream,
+            "/static/{version}/{name}": self.static,
+            "/runs/{run}": self.run,
+            "/runs/{run}/code": self.run_code,
+            "/runs/{run}/output": self.run_output,
+            "/runs/{run}/files": self.run_files,
+            "/runs/{run}/environment": self.run_environment,
+            "/runs/{run}/file": self.run_file,
+            "/runs/{run}/media/{name}": self.run_media,
+        }
+        routes = [Route(path, _with_size_check(handler)) for path, handler in handlers.items()]
+        return Starlette(routes=routes, exception_handlers=dict.fromkeys(HANDLED, show_error))
 
     # --- pages ---
 
     async def home(self, request: Request) -> Response:
-        """What is running, and the table."""
-        _check_size(request)
+        """The home page: the summary and the table."""
         view, keys = table_view(request.query_params), await self._reader.keys()
         live = await self._live(Watched())
-        table = await self._reader.ask_once(
+        table = await self._reader.query_cached(
             view, lambda index: runs_table.read_table(index, view, keys)
         )
         known = await self._reader.summary()
@@ -123,30 +101,30 @@ class Pages:
             table=table,
             view=view,
             live=live,
-            csv=addressed("/table.csv", view.query(page=1)),
+            csv=with_query("/table.csv", view.query(page=1)),
             most=runs_table.MOST_EXPORTED,
             reading=self._reader.reading,
             place=str(self._reader.home),
         )
 
     async def csv(self, request: Request) -> Response:
-        """The table as a file for spreadsheets."""
-        _check_size(request)
+        """The table as CSV."""
         view, keys = table_view(request.query_params), await self._reader.keys()
-        text = await self._reader.ask(lambda index: runs_table.csv_of(index, view, keys))
-        return downloads.saved(text, f"{view.show}.csv", "text/csv; charset=utf-8")
+        text = await self._reader.query(lambda index: runs_table.csv_of(index, view, keys))
+        return downloads.text_download(text, f"{view.show}.csv", "text/csv; charset=utf-8")
 
     async def group(self, request: Request) -> Response:
-        """The curves of a group, then its runs."""
-        _check_size(request)
+        """A group: its curves and runs."""
         name, view = request.query_params.get("name", ""), chart_view(request.query_params)
         chosen: Chosen = (("group", name),)
         live = await self._live(Watched(chosen))
-        (runs,) = await self._reader.ask(lambda index: runs_of(index, chosen))
+        (runs,) = await self._reader.query(lambda index: runs_of(index, chosen))
         states = [row.state for row in runs.rows]
         return await self._page(
             "group.html",
-            lambda: self._charts(chosen, [subject_of("group", runs)], view),
+            lambda: chart_page.charts(
+                chosen, [subject_of("group", runs)], view, self._reader.cache
+            ),
             name=name,
             rows=runs.rows,
             left_out=runs.left_out,
@@ -158,56 +136,53 @@ class Pages:
         )
 
     async def compare(self, request: Request) -> Response:
-        """Runs and groups side by side: what differs first."""
-        _check_size(request)
-        view, chosen = chart_view(request.query_params), _chosen(request, FEWEST, "compared")
+        """A comparison of runs and groups: differences, then curves."""
+        view, chosen = chart_view(request.query_params), chosen_subjects(request, 2, "compared")
         live = await self._live(Watched(chosen))
-        found = await self._reader.ask(lambda index: runs_of(index, chosen))
+        found = await self._reader.query(lambda index: runs_of(index, chosen))
         subjects = _subjects(chosen, found)
         titles, rows = [subject.title for subject in subjects], [runs.rows for runs in found]
         return await self._page(
             "compare.html",
             lambda: {
-                **self._charts(chosen, subjects, view),
+                **chart_page.charts(chosen, subjects, view, self._reader.cache),
                 "comparison": compare(self._reader.home, titles, rows),
             },
             subjects=subjects,
-            links=[_address(*one) for one in chosen],
+            links=[_address(*subject) for subject in chosen],
             own=list(chosen),
             path="/compare",
             live=live,
         )
 
     async def chart(self, request: Request) -> Response:
-        """One chart by itself, with every point of it as a table."""
-        _check_size(request)
+        """One large chart with a table of its points."""
         view, metric = chart_view(request.query_params), request.query_params.get("metric", "")
-        chosen = _chosen(request, 1, "drawn")
-        found = await self._reader.ask(lambda index: runs_of(index, chosen))
+        chosen = chosen_subjects(request, 1, "drawn")
+        found = await self._reader.query(lambda index: runs_of(index, chosen))
         subjects = _subjects(chosen, found)
         return await self._page(
             "chart.html",
-            lambda: self._one_chart(subjects, metric, view),
+            lambda: chart_page.single_chart(subjects, metric, view, self._reader.cache),
             live="",
             metric=metric,
             subjects=subjects,
             own=[*chosen, ("metric", metric)],
             path="/chart",
-            links=[_address(*one) for one in chosen],
+            links=[_address(*subject) for subject in chosen],
         )
 
     async def run(self, request: Request) -> Response:
-        """A run at a glance, with its curves."""
-        _check_size(request)
+        """A run: curves, pictures, configuration, end of the output."""
         view, row = chart_view(request.query_params), await self._row(request)
         chosen: Chosen = (("run", row.ulid),)
+        cache = self._reader.cache
 
         def read() -> dict[str, Any]:
             subjects = [subject_of("run", Runs([row]))]
-            axis = choose(subjects, view, self._reader.cache).axis
-            gallery = run_page.pictures_of(row.folder, axis)
-            charts = self._charts(chosen, subjects, view, run_page.marks_of(gallery))
-            broken = run_page.broken_of(row.folder, self._reader.cache)
+            gallery = run_page.pictures_of(row.folder, choose(subjects, view, cache).axis)
+            charts = chart_page.charts(chosen, subjects, view, cache, run_page.marks_of(gallery))
+            broken = run_page.broken_of(row.folder, cache)
             end = output_page.page_before(row.folder)
             return charts | {"gallery": gallery, "end": end, "broken": broken}
 
@@ -217,20 +192,18 @@ class Pages:
         )
 
     async def run_code(self, request: Request) -> Response:
-        """The archived code: the tree, one file, uncommitted changes, changes to another run."""
-        _check_size(request)
+        """The code of a run: files, uncommitted changes, changes since another run."""
         row = await self._row(request)
-        path, against = request.query_params.get("path"), request.query_params.get("against")
-        against = against or row.parent
-        parent = await self._reader.ask(lambda index: index.run(against) if against else None)
+        path = request.query_params.get("path")
+        against = request.query_params.get("against") or row.parent
+        parent = await self._reader.query(lambda index: index.run(against) if against else None)
         home = self._reader.home
         return await self._run_page(
             row, "code", "run_code.html", lambda: code_page.read(home, row, path, parent)
         )
 
     async def run_output(self, request: Request) -> Response:
-        """The output of a run, one page at a time, starting with the end."""
-        _check_size(request)
+        """One page of the output of a run; by default the last one."""
         row = await self._row(request)
         before = position(request.query_params.get("before"))
         after = position(request.query_params.get("after"))
@@ -247,33 +220,33 @@ class Pages:
         )
 
     async def run_files(self, request: Request) -> Response:
-        """The files of a run, to be downloaded."""
+        """The files of a run, with links to download them."""
         row = await self._row(request)
 
         def read() -> dict[str, Any]:
-            found, more = files.listed(row.folder)
+            found, more = run_files.listed(row.folder)
             return {"files": found, "more": more, "folder": str(row.folder)}
 
         return await self._run_page(row, "files", "run_files.html", read)
 
     async def run_environment(self, request: Request) -> Response:
-        """Packages, hardware, and the git repository."""
+        """Hardware, packages and git repository of a run."""
         row = await self._row(request)
         return await self._run_page(row, "environment", "run_environment.html", dict)
 
     # --- files ---
 
     async def run_file(self, request: Request) -> Response:
-        """A file of a run as a download; a picture of ours as a picture."""
+        """A file of a run as a download; pictures at the top of its folder can be shown."""
         row, path = await self._row(request), request.query_params.get("path", "")
         opening.checked_parts(path)
-        ending = path.rpartition(".")[2].lower()
-        answer = downloads.download
-        if "/" not in path and ending in run_page.IMAGES:
-            answer = downloads.picture
-        elif "/" not in path and ending == "svg":
-            answer = downloads.drawing
-        return await self._reader.read(lambda: answer(row.folder, path))
+        extension = path.rpartition(".")[2].lower()
+        response = downloads.download
+        if "/" not in path and extension in run_page.IMAGES:
+            response = downloads.picture
+        elif "/" not in path and extension == "svg":
+            response = downloads.drawing
+        return await self._reader.read(lambda: response(row.folder, path))
 
     async def run_media(self, request: Request) -> Response:
         """An image or a clip of a run."""
@@ -284,31 +257,29 @@ class Pages:
         return await self._reader.read(lambda: downloads.picture(row.folder, path))
 
     async def report(self, request: Request) -> Response:
-        """Runs and groups in one HTML file, to be saved."""
-        _check_size(request)
-        view, chosen = chart_view(request.query_params), _chosen(request, 1, "reported")
-        found = await self._reader.ask(lambda index: runs_of(index, chosen))
+        """Runs and groups as one HTML file."""
+        view, chosen = chart_view(request.query_params), chosen_subjects(request, 1, "reported")
+        found = await self._reader.query(lambda index: runs_of(index, chosen))
         kinds, reader = [kind for kind, _ in chosen], self._reader
         text = await reader.read(lambda: report(reader.home, found, kinds, view, reader.cache))
-        return downloads.saved(text, "runshelf-report.html", "text/html; charset=utf-8")
+        return downloads.text_download(text, "runshelf-report.html", "text/html; charset=utf-8")
 
     async def static(self, request: Request) -> Response:
-        """A script, a style sheet or the icon."""
+        """A script, the style sheet or the icon."""
         name, found = request.path_params["name"], static_files()
         if name not in found or request.path_params["version"] != static_version():
             raise HTTPException(404)
-        kind = _KINDS[name.rpartition(".")[2]]
-        return Response(found[name], media_type=kind, headers=_FOR_EVER)
+        kind = _STATIC_TYPES[name.rpartition(".")[2]]
+        return Response(found[name], media_type=kind, headers=_IMMUTABLE)
 
     async def stream(self, request: Request) -> Response:
-        """An event whenever what a page shows has changed."""
-        _check_size(request)
+        """A stream with an event for each change of a page."""
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
         if self.streams >= MOST_STREAMS:
             raise HTTPException(503, "too many pages are open: close some")
         query = request.query_params
-        chosen = _chosen(request, 0, "watched")
+        chosen = chosen_subjects(request, 0, "watched")
         watched = Watched(chosen, query.get("output") == "1" and len(chosen) == 1)
         since = request.headers.get("last-event-id") or query.get("since", "")
         events = self._counted(LiveUpdates(self._reader, watched).events(since, self.ending))
@@ -322,7 +293,7 @@ class Pages:
         finally:
             self.streams -= 1
 
-    # --- parts ---
+    # --- shared by the pages ---
 
     async def _page(
         self, template: str, read: Callable[[], dict[str, Any]], **context: Any
@@ -340,118 +311,35 @@ class Pages:
         live: str = "",
         **context: Any,
     ) -> Response:
-        relatives = await self._reader.ask(lambda index: run_page.relatives_of(index, row))
+        relatives = await self._reader.query(lambda index: run_page.relatives_of(index, row))
 
-        def everything() -> dict[str, Any]:
+        def read_with_head() -> dict[str, Any]:
             return {"head": run_page.read_head(row, relatives), **read()}
 
         context |= {"row": row, "tab": tab, "manifest": manifest, "live": live}
-        return await self._page(template, everything, **context)
-
-    def _charts(
-        self,
-        chosen: Chosen,
-        subjects: list[Subject],
-        view: ChartView,
-        marks: tuple[Mark, ...] = (),
-    ) -> dict[str, Any]:
-        cache = self._reader.cache
-        choice = choose(subjects, view, cache)
-        drawn = figures(subjects, choice.shown, choice.axis, view, cache, marks)
-        return {
-            "choice": choice,
-            "figures": drawn,
-            "chart_addresses": {f.metric: chart_address(chosen, f.metric, view) for f in drawn},
-            "view": view,
-            "smoothings": SMOOTHINGS,
-            "report": addressed("/report", [*chosen, *view.query(page=1)]),
-        }
-
-    def _one_chart(self, subjects: list[Subject], metric: str, view: ChartView) -> dict[str, Any]:
-        cache = self._reader.cache
-        choice = choose(subjects, view, cache)
-        gallery, page = Gallery([], 0), f"/runs/{subjects[0].key}"
-        if len(subjects) == 1 and subjects[0].kind == "run":
-            gallery = run_page.pictures_of(subjects[0].parts[0].folder, choice.axis)
-        marks = run_page.marks_of(gallery, page)
-        (figure,) = figures(subjects, [metric], choice.axis, view, cache, marks)
-        return {
-            "figure": figure,
-            "choice": choice,
-            "view": view,
-            "smoothings": SMOOTHINGS,
-            "places": places(subjects, metric, choice.axis, view),
-        }
+        return await self._page(template, read_with_head, **context)
 
     async def _live(self, watched: Watched) -> str:
-        """Return the address of a page's stream, with the version that the page shows."""
+        """Return the address of a page's stream, which contains the current version."""
         version = await LiveUpdates(self._reader, watched).version()
         output = [("output", "1")] if watched.output else []
-        return addressed("/stream", [*watched.chosen, *output, ("since", version)])
+        return with_query("/stream", [*watched.chosen, *output, ("since", version)])
 
     async def _row(self, request: Request) -> RunRow:
         run = request.path_params["run"]
         if not is_ulid(run):
             raise NoFile("not a run's id")
-        return await self._reader.ask(lambda index: row_of_run(index, run))
+        return await self._reader.query(lambda index: row_of_run(index, run))
 
 
-# --- errors ---
+def _with_size_check(
+    handler: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    async def checked(request: Request) -> Response:
+        check_size(request)
+        return await handler(request)
 
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    plain = error.detail in ("Not Found", "Method Not Allowed")
-    return _error_page(error.status_code, _HTTP[error.status_code] if plain else error.detail)
-
-
-async def _no_file(request: Request, error: Exception) -> Response:
-    return _error_page(404, f"There is no such file: {error}.")
-
-
-async def _usage_error(request: Request, error: Exception) -> Response:
-    return _error_page(404, str(error))
-
-
-async def _unavailable(request: Request, error: Exception) -> Response:
-    return _error_page(503, str(error))
-
-
-def _error_page(status: int, message: str) -> Response:
-    html = render("error.html", message=" ".join(message.split()), live="")
-    return HTMLResponse(html.encode("utf-8", "replace"), status)
-
-
-# --- addresses ---
-
-
-def _check_size(request: Request) -> None:
-    """Refuse addresses far longer than any of ours.
-
-    Raises:
-        HTTPException: 414.
-    """
-    query: bytes = request.scope["query_string"]
-    if len(query) > LONGEST_QUERY or query.count(b"&") > _MOST_FIELDS:
-        raise HTTPException(
-            414, f"The address has more than {_MOST_FIELDS} fields, or is too long."
-        )
-
-
-def _chosen(request: Request, least: int, what: str) -> Chosen:
-    """Return the runs and groups that an address names, in its order, each once.
-
-    Raises:
-        UsageError: there are too few or too many.
-    """
-    items = request.query_params.multi_items()
-    found = tuple(dict.fromkeys(item for item in items if item[0] in ("run", "group")))
-    if not least <= len(found) <= MOST:
-        raise UsageError(
-            f"{len(found)} runs or groups are named: expected {least} to {MOST} to be {what};"
-            " add run=ID or group=NAME to the address"
-        )
-    return found
+    return checked
 
 
 def _subjects(chosen: Chosen, found: list[Runs]) -> list[Subject]:

@@ -1,4 +1,4 @@
-"""A bounded cache of what was read and drawn; the least recently used goes first."""
+"""A bounded, thread-safe LRU cache for file contents and drawn charts."""
 
 import threading
 from collections import OrderedDict
@@ -7,15 +7,15 @@ from typing import Any, TypeVar, final
 T = TypeVar("T")
 
 CAPACITY = 32 * 2**20
-_LEAST = 256
+_OVERHEAD = 256  # bytes of an entry besides its value
 
 
 @final
 class Cache:
-    """A cache that several threads may use.
+    """A thread-safe LRU cache.
 
     Args:
-        capacity: how many bytes its values may take, roughly.
+        capacity: upper limit of the size of all values in bytes, approximately.
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
@@ -25,7 +25,7 @@ class Cache:
         self.bytes = 0
 
     def get(self, key: object) -> Any | None:
-        """Return the value of a key, if it is still there."""
+        """Return the value of a key; None if it is not cached."""
         with self._lock:
             if key not in self._values:
                 return None
@@ -33,8 +33,8 @@ class Cache:
             return self._values[key][0]
 
     def put(self, key: object, value: T, size: int) -> T:
-        """Keep a value of about `size` bytes, and return it."""
-        size += _LEAST
+        """Store a value of about `size` bytes; return the value."""
+        size += _OVERHEAD
         with self._lock:
             self.bytes -= self._values.pop(key, (None, 0))[1]
             if size <= self._capacity:

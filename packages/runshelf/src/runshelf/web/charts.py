@@ -1,4 +1,4 @@
-"""Charts of a page: SVG that the page stretches, with links to clips and numbers to point at."""
+"""Charts of pages: scalable SVG with links to clips, and data for the crosshair."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -19,19 +19,13 @@ UNITS = {
     "seconds": "wall-clock since the run began",
     "time": "wall-clock since the first record",
 }
-_MARK_PLACES = 60  # along the axis: closer ones would cover each other
-_MOST_NAMED = 3  # marks of one place
+_MARK_SLOTS = 60  # along the axis: marks in one slot share a triangle, others do not overlap
+_MOST_NAMED = 3  # marks of one slot
 
 
 @final
 class Mark(NamedTuple):
-    """A clip or an image along the x-axis.
-
-    Attributes:
-        x: its position.
-        address: the link to it.
-        label: its name and position.
-    """
+    """A link to a clip or an image at a position on the x-axis."""
 
     x: float
     address: str
@@ -41,11 +35,11 @@ class Mark(NamedTuple):
 def chart(
     title: str, lines: Sequence[Line], axis: str, *, log: bool = False, marks: Sequence[Mark] = ()
 ) -> Markup:
-    """Return a chart as an element with an `svg` in it.
+    """Return a chart as an HTML element that contains an `svg`.
 
     Args:
         title: the text alternative.
-        lines: the curves; without any value the chart says so.
+        lines: the curves; if they have no values, the chart contains a message.
         axis: the x-axis, one of `UNITS`.
         log: whether the y-axis is logarithmic.
         marks: links on the x-axis.
@@ -64,21 +58,21 @@ def chart(
         ]
     )
     # The role `img` would hide links from screen readers.
-    return _frame(title, inner, _readings(lines, across, axis), "group" if marks else "img")
+    return _frame(title, inner, _curve_data(lines, across, axis), "group" if marks else "img")
 
 
-def _frame(title: str, inner: str, readings: str, role: str = "img") -> Markup:
+def _frame(title: str, inner: str, curve_data: str, role: str = "img") -> Markup:
     head = Markup('<div class="chart" role="{}" aria-label="{}" data-curves="{}">')
-    # Only numbers, our own words and escaped text are inside.
-    return head.format(role, title, readings) + Markup(f'<svg class="plot">{inner}</svg></div>')
+    # `inner` contains only numbers, constants and escaped text.
+    return head.format(role, title, curve_data) + Markup(f'<svg class="plot">{inner}</svg></div>')
 
 
 def _marks(marks: Sequence[Mark], across: Scale) -> Iterator[str]:
-    """Yield a triangle on the x-axis for each place that has marks; it links to the first."""
-    by_place: dict[int, list[Mark]] = {}
+    """Yield one triangle on the x-axis for each slot with marks; it links to the first mark."""
+    by_slot: dict[int, list[Mark]] = {}
     for mark in sorted(marks, key=lambda mark: mark.x):
-        by_place.setdefault(round(_MARK_PLACES * across.at(mark.x)), []).append(mark)
-    for here in by_place.values():
+        by_slot.setdefault(round(_MARK_SLOTS * across.at(mark.x)), []).append(mark)
+    for here in by_slot.values():
         label = "; ".join(mark.label for mark in here[:_MOST_NAMED])
         more = f" and {len(here) - _MOST_NAMED} more" if len(here) > _MOST_NAMED else ""
         text = escape(label + more)
@@ -89,8 +83,8 @@ def _marks(marks: Sequence[Mark], across: Scale) -> Iterator[str]:
         )
 
 
-def _readings(lines: Sequence[Line], across: Scale, axis: str) -> str:
-    """Return the numbers that the crosshair shows, as JSON."""
+def _curve_data(lines: Sequence[Line], across: Scale, axis: str) -> str:
+    """Return the curves as JSON for the crosshair."""
     drawn = [_line(line) for line in lines]
     fields = {"low": across.low, "high": across.high, "axis": axis, "lines": drawn}
     return json.dumps(fields, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""The archived code of a run: its tree, one file of it, and how it differs from another's."""
+"""The recorded code of a run: the file list, one file, and the diff to another run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,16 +8,10 @@ from runshelf.comparison.code import Bounds, CodeDiff, diff_code
 from runshelf.errors import UserFacingError
 from runshelf.formatting import size
 from runshelf.index.rows import RunRow
-from runshelf.snapshot.code_snapshot import (
-    CODE,
-    CodeFile,
-    Snapshot,
-    read_object,
-    read_snapshot,
-)
+from runshelf.snapshot.code_snapshot import CODE, CodeFile, Snapshot, read_object, read_snapshot
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
-from runshelf.web.sanitize import decoded, plain, shown
+from runshelf.web.sanitize import clean, decode, sanitize
 
 PATCH = "code.patch"
 MOST_SHOWN = 512 * 1024
@@ -27,19 +21,14 @@ _LONGEST_LINE = 2_000
 
 @final
 class DiffLine(NamedTuple):
-    """One line of a diff.
-
-    Attributes:
-        kind: `add`, `del`, `at` or `file` for headings, or empty.
-        text: the line, its mark included.
-    """
+    """One line of a diff; `kind` is `add`, `del`, `at`, `file` or empty."""
 
     kind: str
     text: str
 
 
 def read(home: Path, row: RunRow, path: str | None, parent: RunRow | None) -> dict[str, Any]:
-    """Return what the page of a run's code shows.
+    """Return the template variables of the code page.
 
     Args:
         home: the home of the run.
@@ -71,7 +60,7 @@ def read(home: Path, row: RunRow, path: str | None, parent: RunRow | None) -> di
 
 
 def snapshot_of(folder: Path) -> Snapshot | None:
-    """Return the code of a run; None if it was not kept, or its list is damaged."""
+    """Return the code snapshot of a run; None if it is missing or invalid."""
     if not has_code(folder):
         return None
     try:
@@ -81,41 +70,22 @@ def snapshot_of(folder: Path) -> Snapshot | None:
 
 
 def patch_of(folder: Path) -> tuple[list[DiffLine], bool]:
-    """Return a run's uncommitted changes, and whether there is more than can be shown."""
+    """Return a run's uncommitted changes, and whether they were cut."""
     try:
         data = opening.read(folder, PATCH, MOST_SHOWN + 1)
     except NoFile:
         return [], False
-    return diff_lines(decoded(data[:MOST_SHOWN]).splitlines()), len(data) > MOST_SHOWN
+    return diff_lines(decode(data[:MOST_SHOWN]).splitlines()), len(data) > MOST_SHOWN
 
 
 def text_of(home: Path, file: CodeFile) -> list[str]:
-    """Return the lines of an archived file, sanitized.
+    """Return the sanitized lines of a file in the snapshot.
 
     Raises:
-        NoFile: it is missing, too large, or not text.
+        NoFile: the file is missing, too large, or not text.
     """
     if file.link is not None:
         return [f"a link to {file.link}"]
-    return [shown(line, _LONGEST_LINE) for line in _text(home, file).splitlines()]
-
-
-def difference(home: Path, one: Path, other: Path) -> CodeDiff:
-    """Return how the code of the runs in two folders differs, within the limits of a page."""
-    return diff_code(home, one, other, _COMPARED)
-
-
-def has_code(folder: Path) -> bool:
-    """Return whether the code of a run was kept."""
-    return opening.size_of(folder, CODE) is not None
-
-
-def diff_lines(lines: Sequence[str]) -> list[DiffLine]:
-    """Return the lines of a unified diff with the kind of each."""
-    return [DiffLine(_kind(line), shown(line, _LONGEST_LINE)) for line in lines]
-
-
-def _text(home: Path, file: CodeFile) -> str:
     if file.bytes > MOST_SHOWN:
         raise NoFile(f"too large to be shown ({size(file.bytes)})")
     try:
@@ -124,7 +94,22 @@ def _text(home: Path, file: CodeFile) -> str:
         raise NoFile(f"not readable: {error}") from None
     if b"\0" in data[:8192]:
         raise NoFile("not text")
-    return decoded(data)
+    return [clean(line, _LONGEST_LINE) for line in decode(data).splitlines()]
+
+
+def difference(home: Path, one: Path, other: Path) -> CodeDiff:
+    """Return the diff between the code of two runs, within the limits of a page."""
+    return diff_code(home, one, other, _COMPARED)
+
+
+def has_code(folder: Path) -> bool:
+    """Return whether a run has a code snapshot."""
+    return opening.size_of(folder, CODE) is not None
+
+
+def diff_lines(lines: Sequence[str]) -> list[DiffLine]:
+    """Return the sanitized lines of a unified diff with their kinds."""
+    return [DiffLine(_kind(line), clean(line, _LONGEST_LINE)) for line in lines]
 
 
 def _kind(line: str) -> str:
@@ -135,6 +120,6 @@ def _kind(line: str) -> str:
     return {"+": "add", "-": "del"}.get(line[:1], "")
 
 
-def shown_path(path: str) -> str:
-    """Return a path, sanitized; bytes that are not text are made visible."""
-    return plain(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+def clean_path(path: str) -> str:
+    """Return a sanitized path; bytes that are not UTF-8 become replacement characters."""
+    return sanitize(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))

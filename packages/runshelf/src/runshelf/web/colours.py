@@ -1,6 +1,6 @@
-"""The colour of a group, which comes from its name and is the same everywhere.
+"""The colour of a group, a hash of its name: the same on every page.
 
-There are eight colours that work for all kinds of colour vision. If two lines of a chart share a
+The eight colours can be told apart with any colour vision. If two lines of a chart have the same
 colour, the later one is dashed.
 """
 
@@ -13,8 +13,8 @@ DASHES = 4
 
 
 @final
-class Look(NamedTuple):
-    """The colour of a line and its dash pattern; pattern 0 is a solid line."""
+class LineStyle(NamedTuple):
+    """Colour and dash pattern of a line; pattern 0 is solid."""
 
     colour: int
     dash: int
@@ -25,9 +25,9 @@ def colour_of(name: str) -> int:
     return hashlib.sha256(name.encode("utf-8", "replace")).digest()[0] % COLOURS
 
 
-def looks_of(names: Sequence[str]) -> list[Look]:
-    """Return the looks of lines of these groups in one chart, in the same order."""
+def line_styles(names: Sequence[str]) -> list[LineStyle]:
+    """Return a line style for each group of one chart, in the same order."""
     colours = [colour_of(name) for name in names]
     return [
-        Look(colour, colours[:place].count(colour) % DASHES) for place, colour in enumerate(colours)
+        LineStyle(colour, colours[:n].count(colour) % DASHES) for n, colour in enumerate(colours)
     ]

@@ -1,4 +1,4 @@
-"""What differs between runs and groups: configuration, packages, code, metrics."""
+"""Comparison of runs and groups: configuration, packages, code, metrics."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,8 +9,8 @@ from runshelf.comparison.metrics import MetricsDiff, diff_metrics
 from runshelf.comparison.settings import Row, flat, packages_of, side_by_side
 from runshelf.index.grouping import SEED_KEYS
 from runshelf.index.rows import RunRow
-from runshelf.web import code_page, files, manifest
-from runshelf.web.sanitize import shown
+from runshelf.web import code_page, manifest, run_files
+from runshelf.web.sanitize import clean
 
 MOST_ROWS = 500
 _MOST_METRICS = 200
@@ -18,32 +18,24 @@ _MOST_READ = 20
 
 
 @final
-class Difference(NamedTuple):
-    """One key with its value in each of the things compared; empty where it is missing."""
-
-    key: str
-    values: list[str]
-
-
-@final
 class Comparison(NamedTuple):
-    """What differs.
+    """The result of a comparison.
 
     Attributes:
         different: configuration keys that differ.
-        same: those that do not.
+        same: configuration keys that do not differ.
         packages: packages whose versions differ.
-        code: how the code of the first two differs that have any; None if there are no two.
+        code: code diff of the first two subjects with code; None if there are fewer.
         code_of: the titles of these two.
-        metrics: for the second and later ones, how their metrics differ from those of the first;
-            None for groups, and where they cannot be compared.
-        notes: what was not looked at.
-        most: how many rows of a table are to be shown.
+        metrics: differences of each later subject's metrics from the first subject's; None for
+            groups, and if they cannot be compared.
+        notes: what was not compared.
+        most: upper limit of table rows.
     """
 
-    different: list[Difference]
-    same: list[Difference]
-    packages: list[Difference]
+    different: list[Row]
+    same: list[Row]
+    packages: list[Row]
     code: CodeDiff | None
     code_of: list[str]
     metrics: list[MetricsDiff | None]
@@ -52,7 +44,7 @@ class Comparison(NamedTuple):
 
 
 def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> Comparison:
-    """Return what differs between things, each given by its runs, newest first."""
+    """Compare subjects, each given by its runs, newest first."""
     manifests = [[manifest.read_manifest(row.folder) for row in runs[:_MOST_READ]] for runs in rows]
     different, same = side_by_side([_configuration(of) for of in manifests])
     packages, _ = side_by_side([packages_of(of[0]) for of in manifests])
@@ -63,9 +55,9 @@ def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]])
     ][:2]
     folders = [folder for _, folder in with_code]
     return Comparison(
-        different=_shown(different),
-        same=_shown(same),
-        packages=_shown(packages),
+        different=_as_text(different),
+        same=_as_text(same),
+        packages=_as_text(packages),
         code=code_page.difference(home, *folders) if len(folders) == 2 else None,
         code_of=[title for title, _ in with_code],
         metrics=[_metrics(rows[0], other) for other in rows[1:]],
@@ -74,20 +66,20 @@ def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]])
 
 
 def _metrics(one: Sequence[RunRow], other: Sequence[RunRow]) -> MetricsDiff | None:
-    if len(one) != 1 or len(other) != 1 or not files.has_only_plain_metrics(other[0].folder):
+    if len(one) != 1 or len(other) != 1 or not run_files.has_only_plain_metrics(other[0].folder):
         return None
-    found = files.read_metrics(
+    found = run_files.read_metrics(
         one[0].folder, lambda folder: diff_metrics(folder, other[0].folder, _MOST_METRICS), None
     )
     return found if found and found.metrics else None
 
 
 def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    """Return the configuration of a run, or what the runs of a group have in common."""
+    """Return the configuration of a run or group; varying values are replaced by their number."""
     every = [flat(one.get("config")) for one in manifests]
-    # Runs of a group differ by their seeds.
-    own = SEED_KEYS if len(manifests) > 1 else frozenset[str]()
-    keys = dict.fromkeys(key for config in every for key in config if key not in own)
+    # The runs of a group always differ in their seeds.
+    ignored = SEED_KEYS if len(manifests) > 1 else frozenset[str]()
+    keys = dict.fromkeys(key for config in every for key in config if key not in ignored)
     found: dict[str, object] = {}
     for key in keys:
         values = {repr(config[key]): config[key] for config in every if key in config}
@@ -100,14 +92,13 @@ def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
 
 def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]:
     return [
-        f"{shown(title, 80)}: only the settings of its newest {_MOST_READ} runs are compared"
+        f"{clean(title, 80)}: only the settings of its newest {_MOST_READ} runs are compared"
         for title, runs in zip(titles, rows, strict=True)
         if len(runs) > _MOST_READ
     ]
 
 
-def _shown(rows: Sequence[Row]) -> list[Difference]:
-    return [
-        Difference(row.key, manifest.exact_texts(row.values))
-        for row in sorted(rows, key=lambda row: row.key)
-    ]
+def _as_text(rows: Sequence[Row]) -> list[Row]:
+    """Return rows sorted by key with their values as text."""
+    rows = sorted(rows, key=lambda row: row.key)
+    return [Row(row.key, [*manifest.exact_texts(row.values)]) for row in rows]

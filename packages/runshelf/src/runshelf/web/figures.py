@@ -1,7 +1,6 @@
-"""Charts of groups and runs with their numbers: read, aligned, averaged and drawn."""
+"""Charts of groups and runs with their tables: reads, aligns, averages and draws curves."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple, final
 
 import numpy as np
@@ -11,47 +10,37 @@ from runshelf.charts.plot import Line
 from runshelf.formatting import count
 from runshelf.statistics import CONFIDENCE, interval
 from runshelf.store import series
-from runshelf.web import files
-from runshelf.web.alignment import (
-    Aligned,
-    Member,
-    align,
-    any_finite,
-    centred,
-    finals,
-    smoothed,
-)
+from runshelf.web import run_files
+from runshelf.web.alignment import Aligned, Member, align, any_finite, centred, finals, smoothed
 from runshelf.web.cache import Cache
 from runshelf.web.charts import UNITS, Mark, chart
-from runshelf.web.colours import Look, looks_of
-from runshelf.web.metric_order import rank
-from runshelf.web.parameters import CHARTS, ChartView
-from runshelf.web.sanitize import shown
+from runshelf.web.colours import LineStyle, line_styles
+from runshelf.web.parameters import ChartView
+from runshelf.web.sanitize import clean
 from runshelf.web.subjects import Part, Subject
 
-MOST_NAMES = 5_000
 _SPARSE = 80
-_PLACES = 1_000  # of the table on the page of one chart
+_TABLE_POINTS = 1_000  # upper limit for the table on the page of one chart
 
 
 @final
-class Numbers(NamedTuple):
-    """A curve in numbers: a row of the table under its chart.
+class CurveSummary(NamedTuple):
+    """The last values of a curve: one row of the table under a chart.
 
     Attributes:
-        label: the group's or run's name.
-        look: its colour and dash.
-        seeds: how many seeds have values.
-        of: how many seeds there are.
-        centre: the mean or interquartile mean of the seeds' last values.
-        low: the lower end of its interval; NaN below two seeds.
-        high: the upper end.
-        least: the smallest of the last values.
-        least_of: the seed that has it.
+        label: name of the group or run.
+        style: colour and dash pattern.
+        seeds: number of seeds with values.
+        of: number of seeds.
+        centre: mean or interquartile mean of the seeds' last values.
+        low: lower end of its interval; NaN below two seeds.
+        high: upper end of its interval.
+        least: smallest of the last values.
+        least_of: the seed with the smallest value.
     """
 
     label: str
-    look: Look
+    style: LineStyle
     seeds: int
     of: int
     centre: float
@@ -63,63 +52,21 @@ class Numbers(NamedTuple):
 
 @final
 class Figure(NamedTuple):
-    """One chart with the text under it.
+    """One chart with its table and legend.
 
     Attributes:
-        metric: the metric's name.
+        metric: name of the metric.
         svg: the chart.
-        numbers: a row for each curve.
-        band: what the band is, for the legend.
-        notes: further remarks.
+        curves: a table row for each curve.
+        band: description of the band.
+        notes: other remarks for the legend.
     """
 
     metric: str
     svg: Markup
-    numbers: list[Numbers]
+    curves: list[CurveSummary]
     band: str
     notes: list[str]
-
-
-@final
-class Choice(NamedTuple):
-    """What can be drawn of some subjects.
-
-    Attributes:
-        axes: the axes that their records have.
-        axis: the axis that is drawn.
-        metrics: all metrics that match the search, in order.
-        shown: those on this page.
-        pages: how many pages there are.
-        more: there are more metrics than can be listed.
-    """
-
-    axes: list[str]
-    axis: str
-    metrics: list[str]
-    shown: list[str]
-    pages: int
-    more: bool
-
-
-def choose(subjects: Sequence[Subject], view: ChartView, cache: Cache) -> Choice:
-    """Return what can be drawn of subjects in a view."""
-    axes: dict[str, None] = {}
-    names: dict[str, None] = {}
-    for subject in subjects:
-        for part in subject.parts:
-            found = _kept_names(part, cache)
-            axes.update(dict.fromkeys(found[0]))
-            names.update(dict.fromkeys(found[1]))
-    offered = [axis for axis in ("env_steps", "seconds", "updates") if axis in axes]
-    offered = offered or ["step", *(axis for axis in ("time", "seconds") if axis in axes)][:2]
-    wanted = view.find.casefold()
-    matching = [name for name in names if wanted in name.casefold()]
-    ordered = sorted(matching[:MOST_NAMES], key=rank)
-    pages = max(1, -(-len(ordered) // CHARTS))
-    page = min(view.page, pages)
-    axis = view.axis if view.axis in offered else offered[0]
-    on_page = ordered[(page - 1) * CHARTS : page * CHARTS]
-    return Choice(offered, axis, ordered, on_page, pages, len(matching) > MOST_NAMES)
 
 
 def figures(
@@ -134,18 +81,20 @@ def figures(
 
     Args:
         subjects: groups and runs.
-        metrics: which.
-        axis: along which axis.
-        view: how they are drawn.
-        cache: where what was read is kept for the next time.
-        marks: drawn on the x-axis of each.
+        metrics: names of the metrics.
+        axis: the x-axis.
+        view: how curves are drawn.
+        cache: caches the charts.
+        marks: links on the x-axis of each chart.
     """
-    stamps = tuple((part.folder, files.stamp(part.folder)) for s in subjects for part in s.parts)
+    stamps = tuple(
+        (part.folder, run_files.stamp(part.folder)) for s in subjects for part in s.parts
+    )
     low, high = view.bounds
     marks = tuple(mark for mark in marks if low <= mark.x <= high)
-    drawn = (axis, view._replace(find="", page=1), marks)
-    named = tuple((s.kind, s.key, s.title, s.left_out) for s in subjects)
-    keys = {metric: ("figure", metric, drawn, named, stamps) for metric in metrics}
+    options = (axis, view._replace(find="", page=1), marks)
+    names = tuple((s.kind, s.key, s.title, s.left_out) for s in subjects)
+    keys = {metric: ("figure", metric, options, names, stamps) for metric in metrics}
     found = {metric: cache.get(key) for metric, key in keys.items()}
     missing = [metric for metric in metrics if found[metric] is None]
     read = [_read(subject, missing, axis, view) for subject in subjects] if missing else []
@@ -155,14 +104,14 @@ def figures(
     return [figure for metric in metrics if isinstance(figure := found[metric], Figure)]
 
 
-def places(
+def point_tables(
     subjects: Sequence[Subject], metric: str, axis: str, view: ChartView
 ) -> list[tuple[str, Sequence[tuple[float, ...]]]]:
-    """Return for each subject its title and rows of x, centre, low and high."""
+    """Return the title of each subject with rows of x, centre, low and high."""
     found: list[tuple[str, Sequence[tuple[float, ...]]]] = []
     for subject in subjects:
         members = _read(subject, [metric], axis, view)[metric]
-        aligned = align(members, _PLACES, positive=view.log)
+        aligned = align(members, _TABLE_POINTS, positive=view.log)
         band = centred(aligned, view.centre, view.share)
         columns = (aligned.x, band.centre, band.low, band.high)
         rows = [tuple(map(float, row)) for row in zip(*columns, strict=True)]
@@ -170,26 +119,13 @@ def places(
     return found
 
 
-def _kept_names(part: Part, cache: Cache) -> tuple[list[str], list[str]]:
-    key = ("names", part.folder, files.stamp(part.folder))
-    found = cache.get(key)
-    if found is None:
-        names = files.read_metrics(part.folder, _names_of, ([], []))
-        found = cache.put(key, names, size=sum(map(len, names[1])) + 64 * len(names[1]))
-    return found
-
-
-def _names_of(folder: Path) -> tuple[list[str], list[str]]:
-    return series.axes(folder), series.metric_names(folder)[: 4 * MOST_NAMES]
-
-
 def _read(
     subject: Subject, metrics: Sequence[str], axis: str, view: ChartView
 ) -> dict[str, list[Member]]:
-    """Return the seeds of a subject by metric; a seed without values is there, and empty."""
+    """Return the curves of all seeds of a subject by metric; without values a curve is empty."""
     members: dict[str, list[Member]] = {metric: [] for metric in metrics}
     for part in subject.parts:
-        found = files.read_metrics(
+        found = run_files.read_metrics(
             part.folder, lambda folder: series.read_series(folder, metrics, axis), {}
         )
         seeds = sorted({seed for per in found.values() for seed in per}, key=str) or [None]
@@ -223,25 +159,25 @@ def _figure(
 ) -> Figure:
     buckets = 160 if len(subjects) < 4 else _SPARSE
     aligned = [align(seeds, buckets, positive=view.log) for seeds in members]
-    looks = looks_of([subject.group for subject in subjects])
+    styles = line_styles([subject.group for subject in subjects])
     lines = [
-        _line(subject, look, seeds, one, view, alone=len(subjects) == 1)
-        for subject, look, seeds, one in zip(subjects, looks, members, aligned, strict=True)
+        _line(subject, style, seeds, one, view, alone=len(subjects) == 1)
+        for subject, style, seeds, one in zip(subjects, styles, members, aligned, strict=True)
     ]
-    numbers = [
-        _numbers(subject, look, one, view)
-        for subject, look, one in zip(subjects, looks, aligned, strict=True)
+    rows = [
+        _summary(subject, style, one, view)
+        for subject, style, one in zip(subjects, styles, aligned, strict=True)
     ]
-    svg = chart(shown(metric, 200), lines, axis, log=view.log, marks=marks)
-    most = max((row.seeds for row in numbers), default=0)
+    svg = chart(clean(metric, 200), lines, axis, log=view.log, marks=marks)
+    most = max((row.seeds for row in rows), default=0)
     bucketed = any(one.bucketed for one in aligned)
-    band = _band_words(view, most, bucketed=bucketed)
-    return Figure(metric, svg, numbers, band, _notes(subjects, aligned, axis, view))
+    band = _band_text(view, most, bucketed=bucketed)
+    return Figure(metric, svg, rows, band, _notes(subjects, aligned, axis, view))
 
 
 def _line(
     subject: Subject,
-    look: Look,
+    style: LineStyle,
     members: Sequence[Member],
     aligned: Aligned,
     view: ChartView,
@@ -250,28 +186,24 @@ def _line(
 ) -> Line:
     band = centred(aligned, view.centre, view.share)
     raw = centred(aligned, view.centre).centre if view.share else None
-    many = sum(any_finite(row) for row in aligned.values) > 1
-    if many:
-        seeds = [row for row in smoothed(aligned.values, view.share) if any_finite(row)]
-        low, high = band.low, band.high
-    else:
-        seeds, (low, high) = [], _spread(members, aligned)
+    seeds = [row for row in smoothed(aligned.values, view.share) if any_finite(row)]
+    low, high = (band.low, band.high) if len(seeds) > 1 else _spread(members, aligned)
     return Line(
-        label=shown(subject.title, 80),
-        colour=look.colour,
-        dash=look.dash,
+        label=clean(subject.title, 80),
+        colour=style.colour,
+        dash=style.dash,
         x=aligned.x,
         y=band.centre,
         low=low,
         high=high,
-        seeds=seeds if alone else (),
+        seeds=seeds if alone and len(seeds) > 1 else (),
         raw=raw,
         invalid=aligned.left_out_at,
     )
 
 
 def _spread(members: Sequence[Member], aligned: Aligned) -> tuple[np.ndarray | None, ...]:
-    """Return the range of each bucket of a single seed, if its values are in buckets."""
+    """Return lower and upper ends of each bucket of a single seed; None without buckets."""
     member = next((m for m in members if np.isfinite(m.y).any()), None)
     if member is None or not aligned.bucketed:
         return None, None
@@ -282,25 +214,28 @@ def _spread(members: Sequence[Member], aligned: Aligned) -> tuple[np.ndarray | N
     return low, np.interp(aligned.x, buckets.x, buckets.maximum)
 
 
-def _numbers(subject: Subject, look: Look, aligned: Aligned, view: ChartView) -> Numbers:
+def _summary(subject: Subject, style: LineStyle, aligned: Aligned, view: ChartView) -> CurveSummary:
     last = finals(aligned)
-    there = np.isfinite(last)
-    final = interval(last[:, None], view.centre) if len(last) else None
-    least = int(np.nanargmin(last)) if there.any() else 0
-    return Numbers(
-        label=shown(subject.title, 80),
-        look=look,
-        seeds=int(there.sum()),
+    valid = np.isfinite(last)
+    label = clean(subject.title, 80)
+    if not valid.any():
+        return CurveSummary(label, style, 0, len(last), np.nan, np.nan, np.nan, np.nan, "")
+    final = interval(last[:, None], view.centre)
+    least = int(np.nanargmin(last))
+    return CurveSummary(
+        label,
+        style,
+        seeds=int(valid.sum()),
         of=len(last),
-        centre=float(final.centre[0]) if final and there.any() else float("nan"),
-        low=float(final.low[0]) if final else float("nan"),
-        high=float(final.high[0]) if final else float("nan"),
-        least=float(last[least]) if there.any() else float("nan"),
-        least_of=shown(aligned.labels[least], 60) if there.any() else "",
+        centre=float(final.centre[0]),
+        low=float(final.low[0]),
+        high=float(final.high[0]),
+        least=float(last[least]),
+        least_of=clean(aligned.labels[least], 60),
     )
 
 
-def _band_words(view: ChartView, most: int, *, bucketed: bool) -> str:
+def _band_text(view: ChartView, most: int, *, bucketed: bool) -> str:
     centre = "mean" if view.centre == "mean" else "interquartile mean"
     if most < 2:
         spread = ", band: lowest to highest value within a bucket" if bucketed else ""
@@ -313,7 +248,7 @@ def _notes(
     subjects: Sequence[Subject], aligned: Sequence[Aligned], axis: str, view: ChartView
 ) -> list[str]:
     notes = [
-        f"{shown(subject.title, 80)}: only the newest {len(subject.parts)} of"
+        f"{clean(subject.title, 80)}: only the newest {len(subject.parts)} of"
         f" {len(subject.parts) + subject.left_out} runs are drawn"
         for subject in subjects
         if subject.left_out

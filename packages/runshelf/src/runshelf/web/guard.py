@@ -1,8 +1,8 @@
-"""Checks every request and adds security headers to every answer.
+"""Checks every request and adds security headers to every response.
 
-Pages of other sites must neither read from this server nor change anything: the Host header is
-checked against DNS rebinding, the Origin header and a token against forged requests. Beyond
-loopback a cookie is needed as well, which the address with the token sets.
+Other sites must neither read from this server nor change anything. The Host header is checked
+against DNS rebinding; the Origin header and a token are checked against cross-site request forgery.
+A server that listens beyond loopback also requires a cookie, set by the URL with the token.
 """
 
 import asyncio
@@ -16,16 +16,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runshelf.web.address import Place
+from runshelf.web.address import Endpoint
 
 LARGEST_BODY = 16 * 1024
-TOKEN_HEADER = "X-Backflip-Token"
+TOKEN_HEADER = "X-Token"
 
-# Bytes of a too large body that are read, so that the client receives the answer.
+# Bytes of a too large body that are still read, so that the client receives the response.
 _DRAINED = 16 * 1024 * 1024
-_BODY_SECONDS = 10.0  # to receive a body
-_DRAIN_SECONDS = 1.0  # to receive a too large body
-_READS = ("GET", "HEAD")
+_BODY_SECONDS = 10.0  # time limit to receive a body
+_DRAIN_SECONDS = 1.0  # time limit to receive a too large body
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
     "connect-src 'self'; base-uri 'none'; form-action {forms}; frame-ancestors 'none'"
@@ -39,12 +38,7 @@ _HEADERS = {
 
 
 class Refusal(Exception):
-    """A request is refused.
-
-    Attributes:
-        status: the HTTP status.
-        message: the reason.
-    """
+    """A request is refused with an HTTP status and a message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -54,23 +48,23 @@ class Refusal(Exception):
 
 @final
 class Guard:
-    """Passes valid requests on to `app`.
+    """ASGI middleware that passes only valid requests to the application.
 
     Args:
         app: the application.
-        place: where the server listens.
-        has_forms: whether its pages have forms that lead to its other pages.
+        endpoint: where the server listens.
+        has_forms: whether pages may submit forms to this server.
     """
 
-    def __init__(self, app: ASGIApp, place: Place, *, has_forms: bool = False) -> None:
+    def __init__(self, app: ASGIApp, endpoint: Endpoint, *, has_forms: bool = False) -> None:
         self._app = app
-        self._place = place
+        self._endpoint = endpoint
         self._policy = _POLICY.format(forms="'self'" if has_forms else "'none'")
-        # Cookies are shared by all ports of a machine, hence the port in the name.
-        self._cookie = f"backflip_{place.port}"
+        # All ports of a machine share their cookies, so the name contains the port.
+        self._cookie = f"runshelf_{endpoint.port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         started = False
 
         async def send_with_headers(message: Message) -> None:
@@ -81,23 +75,23 @@ class Guard:
             await send(message)
 
         try:
-            receive, early = await self._admit(scope, receive)
-            await (early or self._app)(scope, receive, send_with_headers)
+            receive, response = await self._check(scope, receive)
+            await (response or self._app)(scope, receive, send_with_headers)
         except Refusal as refusal:
-            answer = JSONResponse(
+            response = JSONResponse(
                 {"error": refusal.message, "problem": "door"},
                 refusal.status,
                 {"Connection": "close"},
             )
-            await answer(scope, receive, send_with_headers)
+            await response(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001  (no traceback leaves the server)
             sys.stderr.write(f"runshelf.web: unexpected {type(error).__name__}: {error}\n")
             if not started:
-                answer = JSONResponse({"error": "internal error of the server"}, 500)
-                await answer(scope, receive, send_with_headers)
+                response = JSONResponse({"error": "internal error of the server"}, 500)
+                await response(scope, receive, send_with_headers)
 
-    async def _admit(self, scope: Scope, receive: Receive) -> tuple[Receive, Response | None]:
-        """Return the receiver of the body, and the answer if the guard itself gives it.
+    async def _check(self, scope: Scope, receive: Receive) -> tuple[Receive, Response | None]:
+        """Return the receiver of the body, and a response if the guard handles the request itself.
 
         Raises:
             Refusal: the request is not allowed.
@@ -107,47 +101,47 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host}":
             raise Refusal(403, f"requests from `{origin[:100]}` are not answered here")
-        if not self._place.loopback and (entry := self._check_access(scope, headers)):
-            return receive, entry
-        if scope["method"] in _READS:
+        if not self._endpoint.loopback and (login := self._check_access(scope, headers)):
+            return receive, login
+        if scope["method"] in ("GET", "HEAD"):
             return receive, None
-        _check_write(headers, self._place.token("same-site"))
+        _check_write(headers, self._endpoint.token("same-site"))
         return await _read_ahead(headers, receive), None
 
     def _check_host(self, headers: Headers, scope: Scope) -> str:
         given = headers.getlist("host")
-        accepted = self._place.hosts((scope.get("server") or ("",))[0])
+        accepted = self._endpoint.hosts((scope.get("server") or ("",))[0])
         if len(given) == 1 and given[0].lower() in accepted:
             return given[0].lower()
         name = given[0][:100] if given else ""
-        port = self._place.port
+        port = self._endpoint.port
         raise Refusal(
             421,
-            f"`{name}` is not this server: open {self._place.address.partition('?')[0]}; from "
+            f"`{name}` is not this server: open {self._endpoint.address.partition('?')[0]}; from "
             f"another machine forward the same port on both sides, ssh -L {port}:127.0.0.1:{port}",
         )
 
     def _check_access(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return a redirection that sets the cookie, or None if the request has it.
+        """Return a redirect that sets the cookie, or None if the request has the cookie.
 
         Raises:
-            Refusal: the request has neither the cookie nor the right token.
+            Refusal: the request has neither the cookie nor the correct token.
         """
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         if given and scope["path"] == "/":
-            if not _same(given[0], self._place.token("address")):
+            if not _same(given[0], self._endpoint.token("address")):
                 raise Refusal(403, "the token in the address is wrong: copy the whole address")
-            return self._entry()
-        if not _same(_cookie(headers, self._cookie), self._place.token("access")):
+            return self._login()
+        if not _same(_cookie(headers, self._cookie), self._endpoint.token("access")):
             raise Refusal(401, "open the address with `?token=` that the server printed")
         return None
 
-    def _entry(self) -> Response:
-        answer = RedirectResponse("/", 303)
-        answer.set_cookie(
-            self._cookie, self._place.token("access"), httponly=True, samesite="strict", path="/"
+    def _login(self) -> Response:
+        response = RedirectResponse("/", 303)
+        response.set_cookie(
+            self._cookie, self._endpoint.token("access"), httponly=True, samesite="strict", path="/"
         )
-        return answer
+        return response
 
 
 def _check_write(headers: Headers, token: str) -> None:
@@ -159,7 +153,7 @@ def _check_write(headers: Headers, token: str) -> None:
 
 
 async def _read_ahead(headers: Headers, receive: Receive) -> Receive:
-    """Read the body, and return a receiver that passes it on."""
+    """Read the whole body; return a receiver that replays it."""
     body, size = bytearray(), 0
     length = headers.get("content-length", "0")
     too_large = not length.isdecimal() or int(length[:12]) > LARGEST_BODY
@@ -181,25 +175,25 @@ async def _read_ahead(headers: Headers, receive: Receive) -> Receive:
             raise Refusal(408, "the rest of the request did not arrive") from None
     if too_large:
         raise Refusal(413, f"the request is too large: at most {LARGEST_BODY} bytes")
-    return _handing_over(bytes(body), receive)
+    return _replay(bytes(body), receive)
 
 
-def _handing_over(body: bytes, receive: Receive) -> Receive:
-    given = False
+def _replay(body: bytes, receive: Receive) -> Receive:
+    replayed = False
 
-    async def hand_over() -> Message:
-        nonlocal given
-        if given:
+    async def replay() -> Message:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        given = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return hand_over
+    return replay
 
 
 def _add_headers(message: Message, policy: str) -> None:
     headers = MutableHeaders(scope=message)
-    # Files of runs have a stricter policy of their own.
+    # Files of runs already have a stricter policy.
     headers.setdefault("Content-Security-Policy", policy)
     for name, value in _HEADERS.items():
         headers[name] = value

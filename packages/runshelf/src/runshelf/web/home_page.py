@@ -1,4 +1,4 @@
-"""The top of the home page: runs that are running, when they end, and groups of recent runs."""
+"""The summary at the top of the home page: running runs with their ends, and recent groups."""
 
 import math
 import time
@@ -19,13 +19,7 @@ _FINISHED = 20
 
 @final
 class Running(NamedTuple):
-    """A running run.
-
-    Attributes:
-        row: the run.
-        progress: its progress.
-        left: how long it will take, in words.
-    """
+    """A running run; `left` is the estimated remaining time in words."""
 
     row: RunRow
     progress: Progress
@@ -34,14 +28,14 @@ class Running(NamedTuple):
 
 @final
 class Summary(NamedTuple):
-    """The top of the home page.
+    """The summary.
 
     Attributes:
-        headline: what runs and when the next run ends.
-        running: running runs, the next to end first.
-        more: how many more are running.
+        headline: number of running runs and the estimated end of the first.
+        running: running runs, in the order of their estimated ends.
+        more: number of running runs that are not listed.
         recent: groups of recent runs.
-        total: how many runs there are.
+        total: number of all runs.
     """
 
     headline: str
@@ -53,14 +47,14 @@ class Summary(NamedTuple):
 
 @final
 class IndexSummary(NamedTuple):
-    """What the index knows of it; progress is in files.
+    """The part of the summary that comes from the index; progress comes from files.
 
     Attributes:
-        running: running runs.
-        running_total: how many there are.
-        durations: seconds of finished runs of their groups, by group.
+        running: running runs, up to `MOST_SHOWN`.
+        running_total: number of running runs.
+        durations: durations of finished runs in seconds, by group of a running run.
         latest: the latest groups.
-        total: how many runs there are.
+        total: number of all runs.
     """
 
     running: list[RunRow]
@@ -71,7 +65,7 @@ class IndexSummary(NamedTuple):
 
 
 def summarise_index(index: Index) -> IndexSummary:
-    """Return what the index knows of the top of the page."""
+    """Return the part of the summary that comes from the index."""
     running = index.runs("state=running", limit=MOST_SHOWN)
     durations = {group: _durations(index, group) for group in {row.group for row in running.rows}}
     latest = index.groups(limit=RECENT + MOST_SHOWN).rows
@@ -79,9 +73,9 @@ def summarise_index(index: Index) -> IndexSummary:
 
 
 def summarise(known: IndexSummary) -> Summary:
-    """Return the top of the page; reads the files of running runs."""
+    """Return the summary; reads the files of running runs."""
     running = [_running(row, known.durations.get(row.group, [])) for row in known.running]
-    running.sort(key=_end)
+    running.sort(key=_seconds_left)
     groups = {row.group for row in known.running}
     recent = [row for row in known.latest if row.group not in groups][:RECENT]
     more = known.running_total - len(running)
@@ -100,7 +94,7 @@ def _running(row: RunRow, durations: Sequence[float]) -> Running:
     return Running(row, progress, left)
 
 
-def _end(one: Running) -> float:
+def _seconds_left(one: Running) -> float:
     left = one.progress.seconds_left
     return math.inf if left is None else left
 

@@ -1,7 +1,7 @@
-"""Tells an open page that its content has changed; the page then fetches itself again.
+"""Notifies open pages of changes; a page then fetches itself again.
 
-The stream sends a version: a digest of the states of the page's runs and of the sizes of the files
-that running runs write. The browser returns the last version when it connects again.
+The event stream sends a version: a digest of the states of the page's runs and of the sizes of
+their files. The browser sends the last version when it reconnects.
 """
 
 import asyncio
@@ -12,25 +12,25 @@ from typing import NamedTuple, final
 from runshelf.errors import UserFacingError
 from runshelf.index.rows import RunRow
 from runshelf.recorder.output_reader import read_part
-from runshelf.web import files
-from runshelf.web.reader import Busy, Reader, digest
+from runshelf.web import run_files
+from runshelf.web.reader import Busy, Reader, digest, wait
 from runshelf.web.subjects import runs_of
 
 POLL_SECONDS = 1.0
 HEARTBEAT_SECONDS = 15.0
 HOME_SECONDS = 5.0  # between two versions of the home page while a run is running
-_PIXELS = 340  # of a chart: a new version once a curve has grown by about one
+_PIXELS = 340  # width of a chart: a new version when a curve has grown by about one pixel
 _LEAST_SECONDS = 3.0
 HEARTBEAT = "event: beat\ndata:\n\n"
 
 
 @final
 class Watched(NamedTuple):
-    """What a page shows.
+    """The contents of a page.
 
     Attributes:
-        chosen: kind and key of its runs and groups; none for the home page.
-        output: whether it shows the output of its only run rather than curves.
+        chosen: kind and key of its runs and groups; empty for the home page.
+        output: whether the page shows the output of its single run instead of curves.
     """
 
     chosen: tuple[tuple[str, str], ...] = ()
@@ -39,31 +39,31 @@ class Watched(NamedTuple):
 
 @final
 class LiveUpdates:
-    """The versions of one page."""
+    """The stream of versions of one page."""
 
     def __init__(self, reader: Reader, watched: Watched) -> None:
         self._reader = reader
         self._watched = watched
         self._rows: Sequence[RunRow] = ()
-        self._seen = -1
+        self._refreshed = -1
         self._states = ""
         self._files = ""
-        self._next = 0.0
+        self._next_check = 0.0
 
     async def version(self) -> str:
-        """Return the version of the page as of now."""
+        """Return the current version of the page."""
         if not self._watched.chosen:
             ticks = int(time.time() / HOME_SECONDS) if self._reader.is_running else 0
             return f"{self._reader.digest}-{ticks}"
-        if self._seen != self._reader.refreshed:
-            self._seen = self._reader.refreshed
-            found = await self._reader.ask(lambda index: runs_of(index, self._watched.chosen))
+        if self._refreshed != self._reader.refreshed:
+            self._refreshed = self._reader.refreshed
+            found = await self._reader.query(lambda index: runs_of(index, self._watched.chosen))
             self._rows = [row for runs in found for row in runs.rows]
         states = digest([(row.ulid, row.state, row.note) for row in self._rows])
         running = [row for row in self._rows if row.state == "running"]
-        if states != self._states or time.monotonic() >= self._next:
-            self._next = time.monotonic() + (1.0 if self._watched.output else _pause(running))
-            self._files = await self._reader.read(lambda: self._written(self._rows))
+        if states != self._states or time.monotonic() >= self._next_check:
+            self._next_check = time.monotonic() + (1.0 if self._watched.output else _pause(running))
+            self._files = await self._reader.read(lambda: self._file_digest(self._rows))
         self._states = states
         return f"{states}-{self._files}"
 
@@ -72,7 +72,7 @@ class LiveUpdates:
 
         Args:
             known: the version that the page shows.
-            ending: set once the server is about to end.
+            ending: set when the server is about to stop.
         """
         yield "retry: 2000\n\n"
         last = time.monotonic()
@@ -82,11 +82,7 @@ class LiveUpdates:
                 last = time.monotonic()
                 yield HEARTBEAT if version == known else f"id: {version}\nevent: change\ndata:\n\n"
                 known = version
-            try:
-                async with asyncio.timeout(POLL_SECONDS):
-                    await ending.wait()
-            except TimeoutError:
-                pass
+            await wait(ending, POLL_SECONDS)
 
     async def _version_or(self, known: str) -> str:
         try:
@@ -94,14 +90,14 @@ class LiveUpdates:
         except (UserFacingError, Busy):
             return known
 
-    def _written(self, rows: Sequence[RunRow]) -> str:
+    def _file_digest(self, rows: Sequence[RunRow]) -> str:
         if self._watched.output:
             return digest([read_part(row.folder, 0, 0)[1] for row in rows])
-        return digest([files.stamp(row.folder) for row in rows])
+        return digest([run_files.stamp(row.folder) for row in rows])
 
 
 def _pause(running: Sequence[RunRow]) -> float:
-    """Return the seconds in which a curve grows by about a pixel."""
+    """Return the seconds in which a curve grows by about one pixel."""
     if not running:
         return HEARTBEAT_SECONDS
     age = time.time() - min(row.created for row in running)

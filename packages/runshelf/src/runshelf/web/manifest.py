@@ -1,4 +1,4 @@
-"""What a run's manifest says. Any program may have written it: wrong types count as missing."""
+"""Fields of a run's manifest. Any program may have written it: wrong types count as missing."""
 
 import math
 import shlex
@@ -22,24 +22,24 @@ def read_manifest(folder: Path) -> Mapping[str, Any]:
 
 
 def text(value: object) -> str:
-    """Return text; empty for anything else."""
+    """Return a value that is text; empty text for anything else."""
     return value if isinstance(value, str) else ""
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return a mapping; empty for anything else."""
+    """Return a value that is a mapping; an empty one for anything else."""
     if not isinstance(value, Mapping):
         return {}
     return {str(key): item for key, item in cast("Mapping[Any, Any]", value).items()}
 
 
 def sequence(value: object) -> list[Any]:
-    """Return a list; empty for anything else."""
+    """Return a value that is a list; an empty one for anything else."""
     return list(cast("list[Any]", value)) if isinstance(value, list) else []
 
 
 def finite(value: object) -> float | None:
-    """Return a finite number; None for anything else."""
+    """Return a value that is a finite number; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -55,19 +55,19 @@ def command_line(manifest: Mapping[str, Any]) -> str:
 
 
 def config(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the configuration: keys joined by dots, and their values as text."""
+    """Return the configuration as pairs: keys joined by dots, values as text."""
     return [(key, value_text(item)) for key, item in flat(manifest.get("config")).items()]
 
 
 def value_text(value: object) -> str:
-    """Return a value of the configuration as text."""
+    """Return a configuration value as text."""
     if isinstance(value, list):
         return ", ".join(value_text(item) for item in cast("list[object]", value))
     return number(value)
 
 
 def exact_texts(values: Sequence[object]) -> list[str]:
-    """Return values as text for a comparison: different values have different texts."""
+    """Return values as text, such that different values have different texts."""
     short = [value_text(value) for value in values]
     if len({*short}) == len({*map(repr, values)}):
         return short
@@ -75,12 +75,12 @@ def exact_texts(values: Sequence[object]) -> list[str]:
 
 
 def packages(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the packages of a run's interpreter with their versions."""
+    """Return the versions of the packages of a run's interpreter."""
     return {name: value_text(version) for name, version in packages_of(manifest).items()}
 
 
 def hardware(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the manifest says of the machine."""
+    """Return the fields about the machine, with labels."""
     fields = mapping(manifest.get("hardware"))
     lines = [
         ("processor", text(fields.get("cpu"))),
@@ -96,7 +96,7 @@ def hardware(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def git(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the manifest says of the git repository."""
+    """Return the fields about the git repository, with labels."""
     fields = mapping(manifest.get("git"))
     if not fields:
         return []

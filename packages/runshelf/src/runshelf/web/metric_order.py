@@ -2,7 +2,7 @@
 
 import re
 
-# Returns and scores come first, then losses, then the rest; those of the machine come last.
+# Returns and scores first, then losses, then other metrics; system metrics last.
 _FIRST = (
     r"^(eval|test)?.*(episode_)?returns?(_mean)?$",
     r"(success|accuracy|score|win_rate)",
@@ -17,5 +17,5 @@ def rank(metric: str) -> tuple[int, str]:
     """Return a key that sorts metrics."""
     if _LAST.search(metric):
         return len(_FIRST) + 1, metric
-    found = (place for place, pattern in enumerate(_FIRST) if re.search(pattern, metric))
+    found = (n for n, pattern in enumerate(_FIRST) if re.search(pattern, metric))
     return next(found, len(_FIRST)), metric

@@ -1,11 +1,11 @@
-"""The output of a run in pages: parts of `output.log`, which is never read as a whole."""
+"""The output of a run in pages, so that `output.log` is never read as a whole."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
 from runshelf.recorder.output_reader import read_part
-from runshelf.web.sanitize import decoded, shown
+from runshelf.web.sanitize import clean, decode
 
 MOST_LINES = 400
 MOST_BYTES = 256 * 1024
@@ -17,8 +17,8 @@ class OutputLine(NamedTuple):
 
     Attributes:
         seconds: since the start, as written.
-        stream: `out` or `err`; with a `+` where the line was too long and goes on.
-        text: the line, sanitized.
+        stream: `out` or `err`, followed by `+` if the line continues on the next.
+        text: the sanitized line.
     """
 
     seconds: str
@@ -32,9 +32,9 @@ class OutputPage(NamedTuple):
 
     Attributes:
         lines: oldest first.
-        start: the position in `output.log` of the first line.
-        end: the position after the last line.
-        size: the size of the log in bytes.
+        start: byte position of the first line in `output.log`.
+        end: byte position after the last line.
+        size: size of the log in bytes.
     """
 
     lines: Sequence[OutputLine]
@@ -44,7 +44,7 @@ class OutputPage(NamedTuple):
 
 
 def page_before(folder: Path, before: int | None = None) -> OutputPage:
-    """Return the last lines that end at or before a position; by default the end of the log."""
+    """Return the last lines that end at or before a position; default: the end of the log."""
     _, size = read_part(folder, 0, 0)
     before = size if before is None else max(0, min(before, size))
     if not before:
@@ -54,20 +54,20 @@ def page_before(folder: Path, before: int | None = None) -> OutputPage:
     data = data[: data.rfind(b"\n") + 1] or data
     end = first + len(data)
     skipped = 0 if first == 0 else data.find(b"\n") + 1
-    # A line longer than a page is shown in pieces; our recorder writes none.
+    # A line longer than a page is shown in pieces. The recorder writes none.
     pieces = data[skipped:].splitlines(keepends=True)[-MOST_LINES:] or [data]
     return OutputPage([_line(piece) for piece in pieces], end - sum(map(len, pieces)), end, size)
 
 
-def page_after(folder: Path, after: int, most: int = MOST_LINES) -> OutputPage:
-    """Return the first whole lines from a position on."""
+def page_after(folder: Path, after: int) -> OutputPage:
+    """Return the first complete lines from a position on."""
     data, size = read_part(folder, max(0, after), MOST_BYTES)
     if not data:
         return OutputPage((), after, after, size)
     whole = data[: data.rfind(b"\n") + 1]
     if not whole and len(data) == MOST_BYTES:  # a line longer than a page
         whole = data
-    pieces = whole.splitlines(keepends=True)[:most]
+    pieces = whole.splitlines(keepends=True)[:MOST_LINES]
     return OutputPage(
         [_line(piece) for piece in pieces], after, after + sum(map(len, pieces)), size
     )
@@ -77,5 +77,5 @@ def _line(piece: bytes) -> OutputLine:
     fields = piece.rstrip(b"\n").split(b"\t", 3)
     if len(fields) == 4 and fields[1].rstrip(b"+") in (b"out", b"err") and len(fields[0]) < 20:
         seconds, stream, _, text = fields
-        return OutputLine(shown(decoded(seconds)), decoded(stream), shown(decoded(text)))
-    return OutputLine("", "out", shown(decoded(piece.rstrip(b"\n"))))
+        return OutputLine(clean(decode(seconds)), decode(stream), clean(decode(text)))
+    return OutputLine("", "out", clean(decode(piece.rstrip(b"\n"))))

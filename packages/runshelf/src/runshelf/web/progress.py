@@ -1,6 +1,6 @@
-"""Progress of a running run: its share done, its estimated end, and warnings.
+"""Progress of a running run: fraction done, estimated end, and warnings.
 
-They come from few files: the trainer's status, the end of the metrics, the heartbeat.
+Only a few files are read: the trainer's status, the end of the metrics, the heartbeat.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple, cast, final
 from runshelf.durations import duration
 from runshelf.store import opening
 from runshelf.store.liveness import SILENCE_SECONDS
-from runshelf.web import files
+from runshelf.web import run_files
 from runshelf.web.manifest import finite, mapping
 
 _TAIL = 64 * 1024
 _RECORDS = 64
 _LATEST = 4
 _MOST_WRITERS = 8
-# NaN in one of these means that learning has failed; in other metrics it may be normal.
+# NaN in metrics with such names means that learning failed; in others it may be normal.
 _MUST_BE_FINITE = ("loss", "grad")
 _QUIET_TIMES = 10.0
 _QUIET_SECONDS = 60.0
@@ -33,11 +33,11 @@ class Progress(NamedTuple):
     """The progress of a run.
 
     Attributes:
-        share: the share done, from 0 to 1; None if it is not known.
-        seconds_left: the estimated time to its end, if there is an estimate.
+        share: fraction done, from 0 to 1; None if unknown.
+        seconds_left: estimated remaining time; None without an estimate.
         source: what the estimate is based on.
-        doing: the current activity that the run reports.
-        alarms: warnings, each in a few words.
+        doing: the current activity as reported by the run.
+        alarms: warnings, a few words each.
     """
 
     share: float | None
@@ -52,9 +52,9 @@ class Tail(NamedTuple):
     """The end of a run's metrics.
 
     Attributes:
-        records: the last few records of each writer, oldest first.
-        latest: the newest records of each writer.
-        age: seconds since the last record; None if there is none.
+        records: the last records of each writer, oldest first.
+        latest: the newest of these records of each writer.
+        age: seconds since the last record; None without records.
     """
 
     records: list[dict[str, Any]]
@@ -70,21 +70,20 @@ def progress_of(
     Args:
         folder: the run's folder.
         manifest: its `run.json`.
-        elapsed: seconds since it began.
-        others: durations in seconds of finished runs of its group.
+        elapsed: seconds since the run started.
+        others: durations of finished runs of its group in seconds.
     """
     tail = read_tail(folder)
-    doing = _doing(folder)
-    guesses = (
+    estimates = (
         _by_env_steps(manifest, tail, elapsed),
         _by_budget(manifest, elapsed),
         _by_others(others, elapsed),
     )
-    share, left, source = next((g for g in guesses if g), (None, None, ""))
+    share, left, source = next((e for e in estimates if e), (None, None, ""))
     alarms = _alarms(folder, tail)
     if any(alarm.startswith("no ") for alarm in alarms):
-        left = None  # the run may have stopped working
-    return Progress(share, left, source, doing, alarms)
+        left = None  # the run may hang
+    return Progress(share, left, source, _doing(folder), alarms)
 
 
 def read_tail(folder: Path) -> Tail:
@@ -92,7 +91,7 @@ def read_tail(folder: Path) -> Tail:
     records: list[dict[str, Any]] = []
     latest: list[dict[str, Any]] = []
     ages: list[float] = []
-    names = [name for name, _, size in files.stamp(folder) if name.endswith(".jsonl") and size]
+    names = [name for name, _, size in run_files.stamp(folder) if name.endswith(".jsonl") and size]
     for name in names[:_MOST_WRITERS]:
         with contextlib.suppress(opening.NoFile), opening.opened(folder, name) as file:
             status = os.fstat(file)
@@ -125,15 +124,15 @@ def _by_env_steps(
     manifest: Mapping[str, Any], tail: Tail, elapsed: float
 ) -> tuple[float, float | None, str] | None:
     config = mapping(manifest.get("config"))
-    wanted = finite(mapping(config.get("settings")).get("env_steps")) or finite(
+    total = finite(mapping(config.get("settings")).get("env_steps")) or finite(
         config.get("env_steps")
     )
-    # The slowest seed counts; the last record of each seed.
+    # The slowest seed determines the progress; take the last record of each seed.
     latest = {record.get("seed"): finite(record.get("env_steps")) for record in tail.records}
     done = min((n for n in latest.values() if n is not None), default=None)
-    if not wanted or not done:
+    if not total or not done:
         return None
-    share = min(1.0, done / wanted)
+    share = min(1.0, done / total)
     seconds = max((finite(record.get("seconds")) or 0.0 for record in tail.records), default=0.0)
     left = (1 - share) / share * (seconds or elapsed)
     return share, left, "env steps"
@@ -147,9 +146,7 @@ def _by_budget(manifest: Mapping[str, Any], elapsed: float) -> tuple[float, floa
 
 
 def _by_others(others: Sequence[float], elapsed: float) -> tuple[float, float, str] | None:
-    if not others:
-        return None
-    usual = statistics.median(others)
+    usual = statistics.median(others) if others else 0.0
     if usual <= elapsed:
         return None
     return elapsed / usual, usual - elapsed, "finished runs of its group"
@@ -157,19 +154,16 @@ def _by_others(others: Sequence[float], elapsed: float) -> tuple[float, float, s
 
 def _alarms(folder: Path, tail: Tail) -> list[str]:
     alarms: list[str] = []
-    broken = sorted(
-        {
-            name
-            for record in tail.latest
-            for name, value in record.items()
-            if any(word in name.lower() for word in _MUST_BE_FINITE)
-            and (value in ("NaN", "Infinity", "-Infinity"))
-        }
-    )
-    if broken:
-        alarms.append(
-            f"{broken[0]} is not finite" + (f", and {len(broken) - 1} more" * (len(broken) > 1))
-        )
+    invalid = {
+        name
+        for record in tail.latest
+        for name, value in record.items()
+        if value in ("NaN", "Infinity", "-Infinity")
+        and any(word in name.lower() for word in _MUST_BE_FINITE)
+    }
+    if invalid:
+        more = f", and {len(invalid) - 1} more" if len(invalid) > 1 else ""
+        alarms.append(f"{min(invalid)} is not finite{more}")
     usual = _usual_gap(tail)
     if tail.age is not None and tail.age > max(_QUIET_SECONDS, _QUIET_TIMES * usual):
         alarms.append(f"no record for {duration(tail.age)}")
@@ -180,7 +174,7 @@ def _alarms(folder: Path, tail: Tail) -> list[str]:
 
 
 def _usual_gap(tail: Tail) -> float:
-    """Return the mean time between records; 0 where they do not say when they were made."""
+    """Return the mean time between records; 0 if the records have no times."""
     for clock in ("seconds", "time"):
         times = [t for r in tail.records if (t := finite(r.get(clock))) is not None]
         if len(times) > 1:

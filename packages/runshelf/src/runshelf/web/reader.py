@@ -1,10 +1,11 @@
-"""Reads one home for all pages: the index in one thread, files in two, the refresh in another.
+"""Reads a home for all pages: the index in one thread, files in two, index refreshes in another.
 
-The event loop never waits for a disk. The index is refreshed in the background, so a request reads
-the index as it was a moment ago and does not wait.
+The event loop never waits for a disk. The index is refreshed in the background, so a request may
+read an index that is a few seconds old, but does not wait.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import sys
 import time
@@ -23,9 +24,9 @@ from runshelf.web.runs_table import STATES
 T = TypeVar("T")
 
 REFRESH_SECONDS = 2.0
-# Further requests that would wait for a thread are refused.
+# Requests are refused while this many wait for a thread.
 MOST_WAITING = 64
-_ANSWER = 2**17  # bytes that a page of the table takes, about
+_TABLE_BYTES = 2**17  # approximate size of a page of the table
 
 
 def digest(value: object) -> str:
@@ -33,27 +34,33 @@ def digest(value: object) -> str:
     return hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:12]
 
 
+async def wait(event: asyncio.Event, seconds: float) -> None:
+    """Wait for an event, at most so many seconds."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+
+
 class Busy(Exception):
-    """Too many requests are waiting already."""
+    """Too many requests are waiting."""
 
 
 @final
 class Reader:
-    """Reads the home; made by `open`."""
+    """Reads the home. Create it with `open`."""
 
     def __init__(self, home: Path) -> None:
-        """Make the threads; nothing is read yet."""
+        """Create the threads; nothing is read yet."""
         self.home = home
         self.cache = Cache()
         self.reading = ""
-        # These tell open pages that something has changed.
+        # Live updates compare these to detect changes.
         self.refreshed = 0
         self.digest = ""
         self.is_running = False
         self._index: Index | None = None
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="index")
         self._files = ThreadPoolExecutor(2, thread_name_prefix="files")
-        self._news = ThreadPoolExecutor(1, thread_name_prefix="news")
+        self._refreshes = ThreadPoolExecutor(1, thread_name_prefix="refresh")
         self._waiting = 0
         self._summary: IndexSummary | None = None
 
@@ -62,7 +69,7 @@ class Reader:
         """Open the index of a home.
 
         Raises:
-            UserFacingError: it cannot be opened.
+            UserFacingError: the index cannot be opened.
         """
         reader = cls(home)
         loop = asyncio.get_running_loop()
@@ -70,94 +77,89 @@ class Reader:
         return reader
 
     async def close(self) -> None:
-        """End the threads once what they do is done."""
-        for threads in (self._news, self._files):
+        """Stop the threads after their current work."""
+        for threads in (self._refreshes, self._files):
             threads.shutdown(wait=False, cancel_futures=True)
-        await self.ask(lambda index: index.close())
+        await self.query(lambda index: index.close())
         self._queries.shutdown()
 
-    async def ask(self, work: Callable[[Index], T]) -> T:
-        """Return what `work` returns for the index.
+    async def query(self, work: Callable[[Index], T]) -> T:
+        """Run `work` on the index in its thread; return the result.
 
         Raises:
-            Busy: too many wait for it already.
+            Busy: too many requests are waiting.
         """
         index = self._index
         assert index is not None
-        return await self._in(self._queries, lambda: work(index))
+        return await self._run(self._queries, lambda: work(index))
 
-    async def ask_once(self, question: object, work: Callable[[Index], T]) -> T:
-        """Return what `work` returns for the index, from the cache if the index has not changed.
+    async def query_cached(self, key: object, work: Callable[[Index], T]) -> T:
+        """Like `query`, but return the cached result if the index has not changed.
 
         Args:
-            question: the key of this piece of work.
-            work: reads the index; its result is never modified.
+            key: identifies `work` in the cache.
+            work: reads the index; callers must not modify its result.
 
         Raises:
-            Busy: too many wait for it already.
+            Busy: too many requests are waiting.
         """
 
-        def answer(index: Index) -> T:
+        def cached(index: Index) -> T:
             version = index.version()
-            known = None if version is None else self.cache.get((question, version))
+            known = None if version is None else self.cache.get((key, version))
             if known is not None:
                 return known
             found = work(index)
-            return found if version is None else self.cache.put((question, version), found, _ANSWER)
+            return found if version is None else self.cache.put((key, version), found, _TABLE_BYTES)
 
-        return await self.ask(answer)
+        return await self.query(cached)
 
     async def keys(self) -> Keys:
-        """Return the keys that runs can be filtered by and that tables can show."""
-        return await self.ask_once("keys", lambda index: index.keys())
+        """Return the keys for filters and table columns."""
+        return await self.query_cached("keys", lambda index: index.keys())
 
     async def summary(self) -> IndexSummary:
-        """Return what the index knows of the top of the home page, as of the last refresh.
+        """Return the index part of the home page's summary as of the last refresh.
 
-        Before the first refresh the index may still be empty, so nothing is kept.
+        Before the first refresh the index may still be empty, so the result is not cached.
         """
-        return self._summary or await self.ask(summarise_index)
+        return self._summary or await self.query(summarise_index)
 
     async def read(self, work: Callable[[], T]) -> T:
-        """Return what `work` returns, which reads files.
+        """Run `work`, which reads files, in a thread; return the result.
 
         Raises:
-            Busy: too many wait already.
+            Busy: too many requests are waiting.
         """
-        return await self._in(self._files, work)
+        return await self._run(self._files, work)
 
     async def keep_fresh(self, ending: asyncio.Event) -> None:
-        """Refresh the index again and again until the server ends."""
+        """Refresh the index periodically until the server stops."""
         loop = asyncio.get_running_loop()
         index: Index | None = None
         while not ending.is_set():
             began = time.monotonic()
             try:
-                opened = index or await loop.run_in_executor(self._news, self._second)
+                opened = index or await loop.run_in_executor(self._refreshes, self._refresh_index)
                 index = opened
-                await loop.run_in_executor(self._news, self._refresh, opened)
+                await loop.run_in_executor(self._refreshes, self._refresh, opened)
             except UserFacingError as error:
                 sys.stderr.write(f"runshelf: {' '.join(str(error).split())}\n")
-            # On a slow disk most of the time is left to requests.
-            pause = max(REFRESH_SECONDS, 4 * (time.monotonic() - began))
-            try:
-                async with asyncio.timeout(pause):
-                    await ending.wait()
-            except TimeoutError:
-                pass
+            # On a slow disk, requests get most of the time.
+            await wait(ending, max(REFRESH_SECONDS, 4 * (time.monotonic() - began)))
         if index is not None and index is not self._index:
-            await loop.run_in_executor(self._news, index.close)
+            await loop.run_in_executor(self._refreshes, index.close)
 
-    def _second(self) -> Index:
-        """Return an index that can be refreshed while the other is read.
+    def _refresh_index(self) -> Index:
+        """Return a second connection to the index, refreshed while the first one is read.
 
-        An index in memory, where no file can be written, is the only one.
+        Where no file can be written, the index is in memory and has only one connection.
         """
         assert self._index is not None
         return self._index if self._index.path is None else open_index(self.home)
 
     def _refresh(self, index: Index) -> None:
-        index.refresh(self._tell)
+        index.refresh(self._report_progress)
         self.reading = ""
         self._summary = summarise_index(index)
         self.is_running = bool(self._summary.running)
@@ -166,11 +168,11 @@ class Reader:
         groups = [(row.group, row.runs, row.created) for row in self._summary.latest]
         self.digest = digest((counts, groups))
 
-    def _tell(self, progress: object) -> None:
+    def _report_progress(self, progress: object) -> None:
         done, total = getattr(progress, "done", 0), getattr(progress, "total", 0)
         self.reading = f"reading run folders: {done} of {total}" if total > 500 else ""
 
-    async def _in(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    async def _run(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         if self._waiting >= MOST_WAITING:
             raise Busy("too many requests at once: try again in a moment")
         self._waiting += 1

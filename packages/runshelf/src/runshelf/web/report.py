@@ -1,4 +1,4 @@
-"""Runs and groups in one HTML file that needs nothing else: no server, no script."""
+"""A report: runs and groups in one self-contained HTML file without scripts."""
 
 import base64
 import hashlib
@@ -13,7 +13,8 @@ from runshelf.store import opening
 from runshelf.web import code_page, manifest, output_page, run_page
 from runshelf.web.cache import Cache
 from runshelf.web.compare_page import compare
-from runshelf.web.figures import choose, figures
+from runshelf.web.figures import figures
+from runshelf.web.metric_choice import choose
 from runshelf.web.parameters import ChartView
 from runshelf.web.subjects import Runs, subject_of
 from runshelf.web.templates import render, style
@@ -26,14 +27,14 @@ _MOST_LINES = 200
 def report(
     home: Path, runs: Sequence[Runs], kinds: Sequence[str], view: ChartView, cache: Cache
 ) -> str:
-    """Return the text of the file.
+    """Return the HTML of the report.
 
     Args:
         home: the home of the runs.
         runs: the runs of each subject.
-        kinds: `run` or `group`, of each subject.
-        view: how curves are drawn; all pages of them are.
-        cache: the cache of what was read.
+        kinds: the kind of each subject, `run` or `group`.
+        view: how curves are drawn; the page number is ignored.
+        cache: caches file contents and charts.
     """
     subjects = [subject_of(kind, of) for of, kind in zip(runs, kinds, strict=True)]
     titles, rows = [subject.title for subject in subjects], [of.rows for of in runs]
@@ -44,7 +45,7 @@ def report(
     return render(
         "report.html",
         title=" · ".join(titles),
-        style=Markup(sheet),  # ours; nothing in it ends the element
+        style=Markup(sheet),  # trusted, contains no `</style>`
         digest=base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode(),
         subjects=subjects,
         rows=[row for of in rows for row in of],
@@ -59,7 +60,7 @@ def report(
 
 
 def _run_fields(row: RunRow) -> dict[str, Any]:
-    """Return what the report of a single run has besides its curves."""
+    """Return the template variables of a report on a single run, except the curves."""
     fields = manifest.read_manifest(row.folder)
     patch, patch_cut = code_page.patch_of(row.folder)
     end = output_page.page_before(row.folder)
@@ -82,7 +83,7 @@ def _run_fields(row: RunRow) -> dict[str, Any]:
 
 
 def _embedded_pictures(row: RunRow) -> tuple[list[tuple[str, str, str]], int]:
-    """Return key, caption and `data:` address of pictures that fit, and how many do not."""
+    """Return key, caption and `data:` address of the pictures that fit, and the number left out."""
     found: list[tuple[str, str, str]] = []
     room = _MOST_IMAGES
     gallery = run_page.pictures_of(row.folder, "env_steps")

@@ -1,4 +1,4 @@
-"""The page of a run: progress, pictures, invalid lines of metrics, runs it repeats."""
+"""Contents of a run's page: progress, pictures, invalid lines of metrics, related runs."""
 
 import math
 import re
@@ -15,35 +15,29 @@ from runshelf.store import series
 from runshelf.store.gallery import Media, media
 from runshelf.store.metrics import broken_lines
 from runshelf.store.run import open_run
-from runshelf.web import files
+from runshelf.web import run_files
 from runshelf.web.cache import Cache
 from runshelf.web.charts import TIMES, UNITS, Mark
-from runshelf.web.parameters import addressed
+from runshelf.web.parameters import with_query
 from runshelf.web.progress import Progress, progress_of
 from runshelf.web.runs_table import run_title
-from runshelf.web.sanitize import shown
+from runshelf.web.sanitize import clean
 
 MEDIA = "media"
+# File extension -> media type and first bytes.
 IMAGES = {
-    "png": "image/png",
-    "webp": "image/webp",
-    "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "gif": "image/gif",
-}
-_MAGIC = {
-    "png": b"\x89PNG\r\n\x1a\n",
-    "jpg": b"\xff\xd8\xff",
-    "jpeg": b"\xff\xd8\xff",
-    "gif": b"GIF8",
-    "webp": b"RIFF",
+    "png": ("image/png", b"\x89PNG\r\n\x1a\n"),
+    "webp": ("image/webp", b"RIFF"),
+    "jpg": ("image/jpeg", b"\xff\xd8\xff"),
+    "jpeg": ("image/jpeg", b"\xff\xd8\xff"),
+    "gif": ("image/gif", b"GIF8"),
 }
 _PER_KEY = 12
 _MOST_KEYS = 24
 _MOST_RELATED = 20
 _MOST_BROKEN = 5
 _STEPS = ("step", "env_steps", "updates", "episodes", "frames")
-_OWN_PICTURES = re.compile(r"[A-Za-z0-9_.-]{1,80}\.(png|webp|jpg|jpeg|gif|svg)")
+_TOP_PICTURES = re.compile(r"[A-Za-z0-9_.-]{1,80}\.(png|webp|jpg|jpeg|gif|svg)")
 
 
 @final
@@ -51,10 +45,10 @@ class Picture(NamedTuple):
     """An image or a clip.
 
     Attributes:
-        path: its path within the run's folder.
-        caption: its step and its seed.
-        anchor: the id of its element; empty if nothing links to it.
-        at: its position along the axis; None if that is not known.
+        path: relative to the run's folder.
+        caption: step and seed.
+        anchor: id of the HTML element; empty if nothing links to it.
+        at: position along the axis; None if unknown.
     """
 
     path: str
@@ -65,7 +59,7 @@ class Picture(NamedTuple):
 
 @final
 class Pictures(NamedTuple):
-    """The pictures of one key in the order of the axis, and how many are left out."""
+    """The pictures of one key in the order of the axis, and the number left out."""
 
     key: str
     pictures: list[Picture]
@@ -74,7 +68,7 @@ class Pictures(NamedTuple):
 
 @final
 class Gallery(NamedTuple):
-    """The pictures of a run by key, and how many pictures of other keys there are."""
+    """The pictures of a run by key, and the number of pictures of other keys, left out."""
 
     keys: list[Pictures]
     left_out: int
@@ -82,7 +76,7 @@ class Gallery(NamedTuple):
 
 @final
 class Broken(NamedTuple):
-    """Invalid lines of metrics files: file and number of the first few, and how many there are."""
+    """Invalid lines of metrics files: file and line number of the first few, and their total."""
 
     first: list[tuple[str, int]]
     total: int
@@ -90,7 +84,7 @@ class Broken(NamedTuple):
 
 @final
 class Relative(NamedTuple):
-    """A run that this one repeats, or that repeats this one."""
+    """A link to a run that this run repeats, or that repeats this run."""
 
     how: str
     address: str
@@ -102,10 +96,10 @@ class RunHead(NamedTuple):
     """The top of every page of a run.
 
     Attributes:
-        manifest: its `run.json`.
-        progress: its progress; None if it is not running.
-        left: how long it will take, in words.
-        relatives: runs it repeats or that repeat it.
+        manifest: the content of `run.json`.
+        progress: progress of a running run; otherwise None.
+        left: estimated remaining time in words.
+        relatives: runs that it repeats or that repeat it.
     """
 
     manifest: Mapping[str, Any]
@@ -118,7 +112,7 @@ def read_head(row: RunRow, relatives: Sequence[Relative]) -> RunHead:
     """Return the top of every page of a run.
 
     Raises:
-        UserFacingError: its manifest cannot be read.
+        UserFacingError: the manifest cannot be read.
     """
     manifest = open_run(row.folder).manifest
     if row.state != "running":
@@ -129,7 +123,7 @@ def read_head(row: RunRow, relatives: Sequence[Relative]) -> RunHead:
 
 
 def relatives_of(index: Index, row: RunRow) -> list[Relative]:
-    """Return the run that a run repeats, and those that repeat it."""
+    """Return the run that this run repeats, and the runs that repeat this run."""
     found: list[Relative] = []
     parent = index.run(row.parent) if row.parent else None
     if parent:
@@ -139,7 +133,7 @@ def relatives_of(index: Index, row: RunRow) -> list[Relative]:
     found += [_relative("repeated by", child) for child in children.rows]
     more = children.total - len(children.rows)
     if more > 0:
-        address = addressed("/", [("show", "runs"), ("filter", filter_)])
+        address = with_query("/", [("show", "runs"), ("filter", filter_)])
         found.append(Relative("repeated by", address, f"{more} more"))
     return found
 
@@ -147,18 +141,18 @@ def relatives_of(index: Index, row: RunRow) -> list[Relative]:
 def pictures_of(folder: Path, axis: str) -> Gallery:
     """Return the images and clips of a run by key, each with its position along the axis."""
     by_key: dict[str, list[tuple[float, Picture]]] = {}
-    every = files.read_metrics(folder, media, [])
+    every = run_files.read_metrics(folder, media, [])
     timed = axis in TIMES and any("time" in one.x for one in every)
-    begin = files.read_metrics(folder, series.first_time, None) if timed else None
+    begin = run_files.read_metrics(folder, series.first_time, None) if timed else None
     for place, one in enumerate(every):
         at = _place(one, axis, begin)
         picture = Picture(
             f"{MEDIA}/{one.path.name}", _caption(one, axis, at), f"{MEDIA}-{place}", at
         )
         by_key.setdefault(one.key, []).append((math.inf if at is None else at, picture))
-    own, left_out = _own_pictures(folder)
-    found = [_spread(shown(key, 200), placed) for key, placed in [*by_key.items()][:_MOST_KEYS]]
-    return Gallery(own + found, left_out + sum(map(len, [*by_key.values()][_MOST_KEYS:])))
+    top, left_out = _top_pictures(folder)
+    found = [_spread(clean(key, 200), placed) for key, placed in [*by_key.items()][:_MOST_KEYS]]
+    return Gallery(top + found, left_out + sum(map(len, [*by_key.values()][_MOST_KEYS:])))
 
 
 def marks_of(gallery: Gallery, page: str = "") -> tuple[Mark, ...]:
@@ -166,7 +160,7 @@ def marks_of(gallery: Gallery, page: str = "") -> tuple[Mark, ...]:
 
     Args:
         gallery: the pictures.
-        page: the address of the page that shows them, if it is another.
+        page: the address of the page that shows them; empty for the same page.
     """
     return tuple(
         Mark(picture.at, f"{page}#{picture.anchor}", f"{of_key.key}, {picture.caption}")
@@ -176,19 +170,19 @@ def marks_of(gallery: Gallery, page: str = "") -> tuple[Mark, ...]:
     )
 
 
-def _own_pictures(folder: Path) -> tuple[list[Pictures], int]:
-    """Return the pictures that training leaves in a run's folder, and how many more there are."""
+def _top_pictures(folder: Path) -> tuple[list[Pictures], int]:
+    """Return the pictures at the top of a run's folder, and the number left out."""
     names = [
         item.path
-        for item in files.listed(folder)[0]
-        if item.kind == "file" and _OWN_PICTURES.fullmatch(item.path)
+        for item in run_files.listed(folder)[0]
+        if item.kind == "file" and _TOP_PICTURES.fullmatch(item.path)
     ]
     found = [Pictures(name, [Picture(name, "", "", None)], 0) for name in names[:_MOST_KEYS]]
     return found, len(names) - len(found)
 
 
 def _place(one: Media, axis: str, begin: float | None) -> float | None:
-    """Return the position of a picture along an axis, as in curves; None if it is not known."""
+    """Return the position of a picture along the axis of the curves; None if unknown."""
     at = one.x.get("seconds" if axis in TIMES else axis)
     if axis in TIMES and "time" in one.x and begin is not None and (axis == "time" or at is None):
         at = one.x["time"] - begin
@@ -209,11 +203,11 @@ def _step(axis: str, at: float) -> str:
 
 
 def broken_of(folder: Path, cache: Cache) -> Broken:
-    """Return the lines of a run's metrics that are not records."""
-    key = ("broken", folder, files.stamp(folder))
+    """Return the invalid lines of a run's metrics files."""
+    key = ("broken", folder, run_files.stamp(folder))
     found: Broken | None = cache.get(key)
     if found is None:
-        found = cache.put(key, files.read_metrics(folder, _broken_of, Broken([], 0)), size=0)
+        found = cache.put(key, run_files.read_metrics(folder, _broken_of, Broken([], 0)), size=0)
     return found
 
 
@@ -223,18 +217,18 @@ def _broken_of(folder: Path) -> Broken:
 
 
 def image_kind(name: str, data: bytes) -> str | None:
-    """Return the media type of a picture that a page may show; None for anything else.
+    """Return the media type of a picture; None for anything else.
 
-    Both its name and its first bytes must say so.
+    The name and the first bytes must agree.
     """
-    ending = name.rpartition(".")[2].lower()
-    if ending not in IMAGES or not data.startswith(_MAGIC[ending]):
-        return None
-    return IMAGES[ending] if ending != "webp" or data[8:12] == b"WEBP" else None
+    extension = name.rpartition(".")[2].lower()
+    kind, magic = IMAGES.get(extension, (None, b""))
+    matches = data.startswith(magic) and (extension != "webp" or data[8:12] == b"WEBP")
+    return kind if matches else None
 
 
 def _spread(key: str, placed: Sequence[tuple[float, Picture]]) -> Pictures:
-    """Return at most a dozen pictures of a key, evenly spaced from first to last."""
+    """Return at most `_PER_KEY` pictures of a key, evenly spaced from first to last."""
     ordered = [picture for _, picture in sorted(placed, key=lambda one: one[0])]
     if len(ordered) <= _PER_KEY:
         return Pictures(key, ordered, 0)
@@ -244,4 +238,4 @@ def _spread(key: str, placed: Sequence[tuple[float, Picture]]) -> Pictures:
 
 
 def _relative(how: str, row: RunRow) -> Relative:
-    return Relative(how, f"/runs/{row.ulid}", shown(run_title(row), 120))
+    return Relative(how, f"/runs/{row.ulid}", clean(run_title(row), 120))

@@ -1,4 +1,4 @@
-"""The table of runs and groups: rows, columns, errors of a filter, and the table as CSV."""
+"""The table of runs and groups: rows, columns, filter errors, and CSV."""
 
 import csv
 import io
@@ -10,11 +10,11 @@ from runshelf.formatting import moment
 from runshelf.index.rows import GroupRow, Keys, RunRow
 from runshelf.index.run_index import Index
 from runshelf.web.metric_order import rank
-from runshelf.web.parameters import ROWS, TableView, addressed
+from runshelf.web.parameters import ROWS, TableView, with_query
 
 MOST_EXPORTED = 10_000
 _MOST_OFFERED = 300
-# Longer names of groups do not fit into an address.
+# Longer group names do not fit in an address.
 LONGEST_NAME = 2_000
 STATES = ("running", "finished", "failed", "interrupted", "stopped", "lost")
 
@@ -25,10 +25,10 @@ class Column(NamedTuple):
 
     Attributes:
         label: the heading.
-        kind: `text`, `number` or `state`, for the alignment.
+        kind: `text`, `number` or `state`; determines the alignment.
         sorted: `ascending`, `descending` or empty.
-        address: the view sorted by it, or in the other direction; empty if it cannot be sorted.
-        removal: the view without it, for chosen columns.
+        address: link that sorts by this column or reverses the order; empty if not sortable.
+        removal: link that removes an additional column.
     """
 
     label: str
@@ -43,14 +43,14 @@ class Table(NamedTuple):
     """A page of the table.
 
     Attributes:
-        columns: all but the first, which is the title.
-        chosen: the keys of the last of them, settings and metrics.
+        columns: all columns except the title.
+        chosen: keys of the last columns: settings and metrics.
         rows: the rows of this page.
-        total: how many rows there are in all.
-        error: what is wrong with the filter or the sort key; else empty.
-        keys: keys to filter by and to show.
-        first: the number of the first row, from 1.
-        pages: how many pages there are.
+        total: number of rows on all pages.
+        error: error message for the filter or sort key; empty if valid.
+        keys: keys for filters and columns.
+        first: number of the first row, from 1.
+        pages: number of pages.
     """
 
     columns: list[Column]
@@ -64,22 +64,21 @@ class Table(NamedTuple):
 
 
 def read_table(index: Index, view: TableView, keys: Keys) -> Table:
-    """Return a page of the table, or an empty one with the error in the filter."""
+    """Return a page of the table; with an invalid filter, an empty page and the error message."""
     chosen = view.columns or default_columns(keys)
     offset = (view.page - 1) * ROWS
-    error = ""
     rows: Sequence[RunRow | GroupRow] = ()
-    total = 0
+    total, message = 0, ""
     try:
         rows, total = _rows(index, view, chosen, ROWS, offset)
-    except UserFacingError as wrong:
-        error = str(wrong)
+    except UserFacingError as error:
+        message = str(error)
     return Table(
         columns=_columns(view, chosen),
         chosen=chosen,
         rows=rows,
         total=total,
-        error=error,
+        error=message,
         keys=_offered(keys),
         first=offset + 1,
         pages=max(1, -(-total // ROWS)),
@@ -87,7 +86,7 @@ def read_table(index: Index, view: TableView, keys: Keys) -> Table:
 
 
 def default_columns(keys: Keys) -> tuple[str, ...]:
-    """Return the default columns: the first metric there is."""
+    """Return the default columns: the most important metric."""
     best = min(keys.metrics, key=rank, default=None)
     return () if best is None else (f"metric.{best}",)
 
@@ -112,7 +111,7 @@ def csv_of(index: Index, view: TableView, keys: Keys) -> str:
 
 
 def harmless(value: Any) -> Any:
-    """Return a cell that no spreadsheet reads as a formula; numbers stay numbers."""
+    """Return a cell that spreadsheets do not evaluate as a formula; numbers stay numbers."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     text = "" if value is None else str(value).replace("\0", "")
@@ -127,19 +126,19 @@ def quoted(value: str) -> str:
 
 def group_address(group: str) -> str:
     """Return the address of a group's page."""
-    return addressed("/group", [("name", group[:LONGEST_NAME])])
+    return with_query("/group", [("name", group[:LONGEST_NAME])])
 
 
 def ordered_states(states: dict[str, int]) -> list[tuple[str, int]]:
-    """Return how many runs are in each state, running and finished first."""
+    """Return the number of runs in each state, running and finished first."""
     return [(name, states[name]) for name in STATES if states.get(name)]
 
 
 def _rows(
     index: Index, view: TableView, chosen: Sequence[str], limit: int, offset: int
 ) -> tuple[Sequence[RunRow | GroupRow], int]:
-    ask = index.groups if view.show == "groups" else index.runs
-    page = ask(view.filter, view.sort, tuple(chosen), limit=limit, offset=offset)
+    query = index.groups if view.show == "groups" else index.runs
+    page = query(view.filter, view.sort, tuple(chosen), limit=limit, offset=offset)
     return page.rows, page.total
 
 
@@ -160,26 +159,26 @@ def _columns(view: TableView, chosen: Sequence[str]) -> list[Column]:
         ("seconds", "took", "number"),
     ]
     groups = [("", "states", "state"), ("", "seeds", "number"), ("created", "latest", "text")]
-    usual = groups if view.show == "groups" else runs
-    columns = [_column(view, key, label, kind, ()) for key, label, kind in usual]
-    left = [tuple(c for c in chosen if c != column) for column in chosen]
+    fixed = groups if view.show == "groups" else runs
+    columns = [_column(view, key, label, kind, ()) for key, label, kind in fixed]
+    rests = [tuple(c for c in chosen if c != column) for column in chosen]
     return columns + [
         _column(view, column, column, "number", rest)
-        for column, rest in zip(chosen, left, strict=True)
+        for column, rest in zip(chosen, rests, strict=True)
     ]
 
 
 def _column(view: TableView, key: str, label: str, kind: str, rest: tuple[str, ...]) -> Column:
     direction = {key: "ascending", f"-{key}": "descending"}.get(view.sort, "") if key else ""
-    turned = key if direction == "descending" else f"-{key}"
+    reverse = key if direction == "descending" else f"-{key}"
     label = label.removeprefix("metric.").removeprefix("config.")
     removal = view.address(columns=rest, page=1) if key in view.columns else ""
-    address = view.address(sort=sort_key(turned), page=1) if key else ""
+    address = view.address(sort=sort_key(reverse), page=1) if key else ""
     return Column(label, kind, direction, address, removal)
 
 
 def sort_key(key: str) -> str:
-    """Return a sort key, quoted if it holds commas or spaces."""
+    """Return a sort key, quoted if it contains commas or spaces."""
     minus, name = ("-", key[1:]) if key.startswith("-") else ("", key)
     return minus + (quoted(name) if any(c in name for c in ', "\\') else name)
 
@@ -190,6 +189,6 @@ def run_title(row: RunRow) -> str:
 
 
 def _offered(keys: Keys) -> Keys:
-    """Return as many keys as a page can list; others can still be typed."""
+    """Return as many keys as a page can list; users can still type the others."""
     metrics = sorted(keys.metrics, key=rank)
     return keys._replace(config=keys.config[:_MOST_OFFERED], metrics=metrics[:_MOST_OFFERED])

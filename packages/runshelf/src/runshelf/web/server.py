@@ -1,4 +1,4 @@
-"""The server of the archive's pages: one process, one event loop, a few threads that read."""
+"""The server of the pages: one process, one event loop, a few threads that read."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from pathlib import Path
 
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.index.location import cache_folder
-from runshelf.web.address import LOOPBACK, Place, take_place
+from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
 from runshelf.web.app import Pages
 from runshelf.web.guard import Guard
 from runshelf.web.reader import Reader
-from runshelf.web.serving import Server, settings
+from runshelf.web.uvicorn_server import Server, settings
 
 
 def serve_home(
@@ -18,18 +18,18 @@ def serve_home(
     *,
     host: str = LOOPBACK,
     port: int | None = None,
-    announce: Callable[[Place], None],
+    announce: Callable[[Endpoint], None],
 ) -> None:
-    """Serve the pages of all runs in a home until told to end. Nothing is written to the home.
+    """Serve the pages of all runs in a home until stopped. Only the index is written to the home.
 
     Args:
-        home: the folder whose `runs/` holds runs; there may be none yet.
-        host: the address to listen at; other addresses than loopback need the token.
-        port: the port; None for the last one, else the first free one from 8765.
-        announce: called once the server answers.
+        home: the folder whose `runs/` holds runs; it may have none yet.
+        host: the address to listen at; addresses other than loopback require the token.
+        port: the port; None for the last one, or else the first free one from 8765.
+        announce: called when the server accepts requests.
 
     Raises:
-        UsageError: there is no such folder, or the port is taken.
+        UsageError: the folder does not exist, or the port is taken.
         UserFacingError: the index cannot be opened.
     """
     if not home.is_dir():
@@ -38,31 +38,31 @@ def serve_home(
 
 
 async def _serve(
-    home: Path, host: str, port: int | None, announce: Callable[[Place], None]
+    home: Path, host: str, port: int | None, announce: Callable[[Endpoint], None]
 ) -> None:
     reader = await Reader.open(home)
     try:
-        listener, place = take_place(_own_folder(home), host, port)
+        listener, endpoint = bind_endpoint(_private_folder(home), host, port)
         pages = Pages(reader)
-        fresh = asyncio.ensure_future(reader.keep_fresh(pages.ending))
+        refresh = asyncio.ensure_future(reader.keep_fresh(pages.ending))
         server = Server(
-            settings(Guard(pages.app(), place, has_forms=True)),
-            announce=lambda: announce(place),
+            settings(Guard(pages.app(), endpoint, has_forms=True)),
+            announce=lambda: announce(endpoint),
             ending=pages.ending,
         )
         try:
             await server.serve(sockets=[listener])
         finally:
             pages.ending.set()
-            await fresh
+            await refresh
     finally:
         await reader.close()
 
 
-def _own_folder(home: Path) -> Path:
+def _private_folder(home: Path) -> Path:
     """Return the user's folder for the server's port and secret.
 
-    The home is often a project's folder, which is copied and given away.
+    It is outside the home, which is often a project folder that is copied and shared.
     """
     folder = cache_folder(home)
     try:

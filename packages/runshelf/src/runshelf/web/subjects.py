@@ -1,4 +1,4 @@
-"""What has one curve in a chart and one column in a comparison: a group of runs, or one run."""
+"""Subjects of pages: a group or a run has one curve in a chart and one column in a comparison."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,21 +9,15 @@ from runshelf.errors import UsageError
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
 from runshelf.web.runs_table import quoted, run_title
-from runshelf.web.sanitize import shown
+from runshelf.web.sanitize import clean
 
-FEWEST, MOST = 2, 10
 MOST_RUNS = 200
-_MOST_SPELLINGS = 100  # names that differ in case alone
+_MOST_SPELLINGS = 100  # names that differ only in case
 
 
 @final
 class Runs(NamedTuple):
-    """The runs of a subject.
-
-    Attributes:
-        rows: newest first.
-        left_out: how many older ones there are.
-    """
+    """The runs of a subject, newest first, and the number of older runs left out."""
 
     rows: list[RunRow]
     left_out: int = 0
@@ -46,9 +40,9 @@ class Subject:
         kind: `group` or `run`.
         key: the group's name, or the run's id.
         title: its name on the page.
-        group: the name that its colour comes from.
+        group: the group's name, which determines the colour.
         parts: its runs, oldest first.
-        left_out: how many more runs it has, older ones, which are not drawn.
+        left_out: number of older runs that are not drawn.
     """
 
     kind: str
@@ -63,16 +57,16 @@ def runs_of_group(index: Index, group: str) -> Runs:
     """Return the newest runs of a group.
 
     Raises:
-        UsageError: there is no such group.
+        UsageError: the group does not exist.
     """
     page = index.runs(f"group={quoted(group)}", limit=MOST_RUNS)
     rows = [row for row in page.rows if row.group == group]  # filters ignore case
     if not rows:
-        raise UsageError(f"there is no group `{shown(group, 100)}` here")
+        raise UsageError(f"there is no group `{clean(group, 100)}` here")
     left_out = 0
     if page.total > len(page.rows):
-        of_name = index.groups(f"group={quoted(group)}", limit=_MOST_SPELLINGS).rows
-        left_out = sum(one.runs for one in of_name if one.group == group) - len(rows)
+        spellings = index.groups(f"group={quoted(group)}", limit=_MOST_SPELLINGS).rows
+        left_out = sum(row.runs for row in spellings if row.group == group) - len(rows)
     return Runs(rows, left_out)
 
 
@@ -80,19 +74,19 @@ def row_of_run(index: Index, run: str) -> RunRow:
     """Return a run.
 
     Raises:
-        UsageError: there is no such run.
+        UsageError: the run does not exist.
     """
     row = index.run(run)
     if row is None:
-        raise UsageError(f"there is no run `{shown(run, 40)}` here")
+        raise UsageError(f"there is no run `{clean(run, 40)}` here")
     return row
 
 
 def runs_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Runs]:
-    """Return the runs of each subject, given by kind and key.
+    """Return the runs of each subject; a subject is given by kind and key.
 
     Raises:
-        UsageError: there is no such group or run.
+        UsageError: a group or run does not exist.
     """
     return [
         runs_of_group(index, key) if kind == "group" else Runs([row_of_run(index, key)])
@@ -101,7 +95,7 @@ def runs_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Runs]:
 
 
 def subject_of(kind: str, runs: Runs) -> Subject:
-    """Return a subject of a kind, given its runs."""
+    """Return the subject that consists of these runs."""
     rows = runs.rows[::-1]
     group, names = rows[0].group, [run_title(row) for row in rows]
     if kind == "run":

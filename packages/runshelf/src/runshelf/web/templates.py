@@ -1,4 +1,4 @@
-"""The templates of the pages. They escape all text of runs, which is sanitized before."""
+"""Renders templates and reads static files. Templates escape HTML in all texts of runs."""
 
 import functools
 import hashlib
@@ -11,16 +11,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from runshelf import formatting
 from runshelf.durations import duration
 from runshelf.web.charts import UNITS
-from runshelf.web.code_page import diff_lines, shown_path
+from runshelf.web.code_page import clean_path, diff_lines
 from runshelf.web.colours import colour_of
-from runshelf.web.parameters import addressed
+from runshelf.web.parameters import with_query
 from runshelf.web.runs_table import group_address, ordered_states, run_title
-from runshelf.web.sanitize import shown
+from runshelf.web.sanitize import clean
 
 
 @functools.cache
 def templates() -> Environment:
-    """Return the environment that renders templates."""
+    """Return the Jinja environment with filters and globals."""
     environment = Environment(
         loader=PackageLoader("runshelf.web"),
         autoescape=True,
@@ -29,12 +29,12 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    written = ("number", "brief", "short", "size", "moment", "count", "plural")
-    filters: dict[str, Any] = {name: getattr(formatting, name) for name in written}
+    formats = ("number", "brief", "short", "size", "moment", "count", "plural")
+    filters: dict[str, Any] = {name: getattr(formatting, name) for name in formats}
     filters |= {
-        "shown": shown,
+        "clean": clean,
         "duration": duration,
-        "shown_path": shown_path,
+        "clean_path": clean_path,
         "diff_lines": diff_lines,
         "ago": _ago,
         "since": _since,
@@ -45,8 +45,8 @@ def templates() -> Environment:
     }
     environment.filters.update(filters)
     static = f"/static/{static_version()}"
-    given: dict[str, Any] = {"addressed": addressed, "units": UNITS, "static": static}
-    environment.globals.update(given)
+    variables: dict[str, Any] = {"with_query": with_query, "units": UNITS, "static": static}
+    environment.globals.update(variables)
     return environment
 
 
@@ -59,20 +59,20 @@ def _since(unix: float) -> str:
 
 
 def render(template: str, **context: Any) -> str:
-    """Return a template filled in."""
+    """Return a template rendered with a context."""
     return templates().get_template(template).render(**context)
 
 
 @functools.cache
 def static_files() -> dict[str, bytes]:
-    """Return scripts, style sheets and the icon by name."""
+    """Return the scripts, the style sheet and the icon by file name."""
     folder = resources.files("runshelf.web") / "static"
     return {item.name: item.read_bytes() for item in folder.iterdir()}
 
 
 @functools.cache
 def static_version() -> str:
-    """Return a digest of the static files: browsers may cache the files of a version."""
+    """Return a digest of the static files, part of their addresses, so that browsers can cache."""
     digest = hashlib.sha256()
     for name, data in sorted(static_files().items()):
         digest.update(name.encode() + data)
@@ -80,5 +80,5 @@ def static_version() -> str:
 
 
 def style() -> str:
-    """Return the style sheet, for pages that carry it with them."""
-    return static_files()["archive.css"].decode()
+    """Return the style sheet, to be embedded in a page."""
+    return static_files()["style.css"].decode()

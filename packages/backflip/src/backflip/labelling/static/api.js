@@ -1,6 +1,6 @@
 // What is said to the server, and how failures of it are told apart.
 
-const token = document.querySelector('meta[name="backflip-token"]').content;
+const token = document.querySelector('meta[name="token"]').content;
 const PATIENCE = 15000; // milliseconds
 
 /** The server has understood and says no: the same request would be refused again. */
@@ -15,7 +15,7 @@ export class Refused extends Error {
 export async function post(path, body) {
   const answer = await fetch(path, {
     method: "POST",
-    headers: { "Content-Type": "application/json", "X-Backflip-Token": token },
+    headers: { "Content-Type": "application/json", "X-Token": token },
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(PATIENCE),
   });

@@ -1,35 +1,36 @@
-// Pointing at a chart shows its values, in all charts of the page; dragging over one zooms in.
+// Crosshair and zoom. Pointing at a chart shows the values at that x in all charts of the page.
 
 import { duration } from "./times.js";
 
 const SHORTEST_DRAG = 8; // pixels
-const read = new WeakMap();
+const parsed = new WeakMap(); // chart element -> its curves
 
 function curves(chart) {
-  if (!read.has(chart)) {
+  if (!parsed.has(chart)) {
     const text = chart.dataset.curves;
-    read.set(chart, text ? JSON.parse(text) : null);
+    parsed.set(chart, text ? JSON.parse(text) : null);
   }
-  return read.get(chart);
+  return parsed.get(chart);
 }
 
 function digits(value) {
   return value === null || value === undefined ? "–" : String(Number(value.toPrecision(3))).replaceAll("-", "−");
 }
 
-function place(x, axis) {
+function position(x, axis) {
   if (axis === "seconds" || axis === "time") return duration(x);
   const [factor, letter] = [[1e9, " G"], [1e6, " M"], [1e3, " k"]].find(([size]) => Math.abs(x) >= size) ?? [1, ""];
   return digits(x / factor) + letter;
 }
 
-function nearest(places, x) {
-  let low = 0, high = places.length - 1;
+/** Returns the index of the value nearest to x in an ascending array. */
+function nearest(values, x) {
+  let low = 0, high = values.length - 1;
   while (high - low > 1) {
     const middle = (low + high) >> 1;
-    if (places[middle] < x) low = middle; else high = middle;
+    if (values[middle] < x) low = middle; else high = middle;
   }
-  return Math.abs(places[low] - x) <= Math.abs(places[high] - x) ? low : high;
+  return Math.abs(values[low] - x) <= Math.abs(values[high] - x) ? low : high;
 }
 
 function show(chart, x) {
@@ -48,11 +49,11 @@ function show(chart, x) {
     const at = nearest(line.x, x);
     const band = line.low && line.low[at] !== null && data.lines.length === 1 ? ` (${digits(line.low[at])} to ${digits(line.high[at])})` : "";
     return digits(line.y[at]) + band;
-  }).join(" · ") + ` at ${place(x, data.axis)}`;
+  }).join(" · ") + ` at ${position(x, data.axis)}`;
 }
 
-/** Returns the position along the x-axis that an event points at. */
-function pointed(chart, event) {
+/** Returns the x value that a pointer event points at. */
+function pointedX(chart, event) {
   const data = curves(chart), box = chart.querySelector(".curves").getBoundingClientRect();
   const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
   return data.low + share * (data.high - data.low);
@@ -67,7 +68,7 @@ function zoom(low, high) {
   location.href = url;
 }
 
-/** Zooms in where the pointer drags over a chart, and out on a double click. */
+/** Dragging over a chart zooms in, a double click zooms out. */
 export function listenToDrags() {
   let chart = null, from = 0, shade = null;
   const end = () => { shade?.remove(); chart = shade = null; };
@@ -87,7 +88,7 @@ export function listenToDrags() {
   });
   document.addEventListener("pointerup", (event) => {
     if (chart && Math.abs(event.clientX - from) > SHORTEST_DRAG) {
-      const ends = [pointed(chart, { clientX: from }), pointed(chart, event)].sort((a, b) => a - b);
+      const ends = [pointedX(chart, { clientX: from }), pointedX(chart, event)].sort((a, b) => a - b);
       zoom(...ends);
     }
     end();
@@ -98,14 +99,14 @@ export function listenToDrags() {
   });
 }
 
-/** Shows the values under the pointer in all charts. */
+/** Shows the values at the pointer's x in all charts. */
 export function shareCrosshair() {
-  let wanted = null, scheduled = false;
+  let pointer = null, scheduled = false;
   const draw = () => {
     scheduled = false;
     for (const chart of document.querySelectorAll(".chart")) {
       const data = curves(chart);
-      if (data) show(chart, wanted && data.axis === wanted.axis ? wanted.x : null);
+      if (data) show(chart, pointer && data.axis === pointer.axis ? pointer.x : null);
     }
   };
   const schedule = () => { if (!scheduled) { scheduled = true; requestAnimationFrame(draw); } };
@@ -113,10 +114,10 @@ export function shareCrosshair() {
     const chart = event.target.closest?.(".chart");
     const data = chart && curves(chart);
     if (!data) {
-      if (wanted) { wanted = null; schedule(); }
+      if (pointer) { pointer = null; schedule(); }
       return;
     }
-    wanted = { axis: data.axis, x: pointed(chart, event) };
+    pointer = { axis: data.axis, x: pointedX(chart, event) };
     schedule();
   });
 }

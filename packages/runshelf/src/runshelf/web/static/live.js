@@ -1,23 +1,23 @@
-// Live updates: when the server reports a new version of the page, the page fetches itself again
-// and replaces the parts (elements with data-part) whose HTML has changed.
+// Live updates: when the server sends a new version, the page fetches itself again and replaces the
+// parts (elements with data-part) whose HTML has changed.
 
-const RETRY = 5000; // milliseconds, after the browser has given up
+const RETRY = 5000; // milliseconds to wait after the browser has stopped to reconnect
 
-const html = new Map(); // of each part, as the server last wrote it
+const html = new Map(); // part name -> its HTML as last sent by the server
 let source = null;
 let version = "";
 let timer = 0;
-let total = null;
+let total = null; // number of runs when the page was loaded
 
 const parts = (root) => root.querySelectorAll("[data-part]");
 
-function say(text) {
+function showStatus(text) {
   const element = document.getElementById("connection");
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Offers a reload if there are new runs: rows never move by themselves. */
-function offerNew(page) {
+/** Shows a banner with a reload link if there are new runs. The table never moves by itself. */
+function offerNewRuns(page) {
   const now = page.getElementById("rows")?.dataset.total;
   if (now === undefined) return;
   if (total === undefined) location.reload(); // the first run of this home
@@ -28,17 +28,17 @@ function offerNew(page) {
   banner.replaceChildren(`${more} new ${more === 1 ? "run" : "runs"}: `, link);
 }
 
-function replace(page) {
+function replaceParts(page) {
   const atEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
   const shown = new Map([...parts(document)].map((part) => [part.dataset.part, part]));
   for (const part of parts(page)) {
     const name = part.dataset.part, old = shown.get(name);
     if (!old) {
-      // A new metric; its chart goes to the end.
+      // A new metric: append its chart.
       if (part.matches(".charts > .figure")) document.querySelector(".charts")?.append(part.cloneNode(true));
       continue;
     }
-    // The output does not move under a reader who has scrolled up.
+    // Do not move the output if the reader has scrolled up.
     if (html.get(name) === part.outerHTML || (name === "output" && !atEnd)) continue;
     html.set(name, part.outerHTML);
     old.replaceWith(document.importNode(part, true));
@@ -48,29 +48,29 @@ function replace(page) {
 }
 
 async function update() {
-  const text = await fetch(location.href).then((answer) => (answer.ok ? answer.text() : ""), () => "");
+  const text = await fetch(location.href).then((response) => (response.ok ? response.text() : ""), () => "");
   if (!text) return;
-  // Nothing in a parsed document runs or loads.
+  // A parsed document neither runs scripts nor loads resources.
   const page = new DOMParser().parseFromString(text, "text/html");
-  offerNew(page);
-  replace(page);
+  offerNewRuns(page);
+  replaceParts(page);
 }
 
-function close() {
+function disconnect() {
   clearTimeout(timer);
   source?.close();
   source = null;
 }
 
-function open(address) {
-  close();
+function connect(address) {
+  disconnect();
   const url = new URL(address, location.origin);
   if (version) url.searchParams.set("since", version);
   source = new EventSource(url);
-  source.onopen = () => say("");
+  source.onopen = () => showStatus("");
   source.onerror = () => {
-    say("not connected: this page may be out of date");
-    if (source?.readyState === EventSource.CLOSED) timer = setTimeout(() => open(address), RETRY);
+    showStatus("not connected: this page may be out of date");
+    if (source?.readyState === EventSource.CLOSED) timer = setTimeout(() => connect(address), RETRY);
   };
   source.addEventListener("change", (event) => {
     version = event.lastEventId;
@@ -78,11 +78,11 @@ function open(address) {
   });
 }
 
-/** Follows the stream at an address while the page is visible: a browser holds few connections. */
+/** Follows an event stream while the page is visible: browsers limit the number of connections. */
 export function follow(address) {
   if (!address) return;
   total = document.getElementById("rows")?.dataset.total;
   for (const part of parts(document)) html.set(part.dataset.part, part.outerHTML);
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open(address)));
-  if (!document.hidden) open(address);
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect(address)));
+  if (!document.hidden) connect(address);
 }

@@ -1,11 +1,11 @@
-// Clocks that count in the browser, so that the server does not have to.
+// Running times, counted in the browser so that the server need not send them.
 
-/** Returns a duration in its two largest units, like the server. */
+/** Formats a duration in its two largest units, like the server. */
 export function duration(seconds) {
   const s = Math.max(0, Math.floor(seconds));
-  for (const [large, name, small, smaller] of [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
+  for (const [large, largeUnit, small, smallUnit] of [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]]) {
     const rest = Math.floor((s % large) / small);
-    if (s >= large) return `${Math.floor(s / large)} ${name}${rest ? ` ${rest} ${smaller}` : ""}`;
+    if (s >= large) return `${Math.floor(s / large)} ${largeUnit}${rest ? ` ${rest} ${smallUnit}` : ""}`;
   }
   return `${s} s`;
 }

@@ -1,4 +1,4 @@
-"""Lists the files of a run's folder without opening them or following links."""
+"""Lists and reads the files of a run's folder without following links."""
 
 import contextlib
 import os
@@ -16,11 +16,11 @@ MOST_LISTED = 2_000
 
 @final
 class Listed(NamedTuple):
-    """A file within a run's folder.
+    """A file in a run's folder.
 
     Attributes:
         path: relative to the folder, parts joined by `/`.
-        size: in bytes; None for a link, a pipe or a device.
+        size: in bytes; None for anything but a regular file.
         kind: `file`, `link`, `pipe`, `socket`, `device` or `gone`.
     """
 
@@ -30,16 +30,16 @@ class Listed(NamedTuple):
 
 
 def listed(folder: Path, most: int = MOST_LISTED) -> tuple[list[Listed], bool]:
-    """Return the files within `folder`, by path, and whether there are more than are returned."""
+    """Return at most `most` files below `folder`, by path, and whether there are more."""
     found: list[Listed] = []
-    waiting = [""]
-    while waiting and len(found) <= most:
-        prefix = waiting.pop(0)
+    queue = [""]
+    while queue and len(found) <= most:
+        prefix = queue.pop(0)
         with contextlib.suppress(OSError), os.scandir(folder / prefix) as entries:
             for entry in entries:
                 path = f"{prefix}{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(f"{path}/")
+                    queue.append(f"{path}/")
                 else:
                     found.append(_listed(path, entry))
                 if len(found) > most:
@@ -49,25 +49,25 @@ def listed(folder: Path, most: int = MOST_LISTED) -> tuple[list[Listed], bool]:
 
 
 def has_only_plain_metrics(folder: Path) -> bool:
-    """Return whether all metrics files of a run are regular files, so that reading cannot hang."""
+    """Return whether all metrics files of a run are regular files, so that reading cannot block."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         named = (entry for entry in entries if entry.name.startswith(("metrics-", "summary.")))
         return all(entry.is_file(follow_symlinks=False) for entry in named)
     return False
 
 
-def read_metrics(folder: Path, read: Callable[[Path], T], otherwise: T) -> T:
-    """Return what `read` makes of a run's metrics, or `otherwise` if they cannot be read."""
+def read_metrics(folder: Path, read: Callable[[Path], T], default: T) -> T:
+    """Return `read(folder)`, or `default` if the metrics of the run cannot be read."""
     if not has_only_plain_metrics(folder):
-        return otherwise
+        return default
     try:
         return read(folder)
     except UserFacingError:
-        return otherwise
+        return default
 
 
 def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time and size of a run's metrics files: it changes when they do."""
+    """Return name, modification time and size of a run's metrics files, to detect changes."""
     found: list[tuple[str, int, int]] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -83,6 +83,6 @@ def _listed(path: str, entry: "os.DirEntry[str]") -> Listed:
         if stat.S_ISREG(status.st_mode):
             return Listed(path, status.st_size, "file")
         kinds = ((stat.S_ISLNK, "link"), (stat.S_ISFIFO, "pipe"), (stat.S_ISSOCK, "socket"))
-        kind = next((name for is_it, name in kinds if is_it(status.st_mode)), "device")
+        kind = next((name for matches, name in kinds if matches(status.st_mode)), "device")
         return Listed(path, None, kind)
     return Listed(path, None, "gone")

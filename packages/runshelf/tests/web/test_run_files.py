@@ -1,4 +1,4 @@
-"""Files of a run, listed whatever is in its folder; output by position; text made plain."""
+"""Listing of a run's files, pages of output, sanitized text."""
 
 import os
 import socket
@@ -7,48 +7,48 @@ from pathlib import Path
 import pytest
 from packages.runshelf.tests.web.runs import print_to
 
-from runshelf.web import files
+from runshelf.web import run_files
 from runshelf.web.output_page import MOST_BYTES, page_after, page_before
-from runshelf.web.sanitize import plain, shown
+from runshelf.web.sanitize import clean, sanitize
 
 
-def test_pipes_and_sockets_are_listed_as_what_they_are(
+def test_pipes_and_sockets_are_listed_with_their_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
-        monkeypatch.chdir(tmp_path)  # a socket's path may not be long
+        monkeypatch.chdir(tmp_path)  # the path of a socket has a length limit
         listener.bind("socket")
-    found, more = files.listed(tmp_path)
+    found, more = run_files.listed(tmp_path)
     assert [(item.path, item.kind) for item in found] == [("pipe", "pipe"), ("socket", "socket")]
     assert not more
 
 
-def test_listing_follows_no_link_and_ends(tmp_path: Path) -> None:
+def test_listing_does_not_follow_links_and_is_limited(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "up").symlink_to(tmp_path)
     for n in range(30):
         (tmp_path / "a" / f"{n:02}").write_text("x")
-    found, more = files.listed(tmp_path, most=10)
+    found, more = run_files.listed(tmp_path, most=10)
     assert (len(found), more) == (10, True)
-    every, more = files.listed(tmp_path)
+    every, more = run_files.listed(tmp_path)
     assert {item.path for item in every if item.kind == "link"} == {"a/up"}
     assert (len(every), more) == (31, False)
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: Path(path).symlink_to("/dev/zero")])
-def test_metrics_that_are_no_files_are_not_read(tmp_path: Path, make: object) -> None:
+def test_metrics_that_are_not_regular_files_are_not_read(tmp_path: Path, make: object) -> None:
     (tmp_path / "metrics-a.jsonl").write_text("{}")
-    assert files.has_only_plain_metrics(tmp_path)
+    assert run_files.has_only_plain_metrics(tmp_path)
     make(tmp_path / "metrics-b.jsonl")  # type: ignore[operator]
-    assert not files.has_only_plain_metrics(tmp_path)
+    assert not run_files.has_only_plain_metrics(tmp_path)
 
 
 # --- output --------------------------------------------------------------------------------------
 
 
-def test_the_end_comes_first_and_pages_lead_back_to_the_beginning(tmp_path: Path) -> None:
+def test_pages_of_output_lead_from_the_end_to_the_beginning(tmp_path: Path) -> None:
     print_to(tmp_path, [("out", f"line {n}") for n in range(1000)])
     pages, before = [], None
     while True:
@@ -61,7 +61,7 @@ def test_the_end_comes_first_and_pages_lead_back_to_the_beginning(tmp_path: Path
     assert max(map(len, pages)) == 400
 
 
-def test_what_comes_later_is_read_from_where_one_stopped(tmp_path: Path) -> None:
+def test_new_output_is_read_from_the_last_position(tmp_path: Path) -> None:
     print_to(tmp_path, [("out", "one"), ("err", "two")])
     first = page_after(tmp_path, 0)
     assert [(line.stream, line.text) for line in first.lines] == [("out", "one"), ("err", "two")]
@@ -74,7 +74,7 @@ def test_what_comes_later_is_read_from_where_one_stopped(tmp_path: Path) -> None
     assert (line.seconds, line.text) == ("1.000", "half")
 
 
-def test_a_line_of_a_million_characters_is_cut_and_says_so(tmp_path: Path) -> None:
+def test_a_line_of_a_million_characters_is_cut_with_a_note(tmp_path: Path) -> None:
     (tmp_path / "output.log").write_bytes(b"0.1\tout\t5\t" + b"x" * 1_000_000 + b"\n")
     text = "".join(line.text for line in page_before(tmp_path).lines)
     assert 4_000 <= len(text) < 5_000
@@ -86,7 +86,7 @@ def test_a_line_of_a_million_characters_is_cut_and_says_so(tmp_path: Path) -> No
     assert MOST_BYTES < 1_000_000
 
 
-def test_a_log_that_is_none_of_ours_is_shown_as_it_is(tmp_path: Path) -> None:
+def test_a_log_in_another_format_is_shown_unchanged(tmp_path: Path) -> None:
     (tmp_path / "output.log").write_bytes(b"\xff\xfe no tabs\n1\tout\tonly three\n")
     assert [line.text for line in page_before(tmp_path).lines] == [
         "�� no tabs",
@@ -117,12 +117,12 @@ def test_without_a_log_there_are_no_lines(tmp_path: Path) -> None:
         ("<b>&", "<b>&"),
     ],
 )
-def test_text_is_made_plain(text: str, expected: str) -> None:
-    assert plain(text) == expected
+def test_text_is_sanitized(text: str, expected: str) -> None:
+    assert sanitize(text) == expected
 
 
 @pytest.mark.parametrize("piece", ["\x1b]", "\x1b[", "\x1b[1;", "\x1bP", "\x1b]8;;", "\u202e"])
-def test_no_text_takes_more_than_its_length(piece: str) -> None:
-    """A megabyte of beginnings without an end: were it quadratic, this would never return."""
-    assert len(shown(piece * (1_000_000 // len(piece)))) < 50_000
-    plain(piece * (1_000_000 // len(piece)))
+def test_sanitizing_takes_linear_time(piece: str) -> None:
+    """A megabyte of unterminated sequences: quadratic time would never finish."""
+    assert len(clean(piece * (1_000_000 // len(piece)))) < 50_000
+    sanitize(piece * (1_000_000 // len(piece)))

@@ -1,4 +1,4 @@
-// The pages work without scripts. They add keys, a crosshair, zoom and live updates.
+// The pages work without JavaScript, which adds keyboard shortcuts, a crosshair, zoom and live updates.
 
 import { follow } from "./live.js";
 import { listenToKeys } from "./keyboard.js";
@@ -11,15 +11,15 @@ listenToDrags();
 tickTimes();
 follow(document.documentElement.dataset.live);
 
-// Listeners are on the document, since parts of the page are replaced.
+// Live updates replace parts of the page, so listeners are on the document.
 
-// A choice takes effect at once, without the button.
+// A change of a chart option takes effect without the button.
 document.addEventListener("change", (event) => {
   const form = event.target.closest("form.drawing");
   if (form && event.target.type !== "search") form.requestSubmit();
 });
 
-// Empty fields are left out of the address.
+// Leave empty fields out of the address.
 document.addEventListener("submit", (event) => {
   if (event.target.method !== "get") return;
   const empty = [...event.target.elements].filter((field) => field.name && !field.value && field.type !== "submit");

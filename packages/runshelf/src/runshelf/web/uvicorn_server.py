@@ -1,4 +1,4 @@
-"""How every server of ours works: Uvicorn with its settings, and when it begins and ends."""
+"""Uvicorn with our settings, a callback when it has started, and an event when it stops."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 
 def settings(app: ASGIApp) -> uvicorn.Config:
-    """Return the settings of a server."""
+    """Return Uvicorn's configuration for an application."""
     return uvicorn.Config(
         app,
         loop="asyncio",
@@ -19,13 +19,13 @@ def settings(app: ASGIApp) -> uvicorn.Config:
         lifespan="off",
         interface="asgi3",
         log_config=None,
-        # Errors of clients are not logged; the guard reports errors of the server.
+        # Client errors are not logged; the guard reports server errors.
         log_level="critical",
         access_log=False,
         server_header=False,
         # There is no proxy: headers must not set the client's address.
         proxy_headers=False,
-        # Pages keep a connection between two answers.
+        # Pages reuse their connection.
         timeout_keep_alive=120,
         timeout_graceful_shutdown=1,
         # Each connection costs memory.
@@ -35,13 +35,13 @@ def settings(app: ASGIApp) -> uvicorn.Config:
 
 @final
 class Server(uvicorn.Server):
-    """Uvicorn's server; it reports when it begins and when it is about to end.
+    """Uvicorn's server with start and stop notifications.
 
     Args:
-        config: its settings.
-        announce: called once it answers.
-        ending: set when it is about to end.
-        heeds_signals: whether Ctrl-C ends it; otherwise its parent process does.
+        config: its configuration.
+        announce: called when the server accepts requests.
+        ending: set when the server is about to stop.
+        handle_signals: whether Ctrl-C stops it; otherwise its parent process does.
     """
 
     def __init__(
@@ -50,24 +50,21 @@ class Server(uvicorn.Server):
         *,
         announce: Callable[[], None],
         ending: asyncio.Event,
-        heeds_signals: bool = True,
+        handle_signals: bool = True,
     ) -> None:
         super().__init__(config)
         self._announce = announce
         self._ending = ending
-        self._heeds_signals = heeds_signals
+        self._handle_signals = handle_signals
 
     async def main_loop(self) -> None:
-        """Serve until told to end."""
+        """Serve until the server is stopped."""
         self._announce()
         await super().main_loop()
         self._ending.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Handle Ctrl-C, unless the parent process ends this one."""
-        if self._heeds_signals:
-            with super().capture_signals():
-                yield
-        else:
+        """Handle Ctrl-C, unless the parent process stops the server."""
+        with super().capture_signals() if self._handle_signals else contextlib.nullcontext():
             yield
