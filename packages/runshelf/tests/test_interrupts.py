@@ -135,7 +135,7 @@ def test_an_import_without_end_is_stopped_after_all(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("runshelf.interrupts.MOST_PUT_OFF", 3)
+    monkeypatch.setattr("runshelf.interrupts.MAX_DELAYS", 3)
     with pytest.raises(KeyboardInterrupt), interruptible(signal.SIGINT):
         importlib.import_module("imported_for_ever")
     assert "imported_for_ever" not in sys.modules
@@ -158,7 +158,7 @@ def test_who_is_putting_things_away_is_not_asked_again(monkeypatch: pytest.Monke
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.05)
-        monkeypatch.setattr("runshelf.interrupts.IMPATIENT_SECONDS", 0.0)
+        monkeypatch.setattr("runshelf.interrupts.CLEANUP_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):
             get(signal.SIGINT)
 

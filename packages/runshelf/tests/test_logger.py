@@ -39,7 +39,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("BACKFLIP_RUN", str(tmp_path))
     monkeypatch.delenv("BACKFLIP_STRICT", raising=False)
     fresh = logger._File(), logger._Trouble()
-    for name, value in zip(("_file", "_trouble"), fresh, strict=True):
+    for name, value in zip(("_file", "_problems"), fresh, strict=True):
         monkeypatch.setattr(logger, name, value)
     for name in ("_names", "_rows", "_windows"):
         monkeypatch.setattr(logger, name, {})
@@ -269,19 +269,19 @@ WRONG = [
     (("a\nb", 1.0), {}, "printable"),
     (("\ud800", 1.0), {}, "printable"),
     (("a" * 10_000_000, 1.0), {}, "10000000 characters"),
-    (([], 1.0), {}, "`[]` as a name: give text"),
-    (({"a": 1.0}, 1.0), {}, "a row, `{'a': 1.0}`, with a value beside it"),
-    (({"a": 1.0}, {"b": 2.0}), {}, "a row, `{'a': 1.0}`, with a value beside it"),
+    (([], 1.0), {}, "`[]` is not a name: give text"),
+    (({"a": 1.0}, 1.0), {}, "a row, `{'a': 1.0}`, and a second value"),
+    (({"a": 1.0}, {"b": 2.0}), {}, "a row, `{'a': 1.0}`, and a second value"),
     (({"a": {"b": 2.0}},), {}, "`a`: a mapping as a value, `{'b': 2.0}`, cannot be logged"),
     (("a", np.ma.masked), {}, "`a`: a masked number"),
-    (("a",), {}, "without a value"),
-    ((3,), {}, "without a value"),
+    (("a",), {}, "`'a'` has no value"),
+    ((3,), {}, "`3` has no value"),
     (("step", 1.0), {}, "axes"),
     (({"env_steps": 3},), {}, "axes"),
     (("a", 1.0), {"env_step": 3}, "did you mean `env_steps`"),
-    (("a", 1.0), {"step": "x"}, "no place on an axis"),
-    (("a", 1.0), {"step": math.nan}, "no place on an axis"),
-    (("a", 1.0), {"env_steps": [1]}, "no place on an axis"),
+    (("a", 1.0), {"step": "x"}, "`step='x'`: an axis needs a finite number"),
+    (("a", 1.0), {"step": math.nan}, "`step=nan`: an axis needs a finite number"),
+    (("a", 1.0), {"env_steps": [1]}, "`env_steps=[1]`: an axis needs a finite number"),
 ]
 
 
@@ -295,8 +295,8 @@ def test_what_cannot_be_logged_is_said_once_and_raised_only_if_strict(
     assert said in line
     assert len(line) < 500
     assert not [r for r in records(run) if r.keys() - {"step"}]
-    logger._trouble.sum_up()
-    assert capsys.readouterr().err.startswith("runshelf: 3 times something could not be logged")
+    logger._problems.sum_up()
+    assert capsys.readouterr().err.startswith("runshelf: 3 values could not be logged")
     monkeypatch.setenv("BACKFLIP_STRICT", "1")
     with pytest.raises(UsageError, match=re.escape(said)):
         runshelf.log(*arguments, **settings)
@@ -311,7 +311,7 @@ def test_what_is_wrong_is_counted_by_what_it_is(run, capsys):
     ):
         assert sum(f"`{name}`: " in line and what in line for line in said) == 1
     assert len(said) == 5
-    logger._trouble.sum_up()
+    logger._problems.sum_up()
     assert "2 x None" in capsys.readouterr().err
     assert values(run) == [{"f": 1.0}] * 2
 
@@ -342,7 +342,7 @@ def test_the_good_part_of_a_row_is_logged(run, capsys):
         (lambda: runshelf.image("a", np.zeros((2, 2, 2), np.uint8)), "an image is"),
         (lambda: runshelf.image("a", np.full((2, 2), 7.0)), "from 0 to 1"),
         (lambda: runshelf.image("a", np.zeros((0, 2), np.uint8)), "an image is"),
-        (lambda: runshelf.image("", np.zeros((2, 2), np.uint8)), "a name of 0"),
+        (lambda: runshelf.image("", np.zeros((2, 2), np.uint8)), "`''` has 0 characters"),
         (lambda: runshelf.clip("a", []), "a clip is"),
         (lambda: runshelf.clip("a", [np.zeros((2, 2)), np.zeros((3, 2))]), "same shape"),
         (lambda: runshelf.clip("a", np.zeros((2, 2, 2), np.uint8), fps=0), "frames per second"),
@@ -541,8 +541,8 @@ def test_what_is_dropped_while_loading_is_counted_and_said(tmp_path):
         "runshelf.log('a', 2)"
     )
     done = python(program, tmp_path)
-    assert "was used while it was being loaded (said once" in done.stderr
-    assert "3 times something could not be logged: 3 x reentrant" in done.stderr
+    assert "was used while it was being loaded (reported once" in done.stderr
+    assert "3 values could not be logged: 3 x reentrant" in done.stderr
     assert values(the_run(tmp_path).folder) == [{"a": 2}]
 
 
@@ -685,7 +685,7 @@ def test_a_run_that_is_none_is_said_and_another_made(tmp_path, kind):
         (named / "run.json").write_text("[]")
     program = "import runshelf; runshelf.log('a', 1); runshelf.log('a', 2)"
     done = python(program, tmp_path, BACKFLIP_RUN=str(named))
-    assert done.stderr.count("names no run") == 1
+    assert done.stderr.count("is not a run folder") == 1
     assert len(records(the_run(tmp_path).folder)) == 2
 
 

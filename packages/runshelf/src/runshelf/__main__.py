@@ -1,4 +1,4 @@
-"""The program `runshelf`, and `python -m runshelf`."""
+"""The command `runshelf`, and `python -m runshelf`."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from runshelf.interrupts import interruptible
 
 
 def console() -> None:
-    """Run the command line of this process, and exit with its status."""
+    """Run the command line and exit with its status."""
     try:
         with interruptible(signal.SIGINT):
             from runshelf.cli.main import main  # noqa: PLC0415  (Ctrl-C is handled by now)
