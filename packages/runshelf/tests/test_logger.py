@@ -38,7 +38,7 @@ def run(tmp_path, monkeypatch):
     (tmp_path / "run.json").write_text('{"ulid": "0"}')
     monkeypatch.setenv("BACKFLIP_RUN", str(tmp_path))
     monkeypatch.delenv("BACKFLIP_STRICT", raising=False)
-    fresh = logger._File(), logger._Trouble()
+    fresh = logger._File(), logger._Problems()
     for name, value in zip(("_file", "_problems"), fresh, strict=True):
         monkeypatch.setattr(logger, name, value)
     for name in ("_names", "_rows", "_windows"):
@@ -698,7 +698,7 @@ def test_a_home_that_cannot_be_written_breaks_nothing(tmp_path):
     done = python(program, tmp_path, BACKFLIP_HOME=str(tmp_path / "file"))
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert done.stderr.count("not logged: cannot write runs in") == 1
-    assert "1001 times" in done.stderr
+    assert "1001 values could not be logged" in done.stderr
     strict = python(program, tmp_path, BACKFLIP_HOME=str(tmp_path / "file"), BACKFLIP_STRICT="1")
     assert "UsageError: cannot write runs in" in strict.stderr
 
