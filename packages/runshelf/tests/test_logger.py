@@ -23,7 +23,7 @@ import runshelf
 from runshelf.errors import UsageError
 from runshelf.logger import lazy, script
 from runshelf.logger import log as logger
-from runshelf.store import gallery, media, series
+from runshelf.store import logged_media, media, series
 from runshelf.store.compacting import compact
 from runshelf.store.metrics import SEED, read_metrics
 from runshelf.store.run import find_run, list_runs
@@ -209,7 +209,7 @@ def test_images_are_png_named_by_their_content(run, shape, how):
             runshelf.image("picture", pixels, step=4, env_steps=2)
         else:
             runshelf.log(*[("picture", pixels), ({"picture": pixels},)][how == "row"], step=4)
-    found = gallery.media(run)
+    found = logged_media.media(run)
     assert [(m.key, m.kind, m.x["step"]) for m in found] == [("picture", "image", 4.0)] * 2
     (file,) = (run / "media").iterdir()
     assert file == found[0].path
@@ -227,7 +227,7 @@ def test_clips_are_webp_without_loss(run, shape, how):
         runshelf.log("film", frames)
     else:
         runshelf.clip("film", list(frames) if how == "list" else frames, fps=20)
-    (found,) = gallery.media(run)
+    (found,) = logged_media.media(run)
     assert (found.key, found.kind) == ("film", "clip")
     with Image.open(found.path) as film:
         assert film.n_frames == 5
@@ -245,7 +245,7 @@ def test_images_of_pillow_and_of_floats(run):
     runshelf.log("a", Image.fromarray(pixels))
     runshelf.image("b", pixels / 255)
     runshelf.image("c", Image.fromarray(pixels).convert("P"))
-    first, second, third = gallery.media(run)
+    first, second, third = logged_media.media(run)
     assert first.path == second.path
     with Image.open(third.path) as picture:
         assert picture.mode == "RGBA"

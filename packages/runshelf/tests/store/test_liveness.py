@@ -1,4 +1,4 @@
-"""The heartbeat: processes named so that no other is taken for them, and the pulse of a run."""
+"""The heartbeat: processes named so that no other is taken for them, and the heartbeat of a run."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runshelf.store import liveness
-from runshelf.store.liveness import Pulse, is_alive, process, read_heartbeat
+from runshelf.store.liveness import HeartbeatWriter, is_alive, process, read_heartbeat
 
 
 def test_a_process_is_alive_until_it_has_ended() -> None:
@@ -65,7 +65,7 @@ def test_the_pulse_beats_until_it_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "BEAT_SECONDS", 0.02)
-    pulse = Pulse(tmp_path)
+    writer = HeartbeatWriter(tmp_path)
     path = tmp_path / "heartbeat.json"
     assert json.loads(path.read_text())["recorder"]["pid"] == os.getpid()
     os.utime(path, (0, 0))
@@ -77,15 +77,15 @@ def test_the_pulse_beats_until_it_is_stopped(
     assert heartbeat is not None
     assert (heartbeat.recorder, heartbeat.program) == (process(), None)
     assert heartbeat.age < 20
-    pulse.stop()
+    writer.stop()
     os.utime(path, (0, 0))
     time.sleep(0.1)
     assert path.stat().st_mtime == 0
 
 
 def test_the_pulse_does_not_keep_a_program_from_ending(tmp_path: Path) -> None:
-    program = f"from pathlib import Path; from runshelf.store.liveness import Pulse; {''}" + (
-        f"Pulse(Path({str(tmp_path)!r}))"
+    program = f"from pathlib import Path; from runshelf.store.liveness import HeartbeatWriter; {''}" + (
+        f"HeartbeatWriter(Path({str(tmp_path)!r}))"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
 
@@ -94,10 +94,10 @@ def test_a_folder_that_is_removed_stops_no_pulse(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "BEAT_SECONDS", 0.01)
-    pulse = Pulse(tmp_path)
+    writer = HeartbeatWriter(tmp_path)
     (tmp_path / "heartbeat.json").unlink()
     time.sleep(0.05)
-    pulse.stop()
+    writer.stop()
 
 
 def test_no_heartbeat_is_none(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from runshelf.index.grouping import group_of
 from runshelf.index.rows import RunRow
 from runshelf.store.liveness import HEARTBEAT
 from runshelf.store.run import Run, open_run
-from runshelf.store.sittings import finite, seconds_of, sittings
+from runshelf.store.periods import finite, periods, seconds_of
 from runshelf.store.state import OVER, State, state_of
 
 LARGEST_MANIFEST = 64 * 2**20
@@ -55,7 +55,7 @@ class Standing(NamedTuple):
 
     Attributes:
         state: its state.
-        seconds: how long it has run, over all its sittings.
+        seconds: how long it has run, over all its periods of execution.
         cost: what that has cost, if an hour of it has a price.
         beat: when its heartbeat was last touched, in nanoseconds.
     """
@@ -132,7 +132,7 @@ def read_standing(run: Run) -> Standing:
     beat = heartbeat_time(run.folder)
     state = state_of(run)
     until = beat / 1e9 if state.name == "lost" and beat else time.time()
-    found = sittings(run.events(), until)
+    found = periods(run.events(), until)
     rate = finite(run.manifest.get("cost_per_hour"))
     hourly = [None if rate is None else one.seconds / 3600 * rate for one in found]
     costs = [c if one.cost is None else one.cost for one, c in zip(found, hourly, strict=True)]

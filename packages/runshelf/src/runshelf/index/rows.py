@@ -26,7 +26,7 @@ class RunRow:
         tags: words to find it by.
         seeds: its seeds.
         created: when it was made, in Unix seconds.
-        seconds: how long it has run, over all its sittings.
+        seconds: how long it has run, over all its periods of execution.
         cost: what that has cost, if it is known.
         parent: the id of the run it repeats.
         folder: where it is.

@@ -114,7 +114,7 @@ class _Own:
         writer, self._writer = self._writer, None
         if writer is None:
             return
-        from runshelf.store.compacting import wind_up  # noqa: PLC0415  (needs numpy)
+        from runshelf.store.compacting import finish_metrics  # noqa: PLC0415  (needs numpy)
 
         error = exits.ended_by()
         with contextlib.suppress(Exception):  # the program is over, so errors have no consequence
@@ -124,7 +124,7 @@ class _Own:
                 error = None
             writer.__exit__(error and type(error), error, None)
             self._close()
-            wind_up(writer.folder)
+            finish_metrics(writer.folder)
 
     def forget(self) -> None:
         """Drop the run without recording an end: the parent still writes it."""

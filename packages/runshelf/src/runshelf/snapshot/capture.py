@@ -26,7 +26,7 @@ from runshelf.snapshot.git import (
     why_no_repository,
     write_patch,
 )
-from runshelf.snapshot.interpreter import Question, find_executable, find_interpreter
+from runshelf.snapshot.interpreter import InterpreterQuery, find_executable, find_interpreter
 from runshelf.snapshot.lock_files import find_lock_files
 from runshelf.snapshot.machine import machine
 from runshelf.snapshot.object_store import snapshot_taken
@@ -70,7 +70,7 @@ def capture(
     def keep(folder: Path, cwd: Path) -> dict[str, Any]:
         executable = find_executable(argv[0], cwd, environ) if argv else None
         python = interpreter or (find_interpreter(executable, environ) if executable else None)
-        question = Question(python, environ)
+        question = InterpreterQuery(python, environ)
         with snapshot_taken(home):
             if parent is None:
                 code, snapshot = _keep_code(home, folder, cwd, limits, say)

@@ -64,7 +64,7 @@ def find_interpreter(executable: str, environ: Mapping[str, str]) -> str | None:
 
 
 @final
-class Question:
+class InterpreterQuery:
     """Asks an interpreter about itself, while something else is done."""
 
     def __init__(self, interpreter: str | None, environ: Mapping[str, str]) -> None:
