@@ -179,9 +179,9 @@ def test_what_is_not_compared_within_bounds_is_said(tmp_path: Path) -> None:
     first, second = found.files
     assert len(first.lines) == 10
     assert first.note == "the first 10 of 21 lines"
-    assert (second.lines, second.note) == ([], "binary, or too large to be compared by lines")
+    assert (second.lines, second.note) == ([], "binary, or too large to compare by lines")
     for file in diff_code(home, one, other, Bounds(seconds=-1)).files:
-        assert (file.lines, file.note) == ([], "not compared by lines: too much differs")
+        assert (file.lines, file.note) == ([], "not compared by lines: the time limit was reached")
 
 
 def test_a_mode_that_differs_and_objects_that_are_gone_are_said(tmp_path: Path) -> None:

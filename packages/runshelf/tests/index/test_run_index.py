@@ -293,7 +293,7 @@ def test_a_killed_run_is_lost_and_comes_back_by_being_resumed(home: Path) -> Non
         child.wait()
         index.refresh()
         (row,) = index.runs().rows
-        assert (row.state, row.note) == ("lost", "its process is gone and did not say why")
+        assert (row.state, row.note) == ("lost", "its process is gone without a recorded reason")
         settle(row.folder)
         index.refresh()
         assert index.runs("state=lost").total == 1

@@ -344,15 +344,13 @@ def test_the_error_of_the_block_is_not_hidden_by_a_full_disk(tmp_path, monkeypat
     assert statuses(writer.run) == ["started", "resumed", "resumed"]
 
 
-def test_the_cpu_is_named_without_proc(monkeypatch):
-    def absent(_):
-        raise FileNotFoundError
-
-    monkeypatch.setattr(module, "_lines_of", absent)
+def test_the_cpu_model_with_and_without_proc(tmp_path, monkeypatch):
+    path = tmp_path / "cpuinfo"
+    monkeypatch.setattr(module, "_CPU_INFO", path)
     assert module._cpu_model()
-    monkeypatch.setattr(module, "_lines_of", lambda _: ["processor: 0", "model name : Z80"])
+    path.write_text("processor: 0\nmodel name : Z80\n")
     assert module._cpu_model() == "Z80"
-    monkeypatch.setattr(module, "_lines_of", lambda _: ["processor: 0"])
+    path.write_text("processor: 0\n")
     assert module._cpu_model()
 
 

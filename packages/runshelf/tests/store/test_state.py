@@ -86,7 +86,7 @@ def test_running_while_its_process_lives_and_lost_at_once_when_it_is_killed(
     assert state_of(run).name == "running"
     child.send_signal(signal.SIGKILL)
     child.wait()
-    assert state_of(run)[::2] == ("lost", "its process is gone and did not say why")
+    assert state_of(run)[::2] == ("lost", "its process is gone without a recorded reason")
 
 
 def test_a_zombie_is_dead(recorder: tuple[subprocess.Popen[str], Run]) -> None:
@@ -124,7 +124,7 @@ def test_a_program_that_outlives_its_recorder_runs_and_that_is_said(tmp_path: Pa
     with subprocess.Popen(["sleep", "60"]) as program:
         beats(run, gone, process(program.pid))
         state = state_of(run)
-        assert (state.name, f"(process {program.pid}) goes on" in state.note) == ("running", True)
+        assert (state.name, f"(process {program.pid}) still runs" in state.note) == ("running", True)
         program.kill()
     assert state_of(run).name == "lost"
 

@@ -35,6 +35,7 @@ ENDS: tuple[Status, ...] = ("interrupted", "failed", "finished", "stopped")
 _MANIFEST = "run.json"
 _EVENTS = "events.jsonl"
 _LOCK = "lock"
+_CPU_INFO = Path("/proc/cpuinfo")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
 _REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
@@ -481,7 +482,7 @@ def hardware() -> dict[str, Any]:
 
 def _cpu_model() -> str:
     with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        text = _CPU_INFO.read_text(encoding="utf-8", errors="replace")
         for line in text.splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()

@@ -96,20 +96,20 @@ def first_time(folder: Path) -> float | None:
 def read_series(
     folder: Path, metrics: Sequence[str], axis: str
 ) -> dict[str, dict[int | None, Series]]:
-    """Return metrics over an axis, by metric, then by seed; None where records have no seed.
+    """Return metrics over an axis, by metric and seed; the seed is None for records without one.
 
-    Where some record of a metric lacks the axis `step`, `env_steps` stands in for it, else
-    `updates`, else the position among the metric's values; `time` and `seconds` stand in for each
-    other. Of another axis, records without it are left out. `time` counts from the first record of
-    the run. Where records repeat a seed's update after a resume, the last counts.
+    If some record of a metric lacks the axis `step`, `env_steps` is used, else `updates`, else the
+    position among the metric's values. `time` and `seconds` replace each other. For other axes,
+    records without the axis are left out. `time` is relative to the first record of the run. If
+    records repeat a seed's update after a resume, only the last is used.
 
     Args:
         folder: the run's folder.
-        metrics: their names; one that the run has not has no seeds.
+        metrics: the names; a metric that the run does not have gives no series.
         axis: one of `AXES`.
 
     Raises:
-        UsageError: there is no such axis.
+        UsageError: the axis is unknown.
         UserFacingError: a file cannot be read.
     """
     if axis not in AXES:
@@ -118,8 +118,10 @@ def read_series(
     return {metric: series_by_seed(columns, metric, axis) for metric in metrics}
 
 
-def series_by_seed(columns: Mapping[str, Column], metric: str, axis: str) -> dict[int | None, Series]:
-    """Return one metric over an axis, by seed; see `read_series`."""
+def series_by_seed(
+    columns: Mapping[str, Column], metric: str, axis: str
+) -> dict[int | None, Series]:
+    """Return one metric over an axis by seed; see `read_series`."""
     if metric not in columns:
         return {}
     rows, y = columns[metric]
