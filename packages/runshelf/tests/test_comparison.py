@@ -200,7 +200,7 @@ def test_a_mode_that_differs_and_objects_that_are_gone_are_said(tmp_path: Path) 
 def test_code_that_was_not_kept_or_leads_elsewhere_is_said(tmp_path: Path) -> None:
     home = tmp_path / "home"
     one, other = snapshot(home, 1, {"a": b"1"}), make_run(home, 2)
-    assert "its code was not kept" in diff_code(home, one, other).note
+    assert "its code was not archived" in diff_code(home, one, other).note
     evil = {"path": "../../etc", "sha256": "../../../etc/passwd", "bytes": 1, "mode": 0o644}
     code = {"root": "/", "cwd": ".", "files": [evil], "left_out": []}
     (other / "code.json").write_text(json.dumps(code))

@@ -185,7 +185,7 @@ def test_show_begins_with_the_question_and_has_everything(home: Path, screen: Sc
     assert screen("show", "n", "--output") == "hello\n"
     assert screen.err == "oh\n"
     screen("show", "n", "--code", status=2)
-    assert "its code was not kept" in screen.err
+    assert "its code was not archived" in screen.err
 
 
 def test_show_names_lines_that_are_no_records_and_reads_the_rest(

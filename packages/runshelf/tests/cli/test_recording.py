@@ -12,8 +12,8 @@ from runshelf.cli.main import PROGRAM, main
 from runshelf.cli.program import build_parser
 from runshelf.cli.recording import duration, split_program
 from runshelf.recorder.budget import spent_this_week, week_start
-from runshelf.store.run import RunInfo, create_run, list_runs
 from runshelf.store.periods import periods
+from runshelf.store.run import RunInfo, create_run, list_runs
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_without_git_what_is_no_code_is_left_out(home, tmp_path):
     write(tree / ".config" / "private")
     snapshot = snapshot_of(home, tree)
     assert paths(snapshot) == ["a.py", "b/c.py"]
-    assert left(snapshot) == {".config": "a hidden folder, in no git repository"}
+    assert left(snapshot) == {".config": "a hidden folder outside of a git repository"}
     assert snapshot.cwd == "."
 
 
@@ -169,7 +169,7 @@ def test_the_home_within_the_tree_is_no_code(tmp_path, in_git):
         git(tree, "init")
     snapshot = snapshot_of(tree, tree)
     assert set(paths(snapshot)) == set(THEIRS)
-    assert left(snapshot) == {"examples/": "another home of runs: its runs and objects are no code"}
+    assert left(snapshot) == {"examples/": "another home of runs, whose files are not code"}
 
 
 def test_what_is_tracked_is_kept_whatever_it_is_called(tmp_path):
@@ -217,7 +217,7 @@ def test_limits_are_said_and_the_rest_is_kept(home, tree):
     assert len(snapshot.files) == 20
     why = left(snapshot)
     assert why["huge"] == "larger than 1 MB"
-    assert why["large"] == "all files are more than 0.0015 MB"
+    assert why["large"] == "all files have more than 0.0015 MB"
     assert len([path for path in why if path.startswith("many/")]) == 30 + 5 - 20
     assert next(i for i in snapshot.left_out if i.path == "huge").bytes == 10 * 2**30
 
@@ -241,7 +241,7 @@ def test_pipes_and_unreadable_files_do_not_hold_it_up(home, tree):
     git(tree, "config", "core.quotepath", "true")
     (tree / "kept").unlink()
     os.mkfifo(tree / "kept")  # tracked, and a pipe now
-    assert left(snapshot_of(home, tree)) == {"kept": "no file, link or folder"}
+    assert left(snapshot_of(home, tree)) == {"kept": "not a file, link or folder"}
 
 
 def test_a_file_that_changes_is_named_by_what_was_stored(home, tmp_path):
@@ -408,7 +408,7 @@ def test_a_list_larger_than_any_is_not_taken_apart_and_one_behind_a_link_is_none
         read_snapshot(path.parent)
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="its code was not kept"):
+    with pytest.raises(UsageError, match="its code was not archived"):
         read_snapshot(path.parent)
 
 
@@ -421,7 +421,7 @@ def test_a_lost_or_short_object_is_named(home, tmp_path):
     with pytest.raises(DamagedFile, match="should have 4 bytes"):
         materialise(home, run, home / "one")
     path.unlink()
-    with pytest.raises(DamagedFile, match=r"`a\.py` is kept no more"):
+    with pytest.raises(DamagedFile, match=r"`a\.py` is missing in the archive"):
         materialise(home, run, home / "two")
     with pytest.raises(UsageError, match=r"has no `code\.json`"):
         read_snapshot(home)

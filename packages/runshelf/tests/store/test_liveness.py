@@ -84,8 +84,9 @@ def test_the_pulse_beats_until_it_is_stopped(
 
 
 def test_the_pulse_does_not_keep_a_program_from_ending(tmp_path: Path) -> None:
-    program = f"from pathlib import Path; from runshelf.store.liveness import HeartbeatWriter; {''}" + (
-        f"HeartbeatWriter(Path({str(tmp_path)!r}))"
+    program = (
+        f"from pathlib import Path; from runshelf.store.liveness import HeartbeatWriter; {''}"
+        + (f"HeartbeatWriter(Path({str(tmp_path)!r}))")
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
 

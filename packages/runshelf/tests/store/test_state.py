@@ -124,7 +124,10 @@ def test_a_program_that_outlives_its_recorder_runs_and_that_is_said(tmp_path: Pa
     with subprocess.Popen(["sleep", "60"]) as program:
         beats(run, gone, process(program.pid))
         state = state_of(run)
-        assert (state.name, f"(process {program.pid}) still runs" in state.note) == ("running", True)
+        assert (state.name, f"(process {program.pid}) still runs" in state.note) == (
+            "running",
+            True,
+        )
         program.kill()
     assert state_of(run).name == "lost"
 

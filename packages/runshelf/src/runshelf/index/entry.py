@@ -18,8 +18,8 @@ from runshelf.index.database import folded
 from runshelf.index.grouping import group_of
 from runshelf.index.rows import RunRow
 from runshelf.store.liveness import HEARTBEAT
-from runshelf.store.run import Run, open_run
 from runshelf.store.periods import finite, periods, seconds_of
+from runshelf.store.run import Run, open_run
 from runshelf.store.state import OVER, State, state_of
 
 LARGEST_MANIFEST = 64 * 2**20

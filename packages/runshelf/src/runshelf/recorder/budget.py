@@ -10,8 +10,8 @@ from typing import NamedTuple, final
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.liveness import HEARTBEAT
-from runshelf.store.run import Run, list_runs, open_run
 from runshelf.store.periods import periods
+from runshelf.store.run import Run, list_runs, open_run
 from runshelf.store.state import state_of
 
 BUDGET = "budget.json"

@@ -1,4 +1,4 @@
-"""Lock files: which files of a project pin its packages, and their hashes."""
+"""Finds lock files, which pin the packages of a project."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,7 +15,7 @@ _PATTERNS = (
 
 
 def find_lock_files(root: Path) -> list[dict[str, str]]:
-    """Return the manifest's `lock_files` of a project: path, relative to `root`, and SHA-256."""
+    """Return the manifest's `lock_files`: paths relative to `root`, with their SHA-256."""
     found = {path for pattern in _PATTERNS for path in _glob(root, pattern)}
     files: list[dict[str, str]] = []
     for path in sorted(found):

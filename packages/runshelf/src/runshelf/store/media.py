@@ -165,7 +165,9 @@ def _is_picture(array: UInt8[np.ndarray, "..."]) -> bool:
 def _bytes(array: Shaped[np.ndarray, "..."]) -> UInt8[np.ndarray, "..."]:
     """Return pixels as bytes; floats are brightness from 0 to 1."""
     if array.size > MOST_PIXELS:
-        raise UsageError(f"pixels of shape {array.shape}: at most {MOST_PIXELS} numbers are allowed")
+        raise UsageError(
+            f"pixels of shape {array.shape}: at most {MOST_PIXELS} numbers are allowed"
+        )
     if array.dtype == np.uint8:
         return array
     values = array.astype(np.float64)

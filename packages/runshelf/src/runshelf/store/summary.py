@@ -88,7 +88,9 @@ def kept_as_lines(folder: Path) -> list[BrokenLine]:
 def _summary(folder: Path) -> dict[str, Summary]:
     columns = read_columns(folder)
     names = sorted(columns.keys() - NOT_METRICS)
-    return {name: _summary_of(list(series_by_seed(columns, name, "step").values())) for name in names}
+    return {
+        name: _summary_of(list(series_by_seed(columns, name, "step").values())) for name in names
+    }
 
 
 def _summary_of(seeds: Sequence[Series]) -> Summary:
