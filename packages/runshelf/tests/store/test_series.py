@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runshelf.errors import UsageError
-from runshelf.store import compacting, gallery, series, summary
+from runshelf.store import compacting, logged_media, series, summary
 from runshelf.store.records import to_json
 
 
@@ -248,10 +248,10 @@ def test_media_are_found_and_never_lead_out_of_the_run(stored):
         *({"step": 1, "evil": {"image": path}} for path in ("../../x.png", "/etc/passwd", 3)),
         {"step": 1, "evil": {"image": f"media/../{'0a' * 32}.png"}, "other": {"a": 1}},
     )
-    found = gallery.media(folder)
+    found = logged_media.media(folder)
     assert found == [
-        gallery.Media("picture", "image", folder / name, {"step": 3.0}, 1),
-        gallery.Media(
+        logged_media.Media("picture", "image", folder / name, {"step": 3.0}, 1),
+        logged_media.Media(
             *("film", "clip", folder / name.replace("png", "webp"), {"env_steps": 4.0}, None)
         ),
     ]

@@ -142,7 +142,7 @@ def find_secrets(argv: Sequence[str], environ: Mapping[str, str]) -> Secrets:
 
 
 def mask_shapes(text: str) -> str:
-    """Return `text` with everything masked that has the shape of a key or is a password in a URL."""
+    """Return `text` with everything masked that is shaped like a key or a password in a URL."""
     text = _HEADER.sub(lambda found: (found["before"] or found["scheme"]) + MASK, text)
     text = _WEBHOOK.sub(_masked, _SHAPES.sub(MASK, text))
     if "://" in text:
