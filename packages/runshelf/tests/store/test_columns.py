@@ -132,7 +132,7 @@ def test_numpy_opens_the_file_to_the_values(tmp_path):
 
 def test_the_example_of_the_documentation_works(tmp_path, monkeypatch):
     text = (ROOT / "docs" / "logging.md").read_text()
-    example = next(part for part in text.split("```")[1::2] if "numpy" in part)
+    example = next(part for part in text.split("```")[1::2] if "numpy.load" in part)
     lines_of(tmp_path, "log-1-a", *rows(100))
     compacting.compact(tmp_path)
     monkeypatch.chdir(tmp_path)
