@@ -46,7 +46,7 @@ def wait() -> None:
 @pytest.mark.parametrize(
     ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
 )
-def test_each_signal_is_raised_as_what_it_is(
+def test_each_signal_raises_its_exception(
     number: signal.Signals, raised: type[BaseException]
 ) -> None:
     with pytest.raises(raised) as caught, interruptible(signal.SIGINT, signal.SIGTERM):
@@ -77,7 +77,7 @@ def throw_away_and_wait(number: signal.Signals) -> None:
 @pytest.mark.parametrize(
     ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
 )
-def test_what_was_dropped_is_raised_again(
+def test_a_dropped_interrupt_is_raised_again(
     number: signal.Signals, raised: type[BaseException], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(raised) as caught, interruptible(signal.SIGINT, signal.SIGTERM):
@@ -86,7 +86,7 @@ def test_what_was_dropped_is_raised_again(
     assert capfd.readouterr().err == ""
 
 
-def test_other_things_that_are_dropped_are_said_as_before() -> None:
+def test_other_unraisable_errors_go_to_the_previous_hook() -> None:
     seen: list[str] = []
     sys.unraisablehook, before = lambda what: seen.append(str(what.exc_value)), sys.unraisablehook
     try:
@@ -128,7 +128,7 @@ def test_an_import_ends_before_the_interrupt_is_raised(
     assert sys.modules.pop("imported_at_leisure").whole
 
 
-def test_an_import_without_end_is_stopped_after_all(
+def test_a_very_long_import_is_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "imported_for_ever.py").write_text(
@@ -141,7 +141,7 @@ def test_an_import_without_end_is_stopped_after_all(
     assert "imported_for_ever" not in sys.modules
 
 
-def test_what_others_handle_stays_theirs() -> None:
+def test_other_handlers_are_kept() -> None:
     heard_by_others: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: heard_by_others.append(number))
     with interruptible(signal.SIGINT, signal.SIGTERM):
@@ -151,7 +151,7 @@ def test_what_others_handle_stays_theirs() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def test_who_is_putting_things_away_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signals_during_cleanup_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     with interruptible(signal.SIGINT, signal.SIGTERM):
         with pytest.raises(KeyboardInterrupt):
             get(signal.SIGINT)
@@ -163,7 +163,7 @@ def test_who_is_putting_things_away_is_not_asked_again(monkeypatch: pytest.Monke
             get(signal.SIGINT)
 
 
-def test_what_a_callback_kept_for_itself_is_raised_when_asked() -> None:
+def test_check_interrupt_raises_a_caught_interrupt_again() -> None:
     with interruptible(signal.SIGINT):
         check_interrupt()
         with contextlib.suppress(KeyboardInterrupt):

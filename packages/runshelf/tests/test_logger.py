@@ -79,7 +79,7 @@ def the_run(home):
     return find_run(home, ulid)
 
 
-def test_each_name_counts_its_own_steps_and_a_row_those_of_its_first_name(run):
+def test_default_steps(run):
     runshelf.log("a", 1.0)
     runshelf.log("b", 2)
     runshelf.log("a", 3.0)
@@ -94,7 +94,7 @@ def test_each_name_counts_its_own_steps_and_a_row_those_of_its_first_name(run):
     ]
 
 
-def test_steps_and_axes_of_ones_own_are_kept_in_any_order(run):
+def test_given_steps_and_axes_are_kept_in_any_order(run):
     for step in (5, 3, 3, -1, 0.5, 2**60):
         runshelf.log("a", 1.0, step=step)
     runshelf.log("a", 1.0, 9)
@@ -138,7 +138,7 @@ def test_every_record_has_its_time(run):
     ],
 )
 @pytest.mark.parametrize("form", ["single", "known", "row"])
-def test_values_are_kept_as_they_are(run, value, expected, form):
+def test_values_are_kept_exactly(run, value, expected, form):
     runshelf.log("b", 1.0)
     if form == "row":
         runshelf.log({"b": 0.5, "a": value})
@@ -159,7 +159,7 @@ def test_scalars_of_jax_are_numbers(run):
     assert values(run)[2]["a/mean"] == 2.0
 
 
-def test_a_tensor_that_wants_a_gradient_is_detached(run):
+def test_a_tensor_with_a_gradient_is_detached(run):
     class Tensor:  # as PyTorch's: refuses numpy until it is detached
         shape = (2,)
         dtype = "float32"
@@ -190,7 +190,7 @@ def test_arrays_become_statistics(run, array):
     assert found == {"a/min": 1.0, "a/max": 4.0, "a/n": 3}
 
 
-def test_statistics_leave_out_nan_and_say_how_many(run):
+def test_statistics_ignore_nan_and_count_it(run):
     runshelf.log({"a": np.array([np.nan, 2.0, np.nan]), "b": np.zeros((0, 3)), "c": [np.nan]})
     assert values(run) == [
         {
@@ -202,7 +202,7 @@ def test_statistics_leave_out_nan_and_say_how_many(run):
 
 @pytest.mark.parametrize("shape", [(8, 9), (8, 9, 3), (8, 9, 4)])
 @pytest.mark.parametrize("how", ["log", "row", "image"])
-def test_images_are_png_named_by_their_content(run, shape, how):
+def test_images_are_stored_as_png(run, shape, how):
     pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
     for _ in range(2):
         if how == "image":
@@ -220,7 +220,7 @@ def test_images_are_png_named_by_their_content(run, shape, how):
 
 @pytest.mark.parametrize("shape", [(5, 8, 9), (5, 8, 9, 3), (5, 8, 9, 4)])
 @pytest.mark.parametrize("how", ["log", "clip", "list"])
-def test_clips_are_webp_without_loss(run, shape, how):
+def test_clips_are_stored_as_lossless_webp(run, shape, how):
     # From 1: what is wholly transparent has no colour in WebP.
     frames = np.random.default_rng(0).integers(1, 256, shape).astype(np.uint8)
     if how == "log":
@@ -240,7 +240,7 @@ def test_clips_are_webp_without_loss(run, shape, how):
     assert records(run)[0]["film"]["frames"] == 5
 
 
-def test_images_of_pillow_and_of_floats(run):
+def test_pillow_images_and_float_images(run):
     pixels = np.arange(12, dtype=np.uint8).reshape(3, 4)
     runshelf.log("a", Image.fromarray(pixels))
     runshelf.image("b", pixels / 255)
@@ -286,7 +286,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "settings", "said"), WRONG)
-def test_what_cannot_be_logged_is_said_once_and_raised_only_if_strict(
+def test_invalid_values_are_reported_once_and_raised_only_in_strict_mode(
     run, capsys, monkeypatch, arguments, settings, said
 ):
     for _ in range(3):
@@ -302,7 +302,7 @@ def test_what_cannot_be_logged_is_said_once_and_raised_only_if_strict(
         runshelf.log(*arguments, **settings)
 
 
-def test_what_is_wrong_is_counted_by_what_it_is(run, capsys):
+def test_invalid_values_are_counted_by_kind(run, capsys):
     for _ in range(2):
         runshelf.log({"a": None, "b": 1j, "c": b"x", "d": [1, "x"], "e": {"x": 1}, "f": 1.0})
     said = capsys.readouterr().err.splitlines()
@@ -316,7 +316,7 @@ def test_what_is_wrong_is_counted_by_what_it_is(run, capsys):
     assert values(run) == [{"f": 1.0}] * 2
 
 
-def test_what_is_masked_is_no_part_of_statistics(run):
+def test_statistics_ignore_masked_values(run):
     masked = np.ma.masked_array([1.0, 2.0, 1e9], [False, False, True])
     runshelf.log("a", masked)
     runshelf.log({"b": np.ma.masked_array([1, 2])})
@@ -328,7 +328,7 @@ def test_what_is_masked_is_no_part_of_statistics(run):
     ]
 
 
-def test_the_good_part_of_a_row_is_logged(run, capsys):
+def test_the_valid_part_of_a_row_is_logged(run, capsys):
     for _ in range(2):
         runshelf.log({"a": 1.0, None: 2.0, "b": object(), "c": math.nan, "x\0": 1.0})
     assert "not logged" in capsys.readouterr().err
@@ -348,13 +348,13 @@ def test_the_good_part_of_a_row_is_logged(run, capsys):
         (lambda: runshelf.clip("a", np.zeros((2, 2, 2), np.uint8), fps=0), "frames per second"),
     ],
 )
-def test_wrong_pictures_and_rates_are_said_too(run, capsys, call, said):
+def test_invalid_images_and_clips_are_reported(run, capsys, call, said):
     call()
     assert said in capsys.readouterr().err
     assert records(run) == []
 
 
-def test_more_names_than_anybody_means_are_refused(run, capsys, monkeypatch):
+def test_too_many_names_are_refused(run, capsys, monkeypatch):
     monkeypatch.setattr(logger, "MOST_NAMES", 100)
     for n in range(300):
         runshelf.log(f"m{n}", 1.0)
@@ -363,7 +363,7 @@ def test_more_names_than_anybody_means_are_refused(run, capsys, monkeypatch):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_a_rate_is_how_often_something_happened_in_a_window(run, monkeypatch):
+def test_a_rate_is_events_per_second_of_a_window(run, monkeypatch):
     clock = iter([10.0, 10.4, 10.9, 11.25, 12.0, 12.5])
     monkeypatch.setattr(logger.time, "perf_counter", lambda: next(clock))
     for n in (100, 1, 2, 2, 3, 7):
@@ -376,7 +376,7 @@ def test_a_rate_is_how_often_something_happened_in_a_window(run, monkeypatch):
     assert len(values(run)) == 2, "nothing came after"
 
 
-def test_a_window_that_the_end_cuts_short_lasts_to_the_last_call(run, monkeypatch):
+def test_the_last_window_ends_at_the_last_call(run, monkeypatch):
     clock = iter([10.0, 10.1, 10.25, 10.0, 10.04])
     monkeypatch.setattr(logger.time, "perf_counter", lambda: next(clock))
     for key, n in (("a", 9), ("a", 2), ("a", 3), ("b", 9), ("b", 9)):
@@ -425,7 +425,7 @@ def test_timed_blocks_and_functions(run, monkeypatch):
     ]
 
 
-def test_what_a_timed_block_raises_passes_and_is_logged(run):
+def test_a_timed_block_that_raises_is_logged(run):
     @runshelf.timed("a")
     def fails():
         raise KeyError("x")
@@ -447,7 +447,7 @@ def test_a_call_is_one_write_of_one_line(run, monkeypatch):
     assert all(line.count(b"\n") == 1 and line.endswith(b"}\n") for line in written)
 
 
-def test_a_full_disk_is_said_once_and_costs_only_what_it_refused(run, capsys, monkeypatch):
+def test_a_full_disk_is_reported_once_and_loses_only_refused_lines(run, capsys, monkeypatch):
     runshelf.log("a", 0)
     real = os.write
     answers = iter([lambda fd, data: real(fd, data[:7]), "full", "full"])
@@ -468,7 +468,7 @@ def test_a_full_disk_is_said_once_and_costs_only_what_it_refused(run, capsys, mo
     assert lines.torn == 1
 
 
-def test_who_closes_the_file_while_it_is_synced_hears_of_no_loss(run, capsys, monkeypatch):
+def test_closing_the_file_during_a_sync_reports_nothing(run, capsys, monkeypatch):
     def closing(descriptor):
         logger._file.close()
         return fsync(descriptor)
@@ -482,7 +482,7 @@ def test_who_closes_the_file_while_it_is_synced_hears_of_no_loss(run, capsys, mo
     assert sorted(record["a"] for record in read_metrics(run).records) == [0, 1]
 
 
-def test_logging_from_a_signals_handler_in_the_middle_of_logging(run):
+def test_a_signal_handler_may_log_during_logging(run):
     def handler(*_):
         runshelf.log("signal", 1.0)
 
@@ -521,7 +521,7 @@ print(calls)
 """
 
 
-def test_a_signals_handler_that_logs_while_the_first_use_is_still_importing(tmp_path):
+def test_a_signal_handler_may_log_while_the_logger_is_loaded(tmp_path):
     done = python(INTERRUPTED, tmp_path)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 0
@@ -529,7 +529,7 @@ def test_a_signals_handler_that_logs_while_the_first_use_is_still_importing(tmp_
     assert [v["a"] for v in found if "a" in v] == list(range(100))
 
 
-def test_what_is_dropped_while_loading_is_counted_and_said(tmp_path):
+def test_calls_dropped_while_loading_are_reported(tmp_path):
     program = (
         "import runshelf, sys, _thread\n"
         "from runshelf.logger import lazy\n"
@@ -555,7 +555,7 @@ class NotedMeanwhile(list):
         return found
 
 
-def test_a_handler_may_note_what_was_dropped_between_a_look_and_the_taking(monkeypatch, run):
+def test_a_signal_handler_may_note_dropped_calls_concurrently(monkeypatch, run):
     monkeypatch.setattr(lazy, "_dropped", NotedMeanwhile(["log"]))
     assert lazy.logging_function("log", {}) is runshelf.log
 
@@ -570,7 +570,7 @@ def test_importing_and_logging_numbers_load_nothing_heavy(run):
     assert len(records(run)) == 2
 
 
-def test_a_run_is_made_by_the_first_call_and_ends_with_the_program(tmp_path):
+def test_the_first_call_creates_a_run_that_ends_with_the_program(tmp_path):
     program = "import runshelf; runshelf.log('loss', 0.5); print('done')"
     done = python(program, tmp_path, "--lr", "1e-3", "--seed=7", "--api-key", "hunter2hunter2")
     assert done.returncode == 0
@@ -678,7 +678,7 @@ def test_every_process_logs_into_the_run_of_the_first(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["vanished", "foreign"])
-def test_a_run_that_is_none_is_said_and_another_made(tmp_path, kind):
+def test_an_invalid_run_is_reported_and_a_new_one_created(tmp_path, kind):
     named = tmp_path / "named"
     if kind == "foreign":
         named.mkdir()
@@ -714,7 +714,7 @@ def test_without_stderr_nothing_breaks(run):
     assert values(run) == [{"a": 1}]
 
 
-def test_a_descriptor_closed_behind_its_back_costs_nothing(run):
+def test_a_closed_descriptor_loses_nothing(run):
     runshelf.log("a", 1)
     os.close(logger._file._descriptor)
     runshelf.log("a", 2)
@@ -722,7 +722,7 @@ def test_a_descriptor_closed_behind_its_back_costs_nothing(run):
     assert sorted(v["a"] for v in values(run)) == [1, 2, 3]
 
 
-def test_what_is_logged_is_synced_beside_and_a_removed_run_is_noticed(run, capsys, monkeypatch):
+def test_lines_are_synced_and_a_removed_run_is_noticed(run, capsys, monkeypatch):
     synced = []
     monkeypatch.setattr(logger, "SYNC_SECONDS", 0.01)
     monkeypatch.setattr(os, "fsync", synced.append)
@@ -743,7 +743,7 @@ def test_what_is_logged_is_synced_beside_and_a_removed_run_is_noticed(run, capsy
     assert records(run)[-1]["a"] == 3
 
 
-def test_what_is_being_logged_to_stays_lines(run):
+def test_a_file_that_is_being_written_stays_lines(run):
     for n in range(20):
         runshelf.log("a", n)
     compact(run)
@@ -850,7 +850,7 @@ def test_50_processes_log_to_one_home_and_into_one_run(tmp_path):
     check_together(tmp_path, 50, 60)
 
 
-def test_the_axes_are_those_that_curves_know():
+def test_the_axes_are_those_of_series():
     assert set(series.AXES) | {SEED} == logger.AXES
 
 
@@ -859,7 +859,7 @@ def test_statistics_of_large_values_do_not_warn():
     assert found["max"] == math.inf
 
 
-def test_the_script_says_nothing_of_a_closed_stderr(monkeypatch):
+def test_a_missing_stderr_is_ignored(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     script.say("x")
 

@@ -14,7 +14,7 @@ from runshelf.statistics import (
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 10, 19, 30, 31, 120, 999])
-def test_quantiles_are_those_of_scipy(freedom: int) -> None:
+def test_quantiles_agree_with_scipy(freedom: int) -> None:
     for probability in (0.51, 0.75, 0.95, 0.975, 0.995):
         expected = float(scipy.stats.t.ppf(probability, freedom))
         assert student_quantile(freedom, probability) == pytest.approx(expected, rel=1e-9)
@@ -35,7 +35,7 @@ def test_it_is_not_196_standard_errors() -> None:
     assert ((found.high - found.centre) > 1.4 * wrong).all()
 
 
-def test_the_interval_of_five_seeds_holds_the_truth_in_95_of_100_cases() -> None:
+def test_the_interval_of_five_seeds_covers_the_mean_in_95_percent() -> None:
     values = np.random.default_rng(1).normal(3.0, 2.0, size=(5, 20_000))
     found = mean_interval(values)
     held = ((found.low < 3.0) & (found.high > 3.0)).mean()
@@ -50,7 +50,7 @@ def test_a_seed_without_a_value_is_not_counted() -> None:
     assert np.isnan(found.low[1])
 
 
-def test_nobody_there_is_no_number() -> None:
+def test_without_values_everything_is_nan() -> None:
     for centre in ("mean", "iqm"):
         found = interval(np.full((3, 2), np.nan), centre)
         assert np.isnan([found.centre, found.low, found.high]).all()

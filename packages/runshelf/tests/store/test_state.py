@@ -61,7 +61,7 @@ def begun(home: Path, **last: Any) -> Run:
         ({"status": "stopped"}, "stopped", ""),
     ],
 )
-def test_the_last_status_says_how_it_ended(
+def test_the_last_status_is_the_state(
     tmp_path: Path, event: dict[str, Any], name: str, note: str
 ) -> None:
     run = begun(tmp_path, time="2026-11-21T10:00:01+00:00", **event)
@@ -79,7 +79,7 @@ def test_a_run_without_events_is_lost_rather_than_an_error(tmp_path: Path) -> No
     assert state_of(run) == ("lost", "", "")
 
 
-def test_running_while_its_process_lives_and_lost_at_once_when_it_is_killed(
+def test_running_until_its_process_is_killed_then_lost(
     recorder: tuple[subprocess.Popen[str], Run],
 ) -> None:
     child, run = recorder
@@ -100,7 +100,7 @@ def test_a_zombie_is_dead(recorder: tuple[subprocess.Popen[str], Run]) -> None:
     assert state_of(run).name == "lost"
 
 
-def test_a_stopped_process_still_runs_however_long_it_is_silent(
+def test_a_paused_process_is_running(
     recorder: tuple[subprocess.Popen[str], Run],
 ) -> None:
     child, run = recorder
@@ -110,7 +110,7 @@ def test_a_stopped_process_still_runs_however_long_it_is_silent(
     child.send_signal(signal.SIGCONT)
 
 
-def test_another_process_with_the_same_id_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_a_reused_process_id_is_another_process(tmp_path: Path) -> None:
     run = begun(tmp_path)
     beats(run, process()._replace(started="1"))
     assert state_of(run).name == "lost"
@@ -118,7 +118,7 @@ def test_another_process_with_the_same_id_is_not_taken_for_it(tmp_path: Path) ->
     assert state_of(run).name == "running"
 
 
-def test_a_program_that_outlives_its_recorder_runs_and_that_is_said(tmp_path: Path) -> None:
+def test_a_program_that_outlives_its_recorder_is_running(tmp_path: Path) -> None:
     run = begun(tmp_path)
     gone = process()._replace(started="1")
     with subprocess.Popen(["sleep", "60"]) as program:
@@ -133,7 +133,7 @@ def test_a_program_that_outlives_its_recorder_runs_and_that_is_said(tmp_path: Pa
 
 
 @pytest.mark.parametrize("machine", ["another boot/pid:[1]", ""])
-def test_another_machine_is_known_by_its_heartbeat_alone(tmp_path: Path, machine: str) -> None:
+def test_runs_of_other_machines_use_the_age_of_the_heartbeat(tmp_path: Path, machine: str) -> None:
     run = begun(tmp_path)
     there = process()._replace(machine=machine, host="node7")
     beats(run, there, age=SILENCE_SECONDS - 10)
@@ -149,7 +149,7 @@ def test_a_reboot_ends_what_ran_before_it(tmp_path: Path) -> None:
     assert state_of(run).name == "lost"
 
 
-def test_without_a_heartbeat_the_lock_tells(tmp_path: Path) -> None:
+def test_without_a_heartbeat_the_lock_decides(tmp_path: Path) -> None:
     with create_run(tmp_path, command="run", config={}, argv=[]) as writer:
         (writer.folder / "heartbeat.json").unlink()
         assert state_of(writer.run).name == "running"
@@ -171,14 +171,14 @@ def test_without_a_heartbeat_the_lock_tells(tmp_path: Path) -> None:
         "[" * 100_000,
     ],
 )
-def test_a_damaged_heartbeat_is_none(tmp_path: Path, content: str) -> None:
+def test_a_damaged_heartbeat_is_ignored(tmp_path: Path, content: str) -> None:
     run = begun(tmp_path)
     (run.folder / "heartbeat.json").write_text(content)
     assert state_of(run).name == "lost"
 
 
 @pytest.mark.parametrize("name", ["heartbeat.json", "lock", "events.jsonl"])
-def test_a_pipe_in_place_of_a_file_does_not_hang(tmp_path: Path, name: str) -> None:
+def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path, name: str) -> None:
     run = begun(tmp_path)
     (run.folder / name).unlink(missing_ok=True)
     os.mkfifo(run.folder / name)
@@ -199,7 +199,7 @@ except UserFacingError as error: print(error)
 """
 
 
-def test_events_of_wrong_kinds_are_no_states(tmp_path: Path) -> None:
+def test_events_of_wrong_types_are_ignored(tmp_path: Path) -> None:
     run = begun(tmp_path)
     for status in (3, None, ["finished"], {"a": 1}, "exploded"):
         write_lines(run.folder / "events.jsonl", [STARTED, {"status": status, "time": 7}])
