@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs is named, and up to where their metrics are the same."""
+"""Comparison of two runs: settings, code, and the step until which metrics are identical."""
 
 import json
 import math
@@ -117,7 +117,7 @@ def test_changes_are_named_with_dots() -> None:
 
 
 def snapshot(home: Path, number: int, files: dict[str, bytes | str], mode: int = 0o644) -> Path:
-    """A run with this code; text stands for links."""
+    """Make a run with this code; text values are link targets."""
     entries: list[dict[str, object]] = []
     for path, content in files.items():
         if isinstance(content, str):

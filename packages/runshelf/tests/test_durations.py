@@ -1,4 +1,4 @@
-"""One way to write a duration, everywhere."""
+"""Durations are formatted by one function."""
 
 import math
 from pathlib import Path

@@ -21,7 +21,7 @@ from tests.coroutines import finished
 
 import runshelf
 from runshelf.errors import UsageError
-from runshelf.logger import lazy, script
+from runshelf.logger import lazy
 from runshelf.logger import log as logger
 from runshelf.store import logged_media, media, series
 from runshelf.store.compacting import compact
@@ -34,7 +34,7 @@ LOGGER = Path(logger.__file__).parents[2]
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """A run's folder that this process logs into, with a logger that knows nothing yet."""
+    """The folder of a run that this process logs into, with a fresh logger."""
     (tmp_path / "run.json").write_text('{"ulid": "0"}')
     monkeypatch.setenv("BACKFLIP_RUN", str(tmp_path))
     monkeypatch.delenv("BACKFLIP_STRICT", raising=False)
@@ -49,7 +49,7 @@ def run(tmp_path, monkeypatch):
 
 
 def records(folder):
-    """What was logged, without the times."""
+    """Return all records without their times."""
     lines = read_metrics(folder)
     assert lines.torn == 0
     return [{k: v for k, v in record.items() if k != "time"} for record in lines.records]
@@ -60,7 +60,7 @@ def values(folder):
 
 
 def python(program, home, *arguments, **environ):
-    """Run a program that may log, in a home of its own."""
+    """Run a program that logs, with its own home."""
     environ = {"BACKFLIP_HOME": str(home), **environ}
     kept = {k: v for k, v in os.environ.items() if not k.startswith("BACKFLIP_")}
     return subprocess.run(
@@ -546,8 +546,8 @@ def test_calls_dropped_while_loading_are_reported(tmp_path):
     assert values(the_run(tmp_path).folder) == [{"a": 2}]
 
 
-class NotedMeanwhile(list):
-    """What was dropped, all of which a signal's handler notes as soon as somebody looks."""
+class EmptiedByLen(list):
+    """Loses its items when its length is read, as if a signal handler had taken them."""
 
     def __len__(self):
         found = super().__len__()
@@ -556,7 +556,7 @@ class NotedMeanwhile(list):
 
 
 def test_a_signal_handler_may_note_dropped_calls_concurrently(monkeypatch, run):
-    monkeypatch.setattr(lazy, "_dropped", NotedMeanwhile(["log"]))
+    monkeypatch.setattr(lazy, "_dropped", EmptiedByLen(["log"]))
     assert lazy.logging_function("log", {}) is runshelf.log
 
 
@@ -806,7 +806,7 @@ print(n)
 
 
 def write_together(home, processes, seconds, environ):
-    """Log from many processes at once; return how many records each says it logged."""
+    """Log from many processes at once; return how many records each has logged."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("BACKFLIP_")}
     started = [
         subprocess.Popen(
@@ -857,11 +857,6 @@ def test_the_axes_are_those_of_series():
 def test_statistics_of_large_values_do_not_warn():
     found = media.statistics(np.array([1e308, 1e308, np.inf]))
     assert found["max"] == math.inf
-
-
-def test_a_missing_stderr_is_ignored(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
-    script.say("x")
 
 
 def test_a_jsonl_line_is_plain_json(run):

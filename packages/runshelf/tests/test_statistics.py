@@ -1,4 +1,4 @@
-"""Means over seeds and their intervals: against published values, by hand, and by simulation."""
+"""Means over seeds and their intervals: against scipy, by hand, and by simulation."""
 
 import numpy as np
 import pytest
@@ -26,13 +26,6 @@ def test_mean_and_interval_by_hand() -> None:
     assert found.centre[0] == 2.0
     assert found.high[0] - found.centre[0] == pytest.approx(4.302653 / 3**0.5)
     assert found.centre[0] - found.low[0] == pytest.approx(4.302653 / 3**0.5)
-
-
-def test_it_is_not_196_standard_errors() -> None:
-    values = np.random.default_rng(0).normal(size=(5, 50))
-    found = mean_interval(values)
-    wrong = 1.96 * values.std(axis=0, ddof=1) / 5**0.5
-    assert ((found.high - found.centre) > 1.4 * wrong).all()
 
 
 def test_the_interval_of_five_seeds_covers_the_mean_in_95_percent() -> None:
@@ -73,7 +66,7 @@ def test_interquartile_mean_by_hand(values: list[float], expected: float) -> Non
 
 
 def test_bootstrap_is_a_percentile_bootstrap_over_whole_seeds() -> None:
-    """The same, written out: seeds drawn with replacement, percentiles of their means."""
+    """Compare with a plain implementation: resample seeds, then take percentiles of their means."""
     values = np.random.default_rng(2).normal(size=(8, 3))
     found = iqm_interval(values)
     draws = np.random.default_rng(0).integers(8, size=(400, 8))
@@ -82,12 +75,6 @@ def test_bootstrap_is_a_percentile_bootstrap_over_whole_seeds() -> None:
     )
     np.testing.assert_allclose(found.low, np.percentile(means, 2.5, axis=0))
     np.testing.assert_allclose(found.high, np.percentile(means, 97.5, axis=0))
-
-
-def test_the_same_seeds_give_the_same_picture() -> None:
-    values = np.random.default_rng(3).normal(size=(6, 10))
-    once, again = iqm_interval(values), iqm_interval(values)
-    np.testing.assert_array_equal(np.stack(once), np.stack(again))
 
 
 def test_one_seed_has_no_interval() -> None:

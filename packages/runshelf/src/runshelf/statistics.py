@@ -56,7 +56,8 @@ def mean_interval(values: Float[np.ndarray, "seeds places"]) -> Interval:
         mean = np.where(there, values, 0.0).sum(axis=0) / count
         deviations = np.where(there, values - mean, 0.0)
         variance = (deviations**2).sum(axis=0) / (count - 1.0)
-        half = _student(count) * np.sqrt(variance / count)
+        quantile = [student_quantile(int(n) - 1) if n > 1 else math.nan for n in count]
+        half = np.array(quantile) * np.sqrt(variance / count)
     half = np.where(count > 1, half, np.nan)
     return Interval(np.where(count > 0, mean, np.nan), mean - half, mean + half, count)
 
@@ -119,11 +120,6 @@ def student_quantile(freedom: int, probability: float = 0.5 + CONFIDENCE / 2) ->
         else:
             high = middle
     return (low + high) / 2.0
-
-
-def _student(count: Float[np.ndarray, " places"]) -> Float[np.ndarray, " places"]:
-    table = {n: student_quantile(int(n) - 1) if n > 1 else math.nan for n in np.unique(count)}
-    return np.array([table[n] for n in count])
 
 
 def _student_below(value: float, freedom: int) -> float:

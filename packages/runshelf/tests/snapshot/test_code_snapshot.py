@@ -1,4 +1,4 @@
-"""Tests of snapshots: what is kept, what is left out and said, and hostile lists of files."""
+"""Tests of snapshots: stored files, reported omissions, and malicious lists of files."""
 
 import json
 import os

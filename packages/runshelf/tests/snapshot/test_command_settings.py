@@ -1,4 +1,4 @@
-"""Tests of the settings read off any program's command line."""
+"""Tests of parsing the settings in a command line."""
 
 from runshelf.snapshot.command_settings import config_of, parse_settings
 

@@ -1,4 +1,4 @@
-"""Tests of `runshelf.snapshot.secrets`: what is a key, and what only sounds like one."""
+"""Tests of `runshelf.snapshot.secrets`: keys, and names that only look similar."""
 
 import pytest
 
@@ -168,5 +168,5 @@ def test_a_secret_within_an_argument_is_masked_in_other_texts():
     "piece", ["a", "a.", "-", '"', "a=", "?a=", "://", "--a ", "Bearer ", "_-"]
 )
 def test_long_arguments_take_linear_time(piece):
-    """Quadratic matching would take minutes, and run into the limit of a test."""
+    """Quadratic matching would take minutes and exceed the test's time limit."""
     find_secrets(["prog", piece * (120_000 // len(piece))], {})

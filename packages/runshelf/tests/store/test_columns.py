@@ -1,4 +1,4 @@
-"""Lines become columns and records again: exactly, at any kill, and against hostile files."""
+"""Compaction of lines into columns: exact values, kills, and malicious files."""
 
 import contextlib
 import fcntl
@@ -45,7 +45,7 @@ def rows(count: int, seed: int = 0) -> list[dict]:
 
 
 def plain(value):
-    """A value to compare: 1, 1.0 and True are equal, so are NaN and NaN; 0.0 and -0.0 are not."""
+    """Return a form to compare: 1, 1.0 and True are equal, NaN equals NaN, 0.0 is not -0.0."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -165,7 +165,7 @@ def test_format_1_is_read_and_replaced_on_compacting(tmp_path):
     ("names", "most"), [(["loss"], 18), ([f"metric/{n}" for n in range(10)], 9)]
 )
 def test_a_point_of_random_doubles_takes_few_bytes(tmp_path, names, most):
-    """A point is one value, with its share of its step and its time."""
+    """A point is one value with its share of step and time."""
     chance = random.Random(0)
     time = 1.7e9
     records = []
@@ -300,7 +300,7 @@ def test_broken_lines_are_reported_and_their_file_is_unchanged(tmp_path):
     with path.open("ab") as file:
         file.write(b"\n[2]\n")
     assert [broken.line for broken in broken_lines(tmp_path)] == [11, 12, 13, 23, 24]
-    assert kept_as_lines(tmp_path) == [], "there is something new in it"
+    assert kept_as_lines(tmp_path) == [], "the file has changed"
 
 
 def test_broken_lines_are_numbered_from_the_first_record(tmp_path):

@@ -1,4 +1,4 @@
-"""The heartbeat: processes named so that no other is taken for them, and the heartbeat of a run."""
+"""The heartbeat of a run, and the identity of processes."""
 
 import json
 import os

@@ -26,7 +26,7 @@ def write(folder, *records, writer="train"):
 
 
 def same(left, right):
-    """Equality that also tells 1 from 1.0 and True, 0.0 from -0.0, and holds for NaN."""
+    """Return whether two values are equal, also in type and sign of zero; NaN equals NaN."""
     if isinstance(left, Mapping):
         return left.keys() == right.keys() and all(same(v, right[k]) for k, v in left.items())
     if isinstance(left, list):
@@ -184,7 +184,7 @@ def test_a_missing_folder_raises_one_line(tmp_path):
 
 
 def test_a_full_disk_tears_one_line_and_the_next_record_is_whole(tmp_path, monkeypatch):
-    """The disk takes half a line, then nothing, then has room again."""
+    """The disk accepts half a line, then nothing, then has space again."""
     real = os.write
     with MetricsWriter(tmp_path, "train") as metrics:
         metrics.write({"x": 1})

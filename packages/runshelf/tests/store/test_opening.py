@@ -1,4 +1,4 @@
-"""Files below a folder that anybody may have written: nothing leads out of it, nobody waits."""
+"""Files of untrusted folders: no path leads out of the folder, and no file blocks the reader."""
 
 import os
 import socket
@@ -9,7 +9,6 @@ import pytest
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
 
-# Of the attack list, item 1: what no file of a run is called.
 NAMES = [
     "../secret",
     "..",
@@ -46,7 +45,7 @@ def test_unusual_names_are_allowed(tmp_path: Path, name: str) -> None:
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
-    """Neither the file itself, nor a folder on the way to it, nor the run's folder."""
+    """The file, a folder on its path, or the run's folder may be a link."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("secret")
     run = tmp_path / "run"
@@ -60,7 +59,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_folder_swapped_for_a_link_is_refused(tmp_path: Path) -> None:
-    """What is open is the folder that was looked at: a swap of its name changes nothing."""
+    """Folders are opened relative to each other, so a swap has no effect."""
     run, outside = tmp_path / "run", tmp_path / "outside"
     (run / "outputs").mkdir(parents=True)
     outside.mkdir()

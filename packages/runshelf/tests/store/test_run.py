@@ -76,7 +76,7 @@ def test_the_run_reads_back(tmp_path, writer):
 
 
 def test_a_folder_without_manifest_is_not_a_run(tmp_path, monkeypatch):
-    """A run killed while its manifest is written is not a run, and does not disturb others."""
+    """A folder left by a kill before the manifest is written is not a run."""
 
     def killed(*_, **__):
         raise KeyboardInterrupt
@@ -156,7 +156,7 @@ def test_find_by_name(home):
         path.write_text(json.dumps(manifest))
     assert find_run(home, "mine").ulid == A
     assert find_run(home, "größe").ulid == B
-    with pytest.raises(UsageError, match=f"2 runs are called `twice` .{C} of .*{OTHER} of"):
+    with pytest.raises(UsageError, match=f"2 runs are named `twice` .{C} of .*{OTHER} of"):
         find_run(home, "twice")
     (home / "runs" / C / "run.json").write_text('damaged "twice"')
     assert find_run(home, "twice").ulid == OTHER, "others are not disturbed"
@@ -165,9 +165,9 @@ def test_find_by_name(home):
 
 
 def test_find_suggests_similar_runs(home):
-    with pytest.raises(UsageError, match=f"begins 3 runs .*{A}, {B}, {C}"):
+    with pytest.raises(UsageError, match=f"is the prefix of 3 runs .*{A}, {B}, {C}"):
         find_run(home, "01A")
-    with pytest.raises(UsageError, match=rf"begins 4 runs .*{OTHER}, \.\.\."):
+    with pytest.raises(UsageError, match=rf"is the prefix of 4 runs .*{OTHER}, \.\.\."):
         find_run(home, "01")
     with pytest.raises(UsageError, match=f"no run `01BX6`.*did you mean {OTHER}"):
         find_run(home, "01BX6")

@@ -20,14 +20,14 @@ def write(folder, writer, *records):
 
 
 def points(folder, metric, axis):
-    """One metric as lists, by seed."""
+    """Return one metric as lists by seed."""
     found = series.read_series(folder, [metric], axis)[metric]
     return {seed: (s.x.tolist(), s.y.tolist()) for seed, s in found.items()}
 
 
 @pytest.fixture(params=["lines", "columns", "both"])
 def stored(request, tmp_path):
-    """A function that stores a run in each of the ways it may be found."""
+    """A function that stores a run as lines, as columns, and as both."""
 
     def store(*records, writer="log-1-a"):
         half = len(records) // 2
@@ -144,7 +144,7 @@ def test_an_unknown_axis_raises_one_line(tmp_path):
 
 
 def slow_buckets(x, y, buckets):
-    """Every bucket by its definition, value by value."""
+    """Compute every bucket by its definition."""
     found = {}
     for at, value in zip(x, y, strict=True):
         span = x[-1] / 2 - x[0] / 2

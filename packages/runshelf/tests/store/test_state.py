@@ -1,4 +1,4 @@
-"""How a run stands, from real processes that live, die, become zombies, or are others' by now."""
+"""States of runs, with real processes that live, die or become zombies."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def recorder(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Run]]:
 
 
 def beats(run: Run, recorder: Process, program: Process | None = None, age: float = 0) -> None:
-    """Write a heartbeat of some age."""
+    """Write a heartbeat of a given age."""
     path = run.folder / "heartbeat.json"
     fields = {"recorder": recorder._asdict(), "program": program and program._asdict()}
     path.write_text(json.dumps(fields))
@@ -47,7 +47,7 @@ def beats(run: Run, recorder: Process, program: Process | None = None, age: floa
 
 
 def begun(home: Path, **last: Any) -> Run:
-    """A run of which no event says that it is over, unless one is given."""
+    """Make a run without an end, unless the last event is given."""
     return open_run(make_run(home, 1, events=[STARTED, *([last] if last else [])]))
 
 
@@ -143,7 +143,7 @@ def test_runs_of_other_machines_use_the_age_of_the_heartbeat(tmp_path: Path, mac
 
 
 def test_a_reboot_ends_what_ran_before_it(tmp_path: Path) -> None:
-    """The same process id with another boot id is no sign of life, once it is silent."""
+    """The same process id with another boot id and an old heartbeat is another process."""
     run = begun(tmp_path)
     beats(run, process()._replace(machine="earlier boot/pid:[1]"), age=3600)
     assert state_of(run).name == "lost"

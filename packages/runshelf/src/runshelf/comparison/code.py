@@ -3,7 +3,6 @@
 import difflib
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -110,7 +109,7 @@ def _diff(
         return FileDiff(path, change, str(error), [])
     if before is None or after is None:
         return FileDiff(path, change, "binary, or too large to compare by lines", [])
-    lines = list(_unified(path, before, after))
+    lines = list(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="", n=3))
     note = f"the first {bounds.lines} of {len(lines)} lines" if len(lines) > bounds.lines else ""
     return FileDiff(path, change, note, lines[: bounds.lines])
 
@@ -128,7 +127,3 @@ def _text(home: Path, file: CodeFile | None, bounds: Bounds) -> list[str] | None
         return None
     lines = data.decode(errors="replace").splitlines()
     return lines if len(lines) <= bounds.lines else None
-
-
-def _unified(path: str, before: list[str], after: list[str]) -> Iterator[str]:
-    return difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="", n=3)

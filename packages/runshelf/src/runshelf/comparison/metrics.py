@@ -86,10 +86,8 @@ def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff
     metrics = [
         _diff(
             name,
-            curves[0][name],
-            curves[1][name],
-            summaries[0].get(name, _NO_SUMMARY),
-            summaries[1].get(name, _NO_SUMMARY),
+            *(by_name[name] for by_name in curves),
+            *(summary.get(name, _NO_SUMMARY) for summary in summaries),
         )
         for name in common
     ]

@@ -66,16 +66,6 @@ def open_lines(folder: str) -> int:
     return descriptor
 
 
-def end() -> None:
-    """End the run that this process created, if any."""
-    _own.end()
-
-
-def forget() -> None:
-    """Leave the run to the parent, after a fork."""
-    _own.forget()
-
-
 def _is_run(folder: Path) -> bool:
     try:
         manifest: Any = json.loads((folder / "run.json").read_bytes())
@@ -85,7 +75,7 @@ def _is_run(folder: Path) -> bool:
 
 
 @final
-class _Own:
+class _OwnRun:
     """The run that this process created, if any."""
 
     def __init__(self) -> None:
@@ -127,7 +117,7 @@ class _Own:
             finish_metrics(writer.folder)
 
     def forget(self) -> None:
-        """Drop the run without recording an end: the parent still writes it."""
+        """Drop the run without recording an end: after a fork the parent still writes it."""
         writer, self._writer = self._writer, None
         if writer is not None:
             os.close(writer._lock)  # pyright: ignore[reportPrivateUsage]
@@ -164,4 +154,5 @@ def _create_run() -> "RunWriter":
     )
 
 
-_own = _Own()
+_own = _OwnRun()
+end, forget = _own.end, _own.forget

@@ -176,11 +176,14 @@ def materialise(home: Path, run: Path, target: Path) -> Snapshot:
     snapshot = read_snapshot(run)
     with disk_errors(target):
         target.mkdir(parents=True, mode=0o700)
-        with _opened(target, os.O_RDONLY | os.O_DIRECTORY) as root:
+        root = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
             for file in sorted(snapshot.files, key=lambda file: file.link is not None):
                 _put(home, root, file)
             with _folder_below(root, PurePosixPath(snapshot.cwd)):
-                pass  # the working folder exists even if it holds no file
+                pass  # creates the working folder, even if it holds no file
+        finally:
+            os.close(root)
     return snapshot
 
 
@@ -353,15 +356,6 @@ def _folder_below(root: int, path: PurePosixPath) -> Generator[int, None, None]:
                 below = os.open(part, flags, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Generator[int, None, None]:
-    descriptor = os.open(path, flags | os.O_CLOEXEC)
-    try:
         yield descriptor
     finally:
         os.close(descriptor)

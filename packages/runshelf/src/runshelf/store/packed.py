@@ -66,7 +66,8 @@ def to_npz(batch: Batch, data: bytes) -> bytes | None:
             members[key + _ROWS] = rows[stays]
     others = batch.select(is_line)
     lines = [batch.lines.get(row) or to_line(record or {}) for row, record in others.items()]
-    about = {"format": FORMAT, "records": batch.size, "covers": _covers(data)}
+    covers = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    about = {"format": FORMAT, "records": batch.size, "covers": covers}
     members[_LINES] = np.frombuffer(b"\n".join(lines), np.uint8)
     members[_LINES + _ROWS] = np.flatnonzero(is_line)
     members[_ABOUT] = np.array(json.dumps(about))
@@ -120,10 +121,6 @@ def _is_member_name(key: str) -> bool:
     """
     taken = key in ("file", "allow_pickle") or key.endswith((_ROWS, ".npy"))
     return key.isprintable() and len(key) < 1000 and key[:1] not in ("", "@") and not taken
-
-
-def _covers(data: bytes) -> dict[str, Any]:
-    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 @final

@@ -305,14 +305,17 @@ def find_run(home: Path, name: str) -> Run:
     if len(matches) == 1:
         return open_run(home / "runs" / matches[0])
     if matches:
-        raise UsageError(f"`{name}` begins {len(matches)} runs ({_some(matches)}): type more of it")
+        raise UsageError(
+            f"`{name}` is the prefix of {len(matches)} runs ({_some(matches)}): type more of it"
+        )
     if "/" in name or (name and (Path(name) / _MANIFEST).is_file()):
         return open_run(Path(name))
     called = _called(home, ulids, name)
     if len(called) == 1:
         return called[0]
     if called:
-        raise UsageError(f"{len(called)} runs are called `{name}` ({_when(called)}): type an id")
+        made = [f"{run.ulid} of {run.manifest['created'][:19]}" for run in called]
+        raise UsageError(f"{len(called)} runs are named `{name}` ({_some(made)}): give an id")
     raise UsageError(f"there is no run `{name}` in `{home / 'runs'}`{_nearest(name, ulids)}")
 
 
@@ -327,12 +330,6 @@ def _called(home: Path, ulids: Sequence[str], name: str) -> list[Run]:
             if written in (folder / _MANIFEST).read_bytes():
                 found.append(open_run(folder))
     return [run for run in found if run.manifest.get("name") == name]
-
-
-def _when(runs: Sequence[Run]) -> str:
-    """Return the ids of the last three runs with their creation times."""
-    shown = [f"{run.ulid} of {run.manifest['created'][:19]}" for run in runs[-3:]]
-    return ", ".join(shown) + (", ..." if len(runs) > 3 else "")
 
 
 def list_runs(home: Path) -> list[str]:
@@ -406,7 +403,7 @@ def _take_lock(folder: Path) -> int:
     with disk_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         with _closed_on_error(descriptor):
-            _lock_or_say_who(descriptor, path)
+            _lock(descriptor, path)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return descriptor
@@ -421,7 +418,7 @@ def _closed_on_error(held: int | RunWriter) -> Generator[None, None, None]:
         raise
 
 
-def _lock_or_say_who(descriptor: int, path: Path) -> None:
+def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -448,8 +445,8 @@ def _manifest_problem(manifest: Any) -> str:
     return ""
 
 
-def _some(ulids: Sequence[str]) -> str:
-    return ", ".join(ulids[-3:]) + (", ..." if len(ulids) > 3 else "")
+def _some(texts: Sequence[str]) -> str:
+    return ", ".join(texts[-3:]) + (", ..." if len(texts) > 3 else "")
 
 
 def _nearest(name: str, ulids: Sequence[str]) -> str:
