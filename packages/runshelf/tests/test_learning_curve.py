@@ -135,7 +135,7 @@ def test_svg_has_a_line_a_seed_the_mean_and_the_band(three_seeds: Curve) -> None
 
 
 def test_points_are_where_the_scales_say(three_seeds: Curve) -> None:
-    """By hand: 0 to 9 with a margin of 5 %; the first of three points is at a third of the width."""
+    """By hand: 0 to 9 with a margin of 5 %; the first of three points is at 1/3 of the width."""
     mean, *_ = points(learning_curve_svg(three_seeds, title="t"), "centre")
     for (x, y), at, value in zip(mean, (1 / 3, 2 / 3, 1.0), (1.0, 3.0, 7.0), strict=True):
         assert x == pytest.approx(at * BOX[0], abs=1)

@@ -178,7 +178,7 @@ def relevant_environment(environ: Mapping[str, str], secrets: Secrets) -> dict[s
 
 
 def _mask_arguments(argv: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Mask arguments with the name of a secret; return the command line, and (name, value) pairs."""
+    """Mask arguments with secret names; return the command line and the (name, value) pairs."""
     masked, found = list(argv), list[tuple[str, str]]()
     for index, argument in enumerate(argv):
         name, equals, value = argument.partition("=")

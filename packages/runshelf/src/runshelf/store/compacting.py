@@ -62,7 +62,7 @@ def finish_metrics(folder: Path) -> None:
 
 
 def _compact_writer(folder: Path, writer: str) -> BrokenLine | None:
-    """Move the lines of one writer into columns; return the broken line that prevents it, if any."""
+    """Move the lines of one writer into columns, or return the broken line that prevents it."""
     path = lines_path(folder, writer)
     with _locked(path, os.O_RDWR) as is_free:
         if not is_free:
