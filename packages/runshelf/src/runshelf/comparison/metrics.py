@@ -1,7 +1,7 @@
 """Compares the metrics of two runs: the step until which they are bit-identical, and summaries."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -81,14 +81,10 @@ def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff
     ours, theirs = set(metric_names(one)), set(metric_names(other))
     shared = sorted(ours & theirs)
     common = shared[:most]
-    summaries = summarise(one), summarise(other)
-    curves = read_series(one, common, AXIS), read_series(other, common, AXIS)
+    both = summarise(one), summarise(other)
+    one_series, other_series = read_series(one, common, AXIS), read_series(other, common, AXIS)
     metrics = [
-        _diff(
-            name,
-            *(by_name[name] for by_name in curves),
-            *(summary.get(name, _NO_SUMMARY) for summary in summaries),
-        )
+        _diff(name, one_series[name], other_series[name], [s.get(name, _NO_SUMMARY) for s in both])
         for name in common
     ]
     began_alike = [metric for metric in metrics if metric.identical_until is not None]
@@ -113,8 +109,7 @@ def _diff(
     name: str,
     one: Mapping[int | None, Series],
     other: Mapping[int | None, Series],
-    ours: Summary,
-    theirs: Summary,
+    summaries: Sequence[Summary],
 ) -> MetricDiff:
     seeds = [seed for seed in one if seed in other]
     common = [_common(one[seed], other[seed]) for seed in seeds]
@@ -123,13 +118,14 @@ def _diff(
     known = [end for end in ends if end is not None]
     first, last = min(known, default=None), max(known, default=None)
     until = None if len(known) < len(ends) else first if differs else last
+    ours, theirs = summaries
     return MetricDiff(
         name,
         until,
         differs,
-        (ours.count, theirs.count),
-        (ours.last, theirs.last),
-        (ours.mean, theirs.mean),
+        counts=(ours.count, theirs.count),
+        last=(ours.last, theirs.last),
+        mean=(ours.mean, theirs.mean),
     )
 
 
