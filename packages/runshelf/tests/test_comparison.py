@@ -1,4 +1,4 @@
-"""Two runs side by side: what differs is named, and up to where their metrics are the same."""
+"""Comparison of two runs: settings, code, and the step until which metrics are identical."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def steps(*values: object, **more: object) -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_up_to_where_a_metric_is_the_same(
+def test_the_last_identical_step_of_a_metric(
     tmp_path: Path,
     one: list[dict[str, Any]],
     other: list[dict[str, Any]],
@@ -69,7 +69,7 @@ def test_up_to_where_a_metric_is_the_same(
     assert found.identical_until == until
 
 
-def test_over_all_metrics_the_first_to_differ_counts_but_not_those_that_never_agreed(
+def test_the_last_identical_step_of_all_metrics(
     tmp_path: Path,
 ) -> None:
     one = [{"step": n, "a": n, "b": n, "time_taken": 0.5, "mine": 1} for n in range(5)]
@@ -85,7 +85,7 @@ def test_over_all_metrics_the_first_to_differ_counts_but_not_those_that_never_ag
     assert (found.from_the_start, found.only) == (["time_taken"], (["mine"], ["theirs"]))
 
 
-def test_the_first_metrics_to_differ_are_named_and_a_bound_on_them_is_said(tmp_path: Path) -> None:
+def test_the_first_metrics_to_differ_are_named_within_a_limit(tmp_path: Path) -> None:
     names = ("a", "b", "c", "never", "start")
     one = [{"step": n, **dict.fromkeys(names, float(n))} for n in range(4)]
     other = [{**record} for record in one]
@@ -117,7 +117,7 @@ def test_changes_are_named_with_dots() -> None:
 
 
 def snapshot(home: Path, number: int, files: dict[str, bytes | str], mode: int = 0o644) -> Path:
-    """A run with this code; text stands for links."""
+    """Make a run with this code; text values are link targets."""
     entries: list[dict[str, object]] = []
     for path, content in files.items():
         if isinstance(content, str):
@@ -170,7 +170,7 @@ def test_code_is_compared_file_by_file(tmp_path: Path) -> None:
         assert "binary, or too large" in by_path[path].note
 
 
-def test_what_is_not_compared_within_bounds_is_said(tmp_path: Path) -> None:
+def test_files_beyond_the_limits_are_reported(tmp_path: Path) -> None:
     home = tmp_path / "home"
     one = snapshot(home, 1, {"a": b"1\n" * 9, "b": b"1\n" * 11, "c": b"1\n"})
     other = snapshot(home, 2, {"a": b"2\n" * 9, "b": b"2\n" * 11, "c": b"2\n"})
@@ -179,12 +179,12 @@ def test_what_is_not_compared_within_bounds_is_said(tmp_path: Path) -> None:
     first, second = found.files
     assert len(first.lines) == 10
     assert first.note == "the first 10 of 21 lines"
-    assert (second.lines, second.note) == ([], "binary, or too large to be compared by lines")
+    assert (second.lines, second.note) == ([], "binary, or too large to compare by lines")
     for file in diff_code(home, one, other, Bounds(seconds=-1)).files:
-        assert (file.lines, file.note) == ([], "not compared by lines: too much differs")
+        assert (file.lines, file.note) == ([], "not compared by lines: the time limit was reached")
 
 
-def test_a_mode_that_differs_and_objects_that_are_gone_are_said(tmp_path: Path) -> None:
+def test_different_modes_and_missing_objects_are_reported(tmp_path: Path) -> None:
     home = tmp_path / "home"
     one, other = snapshot(home, 1, {"a": b"1"}), snapshot(home, 2, {"a": b"1"}, mode=0o755)
     assert [file.note for file in diff_code(home, one, other).files] == ["mode 644 -> 755"]
@@ -197,10 +197,10 @@ def test_a_mode_that_differs_and_objects_that_are_gone_are_said(tmp_path: Path) 
     assert file.lines == []
 
 
-def test_code_that_was_not_kept_or_leads_elsewhere_is_said(tmp_path: Path) -> None:
+def test_missing_or_invalid_snapshots_are_reported(tmp_path: Path) -> None:
     home = tmp_path / "home"
     one, other = snapshot(home, 1, {"a": b"1"}), make_run(home, 2)
-    assert "its code was not kept" in diff_code(home, one, other).note
+    assert "its code was not archived" in diff_code(home, one, other).note
     evil = {"path": "../../etc", "sha256": "../../../etc/passwd", "bytes": 1, "mode": 0o644}
     code = {"root": "/", "cwd": ".", "files": [evil], "left_out": []}
     (other / "code.json").write_text(json.dumps(code))
@@ -235,7 +235,7 @@ def test_a_comparison_has_all_parts(tmp_path: Path) -> None:
     assert object_path(tmp_path, "0" * 64).parent.name == "00"
 
 
-def test_settings_side_by_side_are_told_apart_by_value_not_by_look() -> None:
+def test_settings_are_compared_by_value() -> None:
     different, same = side_by_side(
         [flat({"a": {"b": 1}, "c": 0.1, "d": 1, "e": {}}), flat({"a": {"b": 1.0}, "c": 0.1}), {}]
     )
@@ -247,7 +247,7 @@ def test_settings_side_by_side_are_told_apart_by_value_not_by_look() -> None:
     assert side_by_side([{"c": [1]}, {"c": [1]}]) == ([], [("c", [[1], [1]])])
 
 
-def test_a_mapping_without_bottom_is_flattened_to_a_depth() -> None:
+def test_flattening_stops_at_a_maximum_depth() -> None:
     deep: dict[str, Any] = {}
     for _ in range(900):
         deep = {"a": deep}

@@ -1,4 +1,4 @@
-"""One way to write a duration, everywhere."""
+"""Durations are formatted by one function."""
 
 import math
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_durations(seconds, text):
     assert duration(seconds) == text
 
 
-def test_no_other_function_writes_durations():
+def test_durations_are_formatted_in_one_place():
     defining = [
         p.name for p in PACKAGES.glob("*/src/**/*.py") if "\ndef duration(seconds" in p.read_text()
     ]

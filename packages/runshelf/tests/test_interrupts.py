@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM are interruptible at bad moments, too; what others handle stays theirs."""
+"""Ctrl-C and SIGTERM raise exceptions at any moment; handlers of the program are kept."""
 
 import contextlib
 import gc
@@ -14,12 +14,12 @@ import pytest
 
 from runshelf.interrupts import Terminated, check_interrupt, interruptible
 
-LONG = 20.0  # seconds; none of the waits lasts that long if all is well
+LONG = 20.0  # seconds; an upper bound of all waits
 
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """As Python sets them, and unchanged at the end."""
+    """Set Python's default handlers, and check that they are unchanged at the end."""
     before = {n: signal.signal(n, h) for n, h in PYTHONS.items()}
     yield
     assert {n: signal.getsignal(n) for n in PYTHONS} == PYTHONS
@@ -31,13 +31,13 @@ PYTHONS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG
 
 
 def get(number: signal.Signals) -> None:
-    """Get a signal, and wait to be interrupted."""
+    """Send a signal to this process and wait for the interrupt."""
     os.kill(os.getpid(), number)
     wait()
 
 
 def wait() -> None:
-    """Wait to be interrupted."""
+    """Wait for an interrupt."""
     until = time.monotonic() + LONG
     while time.monotonic() < until:
         time.sleep(0.01)
@@ -46,7 +46,7 @@ def wait() -> None:
 @pytest.mark.parametrize(
     ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
 )
-def test_each_signal_is_raised_as_what_it_is(
+def test_each_signal_raises_its_exception(
     number: signal.Signals, raised: type[BaseException]
 ) -> None:
     with pytest.raises(raised) as caught, interruptible(signal.SIGINT, signal.SIGTERM):
@@ -54,22 +54,22 @@ def test_each_signal_is_raised_as_what_it_is(
     assert caught.type is raised
 
 
-class Ringing:
-    """Is interrupted while it is thrown away, from where nothing can be raised."""
+class SignalsInFinalizer:
+    """Gets a signal in its finalizer, from which no exception propagates."""
 
     def __init__(self, number: signal.Signals) -> None:
         self.number = number
 
     def __del__(self) -> None:
-        """Send the signal, and be there when it comes."""
+        """Send the signal and run until it arrives."""
         os.kill(os.getpid(), self.number)
         for _ in range(1_000):
             pass
 
 
-def throw_away_and_wait(number: signal.Signals) -> None:
-    """Drop what rings while it is thrown away, and wait to be interrupted."""
-    Ringing(number)
+def finalize_and_wait(number: signal.Signals) -> None:
+    """Get a signal in a finalizer and wait for the interrupt."""
+    SignalsInFinalizer(number)
     gc.collect()
     wait()
 
@@ -77,37 +77,37 @@ def throw_away_and_wait(number: signal.Signals) -> None:
 @pytest.mark.parametrize(
     ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
 )
-def test_what_was_dropped_is_raised_again(
+def test_a_dropped_interrupt_is_raised_again(
     number: signal.Signals, raised: type[BaseException], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(raised) as caught, interruptible(signal.SIGINT, signal.SIGTERM):
-        throw_away_and_wait(number)
+        finalize_and_wait(number)
     assert caught.type is raised
     assert capfd.readouterr().err == ""
 
 
-def test_other_things_that_are_dropped_are_said_as_before() -> None:
+def test_other_unraisable_errors_go_to_the_previous_hook() -> None:
     seen: list[str] = []
     sys.unraisablehook, before = lambda what: seen.append(str(what.exc_value)), sys.unraisablehook
     try:
         with interruptible(signal.SIGINT):
-            Clumsy()
+            RaisesInFinalizer()
             gc.collect()
     finally:
         sys.unraisablehook = before
     assert seen == ["oh"]
 
 
-class Clumsy:
-    """Fails while it is thrown away."""
+class RaisesInFinalizer:
+    """Raises an error in its finalizer."""
 
     def __del__(self) -> None:
-        """Fail."""
+        """Raise."""
         raise ValueError("oh")
 
 
 def import_and_wait(name: str) -> None:
-    """Import a module, and wait to be interrupted."""
+    """Import a module and wait for the interrupt."""
     importlib.import_module(name)
     wait()
 
@@ -115,8 +115,8 @@ def import_and_wait(name: str) -> None:
 def test_an_import_ends_before_the_interrupt_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An extension that is interrupted while it is imported ends the process."""
-    (tmp_path / "imported_at_leisure.py").write_text(
+    """An interrupt during the import of an extension module would end the process."""
+    (tmp_path / "slow_module.py").write_text(
         "import os, signal, time\n"
         "os.kill(os.getpid(), signal.SIGINT)\n"
         "time.sleep(0.3)\n"
@@ -124,46 +124,44 @@ def test_an_import_ends_before_the_interrupt_is_raised(
     )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(KeyboardInterrupt), interruptible(signal.SIGINT):
-        import_and_wait("imported_at_leisure")
-    assert sys.modules.pop("imported_at_leisure").whole
+        import_and_wait("slow_module")
+    assert sys.modules.pop("slow_module").whole
 
 
-def test_an_import_without_end_is_stopped_after_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "imported_for_ever.py").write_text(
+def test_a_very_long_import_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "endless_module.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(20)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("runshelf.interrupts.MOST_PUT_OFF", 3)
+    monkeypatch.setattr("runshelf.interrupts.MAX_DELAYS", 3)
     with pytest.raises(KeyboardInterrupt), interruptible(signal.SIGINT):
-        importlib.import_module("imported_for_ever")
-    assert "imported_for_ever" not in sys.modules
+        importlib.import_module("endless_module")
+    assert "endless_module" not in sys.modules
 
 
-def test_what_others_handle_stays_theirs() -> None:
-    heard_by_others: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: heard_by_others.append(number))
+def test_other_handlers_are_kept() -> None:
+    handled: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: handled.append(number))
     with interruptible(signal.SIGINT, signal.SIGTERM):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.05)
-    assert heard_by_others == [signal.SIGTERM]
+    assert handled == [signal.SIGTERM]
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def test_who_is_putting_things_away_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signals_during_cleanup_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     with interruptible(signal.SIGINT, signal.SIGTERM):
         with pytest.raises(KeyboardInterrupt):
             get(signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(0.05)
-        monkeypatch.setattr("runshelf.interrupts.IMPATIENT_SECONDS", 0.0)
+        monkeypatch.setattr("runshelf.interrupts.CLEANUP_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):
             get(signal.SIGINT)
 
 
-def test_what_a_callback_kept_for_itself_is_raised_when_asked() -> None:
+def test_check_interrupt_raises_a_caught_interrupt_again() -> None:
     with interruptible(signal.SIGINT):
         check_interrupt()
         with contextlib.suppress(KeyboardInterrupt):

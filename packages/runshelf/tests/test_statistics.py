@@ -1,4 +1,4 @@
-"""Means over seeds and their intervals: against published values, by hand, and by simulation."""
+"""Means over seeds and their intervals: against scipy, by hand, and by simulation."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from runshelf.statistics import (
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 9, 10, 19, 30, 31, 120, 999])
-def test_quantiles_are_those_of_scipy(freedom: int) -> None:
+def test_quantiles_agree_with_scipy(freedom: int) -> None:
     for probability in (0.51, 0.75, 0.95, 0.975, 0.995):
         expected = float(scipy.stats.t.ppf(probability, freedom))
         assert student_quantile(freedom, probability) == pytest.approx(expected, rel=1e-9)
@@ -28,14 +28,7 @@ def test_mean_and_interval_by_hand() -> None:
     assert found.centre[0] - found.low[0] == pytest.approx(4.302653 / 3**0.5)
 
 
-def test_it_is_not_196_standard_errors() -> None:
-    values = np.random.default_rng(0).normal(size=(5, 50))
-    found = mean_interval(values)
-    wrong = 1.96 * values.std(axis=0, ddof=1) / 5**0.5
-    assert ((found.high - found.centre) > 1.4 * wrong).all()
-
-
-def test_the_interval_of_five_seeds_holds_the_truth_in_95_of_100_cases() -> None:
+def test_the_interval_of_five_seeds_covers_the_mean_in_95_percent() -> None:
     values = np.random.default_rng(1).normal(3.0, 2.0, size=(5, 20_000))
     found = mean_interval(values)
     held = ((found.low < 3.0) & (found.high > 3.0)).mean()
@@ -50,7 +43,7 @@ def test_a_seed_without_a_value_is_not_counted() -> None:
     assert np.isnan(found.low[1])
 
 
-def test_nobody_there_is_no_number() -> None:
+def test_without_values_everything_is_nan() -> None:
     for centre in ("mean", "iqm"):
         found = interval(np.full((3, 2), np.nan), centre)
         assert np.isnan([found.centre, found.low, found.high]).all()
@@ -73,7 +66,7 @@ def test_interquartile_mean_by_hand(values: list[float], expected: float) -> Non
 
 
 def test_bootstrap_is_a_percentile_bootstrap_over_whole_seeds() -> None:
-    """The same, written out: seeds drawn with replacement, percentiles of their means."""
+    """Compare with a plain implementation: resample seeds, then take percentiles of their means."""
     values = np.random.default_rng(2).normal(size=(8, 3))
     found = iqm_interval(values)
     draws = np.random.default_rng(0).integers(8, size=(400, 8))
@@ -82,12 +75,6 @@ def test_bootstrap_is_a_percentile_bootstrap_over_whole_seeds() -> None:
     )
     np.testing.assert_allclose(found.low, np.percentile(means, 2.5, axis=0))
     np.testing.assert_allclose(found.high, np.percentile(means, 97.5, axis=0))
-
-
-def test_the_same_seeds_give_the_same_picture() -> None:
-    values = np.random.default_rng(3).normal(size=(6, 10))
-    once, again = iqm_interval(values), iqm_interval(values)
-    np.testing.assert_array_equal(np.stack(once), np.stack(again))
 
 
 def test_one_seed_has_no_interval() -> None:

@@ -355,7 +355,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: _Leaves(SystemExit(3)), "`step` raised SystemExit: 3"),
     (lambda: _Leaves(BaseException("base")), "`step` raised BaseException: base"),
     (lambda: _Leaves(GeneratorExit()), "`step` raised GeneratorExit"),
-    (lambda: _Leaves(_Untold()), "`step` raised _Untold, which has no message"),
+    (lambda: _Leaves(_Untold()), "`step` raised _Untold without a message"),
 ]
 
 

@@ -1,6 +1,6 @@
-"""Keep every run: `runshelf.log("loss", 0.25)` logs from any program, without set-up.
+"""Records runs of any program. `runshelf.log("loss", 0.25)` logs a metric without set-up.
 
-Importing the package imports nothing heavy: the logger is loaded when it is first used.
+Importing the package is fast: the logger is loaded on first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ __all__ = ["clip", "image", "log", "rate", "timed"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of the logger, which is loaded only now."""
+    """Return a function of the logger; load the logger on first use."""
     if name not in LOGGING:
         raise AttributeError(f"module `runshelf` has no attribute `{name}`")
     return logging_function(name, globals())

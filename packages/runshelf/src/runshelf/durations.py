@@ -1,4 +1,4 @@
-"""Durations in words."""
+"""Formats durations as text."""
 
 import math
 
@@ -8,7 +8,7 @@ _UNITS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"
 def duration(seconds: int | float | None) -> str:
     """Return a duration in its two largest units: `4.5 s`, `45 s`, `1 min 30 s`, `2 h`, `3 d 4 h`.
 
-    Empty if it is None or not finite; a negative one is 0.
+    None and non-finite values give an empty string; negative values count as 0.
     """
     if seconds is None or not math.isfinite(seconds):
         return ""

@@ -1,6 +1,6 @@
-"""Environment variables of runshelf: `RUNSHELF_NAME`, or `BACKFLIP_NAME` where that is not set.
+"""Environment variables of runshelf: `RUNSHELF_NAME`, else `BACKFLIP_NAME`.
 
-backflip has all commands of runshelf, so its users find the variables under its name, too.
+backflip offers all commands of runshelf, so each variable also works under backflip's prefix.
 """
 
 import os
@@ -10,11 +10,11 @@ PREFIXES = ("RUNSHELF_", "BACKFLIP_")
 
 
 def variable(name: str, environ: Mapping[str, str] | None = None) -> str | None:
-    """Return the first value set under one of the prefixes; None if there is none.
+    """Return the first non-empty value under one of the prefixes, or None.
 
     Args:
         name: the variable's name without its prefix, such as `HOME`.
-        environ: the environment; this process's by default.
+        environ: the environment; by default that of this process.
     """
     found = os.environ if environ is None else environ
     values = (found.get(prefix + name) for prefix in PREFIXES)
@@ -22,5 +22,5 @@ def variable(name: str, environ: Mapping[str, str] | None = None) -> str | None:
 
 
 def exported(values: Mapping[str, str]) -> dict[str, str]:
-    """Return variables for a program to be started: each value under every prefix."""
+    """Return the variables to pass to a child process: each value under every prefix."""
     return {prefix + name: value for name, value in values.items() for prefix in PREFIXES}

@@ -1,4 +1,4 @@
-"""Errors meant for the person who hits them: one line, what to do in it."""
+"""Errors for the user: one line that says what is wrong and what to do."""
 
 import difflib
 from collections.abc import Iterable
@@ -11,23 +11,23 @@ class UserFacingError(Exception):
 
 
 class UsageError(UserFacingError):
-    """What was asked for cannot be; the command line ends with exit status 2."""
+    """The request is invalid; the command line exits with status 2."""
 
     exit_status = 2
 
 
 class DamagedFile(UserFacingError):
-    """A file of a run cannot be read as what it should be."""
+    """A file of a run is damaged or has the wrong format."""
 
 
 class Interrupted(UserFacingError):
-    """The user stopped a run; the message says how to go on with it."""
+    """The user stopped a run; the message says how to resume it."""
 
     exit_status = 130
 
 
 class Ended(Interrupted):
-    """A SIGTERM stopped a run; the message says how to go on with it."""
+    """SIGTERM stopped a run; the message says how to resume it."""
 
     exit_status = 143
 
@@ -40,10 +40,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """Return kind and message of an error as one line of at most 200 characters."""
+    """Return the type and message of an error as one line of at most 200 characters."""
     kind = type(error).__name__
     try:
         text = " ".join(f"{kind}: {error}".split())
-    except Exception:  # noqa: BLE001  (somebody's own error, that fails to say itself)
-        text = f"{kind}, which has no message"
+    except Exception:  # noqa: BLE001  (a user-defined error whose __str__ raises)
+        text = f"{kind} without a message"
     return text if len(text) <= 200 else f"{text[:199]}…"

@@ -1,4 +1,4 @@
-"""How numbers, sizes and times are written, on pages and on the terminal."""
+"""Formats numbers, sizes and times for pages and for the terminal."""
 
 import math
 from datetime import UTC, datetime
@@ -64,7 +64,7 @@ def _power(text: str) -> str:
 
 
 def roughly(seconds: int | float) -> str:
-    """Return an estimated duration in one unit: `about 12 min`."""
+    """Return an estimated duration in one unit: `about 12 minutes`."""
     if seconds < 45:
         return "less than a minute"
     if seconds < 90 * _MINUTE:
@@ -75,7 +75,7 @@ def roughly(seconds: int | float) -> str:
 
 
 def ago(seconds: int | float) -> str:
-    """Return how long ago something was."""
+    """Return an age in its largest unit: `2 hours ago`, `just now`."""
     for unit, name in ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute")):
         if seconds >= unit:
             return f"{plural(int(seconds // unit), name)} ago"
@@ -83,7 +83,7 @@ def ago(seconds: int | float) -> str:
 
 
 def size(many: int | float | None) -> str:
-    """Return a number of bytes in binary units; empty if it is not known."""
+    """Return a number of bytes in binary units; an empty string for None."""
     if many is None:
         return ""
     if many < 1000:
@@ -96,7 +96,7 @@ def size(many: int | float | None) -> str:
 
 
 def moment(unix: int | float | None) -> str:
-    """Return a point in time, in UTC, to the minute."""
+    """Return a Unix time as UTC to the minute; an empty string if it is out of range."""
     try:
         return datetime.fromtimestamp(unix or 0.0, UTC).strftime("%Y-%m-%d %H:%M")
     except (OverflowError, ValueError, OSError):

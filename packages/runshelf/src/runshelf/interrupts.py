@@ -1,8 +1,9 @@
-"""Ctrl-C and SIGTERM, interruptible whenever they come.
+"""Raises Ctrl-C and SIGTERM as exceptions in the main thread, and never loses one.
 
-Python raises `KeyboardInterrupt` in the main thread, between two instructions. If these belong to
-a callback from C it may be dropped there, as by JAX whenever garbage is collected; while an
-extension is imported it ends the process. Here it is raised again a moment later, or put off.
+Python raises `KeyboardInterrupt` between two instructions of the main thread. If these belong to a
+callback from C, such as JAX's on garbage collection, the exception may be dropped. If they belong
+to the import of an extension module, the process ends. Here a dropped exception is raised again a
+moment later, and an interrupt during an import is delayed until the import is over.
 """
 
 import math
@@ -15,92 +16,90 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, final
 
-AGAIN_SECONDS = 0.05
-IMPATIENT_SECONDS = 2.0
-MOST_PUT_OFF = 200  # times: an import that takes longer is stopped after all
-_PYTHONS = signal.default_int_handler
+RETRY_SECONDS = 0.05
+CLEANUP_SECONDS = 2.0  # signals this soon after a raised one are ignored: the program is stopping
+MAX_DELAYS = 200  # an import that outlasts this many retries is interrupted
+_PYTHON_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM. Whoever handles Ctrl-C handles it, too."""
+    """SIGTERM. Code that handles Ctrl-C handles it, too."""
 
 
-_raised: list[type[KeyboardInterrupt]] = []  # what whoever catches it must let go on
+_raised: list[type[KeyboardInterrupt]] = []  # the interrupts raised in this `interruptible` block
 
 
 def check_interrupt() -> None:
-    """Raise anew what somebody caught and kept for himself, as a callback of a library may."""
+    """Raise the last interrupt again; call this after code that may have caught and dropped it."""
     if _raised:
         raise _raised[-1]
 
 
 @contextmanager
 def interruptible(*numbers: signal.Signals) -> Generator[None, None, None]:
-    """Raise `KeyboardInterrupt` for SIGINT and `Terminated` for SIGTERM, and never lose one.
+    """Raise `KeyboardInterrupt` for SIGINT and `Terminated` for SIGTERM inside the block.
 
-    What somebody else handles stays his; so does everything outside of the main thread.
+    A signal that already has a handler of the program keeps it. Outside of the main thread nothing
+    changes.
     """
-    mine = [n for n in numbers if signal.getsignal(n) in (signal.SIG_DFL, _PYTHONS)]
-    if not mine or threading.current_thread() is not threading.main_thread():
+    ours = [n for n in numbers if signal.getsignal(n) in _PYTHON_HANDLERS]
+    if not ours or threading.current_thread() is not threading.main_thread():
         yield
         return
     _raised.clear()
-    ear, hook = _Ear(), sys.unraisablehook
-    before = {number: signal.signal(number, ear.hear) for number in mine}
-    sys.unraisablehook = ear.take_up
+    handler, hook = _Handler(), sys.unraisablehook
+    before = {number: signal.signal(number, handler.handle) for number in ours}
+    sys.unraisablehook = handler.on_unraisable
     try:
         yield
     finally:
         _raised.clear()
-        ear.again.cancel()
+        handler.retry.cancel()
         sys.unraisablehook = hook
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, previous in before.items():
+            signal.signal(number, previous)
 
 
 @final
-class _Ear:
-    """The handler of signals, and of what is raised where nobody can catch it."""
+class _Handler:
+    """Handles signals, and interrupts that were raised where no code can catch them."""
 
     def __init__(self) -> None:
-        self.again = threading.Timer(0, lambda: None)
-        self._put_off, self._hook = 0, sys.unraisablehook
-        self._raised = -math.inf
+        self.retry = threading.Timer(0, lambda: None)
+        self._delays, self._hook = 0, sys.unraisablehook
+        self._raised_at = -math.inf
 
-    def hear(self, number: int, frame: FrameType | None) -> None:
-        """Raise, or put it off while something is imported.
-
-        Who has just been asked to stop is putting things away, and is not asked again at once.
-        """
-        if _imports(frame) and self._put_off < MOST_PUT_OFF:
-            self._put_off += 1
-            self._ring_again(number)
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Raise the interrupt; delay it during an import, ignore it while the program cleans up."""
+        if _is_importing(frame) and self._delays < MAX_DELAYS:
+            self._delays += 1
+            self._send_again(number)
             return
-        self._put_off, before = 0, self._raised
-        self._raised = time.monotonic()
-        if self._raised - before < IMPATIENT_SECONDS:
+        self._delays, before = 0, self._raised_at
+        self._raised_at = time.monotonic()
+        if self._raised_at - before < CLEANUP_SECONDS:
             return
         _raised.append(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
         raise _raised[-1]
 
-    def take_up(self, dropped: Any) -> None:
-        """Ring again for an interrupt that was dropped; leave all else to the hook of before."""
+    def on_unraisable(self, dropped: Any) -> None:
+        """Send a dropped interrupt again; pass all other errors to the previous hook."""
         if isinstance(dropped.exc_value, KeyboardInterrupt):
-            self._raised = -math.inf
+            self._raised_at = -math.inf
             terminated = isinstance(dropped.exc_value, Terminated)
-            self._ring_again(signal.SIGTERM if terminated else signal.SIGINT)
+            self._send_again(signal.SIGTERM if terminated else signal.SIGINT)
         else:
             self._hook(dropped)
 
-    def _ring_again(self, number: int) -> None:
+    def _send_again(self, number: int) -> None:
         main = threading.main_thread().ident  # a signal to this thread wakes it if it sleeps
-        self.again = threading.Timer(AGAIN_SECONDS, signal.pthread_kill, [main, number])
-        self.again.daemon = True
-        self.again.start()
+        self.retry = threading.Timer(RETRY_SECONDS, signal.pthread_kill, [main, number])
+        self.retry.daemon = True
+        self.retry.start()
 
 
-def _imports(frame: FrameType | None) -> bool:
-    """Return whether an import is under way in a frame or in whatever called it."""
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether an import runs in a frame or in one of its callers."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True

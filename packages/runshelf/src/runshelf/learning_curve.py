@@ -1,4 +1,4 @@
-"""The learning curve of a run: its true returns over env steps, as SVG and as CSV."""
+"""Learning curves: the true return of a run over env steps, as SVG and as CSV."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ from runshelf.store.files import write_whole
 from runshelf.store.metrics import read_metrics
 
 RETURN = "episode_return_mean"
-MOST_POINTS = 100  # points of one curve; more would be drawn within one pixel of each other
+MOST_POINTS = 100  # per curve; the chart has too few pixels to show more
 
 
 @final
@@ -29,7 +29,7 @@ class Curve(NamedTuple):
 
     Attributes:
         seeds: the seeds.
-        env_steps: env steps of one seed at each point, ascending.
+        env_steps: the env steps of a single seed at each point, ascending.
         values: one row per seed; NaN before a seed's first value and after its last.
     """
 
@@ -39,26 +39,26 @@ class Curve(NamedTuple):
 
     @property
     def mean(self) -> Float[np.ndarray, " points"]:
-        """The mean over seeds; NaN where any seed has no value, so that it never jumps."""
+        """The mean over seeds; NaN where a seed has no value, since the mean would jump there."""
         return self.values.mean(0)
 
     @property
     def margin(self) -> Float[np.ndarray, " points"]:
-        """Half the width of the 95 % interval of the mean; NaN where there is none."""
+        """Half the width of the 95 % interval of the mean; NaN where the mean is NaN."""
         interval = mean_interval(self.values)
         return np.where(np.isnan(self.mean), math.nan, interval.high - interval.centre)
 
 
 def curve(records: Iterable[Mapping[str, Any]], metric: str = RETURN) -> Curve:
-    """Return a metric of a run's records over env steps, every seed at the same points.
+    """Return a metric over env steps, with all seeds at the same points.
 
-    Records without the metric, or with NaN for it, are left out. Where there are more records than
-    `MOST_POINTS`, neighbours are averaged, weighted by `episodes` if records have it. Between two
-    of its points a seed's value is interpolated linearly.
+    Records without a finite value of the metric are skipped. If a seed has more than `MOST_POINTS`
+    records, neighbours are averaged, weighted by `episodes` if the records have it. Values of a
+    seed between its points are interpolated linearly.
 
     Args:
-        records: each with `seed`, `env_steps` (of that seed) and metrics.
-        metric: its name.
+        records: metric records with `seed` and `env_steps` (of that seed).
+        metric: the metric's name.
 
     Raises:
         UsageError: no record has the metric.
@@ -79,16 +79,16 @@ def curve(records: Iterable[Mapping[str, Any]], metric: str = RETURN) -> Curve:
 
 
 def _thinned(points: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, "m 2"]:
-    """Return (env steps, value) of at most `MOST_POINTS` points, weighted means of neighbours."""
+    """Return at most `MOST_POINTS` rows (env steps, value): weighted means of neighbours."""
     groups = np.array_split(points, min(len(points), MOST_POINTS))
     means = [np.average(group[:, :2], axis=0, weights=group[:, 2]) for group in groups]
-    # The last point stays in place, so that the curve ends where training ended.
+    # The last point keeps its position, so that the curve ends where training ended.
     means[-1][0] = points[-1, 0]
     return np.stack(means)
 
 
 def curve_csv(curve: Curve) -> str:
-    """Return the curve's numbers: env_steps, mean, the interval, and a column for each seed."""
+    """Return a curve as CSV: env steps, mean, 95 % interval, and one column per seed."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["env_steps", "mean", "low_95", "high_95", *(f"seed_{s}" for s in curve.seeds)])
@@ -99,14 +99,14 @@ def curve_csv(curve: Curve) -> str:
 
 
 def write_curve(folder: Path, *, title: str, optimum: int | float | None = None) -> list[Path]:
-    """Write a run's true returns to `curve.svg` and `curve.csv`; return the paths.
+    """Write the true returns of a run to `curve.svg` and `curve.csv`; return the paths.
 
-    Nothing is written if no episode ended during training.
+    If no episode ended during training, nothing is written and the list is empty.
 
     Args:
-        folder: the run's folder, with its metrics.
+        folder: the run's folder.
         title: the task and the algorithm.
-        optimum: the best possible return, if it is known.
+        optimum: the best possible return, if known.
 
     Raises:
         UserFacingError: the metrics cannot be read, or the files cannot be written.
@@ -129,16 +129,16 @@ def learning_curve_svg(
     value_label: str = "true return of an episode",
     optimum: int | float | None = None,
 ) -> str:
-    """Return the picture of a curve: thin seeds, their thick mean, their range as a band.
+    """Return a chart as SVG: thin lines for seeds, a thick line for the mean, a band for the range.
 
-    The interval of the mean is in `curve_csv`. It is not drawn: returns have a largest value, and
-    with few seeds, one of which fails, the interval goes far beyond it.
+    The interval of the mean is not drawn, only written by `curve_csv`: with few seeds, one of which
+    fails, it reaches far beyond the largest possible return.
 
     Args:
-        curve: what `curve` returned.
+        curve: the curve.
         title: the task and the algorithm; one line.
         value_label: what the vertical axis measures, with its unit.
-        optimum: the best possible value, if it is known.
+        optimum: the best possible value, if known.
     """
     right = float(curve.env_steps[-1]) or 1.0
     several = len(curve.seeds) > 1

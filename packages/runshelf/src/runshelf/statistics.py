@@ -1,8 +1,8 @@
-"""Means over seeds, and the intervals that say how little a few seeds tell.
+"""Means over seeds with 95 % confidence intervals.
 
-Seeds of a group are few, mostly three to twenty. The interval of a mean is Student's; that of an
-interquartile mean is a percentile bootstrap over seeds. Neither is the mean and 1.96 standard
-errors, which for five seeds holds the truth in 88 rather than 95 of 100 cases.
+A group has few seeds, mostly three to twenty. The interval of a mean is Student's; the interval of
+an interquartile mean is a percentile bootstrap over seeds. The usual mean ± 1.96 standard errors is
+not used: with five seeds it covers the true mean in 88 instead of 95 of 100 cases.
 """
 
 import functools
@@ -16,19 +16,19 @@ Centre = Literal["mean", "iqm"]
 
 CONFIDENCE = 0.95
 RESAMPLES = 400
-# Fixed, so that a figure drawn again is the same.
+# Fixed, so that the same data always give the same figure.
 _RESAMPLING_SEED = 0
 
 
 @final
 class Interval(NamedTuple):
-    """A centre over seeds with its interval, at each of several places along an axis.
+    """A mean over seeds with its interval, at several places along an axis.
 
     Attributes:
-        centre: the mean or interquartile mean of the seeds that have a value; NaN where none has.
+        centre: the mean or interquartile mean of the seeds that have a value; NaN without any.
         low: the lower end of the interval; NaN where fewer than two seeds have a value.
         high: the upper end.
-        seeds: how many seeds have a value.
+        seeds: the number of seeds that have a value.
     """
 
     centre: Float[np.ndarray, " places"]
@@ -38,7 +38,7 @@ class Interval(NamedTuple):
 
 
 def interval(values: Float[np.ndarray, "seeds places"], centre: Centre) -> Interval:
-    """Return the centre over seeds with its 95 % interval; NaN stands for "this seed has none"."""
+    """Return the mean or interquartile mean with its 95 % interval; NaN is a missing value."""
     return mean_interval(values) if centre == "mean" else iqm_interval(values)
 
 
@@ -56,19 +56,20 @@ def mean_interval(values: Float[np.ndarray, "seeds places"]) -> Interval:
         mean = np.where(there, values, 0.0).sum(axis=0) / count
         deviations = np.where(there, values - mean, 0.0)
         variance = (deviations**2).sum(axis=0) / (count - 1.0)
-        half = _student(count) * np.sqrt(variance / count)
+        quantile = [student_quantile(int(n) - 1) if n > 1 else math.nan for n in count]
+        half = np.array(quantile) * np.sqrt(variance / count)
     half = np.where(count > 1, half, np.nan)
     return Interval(np.where(count > 0, mean, np.nan), mean - half, mean + half, count)
 
 
 def iqm_interval(values: Float[np.ndarray, "seeds places"]) -> Interval:
-    """Return interquartile means with the 2.5 % and 97.5 % percentiles of resampled ones.
+    """Return interquartile means with a percentile bootstrap interval (2.5 % to 97.5 %).
 
-    Seeds are drawn with replacement as whole curves, so that a seed counts the same at every
-    place. Below ten seeds such an interval is too narrow; who shows it should say so.
+    Seeds are drawn with replacement as whole curves, so that a seed has the same weight at every
+    place. With fewer than ten seeds the interval is too narrow; a page that shows it should say so.
 
-    Source: Agarwal et al. 2021, arXiv:2108.13264, section 4; the strata there are tasks, and a
-    group has one.
+    Source: Agarwal et al. 2021, arXiv:2108.13264, section 4. Strata there are tasks; a group has
+    one task.
     """
     count = np.isfinite(values).sum(axis=0).astype(float)
     seeds = len(values)
@@ -86,9 +87,9 @@ def iqm_interval(values: Float[np.ndarray, "seeds places"]) -> Interval:
 
 
 def interquartile_mean(values: Float[np.ndarray, "seeds places"]) -> Float[np.ndarray, " places"]:
-    """Return the mean of what is left when ⌊n/4⌋ values are cut off at either end.
+    """Return the mean after removing the ⌊n/4⌋ smallest and the ⌊n/4⌋ largest values.
 
-    n counts the seeds that have a value at a place; with fewer than four it is the plain mean.
+    n counts the seeds that have a value at a place; with n < 4 it is the plain mean.
     """
     ordered = np.sort(np.where(np.isfinite(values), values, np.inf), axis=0)
     count = np.isfinite(ordered).sum(axis=0)
@@ -101,13 +102,13 @@ def interquartile_mean(values: Float[np.ndarray, "seeds places"]) -> Float[np.nd
 
 @functools.cache
 def student_quantile(freedom: int, probability: float = 0.5 + CONFIDENCE / 2) -> float:
-    """Return the quantile of Student's distribution, by bisection of its cumulative distribution.
+    """Return a quantile of Student's distribution, by bisection of the cumulative distribution.
 
-    Our own, since scipy would add 144 MB to what the archive needs installed.
+    scipy is not used because it would add 144 MB to the installation.
 
     Args:
         freedom: degrees of freedom, at least 1.
-        probability: of a smaller value, above a half and below 1.
+        probability: the probability of a smaller value, above 0.5 and below 1.
     """
     low, high = 0.0, 1.0
     while _student_below(high, freedom) < probability:
@@ -121,15 +122,10 @@ def student_quantile(freedom: int, probability: float = 0.5 + CONFIDENCE / 2) ->
     return (low + high) / 2.0
 
 
-def _student(count: Float[np.ndarray, " places"]) -> Float[np.ndarray, " places"]:
-    table = {n: student_quantile(int(n) - 1) if n > 1 else math.nan for n in np.unique(count)}
-    return np.array([table[n] for n in count])
-
-
 def _student_below(value: float, freedom: int) -> float:
-    """Return P(T ≤ value) for value ≥ 0 and a whole number of degrees of freedom ν.
+    """Return P(T ≤ value) for value ≥ 0 and an integer number of degrees of freedom ν.
 
-    With tan θ = value / √ν it is (1 + A) / 2, where A = sin θ Σ a_k for even ν and
+    P = (1 + A) / 2 with tan θ = value / √ν, where A = sin θ Σ a_k for even ν and
     A = 2/π (θ + sin θ Σ a_k) for odd ν. The sum is over k = 0, 2, ... or 1, 3, ... up to ν - 2;
     a_0 = 1, a_1 = cos θ, and a_(k+2) = a_k cos² θ (k + 1) / (k + 2).
 

@@ -187,7 +187,7 @@ def test_show_starts_with_the_question_and_has_all_data(home: Path, screen: Scre
     assert screen("show", "n", "--output") == "hello\n"
     assert screen.err == "oh\n"
     screen("show", "n", "--code", status=2)
-    assert "its code was not kept" in screen.err
+    assert "its code was not archived" in screen.err
 
 
 def test_show_reports_invalid_metric_lines_and_reads_the_rest(home: Path, screen: Screen) -> None:

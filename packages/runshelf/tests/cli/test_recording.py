@@ -12,8 +12,8 @@ from runshelf.cli.command_line import build_parser
 from runshelf.cli.main import PROGRAM, main
 from runshelf.cli.recording import duration, split_program
 from runshelf.recorder.budget import spent_this_week, week_start
+from runshelf.store.periods import periods
 from runshelf.store.run import RunInfo, create_run, list_runs
-from runshelf.store.sittings import sittings
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_sittings_of_a_run():
         *({"status": "started", "time": at(0)}, {"event": "budget", "time": at(5)}),
         *({"status": "interrupted", "time": at(10)}, {"status": "resumed", "time": at(100)}),
     ]
-    assert sittings(events, zero + 107) == [(zero, 10, None), (zero + 100, 7, None)]
-    assert sittings([{"status": "started", "time": "never"}], zero) == []
+    assert periods(events, zero + 107) == [(zero, 10, None), (zero + 100, 7, None)]
+    assert periods([{"status": "started", "time": "never"}], zero) == []
 
 
 @pytest.mark.medium

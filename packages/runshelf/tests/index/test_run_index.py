@@ -293,7 +293,7 @@ def test_a_killed_run_is_lost(home: Path) -> None:
         child.wait()
         index.refresh()
         (row,) = index.runs().rows
-        assert (row.state, row.note) == ("lost", "its process is gone and did not say why")
+        assert (row.state, row.note) == ("lost", "its process is gone without a recorded reason")
         settle(row.folder)
         index.refresh()
         assert index.runs("state=lost").total == 1

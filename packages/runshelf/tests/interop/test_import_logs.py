@@ -18,7 +18,7 @@ from runshelf.interop.import_logs import import_path
 from runshelf.interop.metric_names import MEANINGS, REMARKS
 from runshelf.interop.protobuf import field
 from runshelf.interop.tfrecord import frame
-from runshelf.store import gallery, series
+from runshelf.store import logged_media, series
 from runshelf.store.metrics import SEED, broken_lines, read_metrics
 from runshelf.store.run import RunInfo, list_runs, open_run
 from runshelf.store.state import state_of
@@ -387,7 +387,7 @@ def test_images_and_films_are_drawn_anew(tmp_path):
     ]
     path.write_bytes(path.read_bytes() + b"".join(events))
     done, said = bring(tmp_path / "home", logs)
-    found = gallery.media(done[0].folder)
+    found = logged_media.media(done[0].folder)
     assert [(m.key, m.kind) for m in found] == [
         ("png", "image"),
         ("jpeg", "image"),
@@ -407,7 +407,7 @@ def test_a_picture_that_would_swell_is_left_out(tmp_path, monkeypatch):
     (path,) = logs.iterdir()
     path.write_bytes(path.read_bytes() + image_value("big", image_bytes("PNG")))
     done, said = bring(tmp_path / "home", logs)
-    assert gallery.media(done[0].folder) == []
+    assert logged_media.media(done[0].folder) == []
     assert "an image that cannot be read" in said[0]
 
 

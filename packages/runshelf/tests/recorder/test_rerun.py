@@ -219,7 +219,7 @@ def test_a_run_without_its_code_cannot_be_run_again(bench):
     bench("run", "true")
     (bench.last.folder / "code.json").unlink()
     done = bench("rerun", "latest")
-    assert (done.returncode, "its code was not kept" in done.stderr) == (2, True)
+    assert (done.returncode, "its code was not archived" in done.stderr) == (2, True)
     assert len(bench.runs()) == 1
 
 
@@ -324,7 +324,7 @@ def test_what_is_said_of_a_rerun_is_without_secrets(bench):
 def test_a_refused_repository_is_said(bench):
     (bench.work / ".git").mkdir()
     said = bench("run", "true").stderr
-    assert f"git does not read the repository of `{bench.work}`: fatal: not a git" in said
+    assert f"git cannot read the repository of `{bench.work}`: fatal: not a git" in said
     assert bench.last.manifest["git"] is None
 
 

@@ -90,8 +90,8 @@ def test_secrets_are_nowhere_in_the_run_and_it_is_said(bench):
         *("--password", "hunter2hunter2", "--keyboard", "qwerty12"),
         MY_API_KEY="topsecretvalue",
     )
-    assert "masked in the archive, since they look like keys: --password" in done.stderr
-    assert "variables that look like keys: MY_API_KEY" in done.stderr
+    assert "masked arguments that look like keys: --password" in done.stderr
+    assert "masked variables that look like keys: MY_API_KEY" in done.stderr
     assert bench.last.config == {"password": "***", "keyboard": "qwerty12"}
     for path in bench.last.folder.rglob("*"):
         if path.is_file():

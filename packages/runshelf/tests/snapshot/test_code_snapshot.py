@@ -1,4 +1,4 @@
-"""Tests of snapshots: what is kept, what is left out and said, and hostile lists of files."""
+"""Tests of snapshots: stored files, reported omissions, and malicious lists of files."""
 
 import json
 import os
@@ -75,7 +75,7 @@ def left(snapshot):
     return {item.path: item.why for item in snapshot.left_out}
 
 
-def test_the_working_tree_as_it_is(home, tree):
+def test_the_snapshot_is_the_working_tree(home, tree):
     write(tree / "changed", "changed 2\n")
     (tree / "deleted").unlink()
     write(tree / "staged")
@@ -95,7 +95,7 @@ def test_the_working_tree_as_it_is(home, tree):
     assert files["link"].link == "kept"
 
 
-def test_a_snapshot_is_written_read_and_made_into_files_again(home, tree):
+def test_a_snapshot_is_written_read_and_restored(home, tree):
     write(tree / "untracked", "u")
     (tree / "kept").chmod(0o755)
     (tree / "to-file").symlink_to("kept")
@@ -119,7 +119,7 @@ def test_a_snapshot_is_written_read_and_made_into_files_again(home, tree):
         materialise(home, home / "runs" / "R", target)
 
 
-def test_submodules_and_nested_repositories_are_gone_into(home, tree, tmp_path):
+def test_submodules_and_nested_repositories_are_included(home, tree, tmp_path):
     other = tmp_path / "other"
     write(other / "of-submodule")
     git(other, "init")
@@ -135,14 +135,14 @@ def test_submodules_and_nested_repositories_are_gone_into(home, tree, tmp_path):
     assert len(found) == len(set(found))
 
 
-def test_without_git_what_is_no_code_is_left_out(home, tmp_path):
+def test_without_git_files_that_are_not_code_are_left_out(home, tmp_path):
     tree = tmp_path / "plain"
     for name in ("a.py", "b/c.py", "__pycache__/a.pyc", "b/x.pyc", ".venv/y", "node_modules/z"):
         write(tree / name)
     write(tree / ".config" / "private")
     snapshot = snapshot_of(home, tree)
     assert paths(snapshot) == ["a.py", "b/c.py"]
-    assert left(snapshot) == {".config": "a hidden folder, in no git repository"}
+    assert left(snapshot) == {".config": "a hidden folder outside of a git repository"}
     assert snapshot.cwd == "."
 
 
@@ -158,7 +158,7 @@ THEIRS = (
 
 
 @pytest.mark.parametrize("in_git", [True, False])
-def test_the_home_within_the_tree_is_no_code(tmp_path, in_git):
+def test_a_home_inside_the_tree_is_left_out(tmp_path, in_git):
     tree = tmp_path / "t"
     for place in ("", "examples/"):
         for name in (*OF_A_HOME, "index.sqlite", "index.sqlite-wal"):
@@ -169,10 +169,10 @@ def test_the_home_within_the_tree_is_no_code(tmp_path, in_git):
         git(tree, "init")
     snapshot = snapshot_of(tree, tree)
     assert set(paths(snapshot)) == set(THEIRS)
-    assert left(snapshot) == {"examples/": "another home of runs: its runs and objects are no code"}
+    assert left(snapshot) == {"examples/": "another home of runs, whose files are not code"}
 
 
-def test_what_is_tracked_is_kept_whatever_it_is_called(tmp_path):
+def test_tracked_files_are_kept_under_any_name(tmp_path):
     tree = tmp_path / "t"
     for name in (*OF_A_HOME, *THEIRS):
         write(tree / name)
@@ -181,7 +181,7 @@ def test_what_is_tracked_is_kept_whatever_it_is_called(tmp_path):
     assert set(paths(snapshot_of(tree, tree))) == {*OF_A_HOME, *THEIRS}
 
 
-def test_secrets_are_left_out_and_said(home, tree):
+def test_secret_files_are_left_out_and_reported(home, tree):
     for name in (".env", "sub/.env.local", "server.pem", "id_rsa", "id_rsa.pub", ".env.example"):
         write(tree / name)
     git(tree, "add", "-f", ".")
@@ -207,7 +207,7 @@ def test_secrets_are_left_out_and_said(home, tree):
     assert ".env" not in patch
 
 
-def test_limits_are_said_and_the_rest_is_kept(home, tree):
+def test_limits_are_reported_and_the_rest_is_kept(home, tree):
     with (tree / "huge").open("wb") as file:
         file.truncate(10 * 2**30)
     write(tree / "large", "x" * 2000)
@@ -217,12 +217,12 @@ def test_limits_are_said_and_the_rest_is_kept(home, tree):
     assert len(snapshot.files) == 20
     why = left(snapshot)
     assert why["huge"] == "larger than 1 MB"
-    assert why["large"] == "all files are more than 0.0015 MB"
+    assert why["large"] == "all files have more than 0.0015 MB"
     assert len([path for path in why if path.startswith("many/")]) == 30 + 5 - 20
     assert next(i for i in snapshot.left_out if i.path == "huge").bytes == 10 * 2**30
 
 
-def test_very_many_are_counted_not_named(home, tree):
+def test_very_many_left_out_files_are_counted(home, tree):
     for index in range(1100):
         (tree / f"f{index}").touch()
     snapshot = snapshot_of(home, tree, files=10)
@@ -230,21 +230,21 @@ def test_very_many_are_counted_not_named(home, tree):
     assert snapshot.left_out[-1].path == "95 more"
 
 
-def test_no_time_is_said(home, tree):
+def test_the_time_limit_is_reported(home, tree):
     snapshot = snapshot_of(home, tree, seconds=0.0)
     assert snapshot.files == ()
     assert any("took" in item.why for item in snapshot.left_out)
 
 
-def test_pipes_and_unreadable_files_do_not_hold_it_up(home, tree):
+def test_pipes_and_unreadable_files_do_not_block(home, tree):
     os.mkfifo(tree / "pipe")
     git(tree, "config", "core.quotepath", "true")
     (tree / "kept").unlink()
     os.mkfifo(tree / "kept")  # tracked, and a pipe now
-    assert left(snapshot_of(home, tree)) == {"kept": "no file, link or folder"}
+    assert left(snapshot_of(home, tree)) == {"kept": "not a file, link or folder"}
 
 
-def test_a_file_that_changes_is_named_by_what_was_stored(home, tmp_path):
+def test_a_changing_file_is_named_by_its_stored_bytes(home, tmp_path):
     path, over = tmp_path / "log", threading.Event()
     path.write_bytes(b"0" * 3_000_000)
 
@@ -267,7 +267,7 @@ def test_a_file_that_changes_is_named_by_what_was_stored(home, tmp_path):
         assert store(home, object_path(home, one.sha256)).sha256 == one.sha256
 
 
-def test_an_object_is_written_once_read_only_and_again_if_it_is_short(home, tmp_path):
+def test_objects_are_written_once_and_repaired(home, tmp_path):
     one = store(home, write(tmp_path / "a", "hello"))
     path = object_path(home, one.sha256)
     assert stat.S_IMODE(path.stat().st_mode) == 0o444
@@ -361,7 +361,7 @@ def test_a_path_that_leads_out_is_refused(home, path):
 
 
 @pytest.mark.parametrize("sha256", ["../../x", "0" * 63, "Z" * 64, "", None, 3])
-def test_a_hash_that_is_none_is_refused(home, sha256):
+def test_an_invalid_hash_is_refused(home, sha256):
     with pytest.raises(DamagedFile):
         materialise(home, listing(home, entry("a", sha256)), home / "clean")
 
@@ -383,7 +383,7 @@ def test_nothing_is_written_through_a_link_of_the_snapshot(home, tmp_path):
         materialise(home, listing(home, *twice), home / "clean")
 
 
-def test_nobody_becomes_root_by_an_archive(home, tmp_path):
+def test_setuid_bits_are_dropped(home, tmp_path):
     one = store(home, write(tmp_path / "a", "tool"))
     run = listing(home, entry("tool", one.sha256, bytes=4, mode=0o4755))
     materialise(home, run, home / "clean")
@@ -393,14 +393,14 @@ def test_nobody_becomes_root_by_an_archive(home, tmp_path):
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "[" * 100_000, '{"root": 1, "cwd": ".", "files": 3, "left_out": []}']
 )
-def test_a_damaged_list_is_one_line(home, text):
+def test_a_damaged_list_raises_one_line(home, text):
     (home / "runs" / "R" / "code.json").write_text(text)
     with pytest.raises(DamagedFile, match="restore it from a copy") as caught:
         read_snapshot(home / "runs" / "R")
     assert "\n" not in str(caught.value)
 
 
-def test_a_list_larger_than_any_is_not_taken_apart_and_one_behind_a_link_is_none(home, tmp_path):
+def test_a_huge_list_or_a_linked_list_is_refused(home, tmp_path):
     path = home / "runs" / "R" / "code.json"
     with path.open("w") as file:
         file.truncate(2**26 + 1)
@@ -408,11 +408,11 @@ def test_a_list_larger_than_any_is_not_taken_apart_and_one_behind_a_link_is_none
         read_snapshot(path.parent)
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="its code was not kept"):
+    with pytest.raises(UsageError, match="its code was not archived"):
         read_snapshot(path.parent)
 
 
-def test_a_lost_or_short_object_is_named(home, tmp_path):
+def test_a_missing_or_short_object_is_reported(home, tmp_path):
     one = store(home, write(tmp_path / "a", "text"))
     run = listing(home, entry("a.py", one.sha256, bytes=4))
     path = object_path(home, one.sha256)
@@ -421,7 +421,7 @@ def test_a_lost_or_short_object_is_named(home, tmp_path):
     with pytest.raises(DamagedFile, match="should have 4 bytes"):
         materialise(home, run, home / "one")
     path.unlink()
-    with pytest.raises(DamagedFile, match=r"`a\.py` is kept no more"):
+    with pytest.raises(DamagedFile, match=r"`a\.py` is missing in the archive"):
         materialise(home, run, home / "two")
     with pytest.raises(UsageError, match=r"has no `code\.json`"):
         read_snapshot(home)
@@ -443,7 +443,7 @@ def test_git_is_described_without_credentials(home, tree):
     assert again["dirty"]
 
 
-def test_the_patch_has_staged_and_unstaged_and_is_cut_aloud(home, tree):
+def test_the_patch_has_all_changes_and_truncation_is_reported(home, tree):
     repository = find_repository(tree)
     assert repository is not None
     assert write_patch(repository, home / "none", [], 10**6)
@@ -485,7 +485,7 @@ def test_a_hostile_configuration_runs_nothing(home, tree, tmp_path, monkeypatch)
     assert "+2\n" in (home / "patch").read_text()
 
 
-def test_the_index_is_not_touched(home, tree):
+def test_the_git_index_is_not_changed(home, tree):
     os.utime(tree / "kept", (0, 0))
     index = (tree / ".git" / "index").read_bytes()
     repository = find_repository(tree)
@@ -510,5 +510,5 @@ def test_the_index_is_not_touched(home, tree):
         *((name, False) for name in ("environment.yml", "prod.env.example", "id_rsa.d/readme")),
     ],
 )
-def test_files_that_hold_secrets_by_their_names(path, is_one):
+def test_names_of_secret_files(path, is_one):
     assert is_secret_file(path.encode()) is is_one

@@ -48,7 +48,7 @@ def test_without_git_there_is_no_repository(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_a_repository_that_git_refuses_is_said_in_one_line(tmp_path, monkeypatch):
+def test_a_repository_that_git_refuses_is_reported(tmp_path, monkeypatch):
     git(tmp_path, "init")
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")

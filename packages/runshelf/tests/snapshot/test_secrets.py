@@ -1,4 +1,4 @@
-"""Tests of `runshelf.snapshot.secrets`: what is a key, and what only sounds like one."""
+"""Tests of `runshelf.snapshot.secrets`: keys, and names that only look similar."""
 
 import pytest
 
@@ -25,7 +25,7 @@ VALUE = "s3cr3t-of-mine"
         *("--secret", "--aws-secret-access-key", "--wandb-key", "--PASSWORD"),
     ],
 )
-def test_names_that_carry_keys(name):
+def test_names_of_secrets(name):
     spaced = find_secrets(["prog", name, VALUE, "x"], {})
     assert spaced.argv == ("prog", name, "***", "x")
     assert spaced.names == (name,)
@@ -70,7 +70,7 @@ def test_names_that_carry_keys(name):
         ["git@example.com:a/b.git"],
     ],
 )
-def test_names_that_only_sound_like_it(argv):
+def test_names_similar_to_those_of_secrets(argv):
     found = find_secrets(["prog", *argv], {})
     assert found.argv == ("prog", *argv)
     assert found.names == ()
@@ -88,19 +88,19 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_values_known_by_their_shape(shape):
+def test_values_with_the_shape_of_a_key(shape):
     found = find_secrets(["prog", shape, f"--x=a{'/'}{shape}"], {})
     assert shape not in "".join(found.argv)
     assert found.names == ("argument 1", "--x")
 
 
-def test_a_password_in_an_address():
+def test_a_password_in_a_url():
     found = find_secrets(["prog", "postgresql://me:hunter2@db.example/x"], {})
     assert found.argv[1] == "postgresql://me:***@db.example/x"
     assert mask_shapes("see http://host:8080/a@b") == "see http://host:8080/a@b"
 
 
-def test_the_value_of_a_secret_variable_is_masked_wherever_it_stands():
+def test_the_value_of_a_secret_variable_is_masked_everywhere():
     environ = {"WANDB_API_KEY": VALUE, "PATH": "/bin", "PWD": "/home/me", "SEED": "3"}
     found = find_secrets(["prog", f"--config={{'k': '{VALUE}'}}"], environ)
     assert found.argv[1] == "--config={'k': '***'}"
@@ -108,7 +108,7 @@ def test_the_value_of_a_secret_variable_is_masked_wherever_it_stands():
     assert found.mask_all({"a": [VALUE, 3], VALUE: None}) == {"a": ["***", 3], "***": None}
 
 
-def test_a_short_value_of_a_variable_does_not_mask_every_text():
+def test_a_short_value_of_a_variable_is_not_masked_in_text():
     assert find_secrets(["prog", "--name", "dev-run"], {"MY_TOKEN": "dev"}).argv[2] == "dev-run"
 
 
@@ -117,7 +117,7 @@ def test_a_secret_given_twice_is_masked_twice():
     assert VALUE not in "".join(found.argv)
 
 
-def test_only_relevant_variables_are_kept_and_none_of_them_with_a_secret():
+def test_only_relevant_variables_are_kept_and_masked():
     environ = {"OMP_NUM_THREADS": "2", "HOME": "/root", "JAX_X": f"a{VALUE}", "A_KEY": VALUE}
     kept = relevant_environment(environ, find_secrets([], environ))
     assert kept == {"OMP_NUM_THREADS": "2", "JAX_X": "a***"}
@@ -167,6 +167,6 @@ def test_a_secret_within_an_argument_is_masked_in_other_texts():
 @pytest.mark.parametrize(
     "piece", ["a", "a.", "-", '"', "a=", "?a=", "://", "--a ", "Bearer ", "_-"]
 )
-def test_long_arguments_take_no_time(piece):
-    """Quadratic matching would take minutes, and run into the limit of a test."""
+def test_long_arguments_take_linear_time(piece):
+    """Quadratic matching would take minutes and exceed the test's time limit."""
     find_secrets(["prog", piece * (120_000 // len(piece))], {})

@@ -1,4 +1,4 @@
-"""Lines become columns and records again: exactly, at any kill, and against hostile files."""
+"""Compaction of lines into columns: exact values, kills, and malicious files."""
 
 import contextlib
 import fcntl
@@ -45,7 +45,7 @@ def rows(count: int, seed: int = 0) -> list[dict]:
 
 
 def plain(value):
-    """A value to compare: 1, 1.0 and True are equal, so are NaN and NaN; 0.0 and -0.0 are not."""
+    """Return a form to compare: 1, 1.0 and True are equal, NaN equals NaN, 0.0 is not -0.0."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -80,7 +80,7 @@ RECORDS = st.lists(
 
 @pytest.mark.medium
 @given(batches=st.lists(RECORDS, min_size=1, max_size=3), repeat=st.integers(1, 10))
-def test_any_records_come_back_as_they_were(tmp_path_factory, batches, repeat):
+def test_compacting_keeps_all_records(tmp_path_factory, batches, repeat):
     folder = tmp_path_factory.mktemp("run")
     for records in batches:
         lines_of(folder, "x", *records * repeat)
@@ -105,7 +105,7 @@ def test_any_records_come_back_as_they_were(tmp_path_factory, batches, repeat):
 @example([1e300] * 8)
 @example([2.0**43] * 8)
 @example([math.inf] * 8)
-def test_every_bit_of_a_float_comes_back(tmp_path_factory, values):
+def test_floats_keep_every_bit(tmp_path_factory, values):
     batch = columns.tabulate([line({"x": value})[:-1] for value in values])
     data = packed.to_npz(columns.concatenate([batch] * 4), b"")
     path = tmp_path_factory.getbasetemp() / "bits.npz"
@@ -114,7 +114,7 @@ def test_every_bit_of_a_float_comes_back(tmp_path_factory, values):
     assert read.tobytes() == np.array(values * 4, np.float64).tobytes()
 
 
-def test_numpy_opens_the_file_to_the_values(tmp_path):
+def test_numpy_load_returns_the_values(tmp_path):
     text = {"step": 3, "note": "text"}
     sparse = [{"step": n, "extra": n / 8} for n in range(40)]
     lines_of(tmp_path, "train", *rows(100), text, *sparse)
@@ -132,7 +132,7 @@ def test_numpy_opens_the_file_to_the_values(tmp_path):
 
 def test_the_example_of_the_documentation_works(tmp_path, monkeypatch):
     text = (ROOT / "docs" / "logging.md").read_text()
-    example = next(part for part in text.split("```")[1::2] if "numpy" in part)
+    example = next(part for part in text.split("```")[1::2] if "numpy.load" in part)
     lines_of(tmp_path, "log-1-a", *rows(100))
     compacting.compact(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -142,7 +142,7 @@ def test_the_example_of_the_documentation_works(tmp_path, monkeypatch):
     assert found["step"].tolist() == list(range(100))
 
 
-def test_a_file_of_the_earlier_format_opens_and_is_replaced_when_more_comes(tmp_path):
+def test_format_1_is_read_and_replaced_on_compacting(tmp_path):
     shutil.copy(Path(__file__).parents[1] / "data" / "metrics-coded.npz", tmp_path)
     old = []
     for n in range(40):
@@ -165,7 +165,7 @@ def test_a_file_of_the_earlier_format_opens_and_is_replaced_when_more_comes(tmp_
     ("names", "most"), [(["loss"], 18), ([f"metric/{n}" for n in range(10)], 9)]
 )
 def test_a_point_of_random_doubles_takes_few_bytes(tmp_path, names, most):
-    """A point is one value, with its share of its step and its time."""
+    """A point is one value with its share of step and time."""
     chance = random.Random(0)
     time = 1.7e9
     records = []
@@ -179,7 +179,7 @@ def test_a_point_of_random_doubles_takes_few_bytes(tmp_path, names, most):
     assert size / (5000 * len(names)) <= most
 
 
-def test_records_after_a_resume_are_read_behind_and_compacted_too(tmp_path):
+def test_records_after_a_resume_are_read_after_the_columns(tmp_path):
     first, second = rows(20, 1), rows(20, 2)
     for records in (first, second):
         with MetricsWriter(tmp_path, "train") as writer:
@@ -191,7 +191,7 @@ def test_records_after_a_resume_are_read_behind_and_compacted_too(tmp_path):
     assert read_metrics(tmp_path, "train").torn == 0
 
 
-def test_the_same_lines_written_again_are_not_mistaken_for_those_that_are_columns(tmp_path):
+def test_repeated_lines_are_not_taken_for_compacted_ones(tmp_path):
     for times in range(1, 5):
         lines_of(tmp_path, "train", *rows(20))
         compacting.compact(tmp_path)
@@ -209,7 +209,7 @@ def test_compacting_again_changes_nothing(tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_kill_between_the_two_files_neither_loses_nor_doubles(tmp_path, monkeypatch):
+def test_a_kill_during_compacting_neither_loses_nor_doubles_records(tmp_path, monkeypatch):
     path = lines_of(tmp_path, "train", *rows(20))
     monkeypatch.setattr(compacting, "_remove_lines", lambda *_: None)
     compacting.compact(tmp_path)
@@ -258,7 +258,7 @@ def test_kill_9_at_random_moments_of_compacting(tmp_path):
         assert read_metrics(tmp_path) == (written, 0)
 
 
-def test_a_file_that_is_being_logged_to_is_left_alone(tmp_path):
+def test_a_file_open_for_writing_is_not_compacted(tmp_path):
     path = lines_of(tmp_path, "log-1-a", *rows(20))
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -270,7 +270,7 @@ def test_a_file_that_is_being_logged_to_is_left_alone(tmp_path):
     assert len(read_metrics(tmp_path).records) == 21
 
 
-def test_a_writer_that_opens_meanwhile_waits_and_writes_to_the_new_file(tmp_path):
+def test_an_open_writer_is_not_compacted(tmp_path):
     with MetricsWriter(tmp_path, "train") as first:
         first.write({"x": 1})
         compacting.compact(tmp_path)
@@ -278,7 +278,7 @@ def test_a_writer_that_opens_meanwhile_waits_and_writes_to_the_new_file(tmp_path
     assert [r["x"] for r in read_metrics(tmp_path).records] == [1, 2]
 
 
-def test_broken_lines_are_counted_and_named_and_their_file_stays_as_it_is(tmp_path):
+def test_broken_lines_are_reported_and_their_file_is_unchanged(tmp_path):
     lines_of(tmp_path, "whole", *rows(10))
     path = lines_of(tmp_path, "train", *rows(10))
     with path.open("ab") as file:
@@ -300,10 +300,10 @@ def test_broken_lines_are_counted_and_named_and_their_file_stays_as_it_is(tmp_pa
     with path.open("ab") as file:
         file.write(b"\n[2]\n")
     assert [broken.line for broken in broken_lines(tmp_path)] == [11, 12, 13, 23, 24]
-    assert kept_as_lines(tmp_path) == [], "there is something new in it"
+    assert kept_as_lines(tmp_path) == [], "the file has changed"
 
 
-def test_a_broken_line_behind_columns_counts_from_the_first_line(tmp_path):
+def test_broken_lines_are_numbered_from_the_first_record(tmp_path):
     path = lines_of(tmp_path, "train", *rows(10))
     compacting.compact(tmp_path)
     with path.open("ab") as file:
@@ -312,20 +312,20 @@ def test_a_broken_line_behind_columns_counts_from_the_first_line(tmp_path):
     assert len(read_metrics(tmp_path).records) == 11
 
 
-def test_a_record_without_any_number_is_a_record(tmp_path):
+def test_a_record_may_have_no_number(tmp_path):
     lines_of(tmp_path, "train", {"step": "x", "loss": {}}, *rows(9))
     assert compacting.compact(tmp_path) == broken_lines(tmp_path) == []
     assert read_metrics(tmp_path).records[0] == {"step": "x", "loss": {}}
     assert summarise(tmp_path)["loss"].count == 9
 
 
-def test_a_broken_line_of_the_events_is_named(tmp_path):
+def test_broken_lines_of_events_are_reported(tmp_path):
     (tmp_path / "events.jsonl").write_bytes(b'{"status": "started"}\n\nnull\n{"status":')
     found = broken_lines(tmp_path)
     assert found == [(tmp_path / "events.jsonl", line) for line in (2, 3)]
 
 
-def test_readers_of_metrics_see_no_difference(tmp_path):
+def test_reading_is_the_same_after_compacting(tmp_path):
     repeated = [{"seed": s, "updates": u, "x": x} for x in (1, 2) for u in range(9) for s in (0, 1)]
     lines_of(tmp_path, "train", *repeated)
     lines_of(tmp_path, "log-1-a", *repeated)
@@ -350,7 +350,7 @@ def test_rare_keys_stay_lines(tmp_path):
 @pytest.mark.parametrize(
     "key", ["file", "allow_pickle", "@about", "x@rows", "x.npy", "", "a\0", "\ud800"]
 )
-def test_keys_that_cannot_be_names_of_arrays_stay_lines(tmp_path, key):
+def test_keys_that_cannot_name_an_array_stay_lines(tmp_path, key):
     lines_of(tmp_path, "x", *({key: n, "step": n} for n in range(40)), *rows(40))
     before = read_metrics(tmp_path)
     compacting.compact(tmp_path)
@@ -413,13 +413,13 @@ TABLE = {"keys": ["x"], "kinds": "f", "rows": 8, "scales": [0]}
         ),
     ],
 )
-def test_a_file_that_is_not_ours_or_damaged_is_said(tmp_path, data):
+def test_invalid_and_damaged_files_raise(tmp_path, data):
     (tmp_path / "metrics-x.npz").write_bytes(data)
     with pytest.raises(DamagedFile, match=r"metrics-x\.npz"):
         read_metrics(tmp_path)
 
 
-def test_every_flipped_byte_is_noticed_or_harmless(tmp_path):
+def test_a_flipped_byte_is_detected_or_harmless(tmp_path):
     path = lines_of(tmp_path, "log-1-x", *rows(30)).with_suffix(".npz")
     compacting.compact(tmp_path)
     whole = path.read_bytes()
@@ -442,7 +442,7 @@ def test_a_pickle_in_the_file_is_never_loaded(tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_bomb_is_refused_before_it_is_inflated(tmp_path, monkeypatch):
+def test_a_zip_bomb_is_refused_before_decompression(tmp_path, monkeypatch):
     data = io.BytesIO()
     with (
         zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as file,
@@ -456,7 +456,7 @@ def test_a_bomb_is_refused_before_it_is_inflated(tmp_path, monkeypatch):
         read_metrics(tmp_path)
 
 
-def test_what_would_look_like_a_bomb_stays_lines(tmp_path, monkeypatch):
+def test_very_compressible_records_stay_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(packed, "_LARGE_BYTES", 1000)
     monkeypatch.setattr(packed, "_LARGER", 3)
     lines_of(tmp_path, "x", *({"a": 1.0, "b": 2.0} for _ in range(1000)))

@@ -1,4 +1,4 @@
-"""The heartbeat: processes named so that no other is taken for them, and the pulse of a run."""
+"""The heartbeat of a run, and the identity of processes."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runshelf.store import liveness
-from runshelf.store.liveness import Pulse, is_alive, process, read_heartbeat
+from runshelf.store.liveness import HeartbeatWriter, is_alive, process, read_heartbeat
 
 
 def test_a_process_is_alive_until_it_has_ended() -> None:
@@ -30,13 +30,13 @@ def test_a_process_that_is_gone_has_no_start_and_is_not_alive() -> None:
     assert (named.started, is_alive(named)) == ("", False)
 
 
-def test_another_machine_boot_or_namespace_cannot_be_told_of() -> None:
+def test_processes_of_other_machines_are_unknown() -> None:
     here = process()
     assert is_alive(here._replace(machine="elsewhere")) is None
     assert is_alive(here._replace(machine="")) is None
 
 
-def test_a_name_with_parentheses_and_blanks_does_not_hide_the_start(tmp_path: Path) -> None:
+def test_program_names_with_parentheses_and_spaces(tmp_path: Path) -> None:
     program = tmp_path / "a) R (b) 1 2"
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "60"]) as child:
@@ -50,7 +50,7 @@ def test_a_name_with_parentheses_and_blanks_does_not_hide_the_start(tmp_path: Pa
     assert abs(starts[0] - starts[1]) < 3000, "both in ticks since the boot"
 
 
-def test_without_proc_the_process_table_of_the_system_is_asked(
+def test_without_proc_psutil_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with subprocess.Popen(["sleep", "60"]) as child:
@@ -61,11 +61,11 @@ def test_without_proc_the_process_table_of_the_system_is_asked(
         assert liveness._started_by_ps(child.pid) == ""
 
 
-def test_the_pulse_beats_until_it_is_stopped(
+def test_the_heartbeat_is_touched_until_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "BEAT_SECONDS", 0.02)
-    pulse = Pulse(tmp_path)
+    writer = HeartbeatWriter(tmp_path)
     path = tmp_path / "heartbeat.json"
     assert json.loads(path.read_text())["recorder"]["pid"] == os.getpid()
     os.utime(path, (0, 0))
@@ -77,29 +77,30 @@ def test_the_pulse_beats_until_it_is_stopped(
     assert heartbeat is not None
     assert (heartbeat.recorder, heartbeat.program) == (process(), None)
     assert heartbeat.age < 20
-    pulse.stop()
+    writer.stop()
     os.utime(path, (0, 0))
     time.sleep(0.1)
     assert path.stat().st_mtime == 0
 
 
-def test_the_pulse_does_not_keep_a_program_from_ending(tmp_path: Path) -> None:
-    program = f"from pathlib import Path; from runshelf.store.liveness import Pulse; {''}" + (
-        f"Pulse(Path({str(tmp_path)!r}))"
+def test_the_heartbeat_does_not_keep_a_program_alive(tmp_path: Path) -> None:
+    program = (
+        f"from pathlib import Path; from runshelf.store.liveness import HeartbeatWriter; {''}"
+        + (f"HeartbeatWriter(Path({str(tmp_path)!r}))")
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
 
 
-def test_a_folder_that_is_removed_stops_no_pulse(
+def test_a_removed_heartbeat_file_raises_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(liveness, "BEAT_SECONDS", 0.01)
-    pulse = Pulse(tmp_path)
+    writer = HeartbeatWriter(tmp_path)
     (tmp_path / "heartbeat.json").unlink()
     time.sleep(0.05)
-    pulse.stop()
+    writer.stop()
 
 
-def test_no_heartbeat_is_none(tmp_path: Path) -> None:
+def test_a_missing_heartbeat_is_none(tmp_path: Path) -> None:
     assert read_heartbeat(tmp_path) is None
     assert read_heartbeat(tmp_path / "absent") is None

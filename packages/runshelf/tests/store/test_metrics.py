@@ -26,7 +26,7 @@ def write(folder, *records, writer="train"):
 
 
 def same(left, right):
-    """Equality that also tells 1 from 1.0 and True, 0.0 from -0.0, and holds for NaN."""
+    """Return whether two values are equal, also in type and sign of zero; NaN equals NaN."""
     if isinstance(left, Mapping):
         return left.keys() == right.keys() and all(same(v, right[k]) for k, v in left.items())
     if isinstance(left, list):
@@ -43,7 +43,7 @@ values = st.recursive(
 
 
 @given(record=st.dictionaries(st.text(max_size=8), values, max_size=5))
-def test_every_json_value_comes_back(tmp_path_factory, record):
+def test_json_values_round_trip(tmp_path_factory, record):
     folder = tmp_path_factory.mktemp("metrics")
     path = write(folder, record)
     (read,) = read_metrics(folder).records
@@ -90,7 +90,7 @@ def test_numpy_values(value, expected):
     assert same(from_json(json.loads(json.dumps(to_json(value)))), expected)
 
 
-def test_arrays_of_other_libraries_are_taken_as_numpy_sees_them():
+def test_arrays_of_other_libraries_are_converted():
     class Foreign:
         def __array__(self, dtype=None, copy=None):
             return np.array([1, 2])
@@ -101,7 +101,7 @@ def test_arrays_of_other_libraries_are_taken_as_numpy_sees_them():
 @pytest.mark.parametrize(
     "value", [object(), b"x", {1, 2}, 1j, np.array([1j]), np.array(["2020"], "M8[D]"), {1: 2}]
 )
-def test_what_json_cannot_say_is_refused_and_nothing_is_written(tmp_path, value):
+def test_values_without_json_form_are_refused(tmp_path, value):
     with MetricsWriter(tmp_path, "train") as metrics, pytest.raises(UsageError, match="recorded"):
         metrics.write({"x": value})
     assert metrics.path.read_bytes() == b""
@@ -123,7 +123,7 @@ def test_a_record_is_in_the_file_before_anything_is_closed(tmp_path):
     metrics.close()
 
 
-def test_a_torn_last_line_is_skipped_and_counted_at_every_cut(tmp_path):
+def test_a_torn_last_line_is_skipped_and_counted(tmp_path):
     path = write(tmp_path, {"seed": 0, "updates": 1}, {"seed": 0, "updates": 2, "é": "\U0001f600"})
     whole = path.read_bytes()
     first = whole.index(b"\n") + 1
@@ -142,13 +142,13 @@ def test_a_resumed_writer_closes_a_torn_tail_first(tmp_path):
     assert read_metrics(tmp_path) == ([{"seed": 0, "updates": n} for n in (1, 2, 3)], 1)
 
 
-def test_garbage_and_lines_that_are_no_records_are_counted(tmp_path):
+def test_invalid_lines_are_counted(tmp_path):
     path = write(tmp_path, {"a": 1})
     path.write_bytes(path.read_bytes() + b"\xff\xfe\n[1]\n\n" + b"[" * 100_000 + b"\n3\n")
     assert read_metrics(tmp_path) == ([{"a": 1}], 4)
 
 
-def test_after_a_resume_the_last_record_wins_in_the_place_of_the_first(tmp_path):
+def test_after_a_resume_the_last_record_replaces_the_first(tmp_path):
     write(tmp_path, *({"seed": s, "updates": u, "x": "old"} for u in (1, 2) for s in (0, 1)))
     path = write(
         tmp_path, {"seed": 0, "updates": 2, "x": "new"}, {"seed": 0, "updates": 3, "x": "new"}
@@ -173,18 +173,18 @@ def test_writers_do_not_replace_each_others_records(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".x", "a b", "a\n"])
-def test_a_writers_name_must_make_a_file_name(tmp_path, name):
+def test_invalid_writer_names_are_refused(tmp_path, name):
     with pytest.raises(UsageError, match="not a name"):
         MetricsWriter(tmp_path, name)
 
 
-def test_a_folder_that_is_not_there_is_one_line(tmp_path):
+def test_a_missing_folder_raises_one_line(tmp_path):
     with pytest.raises(UserFacingError, match=r"absent/metrics-train.jsonl`: No such file"):
         MetricsWriter(tmp_path / "absent", "train")
 
 
 def test_a_full_disk_tears_one_line_and_the_next_record_is_whole(tmp_path, monkeypatch):
-    """The disk takes half a line, then nothing, then has room again."""
+    """The disk accepts half a line, then nothing, then has space again."""
     real = os.write
     with MetricsWriter(tmp_path, "train") as metrics:
         metrics.write({"x": 1})

@@ -1,4 +1,4 @@
-"""Files below a folder that anybody may have written: nothing leads out of it, nobody waits."""
+"""Files of untrusted folders: no path leads out of the folder, and no file blocks the reader."""
 
 import os
 import socket
@@ -9,7 +9,6 @@ import pytest
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
 
-# Of the attack list, item 1: what no file of a run is called.
 NAMES = [
     "../secret",
     "..",
@@ -31,7 +30,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_no_path_within_a_run_is_refused(tmp_path: Path, name: str) -> None:
+def test_invalid_paths_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "secret").write_text("secret")
     folder = tmp_path / "run"
     (folder / "a").mkdir(parents=True)
@@ -40,13 +39,13 @@ def test_what_is_no_path_within_a_run_is_refused(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["a;b", "a#b", "%2e%2e", "é", "\u202ea", "a b", "~", "CON", "a:b"])
-def test_odd_names_are_files_like_others(tmp_path: Path, name: str) -> None:
+def test_unusual_names_are_allowed(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("kept")
     assert opening.read(tmp_path, name, 100) == b"kept"
 
 
-def test_links_lead_nowhere(tmp_path: Path) -> None:
-    """Neither the file itself, nor a folder on the way to it, nor the run's folder."""
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    """The file, a folder on its path, or the run's folder may be a link."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret").write_text("secret")
     run = tmp_path / "run"
@@ -59,8 +58,8 @@ def test_links_lead_nowhere(tmp_path: Path) -> None:
             opening.read(folder, name, 100)
 
 
-def test_a_folder_swapped_for_a_link_between_look_and_open_lets_nobody_out(tmp_path: Path) -> None:
-    """What is open is the folder that was looked at: a swap of its name changes nothing."""
+def test_a_folder_swapped_for_a_link_is_refused(tmp_path: Path) -> None:
+    """Folders are opened relative to each other, so a swap has no effect."""
     run, outside = tmp_path / "run", tmp_path / "outside"
     (run / "outputs").mkdir(parents=True)
     outside.mkdir()
@@ -76,7 +75,7 @@ def test_a_folder_swapped_for_a_link_between_look_and_open_lets_nobody_out(tmp_p
         assert opening.read(run, "outputs/x", 100) == b"mine"
 
 
-def test_pipes_sockets_and_folders_are_no_files_and_nobody_waits(
+def test_pipes_sockets_and_folders_are_refused_without_blocking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -89,7 +88,7 @@ def test_pipes_sockets_and_folders_are_no_files_and_nobody_waits(
                 opening.read(tmp_path, name, 100)
 
 
-def test_no_more_is_read_than_asked_for_and_the_size_is_told(tmp_path: Path) -> None:
+def test_parts_and_sizes_of_files(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
     assert opening.read(tmp_path, "file", 4) == b"0123"
     assert opening.read_part(tmp_path, "file", 8, 4) == (b"89", 10)

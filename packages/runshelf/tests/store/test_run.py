@@ -49,7 +49,7 @@ def writer(tmp_path):
         yield writer
 
 
-def test_the_manifest_says_what_was_asked_and_where_it_ran(tmp_path, writer):
+def test_fields_of_the_manifest(tmp_path, writer):
     manifest = json.loads((writer.folder / "run.json").read_text(), parse_constant=pytest.fail)
     assert writer.folder == tmp_path / "runs" / manifest["run"]
     assert manifest["schema"] == 1
@@ -75,8 +75,8 @@ def test_the_run_reads_back(tmp_path, writer):
     assert [event["status"] for event in run.events()] == ["started"]
 
 
-def test_a_folder_becomes_a_run_by_its_manifest_and_at_once(tmp_path, monkeypatch):
-    """A run killed while its manifest is written is not a run, and does not disturb others."""
+def test_a_folder_without_manifest_is_not_a_run(tmp_path, monkeypatch):
+    """A folder left by a kill before the manifest is written is not a run."""
 
     def killed(*_, **__):
         raise KeyboardInterrupt
@@ -138,7 +138,7 @@ def test_list_is_oldest_first_and_only_runs(home):
 @pytest.mark.parametrize(
     ("name", "ulid"), [("latest", OTHER), (A, A), ("01B", OTHER), ("01bx5", OTHER), (B.lower(), B)]
 )
-def test_find_by_id_beginning_or_latest(home, name, ulid):
+def test_find_by_id_prefix_or_latest(home, name, ulid):
     assert find_run(home, name).ulid == ulid
 
 
@@ -149,14 +149,14 @@ def test_find_by_path(home, monkeypatch):
     assert find_run(home / "elsewhere", f"./{A}").ulid == A
 
 
-def test_find_by_the_name_it_was_given(home):
+def test_find_by_name(home):
     for ulid, name in ((A, "mine"), (B, "größe"), (C, "twice"), (OTHER, "twice")):
         path = home / "runs" / ulid / "run.json"
         manifest = json.loads(path.read_text()) | {"name": name, "question": "mine"}
         path.write_text(json.dumps(manifest))
     assert find_run(home, "mine").ulid == A
     assert find_run(home, "größe").ulid == B
-    with pytest.raises(UsageError, match=f"2 runs are called `twice` .{C} of .*{OTHER} of"):
+    with pytest.raises(UsageError, match=f"2 runs are named `twice` .{C} of .*{OTHER} of"):
         find_run(home, "twice")
     (home / "runs" / C / "run.json").write_text('damaged "twice"')
     assert find_run(home, "twice").ulid == OTHER, "others are not disturbed"
@@ -164,10 +164,10 @@ def test_find_by_the_name_it_was_given(home):
         find_run(home, "min")
 
 
-def test_find_says_what_is_near(home):
-    with pytest.raises(UsageError, match=f"begins 3 runs .*{A}, {B}, {C}"):
+def test_find_suggests_similar_runs(home):
+    with pytest.raises(UsageError, match=f"is the prefix of 3 runs .*{A}, {B}, {C}"):
         find_run(home, "01A")
-    with pytest.raises(UsageError, match=rf"begins 4 runs .*{OTHER}, \.\.\."):
+    with pytest.raises(UsageError, match=rf"is the prefix of 4 runs .*{OTHER}, \.\.\."):
         find_run(home, "01")
     with pytest.raises(UsageError, match=f"no run `01BX6`.*did you mean {OTHER}"):
         find_run(home, "01BX6")
@@ -201,7 +201,7 @@ def test_find_in_an_empty_home(tmp_path):
         (b'{"schema": 1, "run": 3}', "run, created, command, config, seeds missing"),
     ],
 )
-def test_a_damaged_or_foreign_manifest_is_one_line(home, text, match):
+def test_a_damaged_or_foreign_manifest_raises_one_line(home, text, match):
     (home / "runs" / OTHER / "run.json").write_bytes(text)
     with pytest.raises(DamagedFile, match=match) as caught:
         find_run(home, "latest")
@@ -227,7 +227,7 @@ def test_a_home_that_cannot_be_written_is_a_usage_error(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("call", ["mkdir", "write"])
-def test_a_full_disk_is_one_line_and_leaves_no_run(tmp_path, monkeypatch, call):
+def test_a_full_disk_raises_one_line_and_leaves_no_run(tmp_path, monkeypatch, call):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -239,7 +239,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_run(tmp_path, monkeypatch, call):
     assert list_runs(tmp_path) == []
 
 
-def test_a_second_process_is_told_who_writes(tmp_path, writer):
+def test_a_second_writer_is_refused_with_the_process_id(tmp_path, writer):
     script = (
         "import sys; from pathlib import Path; from runshelf.store.run import *\n"
         "try: resume_run(open_run(Path(sys.argv[1])))\n"
@@ -252,7 +252,7 @@ def test_a_second_process_is_told_who_writes(tmp_path, writer):
     assert len(writer.run.events()) == 1
 
 
-def test_the_lock_is_free_after_the_end_and_after_a_kill(tmp_path):
+def test_the_lock_is_released_after_the_end_and_after_a_kill(tmp_path):
     with create(tmp_path) as writer, pytest.raises(UserFacingError, match="being written"):
         resume_run(writer.run)
     resume_run(writer.run).close()
@@ -272,14 +272,14 @@ def test_the_lock_is_free_after_the_end_and_after_a_kill(tmp_path):
     resume_run(writer.run).close()
 
 
-def test_a_lock_that_cannot_be_taken_for_another_reason(home, monkeypatch):
+def test_other_errors_of_the_lock_are_reported(home, monkeypatch):
     run = open_run(home / "runs" / A)
     shutil.rmtree(run.folder)
     with pytest.raises(UserFacingError, match=r"lock`: No such file"):
         resume_run(run)
 
 
-def test_a_resume_that_fails_gives_the_lock_back(home, monkeypatch):
+def test_a_failed_resume_releases_the_lock(home, monkeypatch):
     run = open_run(home / "runs" / A)
     (run.folder / "events.jsonl").mkdir()
     for _ in range(2):
@@ -291,7 +291,7 @@ def statuses(run):
     return [event["status"] for event in run.events()]
 
 
-def test_events_tell_the_story_with_times(tmp_path):
+def test_events_are_recorded_with_times(tmp_path):
     with pytest.raises(KeyboardInterrupt), create(tmp_path) as writer:
         raise KeyboardInterrupt
     with pytest.raises(ValueError, match="no"), resume_run(writer.run):
@@ -344,15 +344,13 @@ def test_the_error_of_the_block_is_not_hidden_by_a_full_disk(tmp_path, monkeypat
     assert statuses(writer.run) == ["started", "resumed", "resumed"]
 
 
-def test_the_cpu_is_named_without_proc(monkeypatch):
-    def absent(_):
-        raise FileNotFoundError
-
-    monkeypatch.setattr(module, "_lines_of", absent)
+def test_the_cpu_model_with_and_without_proc(tmp_path, monkeypatch):
+    path = tmp_path / "cpuinfo"
+    monkeypatch.setattr(module, "_CPU_INFO", path)
     assert module._cpu_model()
-    monkeypatch.setattr(module, "_lines_of", lambda _: ["processor: 0", "model name : Z80"])
+    path.write_text("processor: 0\nmodel name : Z80\n")
     assert module._cpu_model() == "Z80"
-    monkeypatch.setattr(module, "_lines_of", lambda _: ["processor: 0"])
+    path.write_text("processor: 0\n")
     assert module._cpu_model()
 
 
@@ -406,7 +404,7 @@ def test_kill_9_at_random_moments(tmp_path):
         resume_run(run).close()
 
 
-def test_a_name_is_found_beside_a_folder_that_is_called_the_same(tmp_path, monkeypatch):
+def test_a_name_equal_to_a_folder_is_found(tmp_path, monkeypatch):
     with create(tmp_path, info=RunInfo(name="data")) as writer:
         pass
     (tmp_path / "data").mkdir()
@@ -414,7 +412,7 @@ def test_a_name_is_found_beside_a_folder_that_is_called_the_same(tmp_path, monke
     assert find_run(tmp_path, "data") == writer.run
 
 
-def test_a_link_to_a_run_is_no_second_run(tmp_path):
+def test_a_link_to_a_run_is_not_listed(tmp_path):
     with create(tmp_path, info=RunInfo(name="one")) as writer:
         pass
     (tmp_path / "runs" / new_ulid()).symlink_to(writer.folder)
@@ -422,7 +420,7 @@ def test_a_link_to_a_run_is_no_second_run(tmp_path):
     assert find_run(tmp_path, "one") == writer.run
 
 
-def test_the_id_is_called_run_in_old_manifests_too(tmp_path):
+def test_old_manifests_with_ulid_open(tmp_path):
     assert open_run(fake(tmp_path, A)).manifest["run"] == A
     assert "ulid" not in open_run(tmp_path / "runs" / A).manifest
     with create(tmp_path) as writer:

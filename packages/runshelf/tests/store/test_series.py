@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runshelf.errors import UsageError
-from runshelf.store import compacting, gallery, series, summary
+from runshelf.store import compacting, logged_media, series, summary
 from runshelf.store.records import to_json
 
 
@@ -20,14 +20,14 @@ def write(folder, writer, *records):
 
 
 def points(folder, metric, axis):
-    """One metric as lists, by seed."""
+    """Return one metric as lists by seed."""
     found = series.read_series(folder, [metric], axis)[metric]
     return {seed: (s.x.tolist(), s.y.tolist()) for seed, s in found.items()}
 
 
 @pytest.fixture(params=["lines", "columns", "both"])
 def stored(request, tmp_path):
-    """A function that stores a run in each of the ways it may be found."""
+    """A function that stores a run as lines, as columns, and as both."""
 
     def store(*records, writer="log-1-a"):
         half = len(records) // 2
@@ -74,7 +74,7 @@ def test_records_without_a_seed_and_with_text_are_a_curve_too(stored):
     assert y[12:] == [1.0, math.inf]
 
 
-def test_steps_fall_back_on_env_steps_updates_and_position(stored):
+def test_steps_fall_back_to_env_steps_updates_and_position(stored):
     folder = stored(
         *({"env_steps": n * 256, "updates": n, "a": n} for n in range(8)),
         *({"updates": n, "b": n} for n in range(8)),
@@ -106,7 +106,7 @@ def test_seconds_stand_in_for_time(stored):
     assert points(folder, "a", "time")[None][0] == [n * 2.0 for n in range(9)]
 
 
-def test_what_a_resume_repeated_counts_once_and_the_last_time(stored):
+def test_records_repeated_by_a_resume_count_once(stored):
     old = [{"seed": s, "updates": u, "x": 1.0} for u in range(10) for s in (0, 1)]
     new = [{"seed": 0, "updates": u, "x": 2.0} for u in (8, 9, 10)]
     more = [{"seed": 1, "updates": 9, "x": 3.0, "y": 1.0}]
@@ -123,7 +123,7 @@ def test_logged_records_of_one_update_are_all_kept(stored):
     assert points(folder, "x", "updates")[0][1] == list(range(20))
 
 
-def test_writers_are_one_run(tmp_path):
+def test_all_writers_belong_to_one_series(tmp_path):
     write(tmp_path, "log-2-b", *({"step": n, "a": 2} for n in range(3)))
     write(tmp_path, "log-1-a", *({"step": n, "a": 1} for n in range(3)))
     assert points(tmp_path, "a", "step")[None] == ([0, 0, 1, 1, 2, 2], [1, 2] * 3)
@@ -138,13 +138,13 @@ def test_names_and_axes(stored):
     assert series.axes(folder) == ["step", "time"]
 
 
-def test_an_unknown_axis_is_one_line(tmp_path):
+def test_an_unknown_axis_raises_one_line(tmp_path):
     with pytest.raises(UsageError, match="did you mean `step`"):
         series.read_series(tmp_path, ["a"], "steps")
 
 
 def slow_buckets(x, y, buckets):
-    """Every bucket by its definition, value by value."""
+    """Compute every bucket by its definition."""
     found = {}
     for at, value in zip(x, y, strict=True):
         span = x[-1] / 2 - x[0] / 2
@@ -172,7 +172,7 @@ VALUES = st.floats(-1e6, 1e6) | st.just(math.nan)
     st.lists(st.tuples(st.integers(-50, 50) | st.floats(-1e3, 1e3), VALUES), max_size=60),
     st.integers(1, 20),
 )
-def test_buckets_are_what_they_say(values, buckets):
+def test_buckets_match_their_definition(values, buckets):
     values = sorted(values, key=lambda pair: pair[0])
     x, y = ([float(pair[n]) for pair in values] for n in (0, 1))
     found = series.bucket(series.Series(np.array(x), np.array(y)), buckets)
@@ -191,7 +191,7 @@ def test_a_spike_survives_any_bucket():
     assert found.maximum.max() == 1e9
 
 
-def test_buckets_of_extreme_and_missing_places():
+def test_buckets_of_extreme_and_missing_x():
     huge = series.Series(np.array([-1.7e308, 0.0, 1.7e308]), np.array([1.0, 2.0, 3.0]))
     assert series.bucket(huge, 2).count.tolist() == [1, 2]
     lost = series.Series(np.array([1.0, math.nan, math.inf]), np.ones(3))
@@ -201,7 +201,7 @@ def test_buckets_of_extreme_and_missing_places():
     assert (found.maximum[0], found.minimum[0]) == (math.inf, -math.inf)
 
 
-def test_a_summary_is_what_it_says(stored):
+def test_a_summary_matches_its_definition(stored):
     folder = stored(
         *({"step": n, "seed": s, "a": float(n + s)} for s in (0, 10) for n in range(10)),
         *({"step": n, "nan": math.nan} for n in range(9)),
@@ -216,7 +216,7 @@ def test_a_summary_is_what_it_says(stored):
     assert math.isnan(found["nan"].maximum)
 
 
-def test_the_summary_on_disk_is_used_only_while_nothing_came_after(tmp_path):
+def test_an_outdated_summary_is_computed_again(tmp_path):
     write(tmp_path, "log-1-a", {"step": 0, "a": 1.0}, {"step": 1, "a": math.inf})
     compacting.compact(tmp_path)
     assert json.loads((tmp_path / "summary.json").read_text())["metrics"]["a"] == {
@@ -235,12 +235,12 @@ def test_the_summary_on_disk_is_used_only_while_nothing_came_after(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": {}}', '{"metrics": 3, "files": {}}'])
-def test_a_damaged_summary_is_computed_anew(tmp_path, text):
+def test_a_damaged_summary_is_computed_again(tmp_path, text):
     (tmp_path / "summary.json").write_text(text)
     assert summary.summarise(tmp_path) == {}
 
 
-def test_media_are_found_and_never_lead_out_of_the_run(stored):
+def test_media_are_found_only_inside_the_run(stored):
     name = f"media/{'0a' * 32}.png"
     folder = stored(
         {"step": 3, "seed": 1, "picture": {"image": name}},
@@ -248,10 +248,10 @@ def test_media_are_found_and_never_lead_out_of_the_run(stored):
         *({"step": 1, "evil": {"image": path}} for path in ("../../x.png", "/etc/passwd", 3)),
         {"step": 1, "evil": {"image": f"media/../{'0a' * 32}.png"}, "other": {"a": 1}},
     )
-    found = gallery.media(folder)
+    found = logged_media.media(folder)
     assert found == [
-        gallery.Media("picture", "image", folder / name, {"step": 3.0}, 1),
-        gallery.Media(
+        logged_media.Media("picture", "image", folder / name, {"step": 3.0}, 1),
+        logged_media.Media(
             *("film", "clip", folder / name.replace("png", "webp"), {"env_steps": 4.0}, None)
         ),
     ]

@@ -1,4 +1,4 @@
-"""How a run stands, from real processes that live, die, become zombies, or are others' by now."""
+"""States of runs, with real processes that live, die or become zombies."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def recorder(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Run]]:
 
 
 def beats(run: Run, recorder: Process, program: Process | None = None, age: float = 0) -> None:
-    """Write a heartbeat of some age."""
+    """Write a heartbeat of a given age."""
     path = run.folder / "heartbeat.json"
     fields = {"recorder": recorder._asdict(), "program": program and program._asdict()}
     path.write_text(json.dumps(fields))
@@ -47,7 +47,7 @@ def beats(run: Run, recorder: Process, program: Process | None = None, age: floa
 
 
 def begun(home: Path, **last: Any) -> Run:
-    """A run of which no event says that it is over, unless one is given."""
+    """Make a run without an end, unless the last event is given."""
     return open_run(make_run(home, 1, events=[STARTED, *([last] if last else [])]))
 
 
@@ -61,7 +61,7 @@ def begun(home: Path, **last: Any) -> Run:
         ({"status": "stopped"}, "stopped", ""),
     ],
 )
-def test_the_last_status_says_how_it_ended(
+def test_the_last_status_is_the_state(
     tmp_path: Path, event: dict[str, Any], name: str, note: str
 ) -> None:
     run = begun(tmp_path, time="2026-11-21T10:00:01+00:00", **event)
@@ -79,14 +79,14 @@ def test_a_run_without_events_is_lost_rather_than_an_error(tmp_path: Path) -> No
     assert state_of(run) == ("lost", "", "")
 
 
-def test_running_while_its_process_lives_and_lost_at_once_when_it_is_killed(
+def test_running_until_its_process_is_killed_then_lost(
     recorder: tuple[subprocess.Popen[str], Run],
 ) -> None:
     child, run = recorder
     assert state_of(run).name == "running"
     child.send_signal(signal.SIGKILL)
     child.wait()
-    assert state_of(run)[::2] == ("lost", "its process is gone and did not say why")
+    assert state_of(run)[::2] == ("lost", "its process is gone without a recorded reason")
 
 
 def test_a_zombie_is_dead(recorder: tuple[subprocess.Popen[str], Run]) -> None:
@@ -100,7 +100,7 @@ def test_a_zombie_is_dead(recorder: tuple[subprocess.Popen[str], Run]) -> None:
     assert state_of(run).name == "lost"
 
 
-def test_a_stopped_process_still_runs_however_long_it_is_silent(
+def test_a_paused_process_is_running(
     recorder: tuple[subprocess.Popen[str], Run],
 ) -> None:
     child, run = recorder
@@ -110,7 +110,7 @@ def test_a_stopped_process_still_runs_however_long_it_is_silent(
     child.send_signal(signal.SIGCONT)
 
 
-def test_another_process_with_the_same_id_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_a_reused_process_id_is_another_process(tmp_path: Path) -> None:
     run = begun(tmp_path)
     beats(run, process()._replace(started="1"))
     assert state_of(run).name == "lost"
@@ -118,19 +118,22 @@ def test_another_process_with_the_same_id_is_not_taken_for_it(tmp_path: Path) ->
     assert state_of(run).name == "running"
 
 
-def test_a_program_that_outlives_its_recorder_runs_and_that_is_said(tmp_path: Path) -> None:
+def test_a_program_that_outlives_its_recorder_is_running(tmp_path: Path) -> None:
     run = begun(tmp_path)
     gone = process()._replace(started="1")
     with subprocess.Popen(["sleep", "60"]) as program:
         beats(run, gone, process(program.pid))
         state = state_of(run)
-        assert (state.name, f"(process {program.pid}) goes on" in state.note) == ("running", True)
+        assert (state.name, f"(process {program.pid}) still runs" in state.note) == (
+            "running",
+            True,
+        )
         program.kill()
     assert state_of(run).name == "lost"
 
 
 @pytest.mark.parametrize("machine", ["another boot/pid:[1]", ""])
-def test_another_machine_is_known_by_its_heartbeat_alone(tmp_path: Path, machine: str) -> None:
+def test_runs_of_other_machines_use_the_age_of_the_heartbeat(tmp_path: Path, machine: str) -> None:
     run = begun(tmp_path)
     there = process()._replace(machine=machine, host="node7")
     beats(run, there, age=SILENCE_SECONDS - 10)
@@ -140,13 +143,13 @@ def test_another_machine_is_known_by_its_heartbeat_alone(tmp_path: Path, machine
 
 
 def test_a_reboot_ends_what_ran_before_it(tmp_path: Path) -> None:
-    """The same process id with another boot id is no sign of life, once it is silent."""
+    """The same process id with another boot id and an old heartbeat is another process."""
     run = begun(tmp_path)
     beats(run, process()._replace(machine="earlier boot/pid:[1]"), age=3600)
     assert state_of(run).name == "lost"
 
 
-def test_without_a_heartbeat_the_lock_tells(tmp_path: Path) -> None:
+def test_without_a_heartbeat_the_lock_decides(tmp_path: Path) -> None:
     with create_run(tmp_path, command="run", config={}, argv=[]) as writer:
         (writer.folder / "heartbeat.json").unlink()
         assert state_of(writer.run).name == "running"
@@ -168,14 +171,14 @@ def test_without_a_heartbeat_the_lock_tells(tmp_path: Path) -> None:
         "[" * 100_000,
     ],
 )
-def test_a_damaged_heartbeat_is_none(tmp_path: Path, content: str) -> None:
+def test_a_damaged_heartbeat_is_ignored(tmp_path: Path, content: str) -> None:
     run = begun(tmp_path)
     (run.folder / "heartbeat.json").write_text(content)
     assert state_of(run).name == "lost"
 
 
 @pytest.mark.parametrize("name", ["heartbeat.json", "lock", "events.jsonl"])
-def test_a_pipe_in_place_of_a_file_does_not_hang(tmp_path: Path, name: str) -> None:
+def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path, name: str) -> None:
     run = begun(tmp_path)
     (run.folder / name).unlink(missing_ok=True)
     os.mkfifo(run.folder / name)
@@ -196,7 +199,7 @@ except UserFacingError as error: print(error)
 """
 
 
-def test_events_of_wrong_kinds_are_no_states(tmp_path: Path) -> None:
+def test_events_of_wrong_types_are_ignored(tmp_path: Path) -> None:
     run = begun(tmp_path)
     for status in (3, None, ["finished"], {"a": 1}, "exploded"):
         write_lines(run.folder / "events.jsonl", [STARTED, {"status": status, "time": 7}])

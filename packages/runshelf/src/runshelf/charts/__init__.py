@@ -1,1 +1,1 @@
-"""Line charts as SVG text: scales, curves, and pictures that stand alone."""
+"""Line charts as SVG: scales, curves and complete pictures."""

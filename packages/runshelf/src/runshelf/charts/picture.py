@@ -1,4 +1,4 @@
-"""A chart as an SVG file: title, legend, axes, a text alternative, a light and a dark theme."""
+"""A chart as an SVG file with title, legend, axes, text alternative, light and dark theme."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, final
@@ -10,7 +10,7 @@ from runshelf.charts.scales import Scale
 _WIDTH, _HEIGHT = 760, 420
 _LEFT, _TOP = 74, 66
 _BOX = (_WIDTH - _LEFT - 24, _HEIGHT - _TOP - 56)
-_LETTER, _TITLE_LETTER = 6.7, 9.0  # generous mean widths of a letter, in pixels
+_LETTER, _TITLE_LETTER = 6.7, 9.0  # upper estimates of the mean width of a letter, in pixels
 _TICKS = 7
 _STYLE = """
 .paper { fill: #ffffff } .ink { fill: #1f2328 } .tx, .ty { fill: #59636e }
@@ -32,7 +32,7 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-seri
 
 @final
 class Legend(NamedTuple):
-    """An entry of the legend: its `mark` is `centre`, `band` or `seed`."""
+    """An entry of the legend; `mark` is `centre`, `band` or `seed`."""
 
     mark: str
     text: str
@@ -52,12 +52,12 @@ def picture(
     """Return a chart as the text of an SVG file.
 
     Args:
-        title: one line; cut if it is too long.
-        lines: the curves, of colours 0 and 1.
+        title: one line; truncated if it is too long.
+        lines: the curves; only colours 0 and 1 have a style.
         x: the horizontal scale and what it measures.
         y: the vertical scale and what it measures, with its unit.
         legend: what the marks mean.
-        description: what the picture shows, for readers who cannot see it.
+        description: the text alternative for readers who cannot see the picture.
     """
     width, height = _BOX
     across, down = _LEFT + width / 2, _TOP + height / 2

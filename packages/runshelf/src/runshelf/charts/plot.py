@@ -1,8 +1,8 @@
-"""The inside of a chart: grid, ticks, bands and curves, without a title or a style sheet.
+"""The plot area of a chart as SVG: grid, ticks, bands and curves, without title or style sheet.
 
-Ticks are placed in per cent and curves in a box of their own, so that a page can stretch a chart
-without stretching its text. Colours and line widths are up to the style sheet: each curve is a
-group of the classes `cN` (colour) and `dN` (dash).
+Ticks are placed in per cent and curves in a nested SVG element, so that a page can stretch a chart
+without stretching its text. A style sheet sets colours and line widths: each curve is a group with
+the classes `cN` (colour) and `dN` (dash).
 """
 
 import math
@@ -28,14 +28,14 @@ class Line:
         label: its name.
         x: positions along the axis, ascending.
         y: the mean over seeds, or the only seed.
-        colour: which of eight colours.
-        dash: which of four dash patterns; 0 is a solid line.
-        low: the lower end of the band, if there is one.
-        high: the upper end.
+        colour: one of eight colours, 0 to 7.
+        dash: one of four dash patterns; 0 is a solid line.
+        low: the lower end of the band, if any.
+        high: the upper end of the band.
         seeds: single seeds, drawn thin.
         raw: `y` before smoothing, drawn thin.
-        invalid: positions of values that are NaN or infinite.
-        dots: whether each point is marked.
+        invalid: positions of NaNs and infinities.
+        dots: whether to mark each point.
     """
 
     label: str
@@ -54,11 +54,11 @@ class Line:
 def x_scale(
     lines: Sequence[Line], more: Sequence[float] = (), *, clock: bool = False
 ) -> Scale | None:
-    """Return a scale from the first to the last point; None if there is no point.
+    """Return a scale from the first to the last point; None without points.
 
     Args:
         lines: the curves.
-        more: further values that it must include.
+        more: further values to include.
         clock: whether values are seconds.
     """
     ends = [float(end) for line in lines if len(line.x) for end in (line.x[0], line.x[-1])]
@@ -69,10 +69,10 @@ def x_scale(
 
 
 def y_scale(lines: Sequence[Line], *, log: bool = False) -> Scale | None:
-    """Return a scale that shows every curve; None if there is nothing to show.
+    """Return a scale that includes every curve; None without finite values.
 
-    A band widens the scale by at most half to either side: with two seeds, Student's interval is
-    wider than the curves by an order of magnitude, and would flatten them.
+    Bands widen the scale by at most half its height on either side: with two seeds Student's
+    interval is an order of magnitude wider than the curves and would flatten them.
     """
     curves = [c for line in lines for c in (line.y, line.raw, *line.seeds) if c is not None]
     values = np.concatenate([np.empty(0), *curves])
@@ -98,14 +98,14 @@ def _with_bands(lines: Sequence[Line], low: float, high: float) -> tuple[float, 
 def plot(
     lines: Sequence[Line], x: Scale, y: Scale, box: tuple[int, int] = STRETCHED, ticks: int = 5
 ) -> str:
-    """Return grid, ticks and curves, to be put into an `svg` element of the chart's size.
+    """Return grid, ticks and curves, for an `svg` element of the chart's size.
 
     Args:
         lines: the curves.
         x: the horizontal scale.
         y: the vertical scale.
-        box: width and height of the element in pixels, if they are fixed.
-        ticks: about how many ticks an axis has at most.
+        box: width and height of the element in pixels, if fixed.
+        ticks: the approximate maximum number of ticks per axis.
     """
     curves = "".join(_curve(line, x, y, box) for line in lines)
     return (
@@ -137,7 +137,7 @@ def _curve(line: Line, x: Scale, y: Scale, box: tuple[int, int]) -> str:
     if line.low is not None and line.high is not None:
         low = np.where(line.low > 0, line.low, y.low / 10) if y.log else line.low
         parts.append(f'<path class="band" d="{_band(at, y.place(low), y.place(line.high), box)}"/>')
-    # One element for all seeds: hundreds of them would be slow to paint.
+    # One element for all seeds, since hundreds of elements render slowly.
     if seeds := "".join(_path(at, y.place(values), box) for values in line.seeds):
         parts.append(f'<path class="seed" d="{seeds}"/>')
     if line.raw is not None:
@@ -155,7 +155,7 @@ def _curve(line: Line, x: Scale, y: Scale, box: tuple[int, int]) -> str:
 
 
 def _path(x: np.ndarray, y: np.ndarray, box: tuple[int, int]) -> str:
-    """Return a path through the points, broken where a value is missing."""
+    """Return a path through the points, interrupted at missing values."""
     there = np.flatnonzero(np.isfinite(y))
     if not len(there):
         return ""
@@ -172,7 +172,7 @@ def _path(x: np.ndarray, y: np.ndarray, box: tuple[int, int]) -> str:
 
 
 def _band(x: np.ndarray, low: np.ndarray, high: np.ndarray, box: tuple[int, int]) -> str:
-    """Return a closed shape between two curves for each stretch where both have values."""
+    """Return the closed shapes between two curves, one per stretch where both have values."""
     there = np.isfinite(low) & np.isfinite(high)
     bounds = np.flatnonzero(np.diff(there, prepend=False, append=False))
     shapes: list[str] = []
@@ -184,5 +184,5 @@ def _band(x: np.ndarray, low: np.ndarray, high: np.ndarray, box: tuple[int, int]
 
 
 def digits(values: Float[np.ndarray, " points"]) -> list[float | None]:
-    """Return values with four significant digits for JSON; None where there is no value."""
+    """Return values with four significant digits for JSON; None for non-finite values."""
     return [float(f"{v:.4g}") if math.isfinite(v) else None for v in values.tolist()]

@@ -1,4 +1,4 @@
-"""Axes of a chart: from values to positions, round ticks, and what is written at them."""
+"""Axes of a chart: positions of values, round ticks and their labels."""
 
 import math
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Scale:
         return float(self.place(np.array([value]))[0])
 
     def ticks(self, count: int = _TICKS) -> list[float]:
-        """Return at most about `count` round values on the scale."""
+        """Return about `count` round values on the scale, or fewer."""
         if self.log and self._decades() >= 1:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high))
             step = max(1, math.ceil((last - first + 1) / count))
@@ -67,7 +67,7 @@ class Scale:
 
 
 def _round_step(wanted: float) -> float:
-    """Return the next larger of 1, 2, 2.5, 5 times a power of ten."""
+    """Return `wanted` rounded up to 1, 2, 2.5 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(wanted))
     return next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= wanted * (1 - 1e-9))
 

@@ -20,8 +20,8 @@ from runshelf.recorder.output_log import OUTPUT
 from runshelf.recorder.output_reader import read_output, read_part
 from runshelf.snapshot.code_snapshot import CODE, read_snapshot
 from runshelf.store.metrics import BrokenLine, broken_lines
+from runshelf.store.periods import seconds_of
 from runshelf.store.run import Run
-from runshelf.store.sittings import seconds_of
 from runshelf.store.summary import Summary, summarise
 
 TAIL_LINES = 10

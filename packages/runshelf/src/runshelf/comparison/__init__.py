@@ -1,1 +1,1 @@
-"""What differs between two runs."""
+"""Comparison of two runs."""

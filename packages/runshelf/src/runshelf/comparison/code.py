@@ -1,9 +1,8 @@
-"""The code of two runs, line by line, from the objects of their snapshots."""
+"""Line-by-line comparison of the archived code of two runs."""
 
 import difflib
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -13,13 +12,13 @@ from runshelf.snapshot.code_snapshot import CodeFile, read_object, read_snapshot
 
 @final
 class Bounds(NamedTuple):
-    """How much is compared line by line: finding the lines takes up to the square of their number.
+    """Limits of the comparison by lines, which takes up to quadratic time.
 
     Attributes:
-        bytes: of one file; of a larger one it is only said that it differs.
-        lines: of one file, and of its diff.
-        files: how many of those that differ are looked at.
-        seconds: after which no other file is begun.
+        bytes: the maximum size of a file; of larger files only the difference is reported.
+        lines: the maximum number of lines of a file, and of its diff.
+        files: the maximum number of differing files to compare; None for all.
+        seconds: the time after which no further file is compared.
     """
 
     bytes: int = 1_000_000
@@ -33,13 +32,13 @@ WIDE = Bounds()
 
 @final
 class FileDiff(NamedTuple):
-    """One file that differs.
+    """A file that differs.
 
     Attributes:
         path: relative to the root of the code.
         change: `added`, `removed` or `changed`.
-        note: why there are no lines; may be empty.
-        lines: a unified diff.
+        note: why lines are missing; may be empty.
+        lines: the unified diff.
     """
 
     path: str
@@ -50,13 +49,13 @@ class FileDiff(NamedTuple):
 
 @final
 class CodeDiff(NamedTuple):
-    """How the code of two runs differs.
+    """The differences between the code of two runs.
 
     Attributes:
-        files: those that differ, at most as many as were to be looked at.
-        left_out: how many more differ.
-        same: how many do not.
-        note: why it cannot be told; may be empty.
+        files: the files that differ, up to the limit.
+        left_out: the number of further files that differ.
+        same: the number of equal files.
+        note: why the code cannot be compared; may be empty.
     """
 
     files: list[FileDiff]
@@ -66,13 +65,13 @@ class CodeDiff(NamedTuple):
 
 
 def diff_code(home: Path, one: Path, other: Path, bounds: Bounds = WIDE) -> CodeDiff:
-    """Return how the code archived with the runs in two folders differs.
+    """Compare the archived code of two runs.
 
     Args:
-        home: the home of both.
-        one: the folder of the first.
-        other: the folder of the second.
-        bounds: how much is compared.
+        home: the home of both runs.
+        one: the folder of the first run.
+        other: the folder of the second run.
+        bounds: the limits of the comparison.
     """
     try:
         ours, theirs = (
@@ -103,20 +102,20 @@ def _diff(
     if one and other and (one.sha256, one.link) == (other.sha256, other.link):
         return FileDiff(path, change, f"mode {one.mode:o} -> {other.mode:o}", [])
     if time.monotonic() > end:
-        return FileDiff(path, change, "not compared by lines: too much differs", [])
+        return FileDiff(path, change, "not compared by lines: the time limit was reached", [])
     try:
         before, after = _text(home, one, bounds), _text(home, other, bounds)
     except (UserFacingError, OSError) as error:
         return FileDiff(path, change, str(error), [])
     if before is None or after is None:
-        return FileDiff(path, change, "binary, or too large to be compared by lines", [])
-    lines = list(_unified(path, before, after))
+        return FileDiff(path, change, "binary, or too large to compare by lines", [])
+    lines = list(difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="", n=3))
     note = f"the first {bounds.lines} of {len(lines)} lines" if len(lines) > bounds.lines else ""
     return FileDiff(path, change, note, lines[: bounds.lines])
 
 
 def _text(home: Path, file: CodeFile | None, bounds: Bounds) -> list[str] | None:
-    """Return a file's lines; None if it is no text, or too long."""
+    """Return a file's lines; None if it is binary or too long."""
     if file is None:
         return []
     if file.link is not None:
@@ -128,7 +127,3 @@ def _text(home: Path, file: CodeFile | None, bounds: Bounds) -> list[str] | None
         return None
     lines = data.decode(errors="replace").splitlines()
     return lines if len(lines) <= bounds.lines else None
-
-
-def _unified(path: str, before: list[str], after: list[str]) -> Iterator[str]:
-    return difflib.unified_diff(before, after, f"a/{path}", f"b/{path}", lineterm="", n=3)

@@ -1,7 +1,7 @@
-"""The metrics of two runs: up to where they are the same, bit for bit, and their summaries."""
+"""Compares the metrics of two runs: the step until which they are bit-identical, and summaries."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -11,20 +11,19 @@ from runshelf.store.series import Series, metric_names, read_series
 from runshelf.store.summary import Summary, summarise
 
 AXIS = "step"
-# Of a metric that a summary of another hand leaves out.
-_NONE = Summary(math.nan, math.nan, math.nan, math.nan, 0)
+_NO_SUMMARY = Summary(math.nan, math.nan, math.nan, math.nan, 0)  # if `summary.json` lacks a metric
 
 
 @final
 class MetricDiff(NamedTuple):
-    """How one metric differs.
+    """The difference of one metric between two runs.
 
     Attributes:
         name: the metric.
-        identical_until: the last step up to which both runs have the same values for all seeds;
-            None if the first ones differ already.
-        differs: a value differs; False if one run only has more of them, or nothing differs.
-        counts: how many values each run has.
+        identical_until: the last step until which both runs have the same values for all seeds;
+            None if the first values differ.
+        differs: whether a value differs; False if the runs only differ in length, or not at all.
+        counts: the number of values of each run.
         last: the last value of each run.
         mean: the mean value of each run.
     """
@@ -39,16 +38,16 @@ class MetricDiff(NamedTuple):
 
 @final
 class MetricsDiff(NamedTuple):
-    """How the metrics of two runs differ.
+    """The differences between the metrics of two runs.
 
     Attributes:
-        metrics: those that both have, by name.
-        only: the names of those that one of the two has.
-        identical_until: the last step at which all are the same that ever were; None if none was.
+        metrics: the metrics that both runs have, by name.
+        only: the names of metrics that only the first and only the second run has.
+        identical_until: the last step until which all metrics are identical, not counting those in
+            `from_the_start`; None if no metric ever is.
         never_differed: whether no value differs at all.
-        from_the_start: the names of those whose first values differ already: measurements of time,
-            as a rule.
-        left_out: how many metrics that both have were not compared.
+        from_the_start: the names of metrics whose first values differ; mostly measured times.
+        left_out: the number of common metrics that were not compared.
     """
 
     metrics: list[MetricDiff]
@@ -60,7 +59,7 @@ class MetricsDiff(NamedTuple):
 
     @property
     def first_apart(self) -> list[str]:
-        """The names of those that differ right behind the last step at which all are the same."""
+        """The names of metrics that differ right after `identical_until`."""
         return [
             metric.name
             for metric in self.metrics
@@ -69,12 +68,12 @@ class MetricsDiff(NamedTuple):
 
 
 def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff:
-    """Return how the metrics of the runs in two folders differ.
+    """Compare the metrics of two runs.
 
     Args:
-        one: the folder of the first.
-        other: the folder of the second.
-        most: how many metrics are compared, in the order of their names; all by default.
+        one: the folder of the first run.
+        other: the folder of the second run.
+        most: the maximum number of metrics to compare, in the order of their names; default all.
 
     Raises:
         UserFacingError: a file cannot be read.
@@ -82,16 +81,10 @@ def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff
     ours, theirs = set(metric_names(one)), set(metric_names(other))
     shared = sorted(ours & theirs)
     common = shared[:most]
-    summaries = summarise(one), summarise(other)
-    curves = read_series(one, common, AXIS), read_series(other, common, AXIS)
+    both = summarise(one), summarise(other)
+    one_series, other_series = read_series(one, common, AXIS), read_series(other, common, AXIS)
     metrics = [
-        _diff(
-            name,
-            curves[0][name],
-            curves[1][name],
-            summaries[0].get(name, _NONE),
-            summaries[1].get(name, _NONE),
-        )
+        _diff(name, one_series[name], other_series[name], [s.get(name, _NO_SUMMARY) for s in both])
         for name in common
     ]
     began_alike = [metric for metric in metrics if metric.identical_until is not None]
@@ -106,22 +99,17 @@ def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff
 
 
 def _until_all(metrics: list[MetricDiff]) -> float | None:
-    """Return the last step at which all are the same: the first of those that come to differ."""
-    ends = [metric.identical_until for metric in metrics if metric.identical_until is not None]
-    differing = [
-        metric.identical_until
-        for metric in metrics
-        if metric.differs and metric.identical_until is not None
-    ]
-    return min(differing, default=max(ends, default=None))
+    """Return the last step until which all metrics are identical."""
+    ends = [(m.identical_until, m.differs) for m in metrics if m.identical_until is not None]
+    differing = [end for end, differs in ends if differs]
+    return min(differing, default=max((end for end, _ in ends), default=None))
 
 
 def _diff(
     name: str,
     one: Mapping[int | None, Series],
     other: Mapping[int | None, Series],
-    ours: Summary,
-    theirs: Summary,
+    summaries: Sequence[Summary],
 ) -> MetricDiff:
     seeds = [seed for seed in one if seed in other]
     common = [_common(one[seed], other[seed]) for seed in seeds]
@@ -130,18 +118,19 @@ def _diff(
     known = [end for end in ends if end is not None]
     first, last = min(known, default=None), max(known, default=None)
     until = None if len(known) < len(ends) else first if differs else last
+    ours, theirs = summaries
     return MetricDiff(
         name,
         until,
         differs,
-        (ours.count, theirs.count),
-        (ours.last, theirs.last),
-        (ours.mean, theirs.mean),
+        counts=(ours.count, theirs.count),
+        last=(ours.last, theirs.last),
+        mean=(ours.mean, theirs.mean),
     )
 
 
 def _common(one: Series, other: Series) -> tuple[float | None, bool]:
-    """Return up to which x two series are the same, and whether a value differs behind it."""
+    """Return the last x until which two series are identical, and whether a later value differs."""
     length = min(len(one.x), len(other.x))
     same = np.ones(length, bool)
     for ours, theirs in ((one.x, other.x), (one.y, other.y)):

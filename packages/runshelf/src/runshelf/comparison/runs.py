@@ -1,4 +1,4 @@
-"""Two runs side by side: configuration first, then what else can explain a difference."""
+"""Compares two runs: configuration, code, packages, hardware and metrics."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from runshelf.store.run import Run
 
 @final
 class Change(NamedTuple):
-    """One thing that differs; None where a run has it not."""
+    """A key whose values differ; None stands for a missing value."""
 
     key: str
     one: object
@@ -21,14 +21,14 @@ class Change(NamedTuple):
 
 @final
 class Comparison(NamedTuple):
-    """What differs between two runs.
+    """The differences between two runs.
 
     Attributes:
-        one: the id of the first.
-        other: the id of the second.
-        config: keys of the configuration, nested ones with dots.
-        command: command, arguments, seeds, environment, algorithm.
-        code: the archived code, file by file.
+        one: the id of the first run.
+        other: the id of the second run.
+        config: the configuration; nested keys are joined by dots.
+        command: command, arguments, seeds, environment and algorithm.
+        code: the archived code by file.
         git: commit, branch and remote.
         packages: Python and its packages.
         hardware: the machine.
@@ -47,10 +47,10 @@ class Comparison(NamedTuple):
 
 
 def compare(home: Path, one: Run, other: Run) -> Comparison:
-    """Return what differs between two runs.
+    """Return the differences between two runs.
 
     Raises:
-        UserFacingError: a file of theirs cannot be read.
+        UserFacingError: a file of a run cannot be read.
     """
     a, b = one.manifest, other.manifest
     return Comparison(
@@ -67,7 +67,7 @@ def compare(home: Path, one: Run, other: Run) -> Comparison:
 
 
 def changes(one: object, other: object) -> list[Change]:
-    """Return the keys whose values differ between two mappings, nested ones with dots."""
+    """Return the keys whose values differ between two mappings; nested keys are joined by dots."""
     different, _ = side_by_side([flat(one), flat(other)])
     return [Change(key, *values) for key, values in different]
 

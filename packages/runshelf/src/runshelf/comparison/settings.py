@@ -1,42 +1,37 @@
-"""Settings of runs side by side: which differ, and which do not."""
+"""Compares the settings of several runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast, final
 
-# Of a mapping in a mapping in a mapping: what is nested deeper counts as one value.
-_DEEPEST = 20
+_DEEPEST = 20  # levels of nested mappings; a deeper mapping counts as one value
 
 
 @final
 class Row(NamedTuple):
-    """One key with its value in each of the things compared; None where one has it not."""
+    """A key with its value in each mapping; None stands for a missing value."""
 
     key: str
     values: list[object]
 
 
 def side_by_side(of_each: Sequence[Mapping[str, object]]) -> tuple[list[Row], list[Row]]:
-    """Return the keys whose values differ between mappings, and those whose values do not.
-
-    Args:
-        of_each: the mappings, without levels.
-    """
+    """Return the keys whose values differ between flat mappings, and those whose values agree."""
     different: list[Row] = []
     same: list[Row] = []
     for key in dict.fromkeys(key for one in of_each for key in one):
-        held = {(key in one, repr(one.get(key))) for one in of_each}
+        values = {(key in one, repr(one.get(key))) for one in of_each}
         row = Row(key, [one.get(key) for one in of_each])
-        (different if len(held) > 1 else same).append(row)
+        (different if len(values) > 1 else same).append(row)
     return different, same
 
 
 def flat(value: object) -> dict[str, object]:
-    """Return a mapping without levels, nested keys joined by dots; empty for anything else."""
+    """Return a flat mapping with nested keys joined by dots; empty if `value` is not a mapping."""
     return dict(_flat(value, "", 0))
 
 
 def packages_of(manifest: Mapping[str, Any]) -> dict[str, object]:
-    """Return versions by name: of the program's Python, else of what ran it."""
+    """Return package versions by name: of the program's Python, else of the recorder's."""
     python = manifest.get("python")
     if not isinstance(python, dict):
         versions = manifest.get("versions")

@@ -18,8 +18,8 @@ from runshelf.index.database import folded
 from runshelf.index.grouping import group_of
 from runshelf.index.rows import RunRow
 from runshelf.store.liveness import HEARTBEAT
+from runshelf.store.periods import finite, periods, seconds_of
 from runshelf.store.run import Run, open_run
-from runshelf.store.sittings import finite, seconds_of, sittings
 from runshelf.store.state import State, state_of
 
 LARGEST_MANIFEST = 64 * 2**20
@@ -54,7 +54,7 @@ class RunStatus(NamedTuple):
 
     Attributes:
         state: its state.
-        seconds: its running time, over all sittings.
+        seconds: its running time, over all periods.
         cost: its cost, if known.
         beat: time of its last heartbeat, in nanoseconds.
     """
@@ -131,7 +131,7 @@ def read_status(run: Run) -> RunStatus:
     beat = heartbeat_time(run.folder)
     state = state_of(run)
     until = beat / 1e9 if state.name == "lost" and beat else time.time()
-    found = sittings(run.events(), until)
+    found = periods(run.events(), until)
     rate = finite(run.manifest.get("cost_per_hour"))
     costs = [
         one.seconds / 3600 * rate if one.cost is None and rate is not None else one.cost

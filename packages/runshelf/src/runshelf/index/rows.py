@@ -26,7 +26,7 @@ class RunRow:
         tags: its tags.
         seeds: its seeds.
         created: when it was created, in Unix seconds.
-        seconds: its running time, over all sittings.
+        seconds: its running time, over all periods.
         cost: its cost, if known.
         parent: the id of the run that it repeats.
         folder: its folder.

@@ -1,8 +1,9 @@
-"""How this program ends, seen from inside: by which exception, if by any.
+"""Finds out which exception ends this program.
 
-`sys.excepthook` is told of exceptions, but not of `SystemExit`. Of that one the interpreter asks
-for the attribute `code`, after the last frame of the program is gone, so a property in the place of
-`SystemExit.code` knows it. CPython has no other way to learn the exit status before `atexit`.
+Python calls `sys.excepthook` for all exceptions but `SystemExit`. For that one the interpreter
+reads the attribute `code` after the last frame of the program has returned, so `SystemExit.code`
+is replaced by a descriptor that notes it. CPython has no other way to get the exit status before
+`atexit` functions run.
 """
 
 import functools
@@ -12,34 +13,32 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 _ended: list[BaseException] = []  # at most one
+_before: list[BaseException | None] = []  # the last printed exception when `watch` was called
 
 
 def watch() -> None:
-    """Remember from now on what ends the program; other hooks are still called."""
+    """Start to record what ends the program; other hooks are still called."""
     _before[:] = [_last_printed()]
     _watch_exceptions()
     _watch_sys_exit()
-    with suppress(Exception):  # other interpreters than CPython: an exit status is not known
+    with suppress(Exception):  # not CPython: the exit status stays unknown
         _watch_system_exit()
 
 
 def ended_by() -> BaseException | None:
-    """Return the exception that ended the program; None if it ended by itself, or has not ended."""
+    """Return the exception that ended the program; None if it ended normally or still runs."""
     if _ended:
         return _ended[0]
     printed = _last_printed()  # if another hook has replaced ours
     is_new = printed is not None and printed not in _before
-    return printed if is_new and not _is_prompt() else None
-
-
-_before: list[BaseException | None] = []
+    return printed if is_new and not _is_interactive() else None
 
 
 def _watch_exceptions() -> None:
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if not _is_prompt():
+        if not _is_interactive():
             _ended[:] = [error]
         before(kind, error, trace)
 
@@ -47,7 +46,7 @@ def _watch_exceptions() -> None:
 
 
 def _watch_sys_exit() -> None:
-    """Make `sys.exit` raise an instance: until Python 3.12 it raises the bare status."""
+    """Make `sys.exit` raise an instance of `SystemExit`: before Python 3.12 it does not."""
     before = sys.exit
 
     @functools.wraps(before)
@@ -61,7 +60,7 @@ def _watch_sys_exit() -> None:
 
 
 def _watch_system_exit() -> None:
-    import ctypes  # noqa: PLC0415  (only programs that make a run need it)
+    import ctypes  # noqa: PLC0415  (only programs that create a run need it)
     import gc  # noqa: PLC0415
 
     fields: Any = gc.get_referents(SystemExit.__dict__)[0]
@@ -70,7 +69,7 @@ def _watch_system_exit() -> None:
 
 
 class _Code:
-    """`SystemExit.code`, which notes that the interpreter asks for it."""
+    """Replaces `SystemExit.code` and notes when the interpreter reads it."""
 
     def __init__(self, real: Any) -> None:
         self._real = real
@@ -80,7 +79,7 @@ class _Code:
             return self
         code = self._real.__get__(error, kind)
         if sys._getframe().f_back is None:  # pyright: ignore[reportPrivateUsage]
-            _ended[:] = [SystemExit(code)]  # without the frames of the program
+            _ended[:] = [SystemExit(code)]  # a new one, which keeps no frames of the program alive
         return code
 
     def __set__(self, error: SystemExit, code: Any) -> None:
@@ -92,6 +91,6 @@ def _last_printed() -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
-def _is_prompt() -> bool:
-    """Return whether this is an interactive session, where an exception ends nothing."""
+def _is_interactive() -> bool:
+    """Return whether this is an interactive session, which an exception does not end."""
     return hasattr(sys, "ps1")

@@ -1,7 +1,7 @@
-"""Loads the logger when a program first logs.
+"""Loads the logger on the first call.
 
-A signal handler or a finaliser may log while the logger is being loaded. It may neither wait for
-the import that it interrupts nor use a half-loaded module, so its calls are counted and dropped.
+A signal handler or a finaliser may log while the logger is being loaded. It can neither wait for
+the import that it interrupts nor use a partly loaded module, so its calls are dropped and counted.
 """
 
 from _thread import get_ident
@@ -11,16 +11,16 @@ from typing import Any
 LOGGING = ("clip", "image", "log", "rate", "timed")
 
 _loading: list[int] = []  # the threads that are loading the logger
-_dropped: list[str] = []  # the functions called meanwhile
+_dropped: list[str] = []  # the functions called during loading
 
 
 def logging_function(name: str, namespace: dict[str, Any]) -> Any:
-    """Return a function of the logger; one that does nothing while this thread is loading it.
+    """Return a function of the logger; a stand-in while this thread is loading the logger.
 
     Args:
         name: one of `LOGGING`.
-        namespace: of the module it is asked of. The loaded function is kept there, because a
-            module's `__getattr__` is far slower than logging is.
+        namespace: the calling module's namespace. The function is stored there, because a module's
+            `__getattr__` is far slower than logging.
     """
     me = get_ident()
     if me in _loading:
@@ -42,13 +42,13 @@ def _note_dropped(note: Callable[[str], None]) -> None:
     while True:
         try:
             name = _dropped.pop()
-        except IndexError:  # no check before: a signal handler may note the last one meanwhile
+        except IndexError:  # not checked before: a signal handler may pop the last one in between
             return
         note(name)
 
 
 class _Dropped:
-    """Stands in for a function of the logger that is not loaded yet; counts its calls."""
+    """Stands in for a logger function that is not loaded yet; counts its calls."""
 
     def __init__(self, name: str) -> None:
         self._name = name

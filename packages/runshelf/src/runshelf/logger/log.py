@@ -1,13 +1,13 @@
-"""Logging from any program, with no set-up: `runshelf.log("loss", x)`.
+"""Logging from any program, without set-up: `runshelf.log("loss", x)`.
 
-One call is one line, written by one unbuffered write to a file that only this process writes,
-`metrics-log-<pid>-<random>.jsonl` in the folder of the run. A line that a call returned from is
-there whatever happens to the process; a thread beside makes it survive a power cut within seconds.
-The run is the one that `RUNSHELF_RUN` names, as in a program that `runshelf run` started; else the
-first call makes one, which the processes that this one starts log into as well.
+Each call appends one line with one unbuffered write to `metrics-log-<pid>-<random>.jsonl` in the
+run's folder. Only this process writes that file. When a call returns, its line survives a kill of
+the process; a second thread syncs the file, so that it survives a power cut a few seconds later.
+The run is the one in `RUNSHELF_RUN`, which `runshelf run` sets. Otherwise the first call creates a
+run, and child processes log into it, too.
 
-Nothing is raised into the program. What cannot be logged is said on stderr, once for each kind of
-trouble, and counted; `RUNSHELF_STRICT=1` raises it as `UsageError` instead.
+Logging raises no errors. A value that cannot be logged is reported on stderr, once per kind of
+problem, and counted. With `RUNSHELF_STRICT=1` it raises `UsageError` instead.
 """
 
 import atexit
@@ -22,14 +22,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar, cast, final
 
 from runshelf.environment import variable
 from runshelf.errors import UsageError, UserFacingError, did_you_mean
 from runshelf.logger import script
 
-# Written out, not imported: `series`, which has them too, needs numpy.
+# Not imported from `store.series`, which needs numpy.
 AXES = frozenset(("step", "env_steps", "updates", "episodes", "frames", "seconds", "time", "seed"))
 LONGEST_KEY = 500
 LONGEST_TEXT = 10_000
@@ -42,33 +41,33 @@ RETRY_SECONDS = 10.0
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_ROWS_KNOWN = 4096  # shapes of rows that are remembered as valid
+_MOST_ROWS = 4096  # combinations of names that are remembered as valid
 
 
 @final
-class _Nothing:
-    """The value of a call that has none."""
+class _Missing:
+    """The default of `log`'s second argument."""
 
 
-_NOTHING: Final = _Nothing()
+_MISSING: Final = _Missing()
 
 
-def log(key: Any, value: Any = _NOTHING, /, step: Any = None, **axes: Any) -> None:
-    """Log a value under a name, or a row of them at once.
+def log(key: Any, value: Any = _MISSING, /, step: Any = None, **axes: Any) -> None:
+    """Log a value under a name, or several values at once.
 
-    `log("loss", 0.1)` or `log({"loss": 0.1, "entropy": 1.2})`, anywhere in a program. Numbers may
-    be of Python, numpy, JAX or PyTorch; not-a-number and the infinities are kept, so is a step that
-    was there before or is less than the last. An array or list of numbers is logged as statistics:
-    `key/min`, `key/max`, `key/mean`, `key/std` over what is not NaN, `key/n` and, if there are any,
-    `key/nans`. An array of uint8 is an image if its shape is (height, width) or (height, width,
-    3 or 4), and a clip if it is (frames, height, width) or (frames, height, width, 3 or 4).
+    Call `log("loss", 0.1)` or `log({"loss": 0.1, "entropy": 1.2})`. Numbers of Python, numpy, JAX
+    and PyTorch are accepted; NaN and infinities are kept. Steps may repeat or decrease. An array or
+    list of numbers is logged as statistics of its non-NaN values: `key/min`, `key/max`, `key/mean`,
+    `key/std`, `key/n` and, if there are NaNs, `key/nans`. A uint8 array is an image if its shape is
+    (height, width) or (height, width, 3 or 4), and a clip if it is (frames, height, width) or
+    (frames, height, width, 3 or 4).
 
     Args:
         key: the name, at most 500 printable characters; or a mapping of names to values.
-        value: the value; nothing where `key` is a mapping.
-        step: where on the x-axis. By default 0, 1, 2, ...: how often the name was logged without
-            one before. A row counts by its first name.
-        **axes: other axes, `env_steps=...`, `updates`, `episodes`, `frames`, `seconds`; and `seed`.
+        value: the value; omitted if `key` is a mapping.
+        step: the position on the x-axis. By default each name counts its own calls: 0, 1, 2, ....
+            A row uses the counter of its first name.
+        **axes: other axes: `env_steps`, `updates`, `episodes`, `frames`, `seconds`; and `seed`.
     """
     try:
         kind = type(value)
@@ -78,7 +77,7 @@ def log(key: Any, value: Any = _NOTHING, /, step: Any = None, **axes: Any) -> No
             and not axes
             and (step is None or type(step) is int)
         ):
-            # What nearly every call is, in a third of the time that the general way takes.
+            # The fast path for nearly all calls; it takes a third of the time of the general one.
             name = _names.get(key)
             if name is not None and value - value == 0:
                 at = next(name.steps) if step is None else step
@@ -88,57 +87,57 @@ def log(key: Any, value: Any = _NOTHING, /, step: Any = None, **axes: Any) -> No
                 return
         _log(key, value, step, axes)
     except Exception as error:  # noqa: BLE001  (logging must not break a program)
-        _trouble.report(error)
+        _problems.report(error)
 
 
 def image(key: str, pixels: Any, step: Any = None, **axes: Any) -> None:
-    """Log an image: kept as PNG, once for each content.
+    """Log an image. It is stored as PNG; equal images are stored once.
 
     Args:
-        key: its name.
-        pixels: (height, width) or (height, width, 3 or 4), of uint8 or of floats from 0 to 1; or an
-            image of Pillow.
-        step: as of `log`.
-        **axes: as of `log`.
+        key: the name.
+        pixels: (height, width) or (height, width, 3 or 4), uint8 or floats from 0 to 1; or a Pillow
+            image.
+        step: as in `log`.
+        **axes: as in `log`.
     """
     try:
         _log_media(key, step, axes, lambda media, folder: media.save_image(folder, pixels))
     except Exception as error:  # noqa: BLE001  (logging must not break a program)
-        _trouble.report(error)
+        _problems.report(error)
 
 
 def clip(key: str, frames: Any, fps: int | float = 30.0, step: Any = None, **axes: Any) -> None:
-    """Log a clip: kept as animated WebP without loss, once for each content.
+    """Log a clip. It is stored as lossless animated WebP; equal clips are stored once.
 
     Args:
-        key: its name.
-        frames: (frames, height, width) or (frames, height, width, 3 or 4), of uint8 or of floats
-            from 0 to 1; or images of Pillow.
+        key: the name.
+        frames: (frames, height, width) or (frames, height, width, 3 or 4), uint8 or floats from 0
+            to 1; or Pillow images.
         fps: frames per second.
-        step: as of `log`.
-        **axes: as of `log`.
+        step: as in `log`.
+        **axes: as in `log`.
     """
     try:
         _log_media(key, step, axes, lambda media, folder: media.save_clip(folder, frames, fps))
     except Exception as error:  # noqa: BLE001  (logging must not break a program)
-        _trouble.report(error)
+        _problems.report(error)
 
 
 def rate(key: str, n: int | float = 1) -> None:
-    """Say that something happened `n` more times; log how often it does as `key/second`.
+    """Count `n` events, and log their rate as `key/second`.
 
-    Once at least a second has passed since the window began, with t₀ when it began, t now, and nᵢ
-    what the calls after t₀ said, this one included:
+    The first call starts a window at t₀; its own events happened before t₀ and are not counted.
+    The first call at a time t at least one second after t₀ logs
 
         key/second = Σᵢ nᵢ / (t - t₀)
 
-    and a window begins. The first call only begins one: what it tells of happened before t₀. The
-    last window, which the program's end cuts short, is logged with t the time of the last call if
-    that is more than 0.05 s after t₀.
+    where nᵢ are the counts of the calls after t₀, this one included. Then a new window starts at t.
+    At the end of the program the last window is logged with t the time of the last call, if that is
+    more than 0.05 s after t₀.
 
     Args:
-        key: what happens, as in `frames`.
-        n: how often it did since the last call.
+        key: the name of the events, such as `frames`.
+        n: the number of events since the last call.
     """
     try:
         with _file.lock:
@@ -150,20 +149,20 @@ def rate(key: str, n: int | float = 1) -> None:
         if ended:
             log(_derived(key, "second"), count / (now - begun))
     except Exception as error:  # noqa: BLE001  (logging must not break a program)
-        _trouble.report(error)
+        _problems.report(error)
 
 
 @final
 class timed:  # noqa: N801  (used like a function)
-    """Log how long something takes as `key/seconds`.
+    """Log the duration of a block or function as `key/seconds`.
 
-    `with runshelf.timed("update"): ...` or `@runshelf.timed("update")` above a function, `async`
-    ones included. What it raises passes through, and is logged all the same. Of a generator it is
-    the making that is timed, not the running.
+    Use `with runshelf.timed("update"): ...`, or `@runshelf.timed("update")` on a function, which
+    may be `async`. The duration is logged even if the code raises. For a generator function only
+    the creation of the generator is timed, not its iteration.
     """
 
     def __init__(self, key: str) -> None:
-        """Time what is called `key`."""
+        """Set the name of what is timed."""
         self._key = key
         self._begun: list[float] = []
 
@@ -186,22 +185,17 @@ class timed:  # noqa: N801  (used like a function)
         return timed_function
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Start the clock."""
         self._begun.append(time.perf_counter())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Log how long it took."""
+    def __exit__(self, *_: object) -> None:
+        """Log the duration."""
         log(_derived(self._key, "seconds"), time.perf_counter() - self._begun.pop())
 
 
 @final
 class _Name:
-    """What is known of a name that was logged before."""
+    """A name that was logged before: its JSON text and its step counter."""
 
     __slots__ = ("steps", "text")
 
@@ -212,65 +206,65 @@ class _Name:
 
 @final
 class _NotPlain(Exception):
-    """A row holds something that JSON has no word for."""
+    """A row holds a value that JSON cannot represent."""
 
 
 @final
-class _Trouble:
-    """What went wrong: said once for each kind, counted, and summed up at the end."""
+class _Problems:
+    """Reports what cannot be logged: once per kind, with a total at the end."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
     def report(self, error: Exception, name: str = "") -> None:
-        """Say what kept something from being logged, the first time; raise it in strict mode.
+        """Count an error and print the first of its kind; raise it in strict mode.
 
         Args:
-            error: what did.
-            name: what was to be logged, if it has a name.
+            error: the reason why something could not be logged.
+            name: the name that was logged, if known.
 
         Raises:
             UsageError: `RUNSHELF_STRICT` is set.
         """
         if variable("STRICT") not in (None, "0"):
-            raise UsageError(_of(name) + _one_line(error)) from error
+            raise UsageError(_label(name) + _one_line(error)) from error
         self.note(error, name)
 
     def note(self, error: Exception, name: str = "") -> None:
-        """Say what kept something from being logged, the first time."""
+        """Count an error and print the first of its kind."""
         kind = str(getattr(error, "kind", type(error).__name__))
         count = self._counts[kind] = self._counts.get(kind, 0) + 1
         if count == 1:
-            said = _of(name) + _one_line(error)
-            script.say(f"not logged: {said} (said once; RUNSHELF_STRICT=1 raises it)")
+            text = _label(name) + _one_line(error)
+            script.say(f"not logged: {text} (reported once; RUNSHELF_STRICT=1 raises it)")
 
     def sum_up(self) -> None:
-        """Say how much was not logged, if more than was said."""
+        """Print how many errors of each kind there were, if some were not printed."""
         total = sum(self._counts.values())
         if total > len(self._counts):
             kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(self._counts.items()))
-            script.say(f"{total} times something could not be logged: {kinds}")
+            script.say(f"{total} values could not be logged: {kinds}")
 
 
 @final
 class _Refused(UserFacingError):
-    """Something cannot be logged: the line that says why, and the kind of trouble."""
+    """Something cannot be logged: a message, and the kind under which it is counted."""
 
-    def __init__(self, said: str, kind: str) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
         self.kind = kind
 
 
 @final
 class _File:
-    """The file that this process logs into, opened at the first line."""
+    """The log file of this process, opened at the first line."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, as a forked process must: its parent goes on with the file."""
-        self.lock = threading.RLock()  # not a plain one: a signal's handler may log, too
+        """Reset all state; a forked process calls this, since the parent keeps the file."""
+        self.lock = threading.RLock()  # reentrant, since a signal handler may log, too
         self.folder = ""
         self._descriptor = -1
         self._torn = False
@@ -284,7 +278,7 @@ class _File:
         """Append a line in one write.
 
         Raises:
-            OSError: it is not in the file, or not whole.
+            OSError: the line is missing in the file or incomplete.
             UserFacingError: there is no run to write to.
         """
         with self.lock:
@@ -292,32 +286,32 @@ class _File:
                 self.open()
             if self._torn:
                 line = b"\n" + line
-            self._torn = True  # until the whole line is known to be in the file
+            self._torn = True  # until the whole line is in the file
             try:
                 rest = line[os.write(self._descriptor, line) :]
-                while rest:  # never, but for a disk that fills up
+                while rest:  # only when the disk fills up
                     rest = rest[os.write(self._descriptor, rest) :]
             except OSError as error:
                 if error.errno != errno.EBADF:
                     raise
-                # The program closed whatever was open, as one that becomes a daemon does.
+                # The program closed all descriptors, as a daemon does at its start.
                 self._descriptor = -1
                 self.write(line)
             self._torn = False
             self._is_dirty = True
 
     def open(self) -> str:
-        """Return the folder of the run, after opening this process's file in it.
+        """Open the file if it is closed; return the run's folder.
 
         Raises:
-            OSError: the file cannot be made.
-            UserFacingError: the run cannot be made.
+            OSError: the file cannot be created.
+            UserFacingError: the run cannot be created.
         """
         with self.lock:
             if self._descriptor >= 0:
                 return self.folder
             if self._is_opening:
-                raise _Refused("a signal's handler logs while the run is being made", "reentrant")
+                raise _Refused("a signal handler logs while the run is created", "reentrant")
             if self._failed and time.monotonic() - self._failed[0] < RETRY_SECONDS:
                 raise self._failed[1]
             self._is_opening = True
@@ -325,7 +319,7 @@ class _File:
                 self.folder = script.find_or_make_run(self.close)
                 self._descriptor = script.open_lines(self.folder)
                 self._failed = None
-                # Before the run ends, which was registered just now if at all.
+                # Registered after the end of the run, so that it runs before it.
                 atexit.register(_flush_rates)
             except Exception as error:
                 self._failed = (time.monotonic(), error)
@@ -337,18 +331,18 @@ class _File:
             return self.folder
 
     def begin_syncing(self) -> None:
-        """Start the thread that makes what was written survive a power cut."""
+        """Start the thread that syncs the file, so that lines survive a power cut."""
         if self._descriptor < 0:
             return
         self._stopped = threading.Event()
         self._syncer = threading.Thread(
             target=self._sync, args=[self._stopped], name="runshelf-sync", daemon=True
         )
-        with contextlib.suppress(RuntimeError):  # the interpreter is about to end
+        with contextlib.suppress(RuntimeError):  # the interpreter is shutting down
             self._syncer.start()
 
     def pause_syncing(self) -> None:
-        """Stop that thread: a process must not fork beside one."""
+        """Stop the thread: a process with another thread must not fork."""
         self._stopped.set()
         if self._syncer is not None and self._syncer.is_alive():
             self._syncer.join(0.1)
@@ -368,32 +362,31 @@ class _File:
     def _sync_once(self) -> None:
         try:
             if os.fstat(self._descriptor).st_nlink == 0:
-                # Somebody removed the run: what is written goes nowhere.
                 with self.lock:
                     self.close()
-                raise _Refused(f"the run `{self.folder}` was removed: logging anew", "removed")
+                raise _Refused(f"run `{self.folder}` was removed: opening a new file", "removed")
             os.fsync(self._descriptor)
         except (OSError, _Refused) as error:
-            # Closed meanwhile, at the end or by the program: what was written is in the file.
+            # EBADF: closed in the meantime by this module or by the program; nothing is lost.
             if not isinstance(error, OSError) or error.errno != errno.EBADF:
-                _trouble.note(error)
+                _problems.note(error)
 
 
 _file = _File()
-_trouble = _Trouble()
+_problems = _Problems()
 _names: dict[str, _Name] = {}
 _rows: dict[tuple[str, ...], _Name] = {}
-# Of each rate: when its window began, what has been said since, and when that was said last.
+# For each rate: the start of its window, the count since then, and the time of the last call.
 _windows: dict[str, tuple[float, int | float, float]] = {}
 
 
 def note_dropped(name: str) -> None:
-    """Say and count that something was logged while this module was being loaded."""
-    _trouble.note(_Refused(f"`runshelf.{name}` was used while it was being loaded", "reentrant"))
+    """Report a call that was dropped while this module was being loaded."""
+    _problems.note(_Refused(f"`runshelf.{name}` was used while it was being loaded", "reentrant"))
 
 
 def _flush_rates() -> None:
-    """Log the windows that the program's end cuts short."""
+    """Log the last window of each rate."""
     with _file.lock:
         windows = dict(_windows)
         _windows.clear()
@@ -403,20 +396,20 @@ def _flush_rates() -> None:
 
 
 def _at_exit() -> None:
-    """Log what is not logged yet; a run that this made ends here, as no handler comes after."""
+    """Log the last rates, end the run if this process created it, and print the totals."""
     _flush_rates()
     script.end()
-    _trouble.sum_up()
+    _problems.sum_up()
 
 
 def _derived(key: Any, unit: str) -> Any:
-    """Return the name of what is measured; what is no name stays as it is, and is refused."""
+    """Return the metric's name; an invalid key is returned as it is, and refused later."""
     return f"{key}/{unit}" if isinstance(key, str) else key
 
 
 def _log(key: Any, value: Any, step: Any, axes: Mapping[str, Any]) -> None:
-    """Log what is not a plain number of Python under a name known already."""
-    if type(value) is _Nothing:
+    """Log anything that the fast path of `log` does not handle."""
+    if type(value) is _Missing:
         row: dict[Any, Any] = key if type(key) is dict else _mapping(key)
     else:
         row = {_hashable(key): value}
@@ -433,11 +426,11 @@ def _log(key: Any, value: Any, step: Any, axes: Mapping[str, Any]) -> None:
             "[" in text
             or text.find("{", 1) > 0
             or "null" in text
-            or len(text) > LONGEST_TEXT  # perhaps of one value
+            or len(text) > LONGEST_TEXT  # perhaps in a single value
         ):
             raise _NotPlain
     except (_NotPlain, ValueError):
-        # Lists, arrays, NaN, None: value by value.
+        # Lists, arrays, NaN or None: convert each value on its own.
         text = json.dumps(_plain_row(row), allow_nan=False)
     if len(text) > 2:
         _write(text, keys, counted, step, axes)
@@ -450,7 +443,7 @@ def _write(
     step: Any,
     axes: Mapping[str, Any],
 ) -> None:
-    """Write the line of a row that is JSON, with its axes before it."""
+    """Write a row of JSON as a line that begins with its axes."""
     front = ""
     if step is not None:
         front = f'"step": {_axis("step", step)}, '
@@ -461,87 +454,86 @@ def _write(
     if "time" not in keys and "time" not in axes:
         front += f'"time": {time.time():.6f}, '
     if len(text) > LONGEST_LINE:
-        raise _Refused(f"a row of {len(text)} characters: log it in parts", "long")
+        raise _Refused(f"a row of {len(text)} characters is too long: log it in parts", "long")
     _file.write(f"{{{front}{text[1:]}\n".encode())
 
 
 def _hashable(key: Any) -> Any:
-    """Return a name, or what is refused as one later."""
+    """Return `key` if it can be a key of a dict; whether it is a valid name is checked later."""
     if isinstance(key, Mapping):
         raise _Refused(
-            f"a row, `{key!r:.60}`, with a value beside it: runshelf.log(row, step=...)", "call"
+            f"a row, `{key!r:.60}`, and a second value: use runshelf.log(row, step=...)", "call"
         )
     if type(key).__hash__ is None:
-        raise _Refused(f"`{key!r:.60}` as a name: give text", "name")
+        raise _Refused(f"`{key!r:.60}` is not a name: give text", "name")
     return key
 
 
 def _mapping(key: Any) -> dict[Any, Any]:
     if not isinstance(key, Mapping):
         raise _Refused(
-            f"`{key!r:.60}` without a value: runshelf.log(key, value), or a mapping", "call"
+            f"`{key!r:.60}` has no value: use runshelf.log(key, value), or a mapping", "call"
         )
     return dict(cast("Mapping[Any, Any]", key))
 
 
 def _check_row(keys: tuple[Any, ...]) -> _Name | None:
-    """Return the name by which a row counts, after refusing the names it may not have."""
+    """Return the name whose step counter a row uses; report its invalid names."""
     valid = [key for key in keys if _is_name(key)]
     counted = next((_names[key] for key in valid if key not in AXES), None)
     if counted is None and len(valid) == len(keys):
-        raise _Refused(f"`{', '.join(keys)[:60]}`, no metric: these are names of axes", "axis")
-    if len(valid) == len(keys) and counted and len(_rows) < _ROWS_KNOWN:
+        raise _Refused(f"`{', '.join(keys)[:60]}` holds only axes, no metric", "axis")
+    if len(valid) == len(keys) and counted and len(_rows) < _MOST_ROWS:
         _rows[keys] = counted
     return counted
 
 
 def _is_name(key: Any) -> bool:
-    """Return whether `key` is a name, known from now on; report it if it may not be one."""
+    """Return whether `key` is a valid name, and remember it; report it if it is not."""
     if type(key) is str and (key in AXES or key in _names):
         return True
     try:
         if not isinstance(key, str):
-            raise _Refused(f"`{key!r:.60}` as a name: give text", "name")
+            raise _Refused(f"`{key!r:.60}` is not a name: give text", "name")
         if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
             raise _Refused(
-                f"a name of {len(key)} characters, `{key[:40]!r}`: give 1 to {LONGEST_KEY} "
+                f"the name `{key[:40]!r}` has {len(key)} characters: use 1 to {LONGEST_KEY} "
                 "printable ones",
                 "name",
             )
         if len(_names) >= MOST_NAMES:
             raise _Refused(f"more than {MOST_NAMES} names, from `{key[:60]}` on", "names")
     except _Refused as error:
-        _trouble.report(error)
+        _problems.report(error)
         return False
     _names[str(key)] = _Name(str(key))
     return True
 
 
 def _axis(name: str, at: Any) -> str:
-    """Return a place on an axis as JSON."""
+    """Return a position on an axis as JSON."""
     if name not in AXES:
-        raise _Refused(
-            f"`{name}` is no axis{did_you_mean(name, AXES)}: use {', '.join(sorted(AXES))}", "axis"
-        )
+        axes = ", ".join(sorted(AXES))
+        raise _Refused(f"unknown axis `{name}`{did_you_mean(name, AXES)}: use {axes}", "axis")
     number = _scalar(at)
     if number is None or isinstance(number, bool) or not math.isfinite(number):
-        raise _Refused(f"`{name}={at!r:.60}` is no place on an axis: give a number", "axis")
+        raise _Refused(f"`{name}={at!r:.60}`: an axis needs a finite number", "axis")
     return repr(number)
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as plain JSON values, without what cannot be logged; that is reported."""
+    """Return a row as plain JSON values; values that cannot be logged are reported and left out."""
     plain: dict[str, Any] = {}
     for key, value in row.items():
         try:
             plain.update(_plain(key, value))
-        except Exception as error:  # noqa: BLE001  (the other values of the row are logged)
-            _trouble.report(error, key)
+        except Exception as error:  # noqa: BLE001  (the rest of the row is logged)
+            _problems.report(error, key)
     return plain
 
 
 def _plain(key: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what a value is logged as: itself, or statistics, or a file."""
+    """Yield the keys and values that are logged for a value: itself, statistics, or a file."""
     if isinstance(value, str):
         yield key, _text(value)
         return
@@ -575,15 +567,17 @@ def _log_media(
 def _text(value: str) -> str:
     if len(value) > LONGEST_TEXT:
         raise _Refused(
-            f"a text of {len(value)} characters: at most {LONGEST_TEXT} are logged", "text"
+            f"a text of {len(value)} characters is too long: use at most {LONGEST_TEXT}", "text"
         )
     return str(value)
 
 
 def _scalar(value: Any) -> bool | int | float | None:
-    """Return a single number as one of Python; None for what is none."""
+    """Return a single number as a Python number; None if `value` is not a single number."""
     if isinstance(value, bool | int | float):
-        return value if type(value) in (bool, int, float) else _of_subclass(value)
+        if type(value) in (bool, int, float):
+            return value
+        return float(value) if isinstance(value, float) else int(value)  # of a subclass
     shape = getattr(value, "shape", None)
     if type(value).__module__.startswith("numpy.ma") and value.mask.any():
         return None
@@ -593,12 +587,8 @@ def _scalar(value: Any) -> bool | int | float | None:
     return _as_float(value)
 
 
-def _of_subclass(value: int | float) -> int | float:
-    return float(value) if isinstance(value, float) else int(value)
-
-
 def _as_float(value: Any) -> float | None:
-    """Return a decimal, a fraction or a number of few bits as a float; None for what is none."""
+    """Return a decimal, a fraction or a low-precision number as a float; None for anything else."""
     return float(value) if hasattr(type(value), "__float__") else None
 
 
@@ -609,7 +599,7 @@ def _finite_or_word(number: int | float) -> int | float | str:
 
 
 def _default(value: Any) -> Any:
-    """Return a scalar of another library as one of Python, while a row is written as JSON."""
+    """Return a scalar of another library as a Python number, for the JSON encoder."""
     number = _scalar(value)
     if number is None:
         raise _NotPlain
@@ -617,7 +607,7 @@ def _default(value: Any) -> Any:
 
 
 def _make_encoder() -> Callable[[Any, int], Any]:
-    """Return what turns a row into pieces of JSON, written in C where Python has that."""
+    """Return a function from a row to pieces of JSON, in C where Python provides it."""
     fast: Any = getattr(json.encoder, "c_make_encoder", None)
     if fast is None:
         slow = json.JSONEncoder(default=_default, allow_nan=False)
@@ -629,7 +619,7 @@ def _make_encoder() -> Callable[[Any, int], Any]:
 _encode = _make_encoder()
 
 
-def _of(name: str) -> str:
+def _label(name: str) -> str:
     return f"`{name[:60]}`: " if name else ""
 
 
@@ -649,7 +639,7 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     _file.close()
     _file.forget()
-    _windows.clear()  # of the parent
+    _windows.clear()  # these belong to the parent
     script.forget()
 
 

@@ -1,8 +1,8 @@
-"""The run that a program logs into: found by `RUNSHELF_RUN`, or made at the first thing logged.
+"""The run that a program logs into: the one in `RUNSHELF_RUN`, else a new one.
 
-A run made here ends when the program does: `interrupted` by Ctrl-C, `failed` by an exception that
-nobody caught or by an exit status other than 0, else `finished`. What SIGTERM, SIGKILL or
-`os._exit` end is `lost`; `runshelf run` knows the exit status of all of these.
+A run created here ends with the program: `interrupted` after Ctrl-C, `failed` after an uncaught
+exception or an exit status other than 0, else `finished`. After SIGTERM, SIGKILL or `os._exit` it
+is `lost`; only `runshelf run` can record these.
 """
 
 import atexit
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def say(text: str) -> None:
-    """Write a line to stderr, if there is one to write to."""
-    with contextlib.suppress(Exception):  # closed, full, gone: there is nobody to tell
+    """Write a line to stderr; ignore errors, since stderr may be closed."""
+    with contextlib.suppress(Exception):
         sys.stderr.write(f"runshelf: {text}\n")
         sys.stderr.flush()
 
@@ -34,46 +34,36 @@ def find_or_make_run(close: Callable[[], None]) -> str:
     """Return the folder of the run to log into.
 
     Args:
-        close: closes what this process logs to; called when a run made here ends.
+        close: closes the log file of this process; called when a run created here ends.
 
     Raises:
-        UserFacingError: a run had to be made and could not be.
+        UserFacingError: a run could not be created.
     """
     named = variable("RUN")
     if named and _is_run(Path(named)):
         return named
     if named:
-        say(f"RUNSHELF_RUN names no run (`{named}`): logging to a new one")
+        say(f"RUNSHELF_RUN is not a run folder (`{named}`): logging to a new run")
     folder = _own.begin(close)
-    # Absolute, since a program may change its folder; the processes it starts find it by this.
+    # Child processes find the run by these. The path is absolute, since they may change folders.
     os.environ.update(exported({"RUN": folder}))
     say(f"logging to `{folder}`")
     return folder
 
 
 def open_lines(folder: str) -> int:
-    """Return the descriptor of a new file of metric lines, of this process alone.
+    """Create a file of metric lines for this process; return its descriptor.
 
-    A shared lock on it says that it is being written, for as long as the process lives.
+    A shared lock marks the file as being written as long as the process lives.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the file cannot be created.
     """
     path = Path(folder) / f"metrics-log-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
     with contextlib.suppress(OSError):  # a file system without locks
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return descriptor
-
-
-def end() -> None:
-    """End the run that this process made, if it made one."""
-    _own.end()
-
-
-def forget() -> None:
-    """Leave the run to the process that made it, as one that it forked must."""
-    _own.forget()
 
 
 def _is_run(folder: Path) -> bool:
@@ -85,66 +75,65 @@ def _is_run(folder: Path) -> bool:
 
 
 @final
-class _Own:
-    """The run that this process has made, if it has."""
+class _OwnRun:
+    """The run that this process created, if any."""
 
     def __init__(self) -> None:
         self._writer: RunWriter | None = None
         self._close: Callable[[], None] = lambda: None
 
     def begin(self, close: Callable[[], None]) -> str:
-        """Make a run and return its folder; the one before, if any, is over.
+        """Create a run and return its folder; end the previous one, if any.
 
         Args:
-            close: closes what this process logs to.
+            close: closes the log file of this process.
 
         Raises:
-            UserFacingError: it cannot be made.
+            UserFacingError: the run cannot be created.
         """
         first, self._close = self._writer is None, close
         self.end()
-        self._writer = _make_run()
+        self._writer = _create_run()
         if first:
             atexit.register(self.end)
             exits.watch()
         return str(self._writer.folder)
 
     def end(self) -> None:
-        """Record how the program ended, if this process has a run."""
+        """Record how the program ended, if this process created a run."""
         writer, self._writer = self._writer, None
         if writer is None:
             return
-        from runshelf.store.compacting import wind_up  # noqa: PLC0415  (needs numpy)
+        from runshelf.store.compacting import finish_metrics  # noqa: PLC0415  (needs numpy)
 
         error = exits.ended_by()
-        # Whatever goes wrong with the record, the program is over.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):  # the program is over, so errors have no consequence
             if isinstance(error, SystemExit):
                 with contextlib.suppress(Exception):
                     _record_exit(writer, error.code)
                 error = None
             writer.__exit__(error and type(error), error, None)
             self._close()
-            wind_up(writer.folder)
+            finish_metrics(writer.folder)
 
     def forget(self) -> None:
-        """Give up the run without a word; its lock is the parent's."""
+        """Drop the run without recording an end: after a fork the parent still writes it."""
         writer, self._writer = self._writer, None
         if writer is not None:
             os.close(writer._lock)  # pyright: ignore[reportPrivateUsage]
 
 
 def _record_exit(writer: "RunWriter", status: object) -> None:
-    """Record a failure if the program ends with what is no success, as Python judges that."""
+    """Record a failure if the argument of `SystemExit` means one."""
     if isinstance(status, int):
-        if status & 0xFF:  # the system keeps no more of it
+        if status & 0xFF:  # the operating system keeps only these bits
             writer.record("failed", exit_status=status & 0xFF)
     elif status is not None:
         writer.record("failed", exit_status=1, error=" ".join(f"{status}".split())[:300])
 
 
-def _make_run() -> "RunWriter":
-    # What this needs, numpy and git among it, is loaded by programs that make a run only.
+def _create_run() -> "RunWriter":
+    # Imported here, since only programs that create a run need numpy and git.
     from runshelf.snapshot.capture import capture  # noqa: PLC0415
     from runshelf.snapshot.command_settings import config_of  # noqa: PLC0415
     from runshelf.snapshot.secrets import find_secrets  # noqa: PLC0415
@@ -165,4 +154,5 @@ def _make_run() -> "RunWriter":
     )
 
 
-_own = _Own()
+_own = _OwnRun()
+end, forget = _own.end, _own.forget

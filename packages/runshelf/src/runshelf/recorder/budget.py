@@ -10,8 +10,8 @@ from typing import NamedTuple, final
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.liveness import HEARTBEAT
+from runshelf.store.periods import periods
 from runshelf.store.run import Run, list_runs, open_run
-from runshelf.store.sittings import sittings
 from runshelf.store.state import state_of
 
 BUDGET = "budget.json"
@@ -107,7 +107,7 @@ def _spending(run: Run, start: float, now: float) -> Spending | None:
         return None
     state = state_of(run).name
     until = now if state == "running" else _last_touched(run.folder)
-    found = sittings(run.events(), until)
+    found = periods(run.events(), until)
     seconds = sum(max(one.begin + one.seconds - max(one.begin, start), 0.0) for one in found)
     name = str(run.manifest.get("name") or "")
     return Spending(run.ulid, name, seconds, seconds / 3600 * rate, state)

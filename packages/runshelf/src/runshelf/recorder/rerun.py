@@ -28,7 +28,7 @@ from runshelf.recorder.setting_changes import change, refuse_masked, refuse_unkn
 from runshelf.snapshot.capture import PATCH, kind_of_input, without_secrets
 from runshelf.snapshot.code_snapshot import CODE, Snapshot, materialise, read_snapshot
 from runshelf.snapshot.command_settings import parse_settings
-from runshelf.snapshot.interpreter import Question, find_executable, find_interpreter
+from runshelf.snapshot.interpreter import InterpreterQuery, find_executable, find_interpreter
 from runshelf.snapshot.machine import machine
 from runshelf.snapshot.secrets import MASK, find_secrets, is_relevant, relevant_environment
 from runshelf.store.files import disk_errors
@@ -288,7 +288,7 @@ def _as_of(parent: Run, info: RunInfo) -> RunInfo:
 
 def _environment_now(launch: Launch, root: Path) -> dict[str, Any]:
     """Return `python` and `hardware` as they are now, the program's code being below `root`."""
-    question = Question(find_interpreter(launch.executable, launch.environ), launch.environ)
+    question = InterpreterQuery(find_interpreter(launch.executable, launch.environ), launch.environ)
     hardware, python = machine(), question.answer(root)
     return {"hardware": hardware} | ({"python": python} if python else {})
 

@@ -23,7 +23,7 @@ from runshelf.recorder.output_log import OutputWriter
 from runshelf.recorder.process_tree import Tree
 from runshelf.recorder.program import Program
 from runshelf.recorder.system_metrics import SystemMetrics
-from runshelf.store.compacting import wind_up
+from runshelf.store.compacting import finish_metrics
 from runshelf.store.files import disk_errors
 from runshelf.store.records import LinesWriter
 from runshelf.store.run import RunWriter
@@ -94,7 +94,7 @@ class Session:
         launch = replace(launch, environ={**launch.environ, **named})
         program = Program(launch, self._shown_on, self._folder)
         stack.callback(program.close)
-        self._writer.pulse.name_program(program.pid)
+        self._writer.heartbeat.name_program(program.pid)
         self._program = program
         for number in self._early:
             program.signal(number)
@@ -186,7 +186,7 @@ class Session:
         outputs = self._attempt(lambda: list_outputs(self._folder), "the list of its outputs") or []
         ending = self._ending(program, seconds, len(outputs))
         self._attempt(lambda: self._record_ending(ending), "how it ended")
-        self._attempt(lambda: wind_up(self._folder), "the summary of its metrics")
+        self._attempt(lambda: finish_metrics(self._folder), "the summary of its metrics")
         with suppress(OSError):
             os.utime(self._folder)
         return ending

@@ -1,1 +1,1 @@
-"""What is kept of a program before it starts: its code, its packages, its machine; no secrets."""
+"""Archives code, packages and machine of a program before it starts, without secrets."""

@@ -1,4 +1,4 @@
-"""Capture: everything that is kept of a program before it starts, in one call."""
+"""Captures everything that is archived of a program before it starts."""
 
 import os
 import select
@@ -26,7 +26,7 @@ from runshelf.snapshot.git import (
     why_no_repository,
     write_patch,
 )
-from runshelf.snapshot.interpreter import Question, find_executable, find_interpreter
+from runshelf.snapshot.interpreter import InterpreterQuery, find_executable, find_interpreter
 from runshelf.snapshot.lock_files import find_lock_files
 from runshelf.snapshot.machine import machine
 from runshelf.snapshot.object_store import snapshot_taken
@@ -52,17 +52,19 @@ def capture(
     environ: Mapping[str, str] | None = None,
     parent: Run | None = None,
 ) -> Capture:
-    """Return what `create_run` calls to keep code, packages, machine and environment of a program.
+    """Return the `capture` argument of `create_run` for a program.
+
+    It archives the program's code, packages, machine and environment.
 
     Args:
         home: the home of the run.
         argv: the program's command line.
         say: called with one line for each thing that is masked or left out.
-        secrets: those of `argv` and the environment, if they have been found already.
-        interpreter: the Python that runs it; by default found by `argv[0]`.
-        limits: of the snapshot.
-        environ: the environment it runs in; by default this process's.
-        parent: the run of this home that it repeats, in a clean folder with that run's code.
+        secrets: the secrets in `argv` and the environment, if already known.
+        interpreter: the Python that runs the program; by default derived from `argv[0]`.
+        limits: the limits of the snapshot.
+        environ: the program's environment; by default that of this process.
+        parent: the run to repeat; its code has been restored to a clean folder.
     """
     environ = dict(os.environ if environ is None else environ)
     secrets = secrets or find_secrets(argv, environ)
@@ -70,42 +72,41 @@ def capture(
     def keep(folder: Path, cwd: Path) -> dict[str, Any]:
         executable = find_executable(argv[0], cwd, environ) if argv else None
         python = interpreter or (find_interpreter(executable, environ) if executable else None)
-        question = Question(python, environ)
+        query = InterpreterQuery(python, environ)  # answers in the background
         with snapshot_taken(home):
             if parent is None:
                 code, snapshot = _keep_code(home, folder, cwd, limits, say)
             else:
                 code, snapshot = _inherit_code(parent, folder, cwd, limits)
         root = Path(snapshot.root)
-        hardware, said = machine(), question.answer(root)
+        hardware, python_info = machine(), query.answer(root)
         fields = {
             **code,
             "executable": executable,
             "hardware": hardware,
             "environment": relevant_environment(environ, secrets),
             "masked": list(secrets.names),
-            "python": said,
+            "python": python_info,
             "stdin": None if interpreter else kind_of_input(),
         }
         _say_masked(secrets, say)
         if parent is None:
             say_left_out(snapshot, say)
             _say_outside(argv, cwd, root, executable, say)
-            ours = _own_sources() if interpreter else []
-            _say_imports(said, ours, say)
+            _say_imports(python_info, _own_sources() if interpreter else [], say)
         return {name: value for name, value in fields.items() if value is not None or name == "git"}
 
     return keep
 
 
 def _own_sources() -> list[str]:
-    """Return the folders that runshelf and backflip are imported from in this process."""
+    """Return the folders from which this process imports runshelf and backflip."""
     modules = (sys.modules.get(name) for name in ("runshelf", "backflip"))
     return [str(Path(m.__file__).resolve().parents[1]) for m in modules if m and m.__file__]
 
 
 def kind_of_input() -> str | None:
-    """Return `piped` if this process's input is a pipe, or a file that is not empty; else None."""
+    """Return `piped` if stdin is a pipe with data or a writer, or a non-empty file; else None."""
     try:
         status = os.fstat(0)
     except OSError:
@@ -116,7 +117,7 @@ def kind_of_input() -> str | None:
 
 
 def without_secrets(info: RunInfo, secrets: Secrets) -> RunInfo:
-    """Return what a person says of a run, without any secret in it."""
+    """Return run information with all secrets masked."""
     return replace(
         info,
         name=info.name and secrets.mask(info.name),
@@ -127,7 +128,7 @@ def without_secrets(info: RunInfo, secrets: Secrets) -> RunInfo:
 
 
 def _has_ended(pipe: int) -> bool:
-    """Return whether nobody writes into a pipe any more, and nothing is left in it."""
+    """Return whether a pipe has no writer and no data."""
     poll = select.poll()
     poll.register(pipe, select.POLLIN)
     return [event for _, event in poll.poll(0)] == [select.POLLHUP]
@@ -136,11 +137,11 @@ def _has_ended(pipe: int) -> bool:
 def _keep_code(
     home: Path, folder: Path, cwd: Path, limits: Limits, say: Say
 ) -> tuple[dict[str, Any], Snapshot]:
-    """Keep the code around `cwd`; return what the manifest says of it, and the snapshot."""
+    """Archive the code around `cwd`; return the fields of the manifest and the snapshot."""
     repository = find_repository(cwd)
     problem = None if repository else why_no_repository(cwd)
     if problem:
-        say(f"{problem}: the code is kept, and its commit is not")
+        say(f"{problem}: the code is archived without its commit")
     snapshot = take_snapshot(home, cwd, repository, limits)
     write_snapshot(folder, snapshot, limits)
     fields = {
@@ -154,7 +155,7 @@ def _keep_code(
 def _inherit_code(
     parent: Run, folder: Path, cwd: Path, limits: Limits
 ) -> tuple[dict[str, Any], Snapshot]:
-    """Keep the code of `parent`, which lies around `cwd` now; return the same as `_keep_code`."""
+    """Archive the code of `parent`, restored around `cwd`; return the same as `_keep_code`."""
     kept = read_snapshot(parent.folder)
     root = Path(os.path.normpath(cwd / os.path.relpath(".", kept.cwd)))
     snapshot = replace(kept, root=str(root))
@@ -171,8 +172,8 @@ def _keep_git(folder: Path, repository: Repository | None, say: Say) -> dict[str
         return None
     if not write_patch(repository, folder / PATCH, SECRET_FILES, _LARGEST_PATCH):
         say(
-            f"`{PATCH}` is cut short: what differs from the last commit is too much, or took too "
-            "long; the snapshot has it"
+            f"`{PATCH}` is incomplete: the diff to the last commit is too large or took too long; "
+            "the snapshot has all changes"
         )
     return describe(repository)
 
@@ -191,15 +192,15 @@ def _say_masked(secrets: Secrets, say: Say) -> None:
     arguments = [name for name in secrets.names if not name.startswith("env:")]
     variables = [name.removeprefix("env:") for name in secrets.names if name.startswith("env:")]
     if arguments:
-        say(f"masked in the archive, since they look like keys: {', '.join(arguments)}")
+        say(f"masked arguments that look like keys: {', '.join(arguments)}")
     if variables:
-        say(f"masked in the archive, variables that look like keys: {', '.join(variables)}")
+        say(f"masked variables that look like keys: {', '.join(variables)}")
 
 
 def _say_outside(
     argv: Sequence[str], cwd: Path, root: Path, executable: str | None, say: Say
 ) -> None:
-    """Say which files of the command line are not below the root, so not in the snapshot."""
+    """Report the files of the command line that are outside of the root."""
     below = root.resolve()
     for argument in argv[1:]:
         path = cwd / argument
@@ -208,11 +209,11 @@ def _say_outside(
         except (OSError, ValueError):
             continue
         if is_outside and str(path) != executable:
-            say(f"not in the snapshot: `{argument}`: it is outside of `{root}`")
+            say(f"not in the snapshot: `{argument}`, which is outside of `{root}`")
 
 
 def _say_imports(python: Mapping[str, Any] | None, ours: Sequence[str], say: Say) -> None:
-    """Say from where else Python imports, but for what is installed."""
+    """Report other folders that Python imports from, apart from installed packages."""
     outside = [str(path) for path in (python or {}).get("outside", []) if path not in ours]
     if outside:
         named = ", ".join(f"`{path}`" for path in outside)

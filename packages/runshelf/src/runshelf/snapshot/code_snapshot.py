@@ -1,7 +1,7 @@
-"""Snapshots: the code of a run as it was before the start, file by file, in objects.
+"""Snapshots: the code of a run before its start, with each file stored as an object.
 
-`code.json` names every file with its hash, and everything that was left out with the reason.
-Limits keep a folder with a million files or a file of gigabytes from holding up the start.
+`code.json` lists every file with its hash, and everything left out with the reason. Limits prevent
+a folder with a million files or a file of gigabytes from delaying the start.
 """
 
 import hashlib
@@ -25,19 +25,19 @@ from runshelf.store.opening import NoFile, read, read_part
 CODE = "code.json"
 _NAMED_AT_MOST = 1000
 _SAID_AT_MOST = 3
-_LARGEST_LIST = 64 << 20  # of a code.json that somebody else wrote
+_LARGEST_LIST = 64 << 20  # bytes of `code.json`, which may come from an untrusted source
 
 
 @final
 @dataclass(frozen=True)
 class Limits:
-    """How much a snapshot may take.
+    """The limits of a snapshot.
 
     Attributes:
-        file_bytes: of one file.
-        total_bytes: of all files.
-        files: how many.
-        seconds: how long it may take, about.
+        file_bytes: the maximum size of a file.
+        total_bytes: the maximum total size.
+        files: the maximum number of files.
+        seconds: the approximate maximum duration.
     """
 
     file_bytes: int = 50_000_000
@@ -49,14 +49,14 @@ class Limits:
 @final
 @dataclass(frozen=True)
 class CodeFile:
-    """One file of a snapshot.
+    """A file of a snapshot.
 
     Attributes:
-        path: relative to the root, with `/`; text that holds any bytes (surrogate escapes).
-        sha256: of its bytes; empty for a link.
-        bytes: how many.
+        path: relative to the root, with `/`; non-UTF-8 bytes are surrogate escapes.
+        sha256: the hash of its bytes; empty for a link.
+        bytes: its size.
         mode: its permissions.
-        link: what it points at, if it is a symbolic link.
+        link: the target if it is a symbolic link.
     """
 
     path: str
@@ -69,12 +69,12 @@ class CodeFile:
 @final
 @dataclass(frozen=True)
 class LeftOut:
-    """Something that is not in a snapshot.
+    """A file or folder that is not in a snapshot.
 
     Attributes:
-        path: relative to the root, or what it is of.
-        why: the reason, in a few words.
-        bytes: how many it has, where that is the reason.
+        path: relative to the root; or a description, such as `the rest`.
+        why: the reason.
+        bytes: its size, if that is the reason.
     """
 
     path: str
@@ -85,13 +85,13 @@ class LeftOut:
 @final
 @dataclass(frozen=True)
 class Snapshot:
-    """What `code.json` says.
+    """The content of `code.json`.
 
     Attributes:
-        root: the folder whose code it is.
-        cwd: the working folder, relative to it.
-        files: what was kept, in the order of paths.
-        left_out: what was not.
+        root: the root folder of the code.
+        cwd: the working folder, relative to the root.
+        files: the archived files, sorted by path.
+        left_out: everything else.
     """
 
     root: str
@@ -105,9 +105,9 @@ def take_snapshot(home: Path, cwd: Path, repository: Repository | None, limits: 
 
     Args:
         home: the home of the run.
-        cwd: the working folder; its repository's root is the root, else itself.
-        repository: the one that holds `cwd`.
-        limits: how much to take.
+        cwd: the working folder; it is the root if there is no repository.
+        repository: the repository that contains `cwd`, if any; its root is the root.
+        limits: the limits of the snapshot.
     """
     root = repository.root if repository else cwd
     taking = _Taking(home, root, limits)
@@ -138,16 +138,17 @@ def read_snapshot(folder: Path) -> Snapshot:
     """Return the snapshot of the run in `folder`.
 
     Raises:
-        UsageError: it has none.
-        DamagedFile: `code.json` is not as it should be; a path that leads out of the root is so.
+        UsageError: the run has no snapshot.
+        DamagedFile: `code.json` is invalid, or a path in it leads out of the root.
     """
     path = folder / CODE
     try:
         text = read(folder.resolve(), CODE, _LARGEST_LIST + 1)
     except NoFile as error:
-        raise UsageError(f"run `{folder.name}` has no `{CODE}`: its code was not kept") from error
+        message = f"run `{folder.name}` has no `{CODE}`: its code was not archived"
+        raise UsageError(message) from error
     if len(text) > _LARGEST_LIST:
-        raise DamagedFile(f"`{path}` has more than {_LARGEST_LIST:_} bytes: no list of files has")
+        raise DamagedFile(f"`{path}` has more than {_LARGEST_LIST:_} bytes, so it is not valid")
     try:
         fields: dict[str, Any] = json.loads(text)
         return Snapshot(
@@ -163,9 +164,9 @@ def read_snapshot(folder: Path) -> Snapshot:
 
 
 def materialise(home: Path, run: Path, target: Path) -> Snapshot:
-    """Write the code of the run in `run` into a new folder `target`, and return its snapshot.
+    """Write the code of the run in `run` into a new folder `target`; return its snapshot.
 
-    Nothing is written through a link, and nothing outside of `target`. Links are made last.
+    Nothing is written through a link or outside of `target`. Links are created last.
 
     Raises:
         UsageError: the run has no snapshot, or `target` exists.
@@ -175,10 +176,14 @@ def materialise(home: Path, run: Path, target: Path) -> Snapshot:
     snapshot = read_snapshot(run)
     with disk_errors(target):
         target.mkdir(parents=True, mode=0o700)
-        with _opened(target, os.O_RDONLY | os.O_DIRECTORY) as root:
+        root = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
             for file in sorted(snapshot.files, key=lambda file: file.link is not None):
                 _put(home, root, file)
-            _make_folders(root, PurePosixPath(snapshot.cwd))
+            with _folder_below(root, PurePosixPath(snapshot.cwd)):
+                pass  # creates the working folder, even if it holds no file
+        finally:
+            os.close(root)
     return snapshot
 
 
@@ -186,26 +191,27 @@ def read_object(home: Path, file: CodeFile) -> bytes:
     """Return the bytes of a file of a snapshot.
 
     Raises:
-        DamagedFile: the object is gone or damaged.
+        DamagedFile: the object is missing or damaged.
     """
     path = object_path(home, file.sha256)
     try:
-        # No more is read than it should have: a damaged one may be of any size.
+        # Reads at most the expected size: a damaged object may be of any size.
         data, size = read_part(path.parent, path.name, 0, file.bytes)
     except NoFile as error:
-        raise DamagedFile(f"`{file.path}` is kept no more (`{path}`: {error})") from error
+        message = f"`{file.path}` is missing in the archive (`{path}`: {error})"
+        raise DamagedFile(message) from error
     if size != file.bytes or hashlib.sha256(data).hexdigest() != file.sha256:
         raise DamagedFile(
             f"`{file.path}` is damaged: `{path}` should have {file.bytes} bytes with the SHA-256 "
-            "that it is named by: restore it from a copy, or record a run where the file still is "
-            "as it was, which replaces it"
+            "in its name: restore it from a copy, or record a run where the file is unchanged, "
+            "which replaces the object"
         )
     return data
 
 
 @dataclass
 class _Taking:
-    """A snapshot being taken."""
+    """A snapshot while it is taken."""
 
     home: Path
     root: Path
@@ -219,7 +225,7 @@ class _Taking:
         self.deadline = time.monotonic() + self.limits.seconds
 
     def take(self, path: bytes) -> bool:
-        """Keep one file; return whether to go on."""
+        """Store one file; return whether there is time for more."""
         if time.monotonic() > self.deadline:
             self.leave_out(b"the rest", f"the snapshot took longer than {self.limits.seconds:g} s")
             return False
@@ -232,16 +238,16 @@ class _Taking:
         return True
 
     def leave_out(self, path: bytes, why: str, size: int | None = None) -> None:
-        """Say that something is not kept."""
+        """Record that something is left out."""
         if len(self.left_out) < _NAMED_AT_MOST:
             self.left_out.append(LeftOut(os.fsdecode(path), why, size))
         else:
             self.unnamed += 1
 
     def count_the_rest(self) -> None:
-        """Say how many more were left out than are named."""
+        """Record the number of left-out files that are not listed."""
         if self.unnamed:
-            self.left_out.append(LeftOut(f"{self.unnamed:_} more", "not named one by one"))
+            self.left_out.append(LeftOut(f"{self.unnamed:_} more", "not listed"))
 
     def _keep(self, path: bytes) -> None:
         absolute = self.root / os.fsdecode(path)
@@ -253,11 +259,11 @@ class _Taking:
             elif stat.S_ISREG(status.st_mode):
                 self._keep_regular(path, absolute, status.st_size)
             else:
-                self.leave_out(path, "no file, link or folder")
+                raise NotAFileError
         except (FileNotFoundError, NotADirectoryError):
             pass  # tracked and deleted
         except NotAFileError:
-            self.leave_out(path, "no file, link or folder")
+            self.leave_out(path, "not a file, link or folder")
         except OSError as error:
             self.leave_out(path, str(error.strerror))
 
@@ -265,9 +271,8 @@ class _Taking:
         if size > self.limits.file_bytes:
             self.leave_out(path, f"larger than {self.limits.file_bytes / 1e6:g} MB", size)
         elif self.total_bytes + size > self.limits.total_bytes:
-            self.leave_out(
-                path, f"all files are more than {self.limits.total_bytes / 1e6:g} MB", size
-            )
+            most = f"{self.limits.total_bytes / 1e6:g} MB"
+            self.leave_out(path, f"all files have more than {most}", size)
         else:
             stored = store(self.home, absolute)
             self.total_bytes += stored.bytes
@@ -275,7 +280,7 @@ class _Taking:
 
 
 def say_left_out(snapshot: Snapshot, say: Callable[[str], None]) -> None:
-    """Say what a snapshot has not: the first few of each reason, and how many there are."""
+    """Report what a snapshot leaves out: the first files per reason, and their number."""
     reasons: dict[str, list[LeftOut]] = {}
     for left in snapshot.left_out:
         reasons.setdefault(left.why, []).append(left)
@@ -291,30 +296,30 @@ def _without_nothing(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _file_of(entry: Any) -> CodeFile:
-    """Return a file as `code.json` names it.
+    """Return the file of an entry of `code.json`.
 
     Raises:
-        ValueError: it leads out of the root, or is no file's entry.
+        ValueError: the entry is invalid, or its path leads out of the root.
     """
     fields = cast("dict[str, Any]", entry)
     link = fields.get("link")
     sha256, size, mode = fields["sha256"], fields["bytes"], fields["mode"]
     if not (isinstance(sha256, str) and type(size) is int and type(mode) is int and size >= 0):
-        raise ValueError(f"an entry of `{fields.get('path')!s:.80}` is of a wrong kind")
+        raise ValueError(f"the entry of `{fields.get('path')!s:.80}` has a wrong type")
     if link is not None and (not isinstance(link, str) or not link or "\0" in link):
-        raise ValueError("a link points nowhere")
-    # No program becomes another user's by being archived.
+        raise ValueError("a link has an invalid target")
+    # Without setuid and setgid bits.
     return CodeFile(_inside(fields["path"]), sha256, size, mode & 0o777, link)
 
 
 def _inside(path: Any, folder: bool = False) -> str:
-    """Return a path that stays inside the root it is relative to.
+    """Return a relative path after checking that it stays inside its root.
 
     Raises:
-        ValueError: it does not.
+        ValueError: the path is invalid or leads out of the root.
     """
     if not isinstance(path, str) or "\0" in path or not path:
-        raise ValueError(f"`{path!s:.80}` is no path")
+        raise ValueError(f"`{path!s:.80}` is not a path")
     parts = path.split("/")
     if path == "." and folder:
         return path
@@ -324,7 +329,7 @@ def _inside(path: Any, folder: bool = False) -> str:
 
 
 def _put(home: Path, root: int, file: CodeFile) -> None:
-    """Write one file or link below the folder that the descriptor `root` is of."""
+    """Write one file or link below the folder with the descriptor `root`."""
     path = PurePosixPath(file.path)
     with _folder_below(root, path.parent) as folder:
         if file.link is not None:
@@ -337,14 +342,9 @@ def _put(home: Path, root: int, file: CodeFile) -> None:
             os.fchmod(out.fileno(), file.mode | 0o600)
 
 
-def _make_folders(root: int, path: PurePosixPath) -> None:
-    with _folder_below(root, path):
-        pass
-
-
 @contextmanager
 def _folder_below(root: int, path: PurePosixPath) -> Generator[int, None, None]:
-    """Yield a descriptor of a folder below `root`, made if need be; no link is followed."""
+    """Yield a descriptor of a folder below `root`, created if missing; no link is followed."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.dup(root)
     try:
@@ -356,15 +356,6 @@ def _folder_below(root: int, path: PurePosixPath) -> Generator[int, None, None]:
                 below = os.open(part, flags, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _opened(path: Path, flags: int) -> Generator[int, None, None]:
-    descriptor = os.open(path, flags | os.O_CLOEXEC)
-    try:
         yield descriptor
     finally:
         os.close(descriptor)

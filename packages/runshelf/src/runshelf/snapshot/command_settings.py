@@ -1,4 +1,4 @@
-"""The configuration of any program, read off its command line: `--lr 1e-3`, `lr=1e-3`, `--fast`."""
+"""Parses the settings in any program's command line: `--lr 1e-3`, `lr=1e-3`, `--fast`."""
 
 import re
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ _KEY = re.compile(r"[+]{0,2}[A-Za-z_][\w./@-]*")
 
 @final
 class Setting(NamedTuple):
-    """One setting of a command line.
+    """A setting of a command line.
 
     Attributes:
         key: its name, with `_` for `-`.
-        value: what it is set to.
-        place: where in the command line the value stands.
-        prefix: what stands before the value in the same argument, as `--lr=`; None for a bare flag.
+        value: its value.
+        place: the index of the argument with the value.
+        prefix: the text before the value in that argument, such as `--lr=`; None for a bare flag.
     """
 
     key: str
@@ -27,7 +27,7 @@ class Setting(NamedTuple):
 
 
 def parse_settings(argv: Sequence[str]) -> list[Setting]:
-    """Return the settings of a command line, in order; other arguments are left out."""
+    """Return the settings of a command line in order, without other arguments."""
     settings: list[Setting] = []
     index = 1
     while index < len(argv):
@@ -45,12 +45,12 @@ def parse_settings(argv: Sequence[str]) -> list[Setting]:
 
 
 def config_of(argv: Sequence[str]) -> dict[str, Value]:
-    """Return the settings of a command line by name; the last of a name holds."""
+    """Return the settings of a command line by name; the last one of a name wins."""
     return {setting.key: setting.value for setting in parse_settings(argv)}
 
 
 def parse_value(text: str) -> Value:
-    """Return the whole number, number or truth that `text` is; else the text."""
+    """Return `text` as an integer, float or boolean if possible, else the text."""
     if text in ("true", "True", "false", "False"):
         return text in ("true", "True")
     for kind in (int, float):

@@ -1,6 +1,6 @@
-"""Which files of a folder belong to a snapshot: what git tracks or does not ignore, or a walk.
+"""Selects the files of a snapshot: those that git tracks or does not ignore, else a folder walk.
 
-Paths are bytes relative to the root. Tracked files come first, so that limits meet them last.
+Paths are bytes relative to the root. Tracked files come first, so that limits affect others first.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import final
 
 from runshelf.snapshot.git import Repository, find_repository, list_files
 
-# What may hold a key, and what of it is an example only.
+# Files that may hold keys, and exceptions that are only examples.
 SECRET_FILES = (
     *(".env", ".env.*", "*.pem", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*"),
     *(".netrc", ".pypirc", ".npmrc", ".git-credentials", "*credentials*.json", "*.keystore"),
@@ -27,7 +27,7 @@ _NOT_CODE = frozenset(
     | {".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 )
 _NOT_CODE_FILES = ("*.pyc", "*.pyo", ".DS_Store", "*.swp")
-# Folders that only a home of runs has, by the names of what is in them, and its index.
+# Folders that exist only in a home of runs, and its index.
 _OF_A_HOME = re.compile(
     rb"(?P<home>(?:.*?/)??)(?:(?:runs|trash|reruns)/[0-9A-HJKMNP-TV-Z]{26}|objects/sha256)(?:/.*)?",
     re.DOTALL,
@@ -38,7 +38,7 @@ Report = Callable[[bytes, str], None]
 
 
 def is_secret_file(path: bytes) -> bool:
-    """Return whether a file's name says that it holds keys."""
+    """Return whether a file with this name usually holds keys."""
     folder, _, last = os.fsdecode(path).rpartition("/")
     if any(fnmatchcase(last, pattern) for pattern in _EXAMPLES):
         return False
@@ -54,10 +54,10 @@ class Listing:
         """Make a listing.
 
         Args:
-            root: the folder; a repository's root if it is in one.
-            home: whose own files are no code.
-            deadline: of `time.monotonic`; what is not found by then is left out.
-            left_out: called with each folder that is left out, and why.
+            root: the folder; the repository's root if there is one.
+            home: the home of the run; its own files are left out.
+            deadline: a time of `time.monotonic`; files not found by then are left out.
+            left_out: called with each folder that is left out, and the reason.
         """
         self._root = root
         self._deadline = deadline
@@ -66,11 +66,11 @@ class Listing:
         self._other_homes: set[bytes] = set()
 
     def paths(self, repository: Repository | None) -> Generator[bytes, None, None]:
-        """Yield the paths of files, links and what else there may be, but no folders."""
+        """Yield the paths of everything but folders."""
         yield from self._in_git(repository, b"") if repository else self._walk(b"")
 
     def _is_of_a_home(self, path: bytes) -> bool:
-        """Return whether a path is a home's own; another home than this run's is said."""
+        """Return whether a path belongs to a home of runs; report homes of other runs."""
         found = _OF_A_HOME.fullmatch(path)
         if found is None:
             found = _INDEX.fullmatch(path)
@@ -80,12 +80,12 @@ class Listing:
         home = found["home"]
         if home not in (self._home, *self._other_homes):
             self._other_homes.add(home)
-            self._left_out(home or b".", "another home of runs: its runs and objects are no code")
+            self._left_out(home or b".", "another home of runs, whose files are not code")
         return True
 
     def _in_git(self, repository: Repository, prefix: bytes) -> Generator[bytes, None, None]:
         seen_folders: list[bytes] = []
-        # What somebody tracks is theirs, whatever it is called.
+        # Tracked files are kept whatever their names are.
         for selection, tracked in (
             (["--cached"], True),
             (["--others", "--exclude-standard"], False),
@@ -105,7 +105,7 @@ class Listing:
         folders: list[bytes],
         tracked: bool,
     ) -> Generator[bytes, None, bool]:
-        """Pass on files; a submodule or a repository within is a folder to git."""
+        """Yield files, and collect folders: git lists submodules and nested repositories so."""
         last = b""
         while True:
             try:
@@ -113,7 +113,7 @@ class Listing:
             except StopIteration as stop:
                 return stop.value
             full = prefix + path.rstrip(b"/")
-            if full == last:  # a conflict in the index has three stages
+            if full == last:  # a merge conflict has three entries in the index
                 continue
             last = full
             if not tracked and self._is_of_a_home(full):
@@ -133,9 +133,9 @@ class Listing:
             self._left_out(folder, "a repository that git cannot read")
 
     def _walk(self, folder: bytes) -> Generator[bytes, None, None]:
-        """Yield what lies in a folder without git, without what is no code by its name."""
+        """Yield the files of a folder without git, except those that are not code by name."""
         if time.monotonic() > self._deadline:
-            self._left_out(folder or b".", "the time for the snapshot was over")
+            self._left_out(folder or b".", "the time limit of the snapshot was reached")
             return
         absolute = os.path.join(os.fsencode(self._root), folder)  # noqa: PTH118  (bytes)
         try:
@@ -155,7 +155,7 @@ class Listing:
                 folders.append(path)
         for path in folders:
             if path.rpartition(b"/")[2].startswith(b"."):
-                self._left_out(path, "a hidden folder, in no git repository")
+                self._left_out(path, "a hidden folder outside of a git repository")
             else:
                 yield from self._walk(path + b"/")
 
@@ -165,7 +165,7 @@ def _matches(name: bytes, patterns: Iterable[str]) -> bool:
 
 
 def _below(root: Path, home: Path) -> bytes | None:
-    """Return what stands before the home's own files in paths below the root, if it lies there."""
+    """Return the home as a prefix of paths below the root; None if it is not below the root."""
     root, home = root.resolve(), home.resolve()
     if home == root:
         return b""

@@ -1,7 +1,7 @@
-"""What git says of a folder, without running anything that the repository's configuration names.
+"""Queries git without running any program that the repository's configuration names.
 
-A repository is somebody's input: its configuration can name programs for git to start (a monitor of
-files, filters, an outside diff). All of these are switched off here.
+A repository may come from an untrusted source, and its configuration can make git start programs
+(a file monitor, filters, an external diff). All of these are switched off here.
 """
 
 import os
@@ -26,11 +26,11 @@ _CHUNK = 1 << 16
 
 @final
 class Repository(NamedTuple):
-    """A git repository, and how to ask it.
+    """A git repository.
 
     Attributes:
-        root: its working tree's topmost folder.
-        inert: the options that keep git from running what its configuration names.
+        root: the root of its working tree.
+        inert: options that prevent git from running programs of its configuration.
     """
 
     root: Path
@@ -38,18 +38,15 @@ class Repository(NamedTuple):
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """Return the repository whose working tree holds `folder`; None without one, or without git."""
-    said = _ask(folder, _INERT, ["rev-parse", "--show-toplevel"])
-    if not said:
+    """Return the repository that contains `folder`; None without a repository or without git."""
+    output = _query(folder, _INERT, ["rev-parse", "--show-toplevel"])
+    if not output:
         return None
-    return Repository(Path(os.fsdecode(said.removesuffix(b"\n"))), _without_filters(folder))
+    return Repository(Path(os.fsdecode(output.removesuffix(b"\n"))), _without_filters(folder))
 
 
 def why_no_repository(folder: Path) -> str | None:
-    """Return why git does not read the repository that `folder` seems to lie in, in one line.
-
-    None if it seems to lie in none.
-    """
+    """Return in one line why git cannot read the repository of `folder`; None if there is none."""
     above = next((p for p in (folder, *folder.parents) if os.path.lexists(p / ".git")), None)
     if above is None and "GIT_DIR" not in os.environ:
         return None
@@ -59,21 +56,21 @@ def why_no_repository(folder: Path) -> str | None:
     except (OSError, ValueError):
         return f"{where} has a git repository, but there is no program `git` to read it"
     except subprocess.SubprocessError:
-        return f"{where} has a git repository, but git gave no answer"
-    said = process.stderr.decode(errors="replace").strip().partition("\n")[0]
-    return f"git does not read the repository of {where}: {mask_shapes(said) or 'no reason given'}"
+        return f"{where} has a git repository, but git does not respond"
+    reason = mask_shapes(process.stderr.decode(errors="replace").strip().partition("\n")[0])
+    return f"git cannot read the repository of {where}: {reason or 'no reason given'}"
 
 
 def list_files(
     repository: Repository, selection: Sequence[str], seconds: float
 ) -> Generator[bytes, None, bool]:
-    """Yield the paths that `git ls-files` names, relative to the root, as git finds them.
+    """Yield the paths that `git ls-files` prints, relative to the root.
 
-    Returns whether it came to an end within `seconds`.
+    Returns:
+        Whether git finished within `seconds`.
     """
-    said = _said(repository, ["ls-files", "-z", *selection], seconds)
     rest = b""
-    for chunk in said:
+    for chunk in _stream(repository, ["ls-files", "-z", *selection], seconds):
         if chunk is None:
             return False
         *paths, rest = (rest + chunk).split(b"\0")
@@ -84,16 +81,16 @@ def list_files(
 def describe(repository: Repository) -> dict[str, Any] | None:
     """Return the manifest's `git`: commit, branch, remote, whether files differ, and the root.
 
-    None where there is no commit yet, or no answer within seconds.
+    None if there is no commit yet, or if git does not respond in time.
     """
-    said = _ask(
+    output = _query(
         repository.root,
         repository.inert,
         ["status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty"],
     )
-    if said is None:
+    if output is None:
         return None
-    lines = said.decode(errors="replace").splitlines()
+    lines = output.decode(errors="replace").splitlines()
     fields = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# "))
     if fields.get("branch.oid", "(initial)") == "(initial)":
         return None
@@ -107,25 +104,24 @@ def describe(repository: Repository) -> dict[str, Any] | None:
 
 
 def write_patch(repository: Repository, target: Path, leave_out: Sequence[str], most: int) -> bool:
-    """Write to `target` how the working tree differs from the last commit; nothing if it does not.
+    """Write the diff of the working tree to the last commit to `target`; no file if it is empty.
 
     Args:
-        repository: where.
+        repository: the repository.
         target: the file to write.
-        leave_out: patterns of paths that are not to be in it.
-        most: bytes to write at most.
+        leave_out: patterns of paths to leave out.
+        most: the maximum number of bytes.
 
     Returns:
-        Whether all of it is there.
+        Whether the diff is complete.
     """
-    tree = "HEAD" if _ask(repository.root, _INERT, ["rev-parse", "--verify", "-q", "HEAD"]) else ""
-    if not tree:
+    if not _query(repository.root, _INERT, ["rev-parse", "--verify", "-q", "HEAD"]):
         return True
     options = ("--binary", "--no-ext-diff", "--no-textconv", "--no-color")
     paths = ("--", ":/", *(f":(exclude,glob)**/{pattern}" for pattern in leave_out))
-    diff = ["diff", tree, *options, "--ignore-submodules=dirty", *paths]
+    diff = ["diff", "HEAD", *options, "--ignore-submodules=dirty", *paths]
     written = 0
-    for chunk in _said(repository, diff, TIMEOUT_SECONDS):
+    for chunk in _stream(repository, diff, TIMEOUT_SECONDS):
         if chunk is None or written > most:
             return False
         with target.open("ab") as file:
@@ -135,14 +131,14 @@ def write_patch(repository: Repository, target: Path, leave_out: Sequence[str], 
 
 
 def _remote(repository: Repository, upstream: str) -> str | None:
-    """Return the address of the remote, without a password or a token in it."""
+    """Return the URL of the remote without credentials."""
     name = upstream.partition("/")[0] or "origin"
-    said = _ask(repository.root, _INERT, ["config", "--get", f"remote.{name}.url"])
-    return without_credentials(said.decode(errors="replace").strip()) if said else None
+    url = _query(repository.root, _INERT, ["config", "--get", f"remote.{name}.url"])
+    return without_credentials(url.decode(errors="replace").strip()) if url else None
 
 
 def without_credentials(url: str) -> str:
-    """Return an address without what stands before its `@`, if it has a scheme."""
+    """Return a URL without the user and password before its `@`."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return mask_shapes(url)
@@ -151,9 +147,9 @@ def without_credentials(url: str) -> str:
 
 
 def _without_filters(folder: Path) -> tuple[str, ...]:
-    """Return options that make git neither clean nor smudge files through anybody's programs."""
-    said = _ask(folder, _INERT, ["config", "-z", "--name-only", "--get-regexp", r"^filter\."])
-    names = {key.rpartition(".")[0] for key in (said or b"").decode(errors="replace").split("\0")}
+    """Return options that disable the clean and smudge filters of the configuration."""
+    keys = _query(folder, _INERT, ["config", "-z", "--name-only", "--get-regexp", r"^filter\."])
+    names = {key.rpartition(".")[0] for key in (keys or b"").decode(errors="replace").split("\0")}
     settings = [
         f"{name}.{field}={value}"
         for name in sorted(names - {""})
@@ -162,8 +158,8 @@ def _without_filters(folder: Path) -> tuple[str, ...]:
     return (*_INERT, *(word for setting in settings for word in ("-c", setting)))
 
 
-def _ask(folder: Path, inert: Sequence[str], arguments: Sequence[str]) -> bytes | None:
-    """Return what git answers; None if it fails, is not there, or takes too long."""
+def _query(folder: Path, inert: Sequence[str], arguments: Sequence[str]) -> bytes | None:
+    """Return the output of git; None if it fails, is not installed, or takes too long."""
     with suppress(OSError, ValueError, subprocess.SubprocessError):
         process = _run(folder, inert, arguments)
         return None if process.returncode else process.stdout
@@ -183,10 +179,10 @@ def _run(
     )
 
 
-def _said(
+def _stream(
     repository: Repository, arguments: Sequence[str], seconds: float
 ) -> Generator[bytes | None, None, None]:
-    """Yield what git prints piece by piece, and None last if it takes longer than `seconds`."""
+    """Yield the output of git in pieces; after `seconds` yield None and stop."""
     deadline = time.monotonic() + seconds
     with subprocess.Popen(
         _command(repository.root, repository.inert, arguments),
@@ -210,11 +206,11 @@ def _command(folder: Path, inert: Sequence[str], arguments: Sequence[str]) -> li
 
 
 def _environment() -> dict[str, str]:
-    # Without it git would take the index's lock and could break a commit made at the same time.
+    # GIT_OPTIONAL_LOCKS=0: git must not lock the index, which could break a concurrent commit.
     return {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 
 def _read_before(descriptor: int, deadline: float) -> bytes | None:
-    """Return what there is to read, b"" at the end, None if nothing came before the deadline."""
+    """Return available bytes, b"" at the end, or None after the deadline."""
     left = max(deadline - time.monotonic(), 0.0)
     return os.read(descriptor, _CHUNK) if select.select([descriptor], [], [], left)[0] else None

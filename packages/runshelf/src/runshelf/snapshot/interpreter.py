@@ -1,4 +1,4 @@
-"""The Python that a program runs in, asked itself: version, packages, where it imports from."""
+"""Queries the Python interpreter of a program: version, packages and import paths."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from typing import Any, final
 TIMEOUT_SECONDS = 10.0
 
 _NAME = re.compile(r"(python|pypy)(\d+(\.\d+)*)?t?(\.exe)?")
-_QUESTION = """
+_SCRIPT = """
 import json, sys
 try:
     from importlib.metadata import distributions
@@ -42,7 +42,7 @@ json.dump({"version": sys.version.split()[0], "executable": sys.executable, "pac
 
 
 def find_executable(name: str, cwd: Path, environ: Mapping[str, str]) -> str | None:
-    """Return the absolute path of what `name` would run, its links kept; None if nothing."""
+    """Return the absolute path of the program `name`, links unresolved; None if not found."""
     if "/" in name:
         path = os.path.normpath(cwd / name)
         return path if os.access(path, os.X_OK) and not Path(path).is_dir() else None
@@ -51,7 +51,7 @@ def find_executable(name: str, cwd: Path, environ: Mapping[str, str]) -> str | N
 
 
 def find_interpreter(executable: str, environ: Mapping[str, str]) -> str | None:
-    """Return the Python interpreter that `executable` is, or is a script of; None if neither."""
+    """Return `executable` if it is a Python interpreter, or the one of its `#!` line, or None."""
     if any(
         _NAME.fullmatch(name) for name in (Path(executable).name, Path(executable).resolve().name)
     ):
@@ -64,36 +64,36 @@ def find_interpreter(executable: str, environ: Mapping[str, str]) -> str | None:
 
 
 @final
-class Question:
-    """Asks an interpreter about itself, while something else is done."""
+class InterpreterQuery:
+    """Runs a script in an interpreter in the background to get its version and packages."""
 
     def __init__(self, interpreter: str | None, environ: Mapping[str, str]) -> None:
-        """Begin to ask `interpreter`; nobody is asked if it is None."""
+        """Start the script in `interpreter`; do nothing if it is None."""
         self._interpreter = interpreter
         self._process: subprocess.Popen[bytes] | None = None
         if interpreter is not None:
             with suppress(OSError, ValueError):
                 self._process = subprocess.Popen(
-                    [interpreter, "-c", _QUESTION],
+                    [interpreter, "-c", _SCRIPT],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    cwd="/",  # where no module of the program hides one of the standard library
+                    cwd="/",  # so that no module of the program shadows the standard library
                     env={**environ, "PYTHONDONTWRITEBYTECODE": "1"},
                 )
 
     def answer(self, root: Path) -> dict[str, Any] | None:
-        """Return the manifest's `python`; None if nobody was asked, or none answered in time.
+        """Return the manifest's `python`; None without an interpreter or an answer in time.
 
         Args:
-            root: the paths it imports from are named as `paths` below `root`, and as `outside`
-                where they are neither there nor the interpreter's own or its packages'.
+            root: the root of the program's code. `paths` of the result are import paths below it;
+                `outside` are other import paths, except installed packages and the interpreter's.
         """
         if self._process is None:
             return None
         try:
-            said, _ = self._process.communicate(timeout=TIMEOUT_SECONDS)
-            fields: dict[str, Any] = json.loads(said)
+            output, _ = self._process.communicate(timeout=TIMEOUT_SECONDS)
+            fields: dict[str, Any] = json.loads(output)
             paths = [str(path) for path in fields["path"]]
             return {
                 "executable": self._interpreter,
@@ -110,14 +110,14 @@ class Question:
 
 
 def _is_code_below(path: str, root: Path) -> bool:
-    """Return whether a path to import from lies in the program's own tree, and not in its venv."""
+    """Return whether an import path is in the program's code, and not in a virtual environment."""
     inside = os.path.normpath(path)
     is_below = inside == str(root) or inside.startswith(f"{root}/")
     return is_below and "site-packages" not in Path(inside).parts and not _is_of_venv(inside, root)
 
 
 def _is_outside(path: str, known: Sequence[str]) -> bool:
-    """Return whether a path to import from is neither the program's nor the interpreter's."""
+    """Return whether an import path belongs neither to the program nor to the interpreter."""
     inside = os.path.normpath(path)
     below = any(inside == folder or inside.startswith(f"{folder}/") for folder in known)
     is_packages = {"site-packages", "dist-packages"}.intersection(Path(inside).parts)
@@ -134,7 +134,7 @@ def _is_of_venv(path: str, root: Path) -> bool:
 
 
 def _shebang(path: Path) -> list[str]:
-    """Return the words of a script's first line, behind `#!`."""
+    """Return the words after `#!` in a script's first line."""
     with suppress(OSError), path.open("rb") as file:
         line = file.readline(512)
         if line.startswith(b"#!"):

@@ -1,6 +1,5 @@
-"""Lock files: which files of a project pin its packages, and their hashes."""
+"""Finds lock files, which pin the packages of a project."""
 
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,17 +14,14 @@ _PATTERNS = (
 
 
 def find_lock_files(root: Path) -> list[dict[str, str]]:
-    """Return the manifest's `lock_files` of a project: path, relative to `root`, and SHA-256."""
-    found = {path for pattern in _PATTERNS for path in _glob(root, pattern)}
+    """Return the manifest's `lock_files`: paths relative to `root`, with their SHA-256."""
+    found: set[Path] = set()
+    for pattern in _PATTERNS:
+        with suppress(OSError):
+            found.update(root.glob(pattern))
     files: list[dict[str, str]] = []
     for path in sorted(found):
         with suppress(OSError, NotAFileError):
             sha256, _ = hash_file(path)
             files.append({"path": str(path.relative_to(root)), "sha256": sha256})
     return files
-
-
-def _glob(root: Path, pattern: str) -> Iterable[Path]:
-    with suppress(OSError):
-        return list(root.glob(pattern))
-    return []

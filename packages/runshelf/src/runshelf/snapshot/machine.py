@@ -1,4 +1,4 @@
-"""The machine: its name, and the GPUs that its driver names."""
+"""Describes the machine and its GPUs."""
 
 import os
 import shutil
@@ -14,19 +14,19 @@ TIMEOUT_SECONDS = 5.0
 
 
 def machine() -> dict[str, Any]:
-    """Return the manifest's `hardware`, with the host's name and its GPUs."""
+    """Return the manifest's `hardware`, with host name and GPUs."""
     rows = query_gpus(("name", "driver_version", "memory.total"))
     gpus = [{"name": n, "driver": d, "memory_bytes": _bytes(m)} for n, d, m in rows]
     return {**hardware(), "host": socket.gethostname(), "gpus": gpus}
 
 
 def query_gpus(fields: Sequence[str]) -> list[list[str]]:
-    """Return the fields of each GPU as `nvidia-smi` reports them; nothing without `nvidia-smi`."""
+    """Return the fields of each GPU from `nvidia-smi`; an empty list without `nvidia-smi`."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
     with suppress(OSError, subprocess.SubprocessError):
-        said = subprocess.run(
+        output = subprocess.run(
             [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -34,7 +34,7 @@ def query_gpus(fields: Sequence[str]) -> list[list[str]]:
             check=True,
             env={**os.environ, "LC_ALL": "C"},
         ).stdout.decode(errors="replace")
-        rows = [[cell.strip() for cell in line.split(",")] for line in said.splitlines()]
+        rows = [[cell.strip() for cell in line.split(",")] for line in output.splitlines()]
         return [row for row in rows if len(row) == len(fields)]
     return []
 

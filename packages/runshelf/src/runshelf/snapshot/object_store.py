@@ -1,7 +1,7 @@
-"""Objects: files named by the SHA-256 of their bytes, written once, shared by all runs of a home.
+"""Objects: files named by their SHA-256, written once and shared by all runs of a home.
 
-An object is written under another name and renamed, so that no reader ever sees half of one, and
-two writers of the same one do each other no harm.
+An object is written under a temporary name and renamed, so that readers never see a partial object
+and concurrent writers do not conflict.
 """
 
 import fcntl
@@ -23,16 +23,16 @@ _HASH = re.compile("[0-9a-f]{64}")
 
 
 class NotAFileError(Exception):
-    """What was to be stored is no regular file."""
+    """The path is not a regular file."""
 
 
 @final
 class Stored(NamedTuple):
-    """What became of a file.
+    """A stored file.
 
     Attributes:
-        sha256: of the bytes that were stored.
-        bytes: how many.
+        sha256: the hash of the stored bytes.
+        bytes: their number.
         mode: the file's permissions.
     """
 
@@ -42,22 +42,22 @@ class Stored(NamedTuple):
 
 
 def object_path(home: Path, sha256: str) -> Path:
-    """Return where the object of a hash is.
+    """Return the path of the object with a hash.
 
     Raises:
-        DamagedFile: that is no hash, so that it could lead anywhere.
+        DamagedFile: `sha256` is not a hash.
     """
     if not _HASH.fullmatch(sha256):
-        raise DamagedFile(f"`{sha256:.80}` is no SHA-256: the list of files is damaged")
+        raise DamagedFile(f"`{sha256:.80}` is not a SHA-256: the list of files is damaged")
     return home / "objects" / "sha256" / sha256[:2] / sha256
 
 
 def store(home: Path, path: Path) -> Stored:
-    """Store the file at `path`, never through a link.
+    """Store the file at `path`, without following links.
 
     Raises:
-        NotAFileError: it is no regular file.
-        OSError: it cannot be read, or the object not be written.
+        NotAFileError: it is not a regular file.
+        OSError: it cannot be read, or the object cannot be written.
     """
     with _opened(path) as (descriptor, status):
         small = os.read(descriptor, _CHUNK) if status.st_size < _CHUNK else None
@@ -69,10 +69,10 @@ def store(home: Path, path: Path) -> Stored:
 
 
 def hash_file(path: Path) -> tuple[str, int]:
-    """Return the SHA-256 of a file's bytes and their number, never through a link.
+    """Return the SHA-256 and the size of a file, without following links.
 
     Raises:
-        NotAFileError: it is no regular file.
+        NotAFileError: it is not a regular file.
         OSError: it cannot be read.
     """
     with _opened(path) as (descriptor, _):
@@ -82,7 +82,7 @@ def hash_file(path: Path) -> tuple[str, int]:
 @contextmanager
 def _opened(path: Path) -> Generator[tuple[int, os.stat_result], None, None]:
     """Yield a descriptor of a regular file, and its status."""
-    # Opening a pipe without O_NONBLOCK would wait for its writer.
+    # O_NONBLOCK: opening a pipe would otherwise wait for its writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
@@ -104,13 +104,13 @@ def _store_bytes(home: Path, data: bytes) -> str:
 
 
 def _store_large(home: Path, source: int) -> tuple[str, int]:
-    """Store a large file; one that is there already is read only, not written again."""
+    """Store a large file; if its object exists, the file is only read."""
     sha256, size = _copy(source, None)
     if _is_there(object_path(home, sha256), sha256, size):
         return sha256, size
     folder = home / "objects" / "sha256"
     with _partial(folder) as (descriptor, partial):
-        # The file may change while it is read: the hash is of the bytes that were stored.
+        # Hashed again, since the file may have changed: the hash is of the bytes that are stored.
         sha256, size = _copy(source, descriptor)
         _finish(descriptor, partial, object_path(home, sha256))
     return sha256, size
@@ -128,7 +128,7 @@ def _copy(source: int, target: int | None) -> tuple[str, int]:
 
 
 def _is_there(target: Path, sha256: str, size: int) -> bool:
-    """Return whether the object is there and whole; a damaged one is to be replaced."""
+    """Return whether the object exists and is intact."""
     with suppress(OSError, NotAFileError):
         return target.lstat().st_size == size and hash_file(target) == (sha256, size)
     return False
@@ -136,7 +136,7 @@ def _is_there(target: Path, sha256: str, size: int) -> bool:
 
 @contextmanager
 def snapshot_taken(home: Path) -> Generator[None, None, None]:
-    """Keep the objects of `home` from being removed while a snapshot uses them."""
+    """Prevent the removal of objects of `home` while a snapshot is taken."""
     folder = home / "objects" / "sha256"
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def snapshot_taken(home: Path) -> Generator[None, None, None]:
 
 @contextmanager
 def no_snapshot_taken(home: Path) -> Generator[None, None, None]:
-    """Wait until every snapshot names its objects, and hold up new ones until the block ends."""
+    """Wait until no snapshot is being taken, and block new ones until the block ends."""
     folder = home / "objects" / "sha256"
     if not folder.is_dir():
         yield
@@ -168,7 +168,7 @@ def _locked(folder: Path, kind: int) -> Generator[None, None, None]:
 
 @contextmanager
 def _partial(folder: Path) -> Generator[tuple[int, Path], None, None]:
-    """Yield a new file in `folder`, made if need be; it is removed unless it was renamed."""
+    """Yield a new file in `folder`, created if missing; remove the file unless it was renamed."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f".partial-{os.getpid()}-{secrets.token_hex(6)}"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -1,7 +1,7 @@
-"""Secrets: which arguments and environment variables look like keys, and text without them.
+"""Finds arguments and environment variables that look like keys, and masks them in text.
 
-A name is taken apart into words (`--api-key`, `apiKey`, `API_KEY` are all `api` and `key`), so that
-`--keyboard` and `--max-tokens` are no keys. A value is known by its shape, whatever its name.
+Names are split into words: `--api-key`, `apiKey` and `API_KEY` are all `api` and `key`. So
+`--keyboard` and `--max-tokens` do not match. Values of a known shape match under any name.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any, cast, final
 
 MASK = "***"
 
-# Environment variables that change what a program computes; of the others no value is kept.
+# Environment variables that change what a program computes; values of others are not archived.
 _RELEVANT = re.compile(
     r"CUDA_VISIBLE_DEVICES|CUBLAS_WORKSPACE_CONFIG|(OMP|MKL|OPENBLAS)_NUM_THREADS|PYTHONHASHSEED"
     r"|PYTHONPATH|PYTHONOPTIMIZE|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|XLA_FLAGS"
@@ -24,16 +24,16 @@ _AT_THE_END = frozenset(
     {"key", "token", "auth", "pwd", "apikey", "authtoken", "accesstoken", "secretkey", "accesskey"}
     | {"pass", "pw", "sshpass", "bearer", "pat", "webhook", "webhooks"}
 )
-# Names that may as well be of something else: only a value that looks like a key is one.
+# Ambiguous names: they match only if the value looks like a key.
 _VAGUE = frozenset({"key", "pat"})
 _STRONG = frozenset({"api", "secret", "access", "private", "auth", "signing", "encryption"})
 _PLAIN_WORD = re.compile(r"[A-Z]?[a-z]{0,19}|[A-Z]{1,19}|\d{1,15}")
-# A `sort-key` opens nothing.
+# Words that make a `key` harmless, as in `sort-key`.
 _HARMLESS_KEYS = frozenset(
     {"sort", "primary", "foreign", "partition", "cache", "group", "order", "metric", "index", "row"}
     | {"obs", "rng", "random", "prng", "seed", "dict", "hot", "public"}
 )
-# What a name speaks of, when it speaks of a secret's file or length rather than of the secret.
+# Last words of names that describe a property of a secret, such as its file or its length.
 _ABOUT = frozenset(
     {"file", "path", "dir", "folder", "name", "length", "len", "size", "count", "limit", "type"}
     | {"kind", "id", "env", "var", "prefix", "budget", "sock", "socket", "url", "uri", "host"}
@@ -54,7 +54,7 @@ _SHAPES = re.compile(
     r")"
 )
 _IN_URL = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:)(?P<secret>[^\s/@]+)(?=@)")
-# An address without a password: what stands before its `@` is a token, but for `git`.
+# In a URL without a password the user name is a token, except for `git`.
 _USER_IN_URL = re.compile(
     r"(?P<before>https?://)(?!git@)(?P<secret>[^\s/:@?#]+)(?=:?@)", re.IGNORECASE
 )
@@ -69,10 +69,10 @@ _HEADER = re.compile(
 _WEBHOOK = re.compile(
     r"(?P<before>hooks\.slack\.com/services/|/api/webhooks/\d+/)(?P<secret>[\w/-]{8,})"
 )
-# Settings within a longer argument: shell text, JSON, a header.
+# Settings within a longer argument: a shell command, JSON, a header.
 _INNER = (
     re.compile(r"(?<![\w.-])(?P<name>-*[A-Za-z_][\w.-]*)=\\?[\"'](?P<secret>[^\"'\\]+)"),
-    # Not what is called or looked up, as in `token=read_token()`.
+    # But not a call or a lookup, as in `token=read_token()`.
     re.compile(
         r"(?<![\w.-])(?P<name>-*[A-Za-z_][\w.-]*)=(?P<secret>[^\s\"'&;|,(){}\[\]\\$]++)(?![(\[])"
     ),
@@ -81,18 +81,18 @@ _INNER = (
     re.compile(r"\A(?P<name>[A-Za-z][\w-]*):\s*(?P<secret>[^\s/]\S*)\Z"),
 )
 _LOGIN = re.compile(r"(?P<user>[^\s:/@]+):(?P<password>[^\s/]\S*)")
-_SHORTEST = 8  # a shorter value of a variable stands in too many texts that have nothing of it
+_SHORTEST = 8  # a shorter value occurs by chance in too many texts
 
 
 @final
 @dataclass(frozen=True)
 class Secrets:
-    """What was found to be secret in a command line and its environment.
+    """The secrets in a command line and its environment.
 
     Attributes:
-        names: what carries it, for people: `--api-key`, `env:WANDB_API_KEY`, `argument 3`.
-        values: the secrets themselves; longest first, never to be written.
-        argv: the command line without them.
+        names: their names for people: `--api-key`, `env:WANDB_API_KEY`, `argument 3`.
+        values: the secrets themselves, longest first; these must never be written.
+        argv: the command line with the secrets masked.
     """
 
     names: tuple[str, ...]
@@ -100,13 +100,13 @@ class Secrets:
     argv: tuple[str, ...]
 
     def mask(self, text: str) -> str:
-        """Return `text` without any secret."""
+        """Return `text` with all secrets masked."""
         for value in self.values:
             text = text.replace(value, MASK)
         return mask_shapes(text)
 
     def mask_all(self, value: Any) -> Any:
-        """Return JSON values without any secret in their texts."""
+        """Return JSON values with all secrets masked."""
         match value:
             case str():
                 return self.mask(value)
@@ -120,7 +120,7 @@ class Secrets:
 
 
 def find_secrets(argv: Sequence[str], environ: Mapping[str, str]) -> Secrets:
-    """Return the secrets in a command line, and in the environment it is to run in."""
+    """Return the secrets in a command line and its environment."""
     found = [(f"env:{name}", value) for name, value in environ.items() if _is_secret(name, value)]
     of_environment = [value for _, value in found if len(value) >= _SHORTEST]
     found += [
@@ -142,23 +142,25 @@ def find_secrets(argv: Sequence[str], environ: Mapping[str, str]) -> Secrets:
 
 
 def mask_shapes(text: str) -> str:
-    """Return `text` without what has the shape of a key, or is a password within an address."""
+    """Return `text` with everything masked that is shaped like a key or a password in a URL."""
     text = _HEADER.sub(lambda found: (found["before"] or found["scheme"]) + MASK, text)
-    text = _WEBHOOK.sub(_behind, _SHAPES.sub(MASK, text))
+    text = _WEBHOOK.sub(_masked, _SHAPES.sub(MASK, text))
     if "://" in text:
-        text = _USER_IN_URL.sub(_behind, _IN_URL.sub(_behind, text))
-    return _IN_QUERY.sub(lambda found: _behind(found) if _opens(found) else found[0], text)
+        text = _USER_IN_URL.sub(_masked, _IN_URL.sub(_masked, text))
+    return _IN_QUERY.sub(
+        lambda found: _masked(found) if _is_secret_query(found) else found[0], text
+    )
 
 
-def _behind(found: re.Match[str]) -> str:
+def _masked(found: re.Match[str]) -> str:
     return found["before"] + MASK
 
 
-def _opens(found: re.Match[str]) -> bool:
-    """Return whether a parameter of an address is secret, by its name."""
+def _is_secret_query(found: re.Match[str]) -> bool:
+    """Return whether the name of a URL's query parameter marks a secret."""
     name, value = found["name"], found["secret"]
-    is_named_so = name.lower() in _QUERY_NAMES and len(value) >= _SHORTEST
-    return is_named_so or _is_secret(name, value)
+    is_known = name.lower() in _QUERY_NAMES and len(value) >= _SHORTEST
+    return is_known or _is_secret(name, value)
 
 
 def is_relevant(name: str) -> bool:
@@ -167,7 +169,7 @@ def is_relevant(name: str) -> bool:
 
 
 def relevant_environment(environ: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
-    """Return the variables that change what a program computes, without secrets."""
+    """Return the variables that change what a program computes, with secrets masked."""
     kept = {name: environ[name] for name in sorted(environ) if is_relevant(name)}
     return {
         name: MASK if _is_secret(name, value) else secrets.mask(value)
@@ -176,7 +178,7 @@ def relevant_environment(environ: Mapping[str, str], secrets: Secrets) -> dict[s
 
 
 def _mask_arguments(argv: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return a command line without what its names say is secret, and what that was."""
+    """Mask arguments with secret names; return the command line and the (name, value) pairs."""
     masked, found = list(argv), list[tuple[str, str]]()
     for index, argument in enumerate(argv):
         name, equals, value = argument.partition("=")
@@ -192,7 +194,7 @@ def _mask_arguments(argv: Sequence[str]) -> tuple[list[str], list[tuple[str, str
 
 
 def _mask_within(argument: str) -> tuple[str, list[str]]:
-    """Return a longer argument without what is set to something secret in it, and what that was."""
+    """Mask secret settings within a longer argument; return it and the masked values."""
     values: list[str] = []
 
     def mask(found: re.Match[str]) -> str:
@@ -218,7 +220,7 @@ def _is_name(text: str) -> bool:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Return whether a value is secret, by the name it goes by."""
+    """Return whether the name of a value marks it as secret."""
     words = [word.lower() for word in _WORDS.findall(name)]
     if name in ("PWD", "OLDPWD"):
         return False
@@ -241,7 +243,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def _looks_like_a_key(value: str) -> bool:
-    """Return whether a value looks random: it is long, and neither words nor a number."""
+    """Return whether a value looks random: long, and neither words nor a number."""
     if len(value) < _SHORTEST or any(letter.isspace() for letter in value):
         return False
     if _NUMBER.fullmatch(value) and len(value) < 16:

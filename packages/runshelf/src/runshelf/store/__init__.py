@@ -1,1 +1,1 @@
-"""Run folders: what was run, its state, and its metrics."""
+"""Run folders on disk: manifests, states and metrics."""

@@ -1,7 +1,7 @@
-"""Metric records in memory: one column of numbers for each key.
+"""Metric records in memory: one column of numbers per key.
 
-A column holds the values of a key and the rows they are in: the positions of their records, counted
-from the first record. Records that are not flat mappings of numbers stay lines of JSON.
+A column holds the values of a key and their rows. The row of a record is its position, counted from
+0. Records that are not flat mappings of numbers stay lines of JSON.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from runshelf.store.records import Record, from_json, parse
 EXACT = 2**53  # integers up to this are exact as float64
 
 _DTYPES: Mapping[type, type] = {float: np.float64, int: np.int64, bool: np.bool_}
-_CHUNK = 4096  # lines that are Python objects at one time
+_CHUNK = 4096  # lines that are held as Python objects at a time
 _DECODE = json.JSONDecoder().decode
 
 
@@ -27,8 +27,8 @@ class Column(NamedTuple):
     """The values of one key, in the order of their rows.
 
     Attributes:
-        rows: the positions of the records that have the key.
-        values: float64, int64 or bool; float64 where records have several of these.
+        rows: the rows of the records that have the key.
+        values: float64, int64 or bool; float64 if the records mix these types.
     """
 
     rows: Int64[np.ndarray, " n"]
@@ -37,7 +37,7 @@ class Column(NamedTuple):
     def at(
         self, rows: Int64[np.ndarray, " m"]
     ) -> tuple[Shaped[np.ndarray, " m"], Bool[np.ndarray, " m"]]:
-        """Return the values in some rows, and which of these rows have one."""
+        """Return the values in the given rows, and a mask of the rows that have a value."""
         if not len(self.rows):
             return np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
         index = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
@@ -46,10 +46,10 @@ class Column(NamedTuple):
 
 @final
 class Columns(Mapping[str, Column]):
-    """Columns by key, each loaded when it is first used."""
+    """Columns by key, each loaded on first access."""
 
     def __init__(self, keys: Iterable[str], load: Callable[[str], Column]) -> None:
-        """Take the keys, in order, and a function that returns the column of a key."""
+        """Set the keys, in order, and a function that returns the column of a key."""
         self._keys = dict.fromkeys(keys)
         self._load = cache(load)
 
@@ -64,7 +64,7 @@ class Columns(Mapping[str, Column]):
         return iter(self._keys)
 
     def __contains__(self, key: object) -> bool:
-        """Return whether there is a column of `key`; it is not loaded."""
+        """Return whether there is a column of `key`, without loading it."""
         return key in self._keys
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class Batch:
     def __init__(
         self, size: int, columns: Mapping[str, Column], lines: Mapping[int, bytes]
     ) -> None:
-        """Take the number of records, their columns, and the other lines by their rows."""
+        """Set the number of records, their columns, and the lines of other records by row."""
         self.size, self.columns, self.lines = size, columns, lines
 
     @cached_property
@@ -102,19 +102,19 @@ class Batch:
 
     @cached_property
     def numbers(self) -> Mapping[str, Column]:
-        """The columns, with the numeric fields of the records that stay lines."""
+        """The columns, together with the numeric fields of the records that stay lines."""
         numeric = {row: _numbers_of(record or {}) for row, record in self.others.items()}
         return merge([(0, self.columns), *((0, piece) for piece in _pieces(numeric)[0])])
 
 
 def tabulate(lines: Sequence[bytes]) -> Batch:
-    """Return lines of JSON, without their newlines, as columns as far as possible."""
+    """Convert lines of JSON, without newlines, into columns where possible."""
     starts = range(0, len(lines), _CHUNK)
     return concatenate([_tabulate(lines[start : start + _CHUNK]) for start in starts])
 
 
 def concatenate(batches: Sequence[Batch]) -> Batch:
-    """Return the records of several batches, one after the other."""
+    """Return one batch with the records of several batches in order."""
     *starts, size = itertools.accumulate((batch.size for batch in batches), initial=0)
     placed = list(zip(starts, batches, strict=True))
     lines = {start + row: line for start, batch in placed for row, line in batch.lines.items()}
@@ -122,7 +122,7 @@ def concatenate(batches: Sequence[Batch]) -> Batch:
 
 
 def merge(pieces: Sequence[tuple[int, Mapping[str, Column]]]) -> Mapping[str, Column]:
-    """Return columns put together from several; the rows of each are moved by a number."""
+    """Join columns of several pieces; each piece comes with an offset for its rows."""
     if len(pieces) == 1 and pieces[0][0] == 0:
         return pieces[0][1]
     having: dict[str, list[tuple[int, Mapping[str, Column]]]] = {}
@@ -139,7 +139,7 @@ def merge(pieces: Sequence[tuple[int, Mapping[str, Column]]]) -> Mapping[str, Co
 
 
 def in_order(rows: Int64[np.ndarray, " n"], values: Shaped[np.ndarray, " n"]) -> Column:
-    """Return a column of values that are not in the order of their rows."""
+    """Return a column sorted by row."""
     if (np.diff(rows) > 0).all():
         return Column(rows, values)
     rank = np.argsort(rows)
@@ -147,7 +147,7 @@ def in_order(rows: Int64[np.ndarray, " n"], values: Shaped[np.ndarray, " n"]) ->
 
 
 def to_float(value: int | float) -> float:
-    """Return a number as a float; an integer beyond all floats is an infinity."""
+    """Return a number as a float; integers beyond the range of floats become infinities."""
     try:
         return float(value)
     except OverflowError:
@@ -161,7 +161,7 @@ def _tabulate(lines: Sequence[bytes]) -> Batch:
 
 
 def _pieces(records: Mapping[int, Record | None]) -> tuple[list[dict[str, Column]], list[int]]:
-    """Return flat records, by row, as columns of those that are alike; and all other rows."""
+    """Return columns of the flat records, one piece per set of keys and types; and other rows."""
     alike: dict[Any, dict[int, Record]] = {}
     left: list[int] = []
     for row, record in records.items():
@@ -182,7 +182,7 @@ def _pieces(records: Mapping[int, Record | None]) -> tuple[list[dict[str, Column
 
 
 def _arrays(kinds: Sequence[type], group: Sequence[Record]) -> list[np.ndarray] | None:
-    """Return records of one shape, an array for each key; None if they cannot be columns."""
+    """Return an array per key for records of one shape; None if they cannot become columns."""
     if not _DTYPES.keys() >= set(kinds):
         return None
     values = zip(*(record.values() for record in group), strict=True)
@@ -195,7 +195,7 @@ def _arrays(kinds: Sequence[type], group: Sequence[Record]) -> list[np.ndarray] 
 
 
 def _flat(line: bytes) -> Record | None:
-    """Return the record in a line, non-finite numbers decoded; None if it is not a record."""
+    """Return the record in a line, with non-finite numbers decoded; None if it is not a record."""
     try:
         record = _DECODE(line.decode())
     except (ValueError, RecursionError):

@@ -1,7 +1,6 @@
-"""Moves the metric lines of a run that nobody writes into columns.
+"""Compaction: moves the metric lines of a finished run into columns.
 
-A file with a line that is not a JSON object stays as it is, byte for byte: it shows a person what
-went wrong.
+A file with a line that is not a JSON object stays unchanged, so that a person can inspect it.
 """
 
 import fcntl
@@ -22,35 +21,35 @@ from runshelf.store.metrics import (
 from runshelf.store.packed import to_npz
 from runshelf.store.summary import write_summary
 
-_FEW_BYTES = 1 << 20  # of lines: read in some hundredths of a second
-_MANY_BYTES = 1 << 27  # of lines: packed in some seconds
+_FEW_BYTES = 1 << 20  # lines of this size are read in some hundredths of a second
+_MANY_BYTES = 1 << 27  # lines of this size are compacted in some seconds
 
 
 def compact(folder: Path) -> list[BrokenLine]:
     """Move the metric lines of a run into columns, and write its summary.
 
-    A file that a process has open for writing is left as it is; so is one with a line that is not a
-    JSON object, and the first such line of each file is returned. After a kill at any moment every
-    record is still read exactly once.
+    A file that a process has open for writing is skipped. So is a file with a line that is not a
+    JSON object; the first such line of each file is returned. After a kill at any moment readers
+    still see every record exactly once.
 
     Raises:
-        DamagedFile: earlier columns cannot be read; nothing of that writer was changed.
+        DamagedFile: existing columns cannot be read; the files of that writer are unchanged.
         UserFacingError: the disk is full or a file cannot be written; nothing is lost.
     """
     with ExitStack() as stack:
         if not stack.enter_context(_locked(folder, os.O_RDONLY)):
-            return []  # another process compacts this run
+            return []  # another process is compacting this run
         found = [_compact_writer(folder, writer) for writer in writers(folder)]
         kept = [broken for broken in found if broken]
         write_summary(folder, kept)
     return kept
 
 
-def wind_up(folder: Path) -> None:
-    """Prepare a run that has just ended for quick reading: with a summary, perhaps with columns.
+def finish_metrics(folder: Path) -> None:
+    """Write the summary of a run that has just ended, and compact its lines if that is useful.
 
-    A few lines stay lines, since a person can read those; very many are left to `gc`, since the
-    user waits for the program to end.
+    Small files stay lines, which a person can read. Very large files are left to `gc`, since the
+    user is waiting for the program to end.
 
     Raises:
         UserFacingError: as `compact` does.
@@ -63,7 +62,7 @@ def wind_up(folder: Path) -> None:
 
 
 def _compact_writer(folder: Path, writer: str) -> BrokenLine | None:
-    """Move the lines of one writer into columns, or return the line for which they stay lines."""
+    """Move the lines of one writer into columns, or return the broken line that prevents it."""
     path = lines_path(folder, writer)
     with _locked(path, os.O_RDWR) as is_free:
         if not is_free:
@@ -86,8 +85,8 @@ def _compact_writer(folder: Path, writer: str) -> BrokenLine | None:
 def _remove_lines(path: Path, taken: bytes) -> None:
     """Remove all lines from a file.
 
-    A writer that resumes may write the same lines again. They must not be taken for lines that are
-    in the columns already, so the file begins with one empty line more than before.
+    A writer that resumes may write the same lines again. A reader must not take them for lines that
+    are already in the columns, so the file gets one more leading empty line than before.
     """
     if path.name.startswith(tuple(f"metrics-{name}" for name in ONCE)):
         with disk_errors(path):
@@ -98,7 +97,7 @@ def _remove_lines(path: Path, taken: bytes) -> None:
 
 @contextmanager
 def _locked(path: Path, flags: int) -> Generator[bool, None, None]:
-    """Yield whether this process has the lock on a file or folder; False if it is not there."""
+    """Lock a file or folder; yield whether this worked. Yield False if it does not exist."""
     with disk_errors(path):
         try:
             descriptor = os.open(path, flags)
@@ -119,5 +118,5 @@ def _lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        pass  # a file system without locks: the caller has to know that nobody writes
+        pass  # a file system without locks: the caller must know that no process writes
     return True

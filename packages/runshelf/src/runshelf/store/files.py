@@ -1,7 +1,4 @@
-"""Files written whole or not at all, and disk errors as one line.
-
-Nothing here needs more than the standard library.
-"""
+"""Atomic writes, and one-line messages for disk errors. Uses only the standard library."""
 
 import errno
 import os
@@ -15,21 +12,21 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def write_whole(path: Path, data: bytes, *, previous: Path | None = None) -> None:
-    """Write `data` to `path` so that a reader finds either all of it or what was there before.
+    """Replace a file atomically: a reader sees either the old content or all of `data`.
 
     Args:
         path: the file to replace.
         data: its new content.
-        previous: where to keep the replaced file, if at all.
+        previous: where to keep the replaced file; by default it is dropped.
 
     Raises:
-        UserFacingError: the disk is full or the file cannot be written; what was there is intact.
+        UserFacingError: the disk is full or the file cannot be written; the old file is intact.
     """
     partial = partial_of(path)
     with disk_errors(path):
         if previous is not None and previous.exists() and not path.exists() and partial.exists():
-            # A kill fell between the two renames below, so this partial one is complete, and it
-            # may be the only good one: finish the rename before overwriting anything.
+            # A kill came between the two renames below. The partial file is complete and may be
+            # the only good one, so the rename is finished before it is overwritten.
             partial.replace(path)
         _write_and_sync(partial, data)
         if previous is not None and path.exists():
@@ -39,7 +36,7 @@ def write_whole(path: Path, data: bytes, *, previous: Path | None = None) -> Non
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` survive a power cut."""
+    """Sync a folder, so that its file names survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -49,10 +46,10 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def disk_errors(path: Path) -> Generator[None, None, None]:
-    """Turn an `OSError` inside the block into one line that names `path`.
+    """Turn an `OSError` inside the block into a one-line error that names `path`.
 
     Raises:
-        UserFacingError: in place of any `OSError`.
+        UserFacingError: instead of any `OSError`.
     """
     try:
         yield
@@ -64,20 +61,20 @@ def disk_errors(path: Path) -> Generator[None, None, None]:
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Return whether `error` says that there is no more room on the disk or in the quota."""
+    """Return whether `error` means that the disk or the quota is full."""
     return error.errno in _DISK_FULL
 
 
 def disk_full(path: Path) -> str:
-    """Return the message for a disk that had no room for `path`."""
+    """Return the message for a disk that is too full to write `path`."""
     return (
-        f"no space left on the disk (or in the quota) to write `{path}`: what was saved before is "
-        "intact; free some space and resume"
+        f"no space left on the disk (or in the quota) to write `{path}`: everything saved before "
+        "is intact; free some space and resume"
     )
 
 
 def partial_of(path: Path) -> Path:
-    """Return the name that `write_whole` writes under before it renames to `path`."""
+    """Return the temporary file that `write_whole` renames to `path`."""
     return path.with_name(f"{path.name}.partial")
 
 
@@ -89,7 +86,7 @@ def _write_and_sync(path: Path, data: bytes) -> None:
             rest = rest[os.write(descriptor, rest) :]
         os.fsync(descriptor)
     except OSError:
-        # Half a file is worth nothing and may be what fills the disk.
+        # A partial file is useless and may be what fills the disk.
         with suppress(OSError):
             path.unlink()
         raise

@@ -1,9 +1,9 @@
-"""Who writes a run, and whether that process still lives: the heartbeat.
+"""The heartbeat of a run: which process writes it, and whether that process is alive.
 
-`heartbeat.json` names the process that records the run, and the program it runs for somebody if
-that is another. Its age is the proof of life for other machines; on the same machine the process
-table is asked. A process is named by its id and its start, since ids are given again, and by the
-machine's boot and the namespace of its ids, since only within these do they mean anything.
+`heartbeat.json` names the process that records the run, and the recorded program if that is another
+process. On the same machine the process table decides whether a process is alive; on other machines
+the age of the file does. A process is identified by its id and start time, since ids are reused,
+and by the machine's boot id and pid namespace, since ids are unique only within these.
 """
 
 import contextlib
@@ -21,19 +21,19 @@ from runshelf.store.files import write_whole
 
 HEARTBEAT = "heartbeat.json"
 BEAT_SECONDS = 5.0
-# A machine whose clock or file system lags by less than this is not taken for a dead one.
+# Clocks and file systems of other machines may lag by up to this.
 SILENCE_SECONDS = 60.0
 
 
 @final
 class Process(NamedTuple):
-    """A process, named so that no other can be taken for it.
+    """A process, identified so that it cannot be confused with another.
 
     Attributes:
         pid: its id.
-        started: when it started, in the system's own count; text, to be compared only.
-        machine: the machine's boot, and the namespace of its process ids.
-        host: the machine's name, for people.
+        started: its start time in the system's own unit; only compared for equality.
+        machine: the machine's boot id and pid namespace.
+        host: the machine's name, shown to people.
     """
 
     pid: int
@@ -44,11 +44,11 @@ class Process(NamedTuple):
 
 @final
 class Heartbeat(NamedTuple):
-    """What `heartbeat.json` says.
+    """The content of `heartbeat.json`.
 
     Attributes:
         recorder: the process that writes the run.
-        program: the process it runs for somebody; None where both are one.
+        program: the recorded program; None if it is the recorder itself.
         age: seconds since the recorder last touched the file.
     """
 
@@ -58,24 +58,24 @@ class Heartbeat(NamedTuple):
 
 
 def process(pid: int | None = None) -> Process:
-    """Return the name of a process of this machine: of this one by default."""
+    """Return the identity of a process of this machine, by default of this process."""
     pid = os.getpid() if pid is None else pid
     return Process(pid, _started(pid), _machine(), socket.gethostname())
 
 
 def is_alive(named: Process) -> bool | None:
-    """Return whether a process lives; None where this machine cannot tell."""
+    """Return whether a process is alive; None if it belongs to another machine or namespace."""
     if named.machine != _machine():
         return None
     return named.started != "" and _started(named.pid) == named.started
 
 
 def read_heartbeat(folder: Path) -> Heartbeat | None:
-    """Return what the heartbeat of the run in `folder` says; None where there is none to read."""
+    """Return the heartbeat of the run in `folder`; None if it is missing or invalid."""
     path = folder / HEARTBEAT
     try:
         found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe would block
             return None
         fields: dict[str, Any] = json.loads(path.read_bytes())
         program = fields.get("program")
@@ -89,10 +89,10 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
 
 
 def _process_of(fields: dict[str, Any]) -> Process:
-    """Return the process that a heartbeat names.
+    """Return the process in the fields of a heartbeat.
 
     Raises:
-        TypeError: it names none.
+        TypeError: the fields are invalid.
     """
     texts = [value for name, value in fields.items() if name != "pid"]
     if not isinstance(fields["pid"], int) or not all(isinstance(text, str) for text in texts):
@@ -101,14 +101,14 @@ def _process_of(fields: dict[str, Any]) -> Process:
 
 
 @final
-class Pulse:
-    """Keeps a run's heartbeat while this process lives, from a thread of its own."""
+class HeartbeatWriter:
+    """Writes the heartbeat of a run and touches it regularly in a thread."""
 
     def __init__(self, folder: Path) -> None:
-        """Write the heartbeat of this process into the run's `folder`, and touch it from then on.
+        """Write the heartbeat of this process into the run's `folder` and start the thread.
 
         Raises:
-            UserFacingError: it cannot be written.
+            UserFacingError: the file cannot be written.
         """
         self._path = folder / HEARTBEAT
         self._stopped = threading.Event()
@@ -117,12 +117,12 @@ class Pulse:
         self._thread.start()
 
     def name_program(self, pid: int) -> None:
-        """Say which process this one runs for somebody."""
-        with contextlib.suppress(UserFacingError):  # a full disk: the recorder's own name must do
+        """Add the recorded program to the heartbeat."""
+        with contextlib.suppress(UserFacingError):  # a full disk: the recorder's identity remains
             self._write(process(pid))
 
     def stop(self) -> None:
-        """Beat no more."""
+        """Stop the thread."""
         self._stopped.set()
         self._thread.join()
 
@@ -137,9 +137,9 @@ class Pulse:
 
 
 def _started(pid: int) -> str:
-    """Return when a process started, or an empty string if there is none (a zombie is none)."""
+    """Return when a process started; an empty string if it is gone or a zombie."""
     with contextlib.suppress(OSError):
-        # The name in parentheses may hold anything, so fields are counted behind it.
+        # The name in parentheses may contain anything, so fields are counted after it.
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return "" if state in ("Z", "X") else fields[18]
     return "" if Path("/proc/self/stat").exists() else _started_by_ps(pid)

@@ -1,4 +1,4 @@
-"""Logged arrays: images and clips as files named by their content, others as statistics."""
+"""Logged arrays: images and clips become files named by their SHA-256, others statistics."""
 
 import hashlib
 import io
@@ -19,21 +19,21 @@ Saved = dict[str, Any]
 
 @final
 class NotNumbers(UsageError):
-    """A value that cannot be logged, and what is wrong with it in a word or two."""
+    """A value that cannot be logged; `kind` is a short description of it."""
 
     def __init__(self, value: Any, kind: str, why: str = "give a number, text or an array") -> None:
-        """Say that `value` cannot be logged: it is of this kind."""
+        """Build the message from the value, its kind, and what to do."""
         super().__init__(f"{kind}, `{value!r:.60}`, cannot be logged: {why}")
         self.kind = kind
 
 
 def as_array(value: Any) -> Shaped[np.ndarray, "..."]:
-    """Return an array of numbers: of numpy, JAX, PyTorch, Pillow, or a list of such.
+    """Convert a value of numpy, JAX, PyTorch or Pillow, or a list of these, to a numpy array.
 
-    Of a masked array, all that is not masked, one after the other, if anything is masked.
+    If a masked array has masked entries, the others are returned as a flat array.
 
     Raises:
-        NotNumbers: it is none.
+        NotNumbers: the value is not an array of numbers.
     """
     if isinstance(value, np.ma.MaskedArray):
         return as_array(_unmasked(cast("Any", value)))
@@ -65,21 +65,20 @@ def _unmasked(value: Any) -> Any:
 
 
 def _kind_of(value: Any) -> str:
-    """Return in a word or two what a value is that cannot be logged."""
+    """Return a short description of a value that cannot be logged."""
     if value is None:
         return "None"
     if isinstance(value, Mapping):
         return "a mapping as a value"
     if isinstance(value, list | tuple):
-        return "a list that is no array of numbers"
+        return "a list that is not an array of numbers"
     return f"a value of type {type(value).__name__}"
 
 
 def statistics(array: Shaped[np.ndarray, "..."]) -> dict[str, int | float]:
-    """Return what is logged of an array: min, max, mean and std of what is not NaN, and counts.
+    """Return min, max, mean and std of the values that are not NaN, and the counts `n` and `nans`.
 
-    The standard deviation is that of the values, √(Σ(x - mean)² / n). An array without any value
-    has only its counts.
+    The standard deviation is √(Σ(x - mean)² / n). If all values are NaN only counts are returned.
     """
     values = array.astype(np.float64).ravel()
     known = values[~np.isnan(values)]
@@ -95,9 +94,9 @@ def statistics(array: Shaped[np.ndarray, "..."]) -> dict[str, int | float]:
 
 
 def saver_of(array: Shaped[np.ndarray, "..."]) -> Callable[[str], Saved] | None:
-    """Return what saves an array of bytes as the image or clip that its shape says it is, or None.
+    """Return a function that saves a uint8 array as an image or a clip; None for other shapes.
 
-    An image is (height, width) or (height, width, 3 or 4), a clip has one axis more in front.
+    An image is (height, width) or (height, width, 3 or 4). A clip has one more axis in front.
     """
     if array.dtype != np.uint8 or array.ndim < 2 or 0 in array.shape:
         return None
@@ -110,11 +109,11 @@ def saver_of(array: Shaped[np.ndarray, "..."]) -> Callable[[str], Saved] | None:
 
 
 def save_image(folder: str, pixels: Any) -> Saved:
-    """Keep an image in the run's `folder` as PNG and return what its record says.
+    """Write an image to the run's `folder` as PNG; return the value of its record.
 
     Raises:
-        UsageError: it is no image.
-        OSError: it cannot be written.
+        UsageError: the array is not an image.
+        OSError: the file cannot be written.
     """
     array = _bytes(as_array(pixels))
     if not _is_picture(array):
@@ -127,11 +126,11 @@ def save_image(folder: str, pixels: Any) -> Saved:
 
 
 def save_clip(folder: str, frames: Any, fps: int | float) -> Saved:
-    """Keep a clip in the run's `folder` as animated WebP without loss; return what its record says.
+    """Write a clip to the run's `folder` as lossless animated WebP; return the value of its record.
 
     Raises:
-        UsageError: it is no clip, or no number of frames per second.
-        OSError: it cannot be written.
+        UsageError: the array is not a clip, or `fps` is out of range.
+        OSError: the file cannot be written.
     """
     if isinstance(frames, Sequence):
         listed = cast("Sequence[Any]", frames)
@@ -144,7 +143,7 @@ def save_clip(folder: str, frames: Any, fps: int | float) -> Saved:
         )
     if not 0.1 <= fps <= 1000:
         raise UsageError(f"a clip has 0.1 to 1000 frames per second, got {fps}")
-    # WebP has no grey; what is transparent keeps its colours all the same.
+    # WebP has no grey mode.
     mode = "RGBA" if array.shape[3:] == (4,) else "RGB"
     first, *others = (Image.fromarray(frame).convert(mode) for frame in array)
     file = io.BytesIO()
@@ -159,17 +158,16 @@ def save_clip(folder: str, frames: Any, fps: int | float) -> Saved:
 
 def _is_picture(array: UInt8[np.ndarray, "..."]) -> bool:
     small = array.size <= MOST_PIXELS and max(array.shape, default=0) <= 16_383
-    return small and 0 not in array.shape and _is_picture_shape(array.shape)
-
-
-def _is_picture_shape(shape: tuple[int, ...]) -> bool:
-    return len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
+    grey_or_colour = array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (3, 4))
+    return small and 0 not in array.shape and grey_or_colour
 
 
 def _bytes(array: Shaped[np.ndarray, "..."]) -> UInt8[np.ndarray, "..."]:
     """Return pixels as bytes; floats are brightness from 0 to 1."""
     if array.size > MOST_PIXELS:
-        raise UsageError(f"pixels of shape {array.shape}: at most {MOST_PIXELS} numbers are kept")
+        raise UsageError(
+            f"pixels of shape {array.shape}: at most {MOST_PIXELS} numbers are allowed"
+        )
     if array.dtype == np.uint8:
         return array
     values = array.astype(np.float64)
@@ -179,7 +177,7 @@ def _bytes(array: Shaped[np.ndarray, "..."]) -> UInt8[np.ndarray, "..."]:
 
 
 def _keep(folder: str, data: bytes, suffix: str) -> str:
-    """Write `data` under the name of its content, unless it is there; return the path."""
+    """Write `data` to a file named by its SHA-256, unless it exists; return the path."""
     name = f"media/{hashlib.sha256(data).hexdigest()}.{suffix}"
     path = Path(folder) / name
     if not path.exists():

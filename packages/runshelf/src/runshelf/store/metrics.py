@@ -1,10 +1,9 @@
 """The metric files of a run.
 
-`metrics-<writer>.jsonl` holds the records that one part of the program wrote. `compact` moves them
-into `metrics-<writer>.npz`; then the `.npz` holds the first records and the `.jsonl` what was
-written since. The `.npz` says how many bytes of lines it was made from, and their SHA-256. If the
-`.jsonl` begins with just these bytes, the process was killed before it could remove them, and a
-reader skips them.
+Each writer (one part of the program) appends records to `metrics-<writer>.jsonl`. `compact` moves
+them into `metrics-<writer>.npz`; later records go to the `.jsonl` again. The `.npz` stores the size
+and SHA-256 of the lines it was made from. If the `.jsonl` begins with exactly these bytes, a kill
+came before they were removed, and readers skip them.
 """
 
 import hashlib
@@ -23,8 +22,8 @@ from runshelf.store.packed import read_npz
 from runshelf.store.records import Lines, LinesWriter, Record, parse
 
 SEED, UPDATES = "seed", "updates"
-# Files of these writers have names that are used only once, and may hold several records of one
-# update: one file for each process that calls `runshelf.log`, and imported logs.
+# Writers whose file names are used only once: processes that call `runshelf.log`, and imported
+# logs. Their files may hold several records of the same update.
 ONCE = ("log-", "import-")
 
 _WRITER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -35,8 +34,8 @@ class BrokenLine(NamedTuple):
     """A line that is not a JSON object; readers skip it.
 
     Attributes:
-        path: the file it was written to.
-        line: its number among the non-empty lines, from 1, as first written.
+        path: its file.
+        line: its number among all non-empty lines ever written to the file, from 1.
     """
 
     path: Path
@@ -48,9 +47,9 @@ class Written(NamedTuple):
 
     Attributes:
         batch: the records.
-        data: the bytes of its `.jsonl`.
-        packed: how many of the records are in its `.npz`.
-        covered: how many of these bytes are in its `.npz` too.
+        data: the bytes of the `.jsonl`.
+        packed: the number of records in the `.npz`.
+        covered: the number of bytes of `data` that are also in the `.npz`.
     """
 
     batch: Batch
@@ -63,22 +62,22 @@ class Written(NamedTuple):
 class MetricsWriter(LinesWriter):
     """Appends metric records of one part of the program to `metrics-<writer>.jsonl`.
 
-    Records with the same `seed` and `updates` from one writer are the same measurement, repeated
-    after a resume; two kinds of measurement need two writers.
+    Records of one writer with the same `seed` and `updates` are the same measurement, repeated
+    after a resume; so two kinds of measurement need two writers.
     """
 
     def __init__(self, folder: Path, writer: str) -> None:
         """Open the file of `writer` in the run's `folder`.
 
         Raises:
-            UsageError: `writer` would not make a file name.
+            UsageError: `writer` is not a valid name.
             UserFacingError: the file cannot be opened.
         """
         super().__init__(lines_path(folder, writer))
 
 
 def writers(folder: Path) -> list[str]:
-    """Return the names of the writers of metrics of the run in `folder`, sorted.
+    """Return the sorted names of the metric writers of the run in `folder`.
 
     Raises:
         UserFacingError: the folder cannot be read.
@@ -92,7 +91,7 @@ def lines_path(folder: Path, writer: str) -> Path:
     """Return the file that a writer appends to.
 
     Raises:
-        UsageError: `writer` is not a writer's name.
+        UsageError: `writer` is not a valid name.
     """
     if not _WRITER.fullmatch(writer):
         raise UsageError(f"writer `{writer}` is not a name: use letters, digits, `.`, `_` and `-`")
@@ -100,11 +99,11 @@ def lines_path(folder: Path, writer: str) -> Path:
 
 
 def read_written(folder: Path, writer: str) -> Written:
-    """Return what one writer wrote.
+    """Return everything that one writer wrote.
 
     Raises:
-        UsageError: `writer` is not a writer's name.
-        DamagedFile: its columns cannot be read.
+        UsageError: `writer` is not a valid name.
+        DamagedFile: the columns cannot be read.
         UserFacingError: a file cannot be read.
     """
     path = lines_path(folder, writer)
@@ -113,32 +112,31 @@ def read_written(folder: Path, writer: str) -> Written:
         before = _identity(columns)
         contents = read_npz(columns) if before else None
         data = _bytes(path)
-        if _identity(columns) == before:  # otherwise another process compacted meanwhile
+        if _identity(columns) == before:  # otherwise another process compacted in the meantime
             break
-    packed: list[Batch] = []
     covered = 0
-    if contents:
-        packed = [contents.batch]
-        if hashlib.sha256(data[: contents.bytes]).hexdigest() == contents.sha256:
-            covered = contents.bytes
+    if contents and hashlib.sha256(data[: contents.bytes]).hexdigest() == contents.sha256:
+        covered = contents.bytes
     rest = tabulate([line for line in data[covered:].split(b"\n") if line])
-    count = sum(batch.size for batch in packed)
-    return Written(concatenate([*packed, rest]), data, count, covered)
+    if not contents:
+        return Written(concatenate([rest]), data, 0, covered)
+    batch = concatenate([contents.batch, rest])
+    return Written(batch, data, contents.batch.size, covered)
 
 
 def read_metrics(folder: Path, writer: str | None = None) -> Lines:
-    """Return the metric records of a run in the order first written, from lines and columns.
+    """Return the metric records of a run, in the order in which they were first written.
 
-    Where a writer repeats a pair of `seed` and `updates`, as it does after a resume, the last
-    record stands in the place of the first. Both stay in the file. All records are returned of
-    writers whose names begin with `log-` or `import-`: they write several of one update.
+    If a writer repeats a pair of `seed` and `updates`, as after a resume, only the last record is
+    returned, in the place of the first; the file keeps both. Writers whose names begin with `log-`
+    or `import-` may write several records per update, and all of them are returned.
 
     Args:
         folder: the run's folder.
-        writer: read only this writer's files; by default all, in the order of their names.
+        writer: the writer to read; by default all, in the order of their names.
 
     Raises:
-        UsageError: `writer` is not a writer's name.
+        UsageError: `writer` is not a valid name.
         DamagedFile: a file of columns is damaged.
         UserFacingError: a file cannot be read.
     """
@@ -152,9 +150,9 @@ def read_metrics(folder: Path, writer: str | None = None) -> Lines:
 
 
 def read_columns(folder: Path) -> Mapping[str, Column]:
-    """Return the numbers in the metric records of a run, those repeated after a resume once.
+    """Return the numbers in the metric records of a run; repeated records count once.
 
-    Rows count over all writers, in the order of their names.
+    Rows are numbered over all writers, in the order of their names.
 
     Raises:
         DamagedFile: columns cannot be read.
@@ -170,7 +168,7 @@ def read_columns(folder: Path) -> Mapping[str, Column]:
 
 
 def broken_lines(folder: Path) -> list[BrokenLine]:
-    """Return the lines that are not JSON objects, of all writers and of `events.jsonl`.
+    """Return the lines of all writers and of `events.jsonl` that are not JSON objects.
 
     Raises:
         DamagedFile: columns cannot be read.
@@ -183,15 +181,15 @@ def broken_lines(folder: Path) -> list[BrokenLine]:
 
 
 def broken_in(batch: Batch, path: Path) -> list[BrokenLine]:
-    """Return the lines of a batch that are not JSON objects, as lines of the file at `path`."""
+    """Return the lines of a batch that are not JSON objects; `path` is the file they are from."""
     rows = sorted(row for row, record in batch.others.items() if record is None)
     return [BrokenLine(path, row + 1) for row in rows]
 
 
 def _places(writer: str, batch: Batch) -> Int64[np.ndarray, " rows"]:
-    """Return the row where each record belongs; -1 for a record that was replaced.
+    """Return the row that each record moves to; -1 for a record that was replaced.
 
-    Of the records of one seed and update the last belongs in the row of the first.
+    The last record of a seed and update moves to the row of the first.
     """
     places = np.arange(batch.size)
     columns = batch.numbers
@@ -213,7 +211,7 @@ def _places(writer: str, batch: Batch) -> Int64[np.ndarray, " rows"]:
 
 
 def _moved(columns: Mapping[str, Column], places: Int64[np.ndarray, " n"]) -> Mapping[str, Column]:
-    """Return columns with every record where it belongs."""
+    """Return columns with every record moved to its place."""
     if (np.diff(places) == 1).all():
         return columns
 
@@ -242,7 +240,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells one file under this name from the next; None where there is none."""
+    """Return inode and modification time, to notice a replaced file; None if it is missing."""
     with disk_errors(path):
         try:
             found = path.stat()

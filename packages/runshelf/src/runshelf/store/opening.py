@@ -1,8 +1,8 @@
-"""Files of a run, opened although anybody may have written its folder.
+"""Opens files of a run safely, even if the folder comes from an untrusted source.
 
-What is in the folder names no file outside it, whatever it says, and nothing in it makes a reader
-wait. Every part of a path is opened without following links, relative to the part before it, so
-that nothing can be swapped between a look and an open.
+No path leads out of the folder, and no file blocks the reader. Every part of a path is opened
+relative to the previous part, without following links, so that nothing can be swapped between a
+check and an open.
 """
 
 import contextlib
@@ -18,14 +18,14 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class NoFile(Exception):
-    """There is no such regular file within the folder."""
+    """The folder has no such regular file."""
 
 
 def checked_parts(path: str) -> list[str]:
     """Return the parts of a relative path.
 
     Raises:
-        NoFile: it is absolute, leads upwards, or is nothing that a file of ours is called.
+        NoFile: it is absolute, leads upwards, or has invalid characters or too many parts.
     """
     parts = path.split("/")
     if len(parts) > _DEEPEST:
@@ -41,7 +41,7 @@ def opened(folder: Path, path: str) -> Generator[int]:
     """Yield a descriptor of the regular file at `path` within `folder`.
 
     Raises:
-        NoFile: there is none that may be read, or the way to it leads over a link.
+        NoFile: it does not exist or cannot be read, or the path contains a link.
     """
     parts = checked_parts(path)
     with contextlib.ExitStack() as stack:
@@ -64,7 +64,7 @@ def read(folder: Path, path: str, most: int) -> bytes:
     """Return the first `most` bytes of a file within `folder`.
 
     Raises:
-        NoFile: there is none that may be read.
+        NoFile: as in `opened`.
     """
     return read_part(folder, path, 0, most)[0]
 
@@ -73,14 +73,14 @@ def read_part(folder: Path, path: str, start: int, most: int) -> tuple[bytes, in
     """Return up to `most` bytes from `start` on, and the file's size.
 
     Raises:
-        NoFile: there is none that may be read.
+        NoFile: as in `opened`.
     """
     with opened(folder, path) as file:
         return _pread(file, start, most), os.fstat(file).st_size
 
 
 def size_of(folder: Path, path: str) -> int | None:
-    """Return the size of a file within `folder`; None if there is none that may be read."""
+    """Return the size of a file within `folder`; None if it cannot be opened."""
     try:
         with opened(folder, path) as file:
             return os.fstat(file).st_size

@@ -1,12 +1,12 @@
-"""The file format of metric columns: a plain `.npz` with one array for each key.
+"""The file format of metric columns: a plain `.npz` with one array per key.
 
 `numpy.load(path, allow_pickle=False)` opens it. Its arrays are:
 
     KEY            the values of a key: float64, int64 or bool
-    KEY@rows       the positions of the records that have the key, if not all have it
-    @lines         the records that are no flat mapping of numbers, as lines of JSON, in bytes
-    @lines@rows    the positions of these records
-    @about         JSON: the format, the number of records, and the file of lines they come from
+    KEY@rows       the rows of the records that have the key; absent if all have it
+    @lines         the records that are not flat mappings of numbers, as lines of JSON, in bytes
+    @lines@rows    the rows of these records
+    @about         JSON: the format, the number of records, and size and SHA-256 of the `.jsonl`
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from runshelf.errors import DamagedFile
-from runshelf.store import coded
+from runshelf.store import columns_v1
 from runshelf.store.columns import Batch, Column, Columns
 from runshelf.store.files import disk_errors
 from runshelf.store.records import to_line
@@ -28,9 +28,9 @@ from runshelf.store.records import to_line
 FORMAT = 2
 
 _ABOUT, _LINES, _ROWS = "@about", "@lines", "@rows"
-_FEWEST = 32  # values of a key: an array costs some 250 bytes beside its values
-# A file that is larger than this by this factor when read was not written here. It is refused
-# before anything of it is decompressed.
+_FEWEST = 32  # values of a key; an array costs some 250 bytes in addition to its values
+# A file that exceeds this size and grows by more than this factor when decompressed was not
+# written here. It is refused before any of it is decompressed.
 _LARGE_BYTES = 256 * 2**20
 _LARGER = 100
 
@@ -40,8 +40,8 @@ class Packed(NamedTuple):
 
     Attributes:
         batch: the records.
-        bytes: the size of the file of lines that they come from.
-        sha256: the SHA-256 of that file.
+        bytes: the size of the `.jsonl` they were read from.
+        sha256: the SHA-256 of that `.jsonl`.
     """
 
     batch: Batch
@@ -54,7 +54,7 @@ def to_npz(batch: Batch, data: bytes) -> bytes | None:
 
     Args:
         batch: the records.
-        data: the file of lines that they come from.
+        data: the bytes of the `.jsonl` they were read from.
     """
     kept, is_line = _choose(batch)
     members: dict[str, np.ndarray] = {}
@@ -66,29 +66,30 @@ def to_npz(batch: Batch, data: bytes) -> bytes | None:
             members[key + _ROWS] = rows[stays]
     others = batch.select(is_line)
     lines = [batch.lines.get(row) or to_line(record or {}) for row, record in others.items()]
-    about = {"format": FORMAT, "records": batch.size, "covers": _covers(data)}
+    covers = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    about = {"format": FORMAT, "records": batch.size, "covers": covers}
     members[_LINES] = np.frombuffer(b"\n".join(lines), np.uint8)
     members[_LINES + _ROWS] = np.flatnonzero(is_line)
     members[_ABOUT] = np.array(json.dumps(about))
     file = io.BytesIO()
-    save: Any = np.savez_compressed  # its keys would be checked against its other parameters
+    save: Any = np.savez_compressed  # untyped: keys would be checked against its other parameters
     save(file, **members)
     size = sum(array.nbytes for array in members.values())
     return None if _is_bomb(size, file.tell()) else file.getvalue()
 
 
 def read_npz(path: Path) -> Packed:
-    """Return what `to_npz` wrote to `path`; a column is read when it is first used.
+    """Read a file that `to_npz` made; a column is decompressed on first access.
 
     Raises:
-        DamagedFile: the file is damaged, of a later version, or too large when read.
+        DamagedFile: the file is damaged, of a later version, or too large when decompressed.
         UserFacingError: it cannot be read.
     """
     file = _File(path)
     with _damage(path):
         about: dict[str, Any] = json.loads(file.text())
-        if about["format"] == coded.FORMAT:
-            batch = coded.decode(about, file.member)
+        if about["format"] == columns_v1.FORMAT:
+            batch = columns_v1.decode(about, file.member)
         elif about["format"] == FORMAT:
             batch = _decode(int(about["records"]), file)
         else:
@@ -100,7 +101,7 @@ def read_npz(path: Path) -> Packed:
 
 
 def _choose(batch: Batch) -> tuple[list[str], np.ndarray]:
-    """Return the keys that become arrays, and which records stay lines."""
+    """Return the keys that become arrays, and a mask of the records that stay lines."""
     kept: list[str] = []
     is_line = np.zeros(batch.size, np.bool_)
     is_line[list(batch.lines)] = True
@@ -113,21 +114,18 @@ def _choose(batch: Batch) -> tuple[list[str], np.ndarray]:
 
 
 def _is_member_name(key: str) -> bool:
-    """Return whether a key can be an argument of `numpy.savez_compressed`, and is not one of ours.
+    """Return whether a key can be the name of an array in the file.
 
-    Control characters and halves of characters cannot be in the names of a zip file.
+    It must be a valid keyword of `numpy.savez_compressed`, must not clash with our own names, and
+    must be printable: a zip file cannot store control characters and lone surrogates in names.
     """
     taken = key in ("file", "allow_pickle") or key.endswith((_ROWS, ".npy"))
     return key.isprintable() and len(key) < 1000 and key[:1] not in ("", "@") and not taken
 
 
-def _covers(data: bytes) -> dict[str, Any]:
-    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-
-
 @final
 class _File:
-    """The arrays of a `.npz` file, each read when it is asked for; pickles are refused."""
+    """The arrays of a `.npz` file, decompressed on access; pickles are refused."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -143,11 +141,11 @@ class _File:
         with _damage(self._path):
             array = self._file[name]
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "fibuU":
-                raise ValueError(f"`{name}` is no array of numbers or text")
+                raise ValueError(f"`{name}` is not an array of numbers or text")
             return array
 
     def text(self) -> str:
-        """Return the description; that of old files is in bytes."""
+        """Return the file's description; files of format 1 store it as bytes."""
         if _ABOUT in self.names:
             return str(self.member(_ABOUT))
         return self.member("about").tobytes().decode()
@@ -162,7 +160,7 @@ class _File:
             inside = not len(rows) or (rows[0] >= 0 and rows[-1] < size)
             is_column = rows.shape == values.shape and values.dtype.kind in "fib"
             if not is_column or not inside or (np.diff(rows) <= 0).any():
-                raise ValueError(f"`{name}` and its rows do not agree")
+                raise ValueError(f"`{name}` and its rows are inconsistent")
             return Column(rows, values)
 
 
@@ -171,7 +169,7 @@ def _decode(size: int, file: _File) -> Batch:
     text, rows = file.member(_LINES).tobytes(), file.member(_LINES + _ROWS).tolist()
     lines = text.split(b"\n") if text else []
     if not 0 <= min(rows, default=0) <= max(rows, default=-1) + 1 <= size:
-        raise ValueError("its lines have no rows")
+        raise ValueError("its lines have invalid rows")
     return Batch(
         size,
         Columns(keys, lambda key: file.column(key, size)),
@@ -185,10 +183,7 @@ def _is_bomb(size: int, packed: int) -> bool:
 
 @contextmanager
 def _damage(path: Path) -> Generator[None, None, None]:
-    """Turn every error inside the block into `DamagedFile`.
-
-    Reading a damaged zip file raises half a dozen kinds of errors.
-    """
+    """Turn every error inside the block into `DamagedFile`: damaged zip files raise many kinds."""
     try:
         yield
     except DamagedFile:

@@ -1,9 +1,9 @@
-"""Records: JSON objects, one a line, appended by one unbuffered write each.
+"""Records: JSON objects, one per line, each appended by one unbuffered write.
 
-A record that `write` returned from is in the file whatever happens to the process. A line that a
-kill or a full disk cut short is skipped by the reader and closed by the next writer. JSON has no
-NaN and no infinity: they are stored as the strings "NaN", "Infinity" and "-Infinity", and read
-back as floats (so a text metric cannot have one of these three as its value).
+When `write` returns, its record survives a kill of the process. A line cut short by a kill or a
+full disk is skipped by readers and closed by the next writer. JSON has no NaN and no infinities:
+they are stored as the strings "NaN", "Infinity" and "-Infinity" and read as floats, so a text
+cannot have one of these values.
 """
 
 import fcntl
@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -31,7 +30,7 @@ class Lines(NamedTuple):
 
     Attributes:
         records: the complete records.
-        torn: the number of other lines; they are left out.
+        torn: the number of other lines, which are left out.
     """
 
     records: list[Record]
@@ -42,7 +41,7 @@ class LinesWriter:
     """Appends records to one file of JSON lines; one writer per file."""
 
     def __init__(self, path: Path) -> None:
-        """Open `path` for appending; create it if need be.
+        """Open `path` for appending, or create it.
 
         Raises:
             UserFacingError: the file cannot be opened.
@@ -53,27 +52,27 @@ class LinesWriter:
             self._torn = _ends_torn(self._descriptor)
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append `record`; it is kept, whatever happens to the process, once this returns.
+        """Append `record`; once this returns, the record survives a kill of the process.
 
         Args:
-            record: JSON values, numpy scalars and arrays (any array that numpy understands).
+            record: JSON values, numpy scalars, and arrays that numpy can read.
 
         Raises:
-            UsageError: a value is none of these.
-            UserFacingError: the disk is full; what was written before is intact.
+            UsageError: a value has another type.
+            UserFacingError: the disk is full; earlier records are intact.
         """
         line = to_line(record) + b"\n"
         if self._torn:
             line = b"\n" + line
-        self._torn = True  # until the whole line is known to be in the file
+        self._torn = True  # until the whole line is in the file
         with disk_errors(self.path):
             rest = line
-            while rest:  # more than one write only on a disk that fills up
+            while rest:  # more than one write only when the disk fills up
                 rest = rest[os.write(self._descriptor, rest) :]
         self._torn = False
 
     def sync(self) -> None:
-        """Make everything written so far survive a power cut, not only a kill."""
+        """Sync the file, so that everything written so far survives a power cut."""
         with disk_errors(self.path):
             os.fsync(self._descriptor)
 
@@ -85,12 +84,7 @@ class LinesWriter:
         """Return the writer."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file."""
         self.close()
 
@@ -111,7 +105,7 @@ def read_lines(path: Path) -> Lines:
 def parse(line: bytes) -> Record | None:
     """Return the record in `line`, or None if the line is not a complete JSON object.
 
-    A line that lacks only its newline is complete: no proper prefix of an object is an object.
+    A last line without a newline is complete: no proper prefix of an object is an object.
     """
     try:
         record = json.loads(line)
@@ -124,16 +118,16 @@ def to_line(record: Mapping[str, Any]) -> bytes:
     """Return `record` as one line of JSON, without the newline.
 
     Raises:
-        UsageError: as `to_json` does.
+        UsageError: as in `to_json`.
     """
     return json.dumps(to_json(record), allow_nan=False).encode()
 
 
 def to_json(value: Any) -> Any:
-    """Return `value` as plain JSON values, non-finite floats as strings.
+    """Return `value` as plain JSON values, with non-finite floats as strings.
 
     Raises:
-        UsageError: a value is no number, string, boolean, None, array, list or mapping of these.
+        UsageError: a value is not a number, string, boolean, None, array, list or mapping of these.
     """
     match value:
         case None | str():
@@ -155,7 +149,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return what `to_json` was given, with lists for arrays: the inverse of its encoding."""
+    """Return the value that `to_json` encoded, with lists in place of arrays."""
     match value:
         case str():
             return _NON_FINITE.get(value, value)
@@ -170,7 +164,7 @@ def from_json(value: Any) -> Any:
 def _open_shared(path: Path) -> int:
     """Return a descriptor to append to `path`, with a shared lock that keeps `compact` away.
 
-    `compact` holds the lock for a moment and may have put another file in this one's place.
+    While this waits for the lock, `compact` may replace the file; then the new file is opened.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)

@@ -1,8 +1,8 @@
-"""Run folders: `<home>/runs/<ulid>/`, the manifest, the events, and the lock of the one writer.
+"""Run folders `<home>/runs/<ulid>/`: the manifest, the events, and the writer's lock.
 
-`run.json` says everything needed to know what was asked for and where it ran. It is written before
-the first step and never again. What happens afterwards is appended to `events.jsonl`. A folder
-without `run.json` is what a kill left of a run that never began, and is not a run.
+The manifest `run.json` holds the command, the configuration and the machine. It is written once,
+before the run starts. Later events are appended to `events.jsonl`. A folder without `run.json` is
+left from a kill before the start, and is not a run.
 """
 
 import fcntl
@@ -13,19 +13,18 @@ import platform
 import re
 import secrets
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, cast, final
 
 from runshelf.cores import usable_cores
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store.files import disk_errors, disk_full, is_disk_full, write_whole
-from runshelf.store.liveness import Pulse
+from runshelf.store.liveness import HeartbeatWriter
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json
 
 SCHEMA = 1
@@ -36,6 +35,7 @@ ENDS: tuple[Status, ...] = ("interrupted", "failed", "finished", "stopped")
 _MANIFEST = "run.json"
 _EVENTS = "events.jsonl"
 _LOCK = "lock"
+_CPU_INFO = Path("/proc/cpuinfo")
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
 _REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
@@ -48,16 +48,16 @@ _DISTRIBUTIONS = (
 @final
 @dataclass(frozen=True)
 class RunInfo:
-    """What a person says of a run when starting it.
+    """Information that the user gives about a run when starting it.
 
     Attributes:
-        name: what to call it.
-        group: the runs it belongs to; by default those of the same configuration.
-        question: what it is to answer.
-        tags: words to find it by.
-        parent: the id of the run it repeats.
-        budget_seconds: how long it may take.
-        cost_per_hour: what an hour of it costs, in the unit of the weekly budget.
+        name: the run's name.
+        group: the group it belongs to; by default runs with the same configuration.
+        question: the question that the run should answer.
+        tags: words to search for.
+        parent: the id of the run that it repeats.
+        budget_seconds: its time limit.
+        cost_per_hour: its cost per hour, in the unit of the weekly budget.
     """
 
     name: str | None = None
@@ -72,11 +72,11 @@ class RunInfo:
 @final
 @dataclass(frozen=True)
 class Run:
-    """One run on disk, read.
+    """A run on disk.
 
     Attributes:
-        folder: where it lives.
-        manifest: what `run.json` says.
+        folder: its folder.
+        manifest: the content of `run.json`.
     """
 
     folder: Path
@@ -84,63 +84,63 @@ class Run:
 
     @property
     def ulid(self) -> str:
-        """The run's id; ids sort by the time of creation."""
+        """The run's id. Ids sort by creation time."""
         return self.manifest["run"]
 
     @property
     def config(self) -> dict[str, Any]:
-        """The resolved configuration, as it was given (tuples and arrays as lists)."""
+        """The resolved configuration, with lists in place of tuples and arrays."""
         return from_json(self.manifest["config"])
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds, in the order given."""
+        """The seeds, in their original order."""
         return self.manifest["seeds"]
 
     def events(self) -> list[dict[str, Any]]:
-        """Return the status records so far, oldest first.
+        """Return the events so far, oldest first.
 
         Raises:
             UserFacingError: they cannot be read.
         """
         path = self.folder / _EVENTS
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise DamagedFile(f"`{path}` is no file: remove it")
+        if path.exists() and not path.is_file():  # reading a pipe would block
+            raise DamagedFile(f"`{path}` is not a regular file: remove it")
         return read_lines(path).records
 
 
 @final
 class RunWriter:
-    """The one process that may write a run; holds the run's lock until closed.
+    """Writes the events and the heartbeat of a run; holds the run's lock until closed.
 
-    As a context manager it records how the block ended, unless that was recorded in it already.
+    As a context manager it records how the block ended, unless the block has recorded an end.
     """
 
     def __init__(self, run: Run, lock: int, status: Status) -> None:
-        """Begin recording; `create_run` and `resume_run` are the ways here.
+        """Start recording. Use `create_run` or `resume_run` instead.
 
         Args:
             run: the run to write.
-            lock: the descriptor that holds its lock; from here on this object's.
+            lock: the descriptor that holds its lock; this object closes it.
             status: the first event.
         """
         self.run = run
         self._lock = lock
-        self.pulse = Pulse(run.folder)
+        self.heartbeat = HeartbeatWriter(run.folder)
         try:
             self._events = LinesWriter(run.folder / _EVENTS)
             self.record(status)
         except BaseException:
-            self.pulse.stop()
+            self.heartbeat.stop()
             raise
 
     @property
     def folder(self) -> Path:
-        """Where the run lives."""
+        """The run's folder."""
         return self.run.folder
 
     def record(self, status: Status, **details: Any) -> None:
-        """Append a status record, with the time and any details; it survives a power cut.
+        """Append and sync a status event with the current time and details.
 
         Raises:
             UsageError: a detail is not a JSON value.
@@ -149,13 +149,13 @@ class RunWriter:
         self._events.write({"status": status, "time": _now(), **details})
         self._events.sync()
         self._ended = status in ENDS
-        # An index looks at the folder's own time to know that there is news in it.
+        # The index reads a folder again when its modification time has changed.
         with suppress(OSError):
             os.utime(self.run.folder)
 
     def close(self) -> None:
-        """Give the lock back."""
-        self.pulse.stop()
+        """Release the lock."""
+        self.heartbeat.stop()
         self._events.close()
         os.close(self._lock)
 
@@ -163,13 +163,8 @@ class RunWriter:
         """Return the writer."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Record how the block ended and give the lock back."""
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Record how the block ended and release the lock."""
         try:
             if not self._ended:
                 self._record_end(error)
@@ -180,7 +175,7 @@ class RunWriter:
         if error is None:
             self.record("finished")
             return
-        # What ended the block must reach the user, not that it could not be recorded as well.
+        # The error of the block must reach the user, not an error in recording it.
         with suppress(UserFacingError):
             if isinstance(error, KeyboardInterrupt):
                 self.record("interrupted")
@@ -205,20 +200,20 @@ def create_run(
     info: RunInfo = NO_INFO,
     capture: Capture | None = None,
 ) -> RunWriter:
-    """Make a run's folder with its manifest, lock it, and record that it started.
+    """Create a run's folder with its manifest, lock it, and record the start.
 
     Args:
-        home: the folder whose `runs/` holds runs; made if need be.
+        home: the folder whose `runs/` holds the runs; created if missing.
         command: the kind of work: `teach`, `train`, `run`, `script` or `import`.
-        config: the resolved configuration, as `to_json` accepts it.
-        seeds: one run holds all its seeds.
-        env: the environment's id, if there is one.
-        algorithm: the algorithm's name, if there is one.
-        argv: the command line, one string per argument.
-        cwd: the folder the command was typed in; the current one by default.
-        info: what a person says of the run.
-        capture: given the run's new folder and `cwd`, keeps there what is to be kept before
-            anything starts, and returns what the manifest says of it.
+        config: the resolved configuration, in types that `to_json` accepts.
+        seeds: all seeds of the run.
+        env: the environment's id, if any.
+        algorithm: the algorithm's name, if any.
+        argv: the command line.
+        cwd: the folder in which the command was called; by default the current one.
+        info: information that the user gives about the run.
+        capture: called with the run's new folder and `cwd`; saves code and packages there and
+            returns the fields of the manifest that describe them.
 
     Raises:
         UsageError: `home` cannot be written, or the configuration is not JSON.
@@ -241,15 +236,15 @@ def create_run(
         "hardware": hardware(),
         **{name: value for name, value in asdict(info).items() if value},
     }
-    to_json(manifest)  # refused before there is a folder
+    to_json(manifest)  # raises before a folder is created
     folder = _make_folder(home, ulid)
-    # Locked before it can be found: nobody can resume it between being found and being locked.
+    # Locked before `run.json` exists, so that no other process can find and resume it first.
     lock = _take_lock(folder)
     with _closed_on_error(lock):
         manifest |= capture(folder, cwd) if capture else {}
         text = json.dumps(to_json(manifest), indent=2, allow_nan=False)
         writer = RunWriter(Run(folder, json.loads(text)), lock, "started")
-    # Last of all, since it is what makes the folder a run: one that could not begin is none.
+    # Written last, since it makes the folder a run; a run that could not start must not appear.
     with _closed_on_error(writer):
         write_whole(folder / _MANIFEST, text.encode() + b"\n")
     return writer
@@ -281,8 +276,8 @@ def open_run(folder: Path) -> Run:
     try:
         manifest = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DamagedFile(f"`{path}` is damaged (no JSON): restore it from a copy") from error
-    if isinstance(manifest, dict) and "ulid" in manifest:  # what `run` was called before
+        raise DamagedFile(f"`{path}` is damaged (not JSON): restore it from a copy") from error
+    if isinstance(manifest, dict) and "ulid" in manifest:  # the name of `run` in old manifests
         manifest = {"run": manifest.pop("ulid"), **manifest}
     problem = _manifest_problem(manifest)
     if problem:
@@ -291,51 +286,50 @@ def open_run(folder: Path) -> Run:
 
 
 def find_run(home: Path, name: str) -> Run:
-    """Return the run that `name` means.
+    """Return the run that `name` identifies.
 
-    That is its id, the beginning of no other id, its folder, `latest`, or what only it was called.
+    `name` is an id, a unique prefix of an id, a folder, `latest`, or the unique name of a run.
 
     Raises:
-        UsageError: there is none, or more than one; the nearest ones are named.
+        UsageError: no run matches, or several do; the message lists similar ones.
         DamagedFile: the run's `run.json` cannot be read.
     """
     ulids = list_runs(home)
     if name == LATEST:
         if not ulids:
-            raise UsageError(f"there are no runs in `{home / 'runs'}`: make one, or name its home")
+            raise UsageError(
+                f"there are no runs in `{home / 'runs'}`: start one, or give another `--home`"
+            )
         return open_run(home / "runs" / ulids[-1])
     matches = [ulid for ulid in ulids if name and ulid.startswith(name.upper())]
     if len(matches) == 1:
         return open_run(home / "runs" / matches[0])
     if matches:
-        raise UsageError(f"`{name}` begins {len(matches)} runs ({_some(matches)}): type more of it")
+        raise UsageError(
+            f"`{name}` is the prefix of {len(matches)} runs ({_some(matches)}): type more of it"
+        )
     if "/" in name or (name and (Path(name) / _MANIFEST).is_file()):
         return open_run(Path(name))
     called = _called(home, ulids, name)
     if len(called) == 1:
         return called[0]
     if called:
-        raise UsageError(f"{len(called)} runs are called `{name}` ({_when(called)}): type an id")
+        made = [f"{run.ulid} of {run.manifest['created'][:19]}" for run in called]
+        raise UsageError(f"{len(called)} runs are named `{name}` ({_some(made)}): give an id")
     raise UsageError(f"there is no run `{name}` in `{home / 'runs'}`{_nearest(name, ulids)}")
 
 
 def _called(home: Path, ulids: Sequence[str], name: str) -> list[Run]:
-    """Return the runs that were given a name, oldest first; those that cannot be read have none."""
+    """Return the runs with a name, oldest first; unreadable runs are skipped."""
     written = json.dumps(name).encode()
     found: list[Run] = []
     for ulid in ulids if name else ():
         folder = home / "runs" / ulid
         with suppress(UserFacingError, OSError):
-            # Of ten thousand manifests only those are taken apart in which the name is at all.
+            # Only manifests that contain the text are parsed; there may be ten thousand.
             if written in (folder / _MANIFEST).read_bytes():
                 found.append(open_run(folder))
     return [run for run in found if run.manifest.get("name") == name]
-
-
-def _when(runs: Sequence[Run]) -> str:
-    """Return the ids of some runs, the newest last, with when they were made."""
-    shown = [f"{run.ulid} of {run.manifest['created'][:19]}" for run in runs[-3:]]
-    return ", ".join(shown) + (", ..." if len(runs) > 3 else "")
 
 
 def list_runs(home: Path) -> list[str]:
@@ -353,7 +347,7 @@ def list_runs(home: Path) -> list[str]:
 
 
 def is_ulid(text: str) -> bool:
-    """Return whether `text` is an id as runs have them."""
+    """Return whether `text` has the form of a run's id."""
     return _ULID.fullmatch(text) is not None
 
 
@@ -373,10 +367,12 @@ def is_locked(run: Run) -> bool:
 
 
 def new_ulid() -> str:
-    """Return a new id: 26 letters and digits, 48 bits of milliseconds, then 80 of chance.
+    """Return a new ULID: 26 letters and digits, from 48 bits of milliseconds and 80 random bits.
 
-    Source: github.com/ulid/spec. The first 20 of the 80 bits count nanoseconds, so that ids of one
-    process sort by creation within a millisecond too; the other 60 are random.
+    The first 20 of the 80 bits are nanoseconds instead, so that ids of one process also sort by
+    creation time within a millisecond.
+
+    Source: github.com/ulid/spec.
     """
     milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
     number = (((milliseconds << 20) | nanoseconds) << 60) | secrets.randbits(60)
@@ -396,18 +392,18 @@ def _make_folder(home: Path, ulid: str) -> Path:
             raise UserFacingError(disk_full(folder)) from error
         raise UsageError(
             f"cannot write runs in `{home}` ({error.strerror}): "
-            "name another place with `--home` or RUNSHELF_HOME"
+            "give another folder with `--home` or RUNSHELF_HOME"
         ) from error
     return folder
 
 
 def _take_lock(folder: Path) -> int:
-    """Return a descriptor that holds the run's lock; the system drops it when the process dies."""
+    """Return a descriptor that holds the run's lock; the system releases it at process exit."""
     path = folder / _LOCK
     with disk_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         with _closed_on_error(descriptor):
-            _lock_or_say_who(descriptor, path)
+            _lock(descriptor, path)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return descriptor
@@ -422,7 +418,7 @@ def _closed_on_error(held: int | RunWriter) -> Generator[None, None, None]:
         raise
 
 
-def _lock_or_say_who(descriptor: int, path: Path) -> None:
+def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -436,18 +432,21 @@ def _lock_or_say_who(descriptor: int, path: Path) -> None:
 def _manifest_problem(manifest: Any) -> str:
     """Return what is wrong with a manifest, or an empty string."""
     if not isinstance(manifest, dict) or "schema" not in manifest:
-        return "was not written by runshelf: name another folder"
+        return "was not written by runshelf: give another folder"
     fields = cast("dict[str, Any]", manifest)
     if fields["schema"] != SCHEMA:
-        return f"has schema {fields['schema']}, this runshelf reads {SCHEMA}: use the one it is of"
+        return (
+            f"has schema {fields['schema']}, this runshelf reads {SCHEMA}: "
+            "use the version that wrote it"
+        )
     wrong = [name for name, kind in _REQUIRED.items() if not isinstance(fields.get(name), kind)]
     if wrong:
-        return f"is damaged ({', '.join(wrong)} missing or of a wrong kind): restore it from a copy"
+        return f"is damaged ({', '.join(wrong)} missing or of wrong type): restore it from a copy"
     return ""
 
 
-def _some(ulids: Sequence[str]) -> str:
-    return ", ".join(ulids[-3:]) + (", ..." if len(ulids) > 3 else "")
+def _some(texts: Sequence[str]) -> str:
+    return ", ".join(texts[-3:]) + (", ..." if len(texts) > 3 else "")
 
 
 def _nearest(name: str, ulids: Sequence[str]) -> str:
@@ -455,9 +454,9 @@ def _nearest(name: str, ulids: Sequence[str]) -> str:
         return ", nor any other"
     if get_close_matches(name.lower(), [LATEST], cutoff=0.7):
         return f", did you mean `{LATEST}`?"
-    # Compared with beginnings of its own length: a mistyped prefix is near no whole id.
-    beginnings = {ulid[: max(len(name), 1)]: ulid for ulid in ulids}
-    near = [beginnings[b] for b in get_close_matches(name.upper(), beginnings, n=3, cutoff=0.5)]
+    # Compared with prefixes of the same length, since a prefix is not similar to a whole id.
+    prefixes = {ulid[: max(len(name), 1)]: ulid for ulid in ulids}
+    near = [prefixes[p] for p in get_close_matches(name.upper(), prefixes, n=3, cutoff=0.5)]
     return f", did you mean {_some(near)}?" if near else f"; the latest are {_some(ulids)}"
 
 
@@ -470,7 +469,7 @@ def _versions() -> dict[str, str]:
 
 
 def hardware() -> dict[str, Any]:
-    """Return this machine's processor, cores that may be used, and memory."""
+    """Return this machine's processor, usable cores and memory."""
     return {
         "cpu": _cpu_model(),
         "cores": usable_cores(),
@@ -480,11 +479,8 @@ def hardware() -> dict[str, Any]:
 
 def _cpu_model() -> str:
     with suppress(OSError):
-        for line in _lines_of(Path("/proc/cpuinfo")):
+        text = _CPU_INFO.read_text(encoding="utf-8", errors="replace")
+        for line in text.splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _lines_of(path: Path) -> Iterable[str]:
-    return path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,6 +1,6 @@
-"""Metrics as curves: their names, values over an axis, and buckets of them.
+"""Metrics as curves: names, values over an axis, and downsampling into buckets.
 
-A metric is any numeric field of a record but the axes and the seed. Nothing is sampled at random.
+A metric is any numeric field of a record except the axes and the seed. Nothing is sampled randomly.
 """
 
 import math
@@ -19,8 +19,8 @@ from runshelf.store.metrics import SEED, read_columns
 AXES = ("step", "env_steps", "updates", "episodes", "frames", "seconds", "time")
 NOT_METRICS = frozenset((*AXES, SEED))
 
-# What stands in for an axis that some record of a metric lacks; at last its position.
-_INSTEAD = {
+# The axes to try, in order, if some record of a metric lacks the requested axis.
+_FALLBACKS = {
     "step": ("step", "env_steps", "updates"),
     "time": ("time", "seconds"),
     "seconds": ("seconds", "time"),
@@ -28,10 +28,10 @@ _INSTEAD = {
 
 
 class Series(NamedTuple):
-    """One metric of one seed, ordered by x, then by when it was recorded.
+    """One metric of one seed, ordered by x, then by time of recording.
 
     Attributes:
-        x: where on the axis.
+        x: positions on the axis.
         y: the values.
     """
 
@@ -42,16 +42,18 @@ class Series(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Buckets:
-    """A series in buckets of equal width in x; those without any value are left out.
+    """A series in buckets of equal width in x; empty buckets are left out.
+
+    Minimum, maximum, mean and last ignore NaNs; they are NaN if all values of a bucket are.
 
     Attributes:
-        x: mean x of the values in the bucket.
-        minimum: the smallest; NaN where all are NaN, and so with the next three.
-        maximum: the largest.
-        mean: the mean.
-        last: the last.
-        count: how many values there are, not counting NaN.
-        nans: how many are NaN, and no part of the above.
+        x: the mean x of the values in a bucket.
+        minimum: the smallest value.
+        maximum: the largest value.
+        mean: the mean value.
+        last: the last value.
+        count: the number of values that are not NaN.
+        nans: the number of NaNs.
     """
 
     x: Float64[np.ndarray, " buckets"]
@@ -64,7 +66,7 @@ class Buckets:
 
 
 def metric_names(folder: Path) -> list[str]:
-    """Return the names of the metrics of the run in `folder`, sorted.
+    """Return the sorted names of the metrics of the run in `folder`.
 
     Raises:
         UserFacingError: a file cannot be read.
@@ -73,7 +75,7 @@ def metric_names(folder: Path) -> list[str]:
 
 
 def axes(folder: Path) -> list[str]:
-    """Return which axes the records of the run in `folder` have, in the order of `AXES`.
+    """Return the axes that records of the run in `folder` have, in the order of `AXES`.
 
     Raises:
         UserFacingError: a file cannot be read.
@@ -83,7 +85,7 @@ def axes(folder: Path) -> list[str]:
 
 
 def first_time(folder: Path) -> float | None:
-    """Return the time of the first record of the run in `folder`; None if no record has a time.
+    """Return the earliest time in the records of the run in `folder`; None without any time.
 
     Raises:
         UserFacingError: a file cannot be read.
@@ -94,41 +96,43 @@ def first_time(folder: Path) -> float | None:
 def read_series(
     folder: Path, metrics: Sequence[str], axis: str
 ) -> dict[str, dict[int | None, Series]]:
-    """Return metrics over an axis, by metric, then by seed; None where records have no seed.
+    """Return metrics over an axis, by metric and seed; the seed is None for records without one.
 
-    Where some record of a metric lacks the axis `step`, `env_steps` stands in for it, else
-    `updates`, else the position among the metric's values; `time` and `seconds` stand in for each
-    other. Of another axis, records without it are left out. `time` counts from the first record of
-    the run. Where records repeat a seed's update after a resume, the last counts.
+    If some record of a metric lacks the axis `step`, `env_steps` is used, else `updates`, else the
+    position among the metric's values. `time` and `seconds` replace each other. For other axes,
+    records without the axis are left out. `time` is relative to the first record of the run. If
+    records repeat a seed's update after a resume, only the last is used.
 
     Args:
         folder: the run's folder.
-        metrics: their names; one that the run has not has no seeds.
+        metrics: the names; a metric that the run does not have gives no series.
         axis: one of `AXES`.
 
     Raises:
-        UsageError: there is no such axis.
+        UsageError: the axis is unknown.
         UserFacingError: a file cannot be read.
     """
     if axis not in AXES:
         raise UsageError(f"there is no axis `{axis}`{did_you_mean(axis, AXES)}: use {AXES}")
     columns = read_columns(folder)
-    return {metric: over(columns, metric, axis) for metric in metrics}
+    return {metric: series_by_seed(columns, metric, axis) for metric in metrics}
 
 
-def over(columns: Mapping[str, Column], metric: str, axis: str) -> dict[int | None, Series]:
-    """Return one metric over an axis, by seed; see `read_series`."""
+def series_by_seed(
+    columns: Mapping[str, Column], metric: str, axis: str
+) -> dict[int | None, Series]:
+    """Return one metric over an axis by seed; see `read_series`."""
     if metric not in columns:
         return {}
     rows, y = columns[metric]
-    along = _along(columns, rows, axis)
-    x, has_x = along or (rows, np.ones(len(rows), np.bool_))
+    found = _positions(columns, rows, axis)
+    x, has_x = found or (rows, np.ones(len(rows), np.bool_))
     series: dict[int | None, Series] = {}
     for seed, is_of_seed in _seeds(columns, rows):
         points = np.flatnonzero(has_x & is_of_seed)
         if len(points):
             ordered = points[np.argsort(x[points], kind="stable")]
-            at = x[ordered] if along else np.arange(len(points))
+            at = x[ordered] if found else np.arange(len(points))
             series[seed] = Series(at.astype(np.float64), y[ordered].astype(np.float64))
     return series
 
@@ -136,8 +140,8 @@ def over(columns: Mapping[str, Column], metric: str, axis: str) -> dict[int | No
 def bucket(series: Series, buckets: int) -> Buckets:
     """Return `series` in at most `buckets` buckets that divide its range of x equally.
 
-    A value at x falls into bucket ⌊(x - x₀) / (x₁ - x₀) · buckets⌋, x₀ the least and x₁ the
-    greatest x; x₁ itself falls into the last. Values at an x that is not finite are left out.
+    A value at x belongs to bucket ⌊(x - x₀) / (x₁ - x₀) · buckets⌋, with x₀ the smallest and x₁ the
+    largest x; x₁ itself belongs to the last bucket. Values with non-finite x are left out.
     """
     series = Series(*(column[np.isfinite(series.x)] for column in series))
     index = _bucket_of(series.x, buckets)
@@ -163,15 +167,15 @@ def bucket(series: Series, buckets: int) -> Buckets:
         )
 
 
-def _along(
+def _positions(
     columns: Mapping[str, Column], rows: np.ndarray, axis: str
 ) -> tuple[np.ndarray, Bool[np.ndarray, " n"]] | None:
-    """Return where some rows are on an axis, and which are there; None if their position counts."""
-    instead = [name for name in _INSTEAD.get(axis, (axis,)) if name in columns]
-    found = {name: columns[name].at(rows) for name in instead}
-    whole = [name for name in instead if found[name][1].all()]
-    some = [] if axis == "step" else [name for name in instead if found[name][1].any()]
-    for name in whole + some:
+    """Return positions of rows on an axis and a mask of valid ones; None to use their order."""
+    names = [name for name in _FALLBACKS.get(axis, (axis,)) if name in columns]
+    found = {name: columns[name].at(rows) for name in names}
+    complete = [name for name in names if found[name][1].all()]
+    partial = [] if axis == "step" else [name for name in names if found[name][1].any()]
+    for name in complete + partial:
         x, has = found[name]
         return (x - (_first_time(columns) or 0.0) if name == "time" else x), has
     return None if axis == "step" else (rows, np.zeros(len(rows), np.bool_))
@@ -186,7 +190,7 @@ def _first_time(columns: Mapping[str, Column]) -> float | None:
 def _seeds(
     columns: Mapping[str, Column], rows: np.ndarray
 ) -> Iterator[tuple[int | None, Bool[np.ndarray, " n"]]]:
-    """Yield each seed and which of some rows are its; None for rows without a seed."""
+    """Yield each seed and the mask of its rows; None stands for rows without a seed."""
     none = Column(np.zeros(0, np.int64), np.zeros(0))
     seed, has = columns.get(SEED, none).at(rows)
     for one in np.unique(seed[has]).tolist():
@@ -198,6 +202,6 @@ def _seeds(
 def _bucket_of(x: Float64[np.ndarray, " n"], buckets: int) -> Int64[np.ndarray, " n"]:
     if not len(x) or x[0] == x[-1]:
         return np.zeros(len(x), np.int64)
-    # Halved, since the greatest float less the least is no float.
+    # Halved, since the difference of the largest and the smallest float overflows.
     share = (x / 2 - x[0] / 2) / (x[-1] / 2 - x[0] / 2)
     return np.minimum((share * buckets).astype(np.int64), buckets - 1)

@@ -1,4 +1,4 @@
-"""The state of a run: what its events say, and whether who wrote them still lives."""
+"""The state of a run, from its events and from whether its process is alive."""
 
 from typing import Literal, NamedTuple, final
 
@@ -11,13 +11,13 @@ OVER: tuple[StateName, ...] = ("finished", "failed", "interrupted", "stopped")
 
 @final
 class State(NamedTuple):
-    """How a run stands.
+    """The state of a run.
 
     Attributes:
-        name: `finished` by itself with success, `failed`, `interrupted` by Ctrl-C, `stopped` by
-            its budget, `running`, or `lost`: it was running and its process is gone.
-        since: when that began, as written in the events; empty for a run without events.
-        note: one line on why; may be empty.
+        name: `finished` with success, `failed`, `interrupted` by Ctrl-C, `stopped` by its budget,
+            `running`, or `lost`: it was running and its process is gone.
+        since: the time of the last status event; empty for a run without events.
+        note: the reason in one line; may be empty.
     """
 
     name: StateName
@@ -26,7 +26,7 @@ class State(NamedTuple):
 
 
 def state_of(run: Run) -> State:
-    """Return how a run stands now.
+    """Return the current state of a run.
 
     Raises:
         UserFacingError: its events cannot be read.
@@ -36,7 +36,7 @@ def state_of(run: Run) -> State:
     since = str(last.get("time", ""))
     if last.get("status") in OVER:
         return State(last["status"], since, _why(last))
-    alive, note = _lives(run)
+    alive, note = _is_alive(run)
     return State("running" if alive else "lost", since, note)
 
 
@@ -47,8 +47,8 @@ def _why(event: dict[str, object]) -> str:
     return f"exit status {exit_status}" if exit_status else ""
 
 
-def _lives(run: Run) -> tuple[bool, str]:
-    """Return whether who writes a run lives, and what is to be said of it."""
+def _is_alive(run: Run) -> tuple[bool, str]:
+    """Return whether a process of the run is alive, and a note for the user."""
     beat = read_heartbeat(run.folder)
     if beat is None:
         return is_locked(run), ""
@@ -58,5 +58,5 @@ def _lives(run: Run) -> tuple[bool, str]:
     if known is None:
         return False, f"no sign of life from {beat.recorder.host} for {beat.age:.0f} s"
     if beat.program and is_alive(beat.program):
-        return True, f"its recorder is gone; the program (process {beat.program.pid}) goes on"
-    return False, "its process is gone and did not say why"
+        return True, f"its recorder is gone; the program (process {beat.program.pid}) still runs"
+    return False, "its process is gone without a recorded reason"

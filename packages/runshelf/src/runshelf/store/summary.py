@@ -1,9 +1,10 @@
-"""The summary of a run's metrics: five numbers each, written to `summary.json` when it ended."""
+"""The summary of a run's metrics: five numbers per metric, in `summary.json` when it has ended."""
 
 import json
 import math
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, final
@@ -13,9 +14,10 @@ import numpy as np
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.metrics import BrokenLine, read_columns
 from runshelf.store.records import from_json, to_line
-from runshelf.store.series import NOT_METRICS, Series, over
+from runshelf.store.series import NOT_METRICS, Series, series_by_seed
 
 SUMMARY = "summary.json"
+_INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 @final
@@ -23,12 +25,14 @@ SUMMARY = "summary.json"
 class Summary:
     """One metric of a run in five numbers.
 
+    Minimum, maximum and mean ignore NaNs; they are NaN if all values are.
+
     Attributes:
-        last: the value recorded last, the mean over seeds where there are several.
-        minimum: the smallest but NaN; NaN where all are, and so with the next two.
-        maximum: the largest.
-        mean: the mean.
-        count: how many there are, NaN included.
+        last: the last value, averaged over seeds.
+        minimum: the smallest value.
+        maximum: the largest value.
+        mean: the mean value.
+        count: the number of values, NaNs included.
     """
 
     last: float
@@ -39,7 +43,7 @@ class Summary:
 
 
 def summarise(folder: Path) -> dict[str, Summary]:
-    """Return the summary of every metric, as written when the run ended if nothing came after.
+    """Return the summary of every metric, from `summary.json` if it is up to date.
 
     Raises:
         UserFacingError: a file cannot be read.
@@ -48,11 +52,11 @@ def summarise(folder: Path) -> dict[str, Summary]:
 
 
 def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
-    """Write the summary, with the sizes of the files it was made from.
+    """Write the summary, with the sizes of the files it was computed from.
 
     Args:
         folder: the run's folder.
-        kept: of each file that stays lines because of one, that line.
+        kept: the broken lines because of which `compact` left a file unchanged.
 
     Raises:
         UserFacingError: a file cannot be read, or the disk is full.
@@ -68,26 +72,25 @@ def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
 
 
 def kept_as_lines(folder: Path) -> list[BrokenLine]:
-    """Return what `compact` returned, if nothing came after.
+    """Return the broken lines that `compact` found; nothing if the metrics changed since then.
 
     Raises:
         UserFacingError: the folder cannot be read.
     """
-    try:
-        fields: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
-        if fields["files"] != _sizes(folder):
-            return []
+    with suppress(*_INVALID):
+        fields = _fields(folder)
         kept: dict[str, int] = fields.get("kept", {})
         names = [name for name in kept if name in fields["files"]]
         return [BrokenLine(folder / name, int(kept[name])) for name in names]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return []
+    return []
 
 
 def _summary(folder: Path) -> dict[str, Summary]:
     columns = read_columns(folder)
     names = sorted(columns.keys() - NOT_METRICS)
-    return {name: _summary_of(list(over(columns, name, "step").values())) for name in names}
+    return {
+        name: _summary_of(list(series_by_seed(columns, name, "step").values())) for name in names
+    }
 
 
 def _summary_of(seeds: Sequence[Series]) -> Summary:
@@ -100,18 +103,26 @@ def _summary_of(seeds: Sequence[Series]) -> Summary:
 
 
 def _written_summary(folder: Path) -> dict[str, Summary] | None:
-    """Return the summary on disk; None if there is none or the metrics have changed since."""
-    try:
-        fields: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
-        if fields["files"] != _sizes(folder):
-            return None
-        metrics: dict[str, Any] = from_json(fields["metrics"])
+    """Return the summary on disk; None if it is missing, invalid or out of date."""
+    with suppress(*_INVALID):
+        metrics: dict[str, Any] = from_json(_fields(folder)["metrics"])
         return {
             name: Summary(m["last"], m["min"], m["max"], m["mean"], m["n"])
             for name, m in metrics.items()
         }
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
+    return None
+
+
+def _fields(folder: Path) -> dict[str, Any]:
+    """Return the content of `summary.json`.
+
+    Raises:
+        ValueError: it is out of date. An invalid file raises any of `_INVALID`.
+    """
+    fields: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
+    if fields["files"] != _sizes(folder):
+        raise ValueError("out of date")
+    return fields
 
 
 def _sizes(folder: Path) -> dict[str, int]:

@@ -12,7 +12,7 @@ from runshelf.formatting import number, roughly
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
 from runshelf.store import series
-from runshelf.store.gallery import Media, media
+from runshelf.store.logged_media import Media, media
 from runshelf.store.metrics import broken_lines
 from runshelf.store.run import open_run
 from runshelf.web import run_files

@@ -1,8 +1,8 @@
-"""Reads files of metric columns as they were written before format 2.
+"""Reads files of metric columns in format 1, which `compact` replaces when it adds records.
 
-Records of one shape made a table. A column was written as the eight bytes of each value: all first
-bytes, then all second bytes, and so on. Integers, and fractions that are multiples of 1 / scale,
-were written as differences. `compact` replaces such a file when it adds to it.
+Records with the same keys and types form a table. A column holds the eight bytes of each value:
+all first bytes, then all second bytes, and so on. Integers, and fractions that are multiples of
+1 / scale, are stored as differences.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ import numpy as np
 from runshelf.store.columns import Batch, Column, Columns, merge
 
 FORMAT = 1
-_VALUES_PER_MEMBER = 4096  # at least: columns of short tables shared one array of the file
+_VALUES_PER_MEMBER = 4096  # a minimum: columns of short tables share one array of the file
 _DTYPES = {"f": "float64", "i": "int64", "b": "bool"}
 
 
@@ -21,19 +21,19 @@ def decode(about: Mapping[str, Any], member: Callable[[str], np.ndarray]) -> Bat
     """Return the records of a file.
 
     Args:
-        about: its description.
-        member: returns an array of it.
+        about: the file's description.
+        member: returns an array of the file by name.
 
     Raises:
-        ValueError: its parts do not agree.
+        ValueError: the parts of the file are inconsistent.
     """
     text, tables = member("lines").tobytes(), about["tables"]
     lines = text.split(b"\n") if text else []
     source = np.frombuffer(member("order").tobytes(), f"<u{about['order']}")
     counts = [len(lines), *(table["rows"] for table in tables)]
     if np.bincount(source, minlength=len(counts)).tolist() != counts:
-        raise ValueError("its parts do not agree")
-    order = np.argsort(source, kind="stable")  # of all at once: there may be many tables
+        raise ValueError("its parts are inconsistent")
+    order = np.argsort(source, kind="stable")  # one sort for all tables: there may be many
     rest, *rows = np.split(order, np.cumsum(counts)[:-1])
     pieces = [
         (0, _columns(number, table, at, member))

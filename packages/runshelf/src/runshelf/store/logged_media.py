@@ -1,4 +1,4 @@
-"""The images and clips that a run has logged, found in its metric records."""
+"""Finds the images and clips of a run in its metric records."""
 
 import re
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ class Media(NamedTuple):
     """An image or a clip of a run.
 
     Attributes:
-        key: what it was logged as.
-        kind: which of the two.
-        path: the file; it need not exist.
+        key: the name it was logged under.
+        kind: `image` or `clip`.
+        path: the file, which may be missing.
         x: the axes of its record.
-        seed: whose it is, if the record says so.
+        seed: the seed, if the record has one.
     """
 
     key: str
@@ -33,7 +33,7 @@ class Media(NamedTuple):
 def media(folder: Path) -> list[Media]:
     """Return the images and clips of the run in `folder`, in the order recorded.
 
-    A path that leads out of the run's `media/` is left out.
+    Paths outside of the run's `media/` are left out.
 
     Raises:
         UserFacingError: a file cannot be read.

@@ -1,4 +1,4 @@
-"""Sittings: from when to when a run ran. A run that was resumed has several."""
+"""The periods in which a run was executing. A resumed run has several."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -8,13 +8,13 @@ from runshelf.store.state import OVER
 
 
 @final
-class Sitting(NamedTuple):
-    """One stretch of a run.
+class Period(NamedTuple):
+    """One period of execution.
 
     Attributes:
-        begin: when it began, in Unix seconds.
-        seconds: how long it took.
-        cost: what it cost, if its end says so.
+        begin: its start in Unix seconds.
+        seconds: its duration.
+        cost: its cost, if recorded at its end.
     """
 
     begin: float
@@ -22,9 +22,9 @@ class Sitting(NamedTuple):
     cost: float | None
 
 
-def sittings(events: Iterable[Mapping[str, Any]], until: float) -> list[Sitting]:
-    """Return the sittings of a run by its events; one without an end lasts `until` then."""
-    found: list[Sitting] = []
+def periods(events: Iterable[Mapping[str, Any]], until: float) -> list[Period]:
+    """Return the periods of a run from its events; a period without an end ends at `until`."""
+    found: list[Period] = []
     begin: float | None = None
     for event in events:
         status, at = event.get("status"), seconds_of(event.get("time"))
@@ -32,20 +32,20 @@ def sittings(events: Iterable[Mapping[str, Any]], until: float) -> list[Sitting]
             continue
         if status in ("started", "resumed"):
             if begin is not None and begin < until < at:  # it was killed
-                found.append(Sitting(begin, until - begin, None))
+                found.append(Period(begin, until - begin, None))
             begin = at
         elif status in OVER and begin is not None:
             seconds = finite(event.get("seconds"))
             length = at - begin if seconds is None else seconds
-            found.append(Sitting(begin, max(length, 0.0), finite(event.get("cost"))))
+            found.append(Period(begin, max(length, 0.0), finite(event.get("cost"))))
             begin = None
     if begin is not None:
-        found.append(Sitting(begin, max(until - begin, 0.0), None))
+        found.append(Period(begin, max(until - begin, 0.0), None))
     return found
 
 
 def seconds_of(moment: object) -> float | None:
-    """Return the Unix time of an ISO text; None if it is not one."""
+    """Return the Unix time of an ISO 8601 text; None if invalid."""
     if not isinstance(moment, str):
         return None
     try:
@@ -56,7 +56,7 @@ def seconds_of(moment: object) -> float | None:
 
 
 def finite(value: object) -> float | None:
-    """Return a number that JSON gave, or None if it is not a number or too large."""
+    """Return a JSON value as a float; None if it is not a number or too large."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return float(value) if abs(value) < 1e300 else None
