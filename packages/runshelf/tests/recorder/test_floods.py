@@ -4,6 +4,7 @@ import hashlib
 import random
 import re
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -42,6 +43,23 @@ def test_a_flood_that_nobody_reads_takes_no_memory_and_heeds_signals(bench):
     assert bench.end()["status"] == "failed"
     assert bench.output()[-1] == ("out", "saved")
     assert not spool.parent.exists()
+
+
+@pytest.mark.medium
+def test_a_budget_stops_a_program_that_prints_without_pause(bench):
+    flood = FLOOD.replace("time.sleep(0.01)", "time.sleep(0.001)")
+    words = ["run", "--budget", "2s", "--grace", "20s", PYTHON, "-c", flood]
+    began = time.monotonic()
+    process = bench.start(*words, stdout=subprocess.DEVNULL)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 7
+    assert b"its budget of 2 s is used up" in err
+    assert bench.end()["status"] == "stopped"
+    (stop,) = (event for event in bench.last.events() if event.get("event") == "budget")
+    assert (stop["killed"], stop["survivors"]) == ([], [])
+    assert 2 <= bench.end()["seconds"] < 20
+    assert time.monotonic() - began < 40
+    assert bench.output()[-1] == ("out", "saved")
 
 
 @pytest.mark.medium

@@ -1,4 +1,4 @@
-"""Tests of `runshelf rerun`: the archived code, not today's, with the same output."""
+"""Tests of `runshelf rerun`: it runs the archived code, not today's, and gives the same output."""
 
 import json
 import os
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from runshelf.recorder.rerun import _without as without
-from runshelf.recorder.rerun import rerun_by_itself
+from runshelf.recorder.rerun import records_itself
 from runshelf.recorder.setting_changes import change as apply
 from runshelf.recorder.setting_changes import parse_changes
 from runshelf.snapshot.capture import capture
-from runshelf.store.run import create_run, open_run
+from runshelf.store.run import Run, create_run
 
 pytestmark = [
     pytest.mark.medium,
@@ -336,6 +336,9 @@ def test_a_name_is_one_runs_and_the_home_another(tmp_path):
 
 RECORDS_ITSELF = """
 import json, os, pathlib, sys
+if "--help" in sys.argv:
+    print("--seed N, --set KEY=VALUE")
+    sys.exit()
 home = pathlib.Path(sys.argv[sys.argv.index("--home") + 1])
 seen = {"words": sys.argv[1:], "parent": os.environ["BACKFLIP_PARENT"]}
 (home / "seen").write_text(json.dumps(seen))
@@ -343,19 +346,38 @@ sys.exit(7)
 """
 
 
-def test_a_program_that_records_itself_runs_as_the_module_that_its_argv_names(bench, monkeypatch):
+def test_a_run_that_its_own_program_recorded_is_repeated_by_that_program(bench, monkeypatch):
+    """Both command lines decide this by the recorded command line."""
     module = bench.write("tiny.py", RECORDS_ITSELF)
     monkeypatch.chdir(bench.work)
-    argv = ["tiny", "--lr", "1", "--name", "a", "--home", "elsewhere"]
+    argv = ["tiny", "train", "--lr", "1", "--name", "a", "--home", "elsewhere"]
     keep = capture(bench.home, argv, say=print, interpreter=sys.executable)
-    with create_run(bench.home, command="tiny", config={}, argv=argv, capture=keep) as writer:
+    with create_run(bench.home, command="train", config={}, argv=argv, capture=keep) as writer:
         pass
-    module.write_text("raise SystemExit('changed since')")
-    changes, words = {"lr": "2", "depth": "3"}, ["--tag", "x"]
-    run = open_run(writer.folder)
-    assert rerun_by_itself(bench.home, run, changes, ["--lr"], words, print) == 7
+    help_line = RECORDS_ITSELF.partition("home =")[0]
+    module.write_text(help_line + "raise SystemExit('changed since')")
+    changes = [f"--set={change}" for change in ("lr=2", "depth=3", "seed=4")]
+    done = bench("rerun", "latest", *changes, "--tag", "x")
+    assert done.returncode == 7, done.stderr
+    given = ["--lr", "2", "--set", "depth=3", "--seed", "4", "--tag", "x"]
     assert json.loads((bench.home / "seen").read_text()) == {
-        "words": ["--lr", "2", "--set", "depth=3", *words, "--home", str(bench.home)],
-        "parent": run.ulid,
+        "words": ["train", *given, "--home", str(bench.home)],
+        "parent": writer.run.ulid,
     }
+    assert len(bench.runs()) == 1, "runshelf makes no run of its own"
     assert not list((bench.home / "reruns").iterdir()), "the clean folder is removed"
+
+
+@pytest.mark.parametrize(
+    ("command", "argv", "expected"),
+    [
+        ("train", ["backflip", "train", "ppo", "dot"], True),
+        ("train", ["script.py", "x"], False),
+        ("run", ["./tool", "run"], False),
+        ("script", ["python", "script"], False),
+        ("train", [], False),
+    ],
+)
+def test_which_runs_record_themselves(tmp_path, command, argv, expected):
+    run = Run(tmp_path, {"command": command, "argv": argv})
+    assert records_itself(run) is expected

@@ -186,9 +186,10 @@ def _first_time(columns: Mapping[str, Column]) -> float | None:
 def _seeds(
     columns: Mapping[str, Column], rows: np.ndarray
 ) -> Iterator[tuple[int | None, Bool[np.ndarray, " n"]]]:
-    """Yield each seed and which of some rows are its; None for rows without a seed."""
+    """Yield each seed with a mask of its rows; None for rows without a seed."""
     none = Column(np.zeros(0, np.int64), np.zeros(0))
     seed, has = columns.get(SEED, none).at(rows)
+    has = has & np.isfinite(seed)  # a seed logged as NaN or infinity is no seed
     for one in np.unique(seed[has]).tolist():
         yield int(one), has & (seed == one)
     if not has.all():
