@@ -1,4 +1,4 @@
-"""Tests of programs that print faster than somebody reads."""
+"""Tests of programs that print faster than a reader reads."""
 
 import hashlib
 import random
@@ -26,12 +26,12 @@ while True:
 
 
 @pytest.mark.medium
-def test_a_flood_that_nobody_reads_takes_no_memory_and_heeds_signals(bench):
+def test_unread_output_waits_on_disk_and_signals_still_work(bench):
     process = bench.start("run", "--grace", "20s", PYTHON, "-c", FLOOD)
     spool = None
     end = time.monotonic() + 60
     while spool is None or spool.stat().st_blocks * 512 < 20 * MIB:
-        assert time.monotonic() < end, "what nobody reads waits on disk"
+        assert time.monotonic() < end, "unread output must wait on disk"
         spool = next(bench.home.glob("runs/*/spool/out"), None)
         time.sleep(0.01)
     status = Path(f"/proc/{process.pid}/status").read_text()
@@ -63,7 +63,7 @@ def test_a_budget_stops_a_program_that_prints_without_pause(bench):
 
 
 @pytest.mark.medium
-def test_every_byte_is_shown_in_order(bench):
+def test_all_bytes_are_shown_in_order(bench):
     data = random.Random(3).randbytes(50 * MIB)
     (bench.work / "data").write_bytes(data)
     process = bench.start("run", "cat", "data")
@@ -75,7 +75,7 @@ def test_every_byte_is_shown_in_order(bench):
     assert seen.digest() == hashlib.sha256(data).digest()
 
 
-def test_disk_space_is_reserved_for_what_a_program_prints(tmp_path):
+def test_disk_space_is_reserved_ahead_of_output(tmp_path):
     spool = Spool(tmp_path)
     reader = SpoolReader(spool, "out")
     before = spool.path("out").stat().st_blocks * 512

@@ -1,4 +1,4 @@
-"""What of the machine and the packages is not as it was when a run was recorded."""
+"""Differences of machine, packages and lock files between a recorded run and now."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,15 +6,15 @@ from typing import Any, cast
 
 from runshelf.snapshot.lock_files import find_lock_files
 
-_NAMED_AT_MOST = 8
+_MAX_NAMED = 8
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return one line for each thing that differs.
+    """Return one line per difference.
 
     Args:
-        then: a run's manifest.
-        now: `python` and `hardware` as a manifest would have them now.
+        then: the manifest of the recorded run.
+        now: today's `python` and `hardware`, as a manifest has them.
     """
     python_then, python_now = _fields(then.get("python")), _fields(now.get("python"))
     lines: list[str] = []
@@ -30,22 +30,24 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def changed_lock_files(then: Mapping[str, Any], root: Path) -> list[str]:
-    """Return one line on the lock files that are others now where the run was started."""
+    """Return a line that names the lock files below `root` that changed since the run."""
     recorded = then.get("lock_files")
     files = [_fields(entry) for entry in cast("list[Any]", recorded or [])]
     now = {file["path"]: file["sha256"] for file in find_lock_files(root)}
     changed = [str(f.get("path")) for f in files if now.get(str(f.get("path"))) != f.get("sha256")]
-    return [f"changed or gone since, in `{root}`: {', '.join(changed)}"] if changed else []
+    return [f"changed or removed since, in `{root}`: {', '.join(changed)}"] if changed else []
 
 
 def imports_outside(then: Mapping[str, Any], roots: Sequence[str]) -> list[str]:
-    """Return one line if Python imported from elsewhere than the snapshot, the `roots`, has."""
+    """Return a line if Python imported from folders outside `roots`, the snapshot's folders."""
     paths = [
         str(path) for path in cast("list[Any]", _fields(then.get("python")).get("outside") or [])
     ]
     outside = [p for p in paths if not any(p == r or p.startswith(f"{r}/") for r in roots)]
     named = ", ".join(f"`{path}`" for path in outside)
-    return [f"not archived: Python also imports from {named}, as it is today"] if outside else []
+    return (
+        [f"not archived: Python also imports from {named}, in its present state"] if outside else []
+    )
 
 
 def _packages(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -55,9 +57,9 @@ def _packages(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         for name in names
         if then.get(name) != now.get(name)
     ]
-    more = len(changed) - _NAMED_AT_MOST
+    more = len(changed) - _MAX_NAMED
     rest = f" and {more} more" if more > 0 else ""
-    return [f"packages differ: {', '.join(changed[:_NAMED_AT_MOST])}{rest}"] if changed else []
+    return [f"packages differ: {', '.join(changed[:_MAX_NAMED])}{rest}"] if changed else []
 
 
 def _changed(name: str, then: object, now: object) -> list[str]:
@@ -65,7 +67,7 @@ def _changed(name: str, then: object, now: object) -> list[str]:
 
 
 def _shown(value: Any) -> object:
-    """Return GPUs as text; anything else as it is."""
+    """Return GPUs as text; return any other value unchanged."""
     if not isinstance(value, list):
         return value
     gpus = [_fields(gpu) for gpu in cast("list[Any]", value)]

@@ -1,8 +1,7 @@
-"""Reading what a run printed: `output.log`, then what its recorder was killed before it copied.
+"""Reads what a run printed: `output.log`, then the spool of a recorder that was killed.
 
-Nothing is written. What is still in the spool of a killed recorder is read as if it stood at the
-end of `output.log`, in the same form, so that positions in the two together are stable once the
-program has ended.
+Nothing is written. The uncopied part of the spool is returned as if it stood at the end of
+`output.log`, in the same format. So positions are stable once the program has ended.
 """
 
 import mmap
@@ -21,13 +20,13 @@ from runshelf.store.run import Run, is_locked
 
 @final
 class OutputLine(NamedTuple):
-    """One line of what a run printed.
+    """One line that a run printed.
 
     Attributes:
-        seconds: since the start of the run.
+        seconds: time since the start of the run.
         stream: `out` or `err`.
-        text: what it says; bytes that are not UTF-8 are replaced.
-        is_cut: it goes on in the stream's next line.
+        text: the text; bytes that are not UTF-8 are replaced.
+        is_cut: the line continues in the stream's next line.
         end: the position at which the next line begins.
     """
 
@@ -39,12 +38,12 @@ class OutputLine(NamedTuple):
 
 
 def read_output(folder: Path, start: int = 0, most: int | None = None) -> list[OutputLine]:
-    """Return the lines that a run printed; lines of another form are skipped.
+    """Return the lines that a run printed; lines in another format are skipped.
 
     Args:
         folder: the run's folder.
-        start: the position to begin at, as an earlier line's `end` said.
-        most: bytes to read at most; by default all there are.
+        start: the position to begin at: the `end` of an earlier line.
+        most: the maximum number of bytes to read; all by default.
     """
     end = max(start, 0)
     data, _ = read_part(folder, end, 1 << 62 if most is None else most)
@@ -58,9 +57,9 @@ def read_output(folder: Path, start: int = 0, most: int | None = None) -> list[O
 
 
 def read_part(folder: Path, start: int, most: int) -> tuple[bytes, int]:
-    """Return up to `most` bytes of what a run printed from `start` on, and how many there are.
+    """Return up to `most` bytes of a run's output from `start` on, and the total size.
 
-    A run that printed nothing has none.
+    A run that printed nothing has size 0.
     """
     try:
         data, size = opening.read_part(folder, OUTPUT, start, most)
@@ -69,7 +68,7 @@ def read_part(folder: Path, start: int, most: int) -> tuple[bytes, int]:
     rest = _unrecorded(folder)
     if not rest:
         return data, size
-    end, _ = _recorded(folder)  # a kill may have cut the last line short
+    end, _ = _recorded(folder)  # a kill may have left half of a line after it
     data = data[: max(end - start, 0)] + rest[max(start - end, 0) :]
     return data[:most], end + len(rest)
 
@@ -80,7 +79,7 @@ def recorded_up_to(folder: Path) -> dict[StreamName, int]:
 
 
 def _recorded(folder: Path) -> tuple[int, dict[StreamName, int]]:
-    """Return where the last whole line of `output.log` ends, and the end of each stream."""
+    """Return where the last complete line of `output.log` ends, and the end of each stream."""
     found: dict[StreamName, int] = {}
     with suppress(opening.NoFile), opening.opened(folder, OUTPUT) as file:
         if os.fstat(file).st_size:
@@ -104,12 +103,12 @@ def _lines_backwards(data: mmap.mmap, end: int) -> Iterator[bytes]:
 
 
 def _unrecorded(folder: Path) -> bytes:
-    """Return what a killed recorder had not copied, as `output.log` would have it."""
+    """Return what a killed recorder did not copy, in the format of `output.log`."""
     try:
         started = started_at(folder)
     except opening.NoFile:
         return b""
-    if is_locked(Run(folder, {})):  # its recorder lives
+    if is_locked(Run(folder, {})):  # its recorder is running
         return b""
     ends, rest = recorded_up_to(folder), b""
     for stream in STREAMS:
@@ -122,7 +121,7 @@ def _unrecorded(folder: Path) -> bytes:
 
 
 def _end_of(line: bytes) -> tuple[StreamName | None, int]:
-    """Return which stream a line of `output.log` is of, and up to where it reaches."""
+    """Return the stream of a line of `output.log`, and its end in that stream."""
     fields = line.split(b"\t", 3)
     if len(fields) == 4 and fields[2].isdigit():
         return _stream_of(fields[1]), int(fields[2])
@@ -139,6 +138,6 @@ def _parse(text: bytes, end: int) -> OutputLine | None:
     stream = _stream_of(fields[1]) if len(fields) == 4 else None
     with suppress(ValueError):
         if stream:
-            said = fields[3].decode(errors="replace")
-            return OutputLine(float(fields[0]), stream, said, fields[1].endswith(b"+"), end)
+            content = fields[3].decode(errors="replace")
+            return OutputLine(float(fields[0]), stream, content, fields[1].endswith(b"+"), end)
     return None

@@ -19,7 +19,7 @@ from runshelf.errors import UsageError
 from runshelf.recorder.ending import Ending
 from runshelf.recorder.environment_changes import changed_lock_files, differences, imports_outside
 from runshelf.recorder.launch import GRACE_SECONDS, Launch, Recording, Say
-from runshelf.recorder.old_paths import names_of_root
+from runshelf.recorder.root_references import references_to_root
 from runshelf.recorder.run_command import record
 from runshelf.recorder.setting_changes import change, refuse_masked, refuse_unknown
 from runshelf.snapshot.capture import PATCH, kind_of_input, without_secrets
@@ -32,7 +32,7 @@ from runshelf.store.files import disk_errors
 from runshelf.store.run import Run, RunInfo, new_ulid
 
 CLEAN = "code"
-_NAMED_AT_MOST = 3
+_MAX_NAMED = 3
 # Fields of the parent's manifest that identify the code.
 _INHERITED = ("git", "lock_files", "snapshot")
 _RECORDED_FROM_OUTSIDE = ("run", "script")
@@ -176,7 +176,7 @@ class _Plan:
         cwd = target / self.snapshot.cwd
         executable = executable or self._executable(target, cwd, environ)
         words = [self._mapped(word, target, say) for word in self.argv[1:]]
-        for line in names_of_root(self.snapshot, words, target):
+        for line in references_to_root(self.snapshot, words, target):
             say(line)
         is_archived = "/" in self.argv[0] and executable == os.path.normpath(cwd / self.argv[0])
         # Python finds its packages by the path that it was called by.
@@ -186,7 +186,7 @@ class _Plan:
 
     @property
     def roots(self) -> list[str]:
-        """The folders where the archived code was: its root, and that folder as the parent named it."""
+        """Where the archived code was: its root, under both names that the parent may have used."""
         cwd = str(self.parent.manifest.get("cwd") or self.snapshot.root)
         run_in = os.path.normpath(Path(cwd) / os.path.relpath(".", self.snapshot.cwd))
         return [root for root in dict.fromkeys([self.snapshot.root, run_in]) if root != "/"]
@@ -257,7 +257,7 @@ def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
     argv = [str(word) for word in cast("list[Any]", parent.manifest.get("argv") or [])]
     if not argv:
         raise UsageError(
-            f"run `{parent.ulid}` has no recorded command line, so it cannot be repeated"
+            raise UsageError(f"run `{parent.ulid}` has no recorded command line to repeat")
         )
     masked = [str(name) for name in cast("list[Any]", parent.manifest.get("masked") or [])]
     argv, left = change(argv, changes)
@@ -273,9 +273,9 @@ def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
         if name.startswith("env:") and name[4:] not in os.environ:
             say(f"the variable {name[4:]} was set for the recorded run, and is not set now")
     snapshot = read_snapshot(parent.folder)
-    for item in snapshot.left_out[:_NAMED_AT_MOST]:
+    for item in snapshot.left_out[:_MAX_NAMED]:
         say(f"`{item.path}` was not archived ({item.why}), so it is missing")
-    more = len(snapshot.left_out) - _NAMED_AT_MOST
+    more = len(snapshot.left_out) - _MAX_NAMED
     if more > 0:
         say(f"{more:_} more files were not archived: `{parent.folder / CODE}` lists them")
     return _Plan(tuple(argv), snapshot, parent.folder.absolute().parents[1], parent)

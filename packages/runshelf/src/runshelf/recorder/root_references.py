@@ -1,7 +1,7 @@
-"""Where a rerun would meet today's code although the archived one is there: names of the old root.
+"""Finds references to the old code folder, through which a rerun would use today's code.
 
-What is a path of its own in the command line is led into the clean folder. A path within a longer
-argument, in a file or behind a link is left as it is, and said.
+A rerun maps an argument that is a path into the clean folder. Paths inside a longer argument, in a
+file or in a link stay as they are, and are reported.
 """
 
 import os
@@ -12,16 +12,16 @@ from pathlib import Path
 
 from runshelf.snapshot.code_snapshot import Snapshot
 
-_LARGEST = 1_000_000
-_NAMED_AT_MOST = 3
+_MAX_BYTES = 1_000_000
+_MAX_NAMED = 3
 
 
-def names_of_root(snapshot: Snapshot, words: Sequence[str], target: Path) -> list[str]:
-    """Return up to one line each on the arguments and the files that name the old root.
+def references_to_root(snapshot: Snapshot, words: Sequence[str], target: Path) -> list[str]:
+    """Return at most one line on the arguments and one on the files that name the old root.
 
     Args:
-        snapshot: the archived code; its root is the one looked for.
-        words: the arguments, those that are paths led into `target` already.
+        snapshot: the archived code and its root.
+        words: the arguments, with paths mapped into `target`.
         target: the clean folder, with the code in it.
     """
     root = snapshot.root.rstrip("/")
@@ -39,25 +39,25 @@ def names_of_root(snapshot: Snapshot, words: Sequence[str], target: Path) -> lis
         for file in snapshot.files
         if _names(pattern, target / file.path, file.link)
     ]
-    return [*_said("argument", arguments, root), *_said("archived file", files, root)]
+    return [*_line_on("argument", arguments, root), *_line_on("archived file", files, root)]
 
 
-def _said(kind: str, found: Sequence[str], root: str) -> list[str]:
+def _line_on(kind: str, found: Sequence[str], root: str) -> list[str]:
     if not found:
         return []
-    more = len(found) - _NAMED_AT_MOST
+    more = len(found) - _MAX_NAMED
     rest = f" and {more} more" if more > 0 else ""
-    named, plural = ", ".join(found[:_NAMED_AT_MOST]), "s" if len(found) > 1 else ""
+    named, plural = ", ".join(found[:_MAX_NAMED]), "s" if len(found) > 1 else ""
     verb = "name" if len(found) > 1 else "names"
-    return [f"{kind}{plural} {named}{rest} {verb} `{root}`, where today's code lies"]
+    return [f"{kind}{plural} {named}{rest} {verb} `{root}`, which holds today's code"]
 
 
 def _names(pattern: re.Pattern[bytes], path: Path, link: str | None) -> bool:
-    """Return whether a text file, or what a link points at, names the root."""
+    """Return whether a text file or the target of a link names the root."""
     if link is not None:
         return pattern.match(os.fsencode(link)) is not None
     with suppress(OSError):
-        if path.stat().st_size < _LARGEST:
+        if path.stat().st_size < _MAX_BYTES:
             data = path.read_bytes()
             return b"\0" not in data and pattern.search(data) is not None
     return False
