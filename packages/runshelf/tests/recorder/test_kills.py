@@ -37,7 +37,41 @@ for i in range(10_000_000):
     acks.write(b"metric %d\\n" % i)
     if i % 7 == 0:
         time.sleep(0.002)
-"""Check that every acknowledged line and record can be read, once, in order."""
+"""
+
+
+def wait_for(ready, seconds=30.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = ready()
+        if found:
+            return found
+        time.sleep(0.002)
+    raise AssertionError("timed out")
+
+
+def pid_in(acks):
+    found = re.match(rb"pid (\d+)\n", acks.read_bytes()) if acks.exists() else None
+    return int(found[1]) if found else None
+
+
+def is_gone(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return True
+    return state in "ZX"
+
+
+def acknowledged(acks):
+    lines = acks.read_text().split("\n")[1:-1]
+    return {
+        kind: [line for line in lines if line.startswith(kind)] for kind in ("out", "err", "metric")
+    }
+
+
+def check_kept(folder, acks):
+    """Check that every acknowledged line and record can be read, once, in order."""
     printed = {"out": [], "err": []}
     for line in read_output(folder):
         printed[line.stream].append(line.text)

@@ -37,7 +37,80 @@ print(os.path.exists("../gone.txt"), os.access("tool.sh", os.X_OK), os.path.isli
 print(os.popen("./tool.sh").read())
 print(helper.VALUE, untracked_module.VALUE, sys.argv, hash("x"), file=sys.stderr)
 os.write(1, bytes(range(256)))
-"""Covers editable installs and PYTHONPATH."""
+"""
+
+
+@pytest.fixture
+def project(bench, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "of-submodule").write_text("submodule 1")
+    git(other, "init")
+    git(other, "add", ".")
+    git(other, "commit", "-m", "x")
+    bench.write("sub/main.py", MAIN)
+    bench.write("sub/helper.py", "VALUE = 1")
+    bench.write("sub/data.txt", "data 1")
+    bench.write("sub/tool.sh", "#!/bin/sh\necho tool 1 $0\n")
+    bench.write("top.txt", "top 1")
+    bench.write("gone.txt", "gone")
+    git(bench.work, "init")
+    git(bench.work, "submodule", "add", str(other), "module")
+    git(bench.work, "add", ".")
+    git(bench.work, "commit", "-m", "x")
+    # A dirty tree: modified, untracked, staged, deleted and executable files, and a link.
+    bench.write("sub/helper.py", "VALUE = 2")
+    bench.write("sub/untracked_module.py", "VALUE = 'untracked'")
+    bench.write("sub/staged.txt", "staged")
+    git(bench.work, "add", "sub/staged.txt")
+    (bench.work / "gone.txt").unlink()
+    (bench.work / "sub" / "tool.sh").chmod(0o755)
+    (bench.work / "sub" / "link").symlink_to("data.txt")
+    bench.write("module/of-submodule", "submodule 2")
+    return bench
+
+
+def change_everything(bench):
+    for path in bench.work.rglob("*"):
+        if path.is_file() and ".git" not in path.parts and not path.is_symlink():
+            path.write_text("raise SystemExit('changed since')")
+    (bench.work / "sub" / "untracked_module.py").unlink()
+    (bench.work / "sub" / "link").unlink()
+    git(bench.work, "commit", "-am", "all is new")
+
+
+@pytest.mark.medium
+def test_same_output_byte_for_byte_after_every_file_has_changed(project):
+    sub = project.work / "sub"
+    command = ["run", "--", sys.executable, "main.py", "--lr", "1"]
+    first = subprocess.run(
+        project.command(*command), cwd=sub, env=project.env | {"PYTHONHASHSEED": "7"},
+        capture_output=True,
+    )  # fmt: skip
+    assert first.returncode == 0, first.stderr
+    change_everything(project)
+    again = subprocess.run(
+        project.command("rerun", "latest"), cwd=project.home, env=project.env, capture_output=True
+    )
+    assert again.stdout == first.stdout
+    assert b"data.txt data 1\nlink data 1\nstaged.txt staged\n../top.txt" in again.stdout
+    one, two = project.runs()
+    for stream in ("out", "err"):
+        lines = [[text for of, text in project.output(run) if of == stream] for run in (one, two)]
+        assert lines[0] == lines[1]
+        assert lines[0]
+    assert two.manifest["parent"] == one.ulid
+    assert two.manifest["argv"] == one.manifest["argv"]
+    assert two.manifest["cwd"] == str(two.folder / "code" / "sub")
+    third = project("rerun", two.ulid, "--set", "lr=2")
+    assert "'--lr', '2'" in third.stderr
+    assert project.last.manifest["parent"] == two.ulid
+    assert project.last.config == {"lr": 2}
+
+
+@pytest.mark.medium
+def test_code_imported_by_absolute_path_is_the_archived_code(bench):
+    """Covers editable installs and PYTHONPATH."""
     bench.write("src/package.py", "print('package 1')")
     bench.write("lib/module.py", "print('module 1')")
     path = bench.write("scripts/run.py", "import package, module, sys; print(sys.argv[1:])")

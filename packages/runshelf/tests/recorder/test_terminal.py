@@ -111,7 +111,25 @@ signal.signal(signal.SIGWINCH, tell)
 os.write(1, b"up\\n")
 while not told:
     time.sleep(0.01)
-"""The shell starts a job, waits until it has stopped, then continues it."""
+"""
+
+
+def test_a_resized_terminal_signals_the_program(bench):
+    def resize(master, _):
+        fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+    words = ["run", "--", PYTHON, "-c", TELLS_ITS_SIZE]
+    _, status, _, _ = at_terminal(bench, words, [(b"up", resize)])
+    assert status == 0
+    assert bench.output() == [("out", "up"), ("out", "now 120 40")]
+
+
+def state_of_process(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_ctrl_z_stops_recorder_and_program_and_a_shell_continues_both(bench):
+    """The shell starts a job, waits until it has stopped, then continues it."""
     done = []
 
     def suspend(master, shell):

@@ -24,7 +24,7 @@ class ProcessTree:
     def __init__(self) -> None:
         """Remember the children that exist now, which are not the program's."""
         self._me = psutil.Process()
-        self._other_children = {child.pid for child in _children(self._me, recursive=False)}
+        self._others = {child.pid for child in _children(self._me, recursive=False)}
         self._known: set[psutil.Process] = set()
         self._main = 0
         adopt_orphans(True)
@@ -37,13 +37,11 @@ class ProcessTree:
         """Return the live processes; reap zombies and leave them out."""
         found: set[psutil.Process] = set()
         for child in _children(self._me, recursive=False):
-            if child.pid not in self._other_children:
+            if child.pid not in self._others:
                 found |= {child, *_children(child, recursive=True)}
         # Without adoption, an orphan is no longer among our descendants.
         found |= self._known
-        self._known = {
-            one for one in found if one.pid not in self._other_children and self._lives(one)
-        }
+        self._known = {one for one in found if one.pid not in self._others and self._lives(one)}
         return sorted(self._known, key=lambda process: process.pid)
 
     def kill(self) -> list[int]:

@@ -256,9 +256,7 @@ class _Plan:
 def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
     argv = [str(word) for word in cast("list[Any]", parent.manifest.get("argv") or [])]
     if not argv:
-        raise UsageError(
-            raise UsageError(f"run `{parent.ulid}` has no recorded command line to repeat")
-        )
+        raise UsageError(f"run `{parent.ulid}` has no recorded command line to repeat")
     masked = [str(name) for name in cast("list[Any]", parent.manifest.get("masked") or [])]
     argv, left = change(argv, changes)
     if not records_itself(parent):

@@ -28,9 +28,9 @@ from runshelf.store.files import disk_errors
 from runshelf.store.records import LinesWriter
 from runshelf.store.run import RunWriter
 
-# Output is read at most this often, after a reserve of `_READ_RESERVE` immediate reads is used up.
+# Output is read at most this often, after a reserve of `_MAX_READS` immediate reads is used up.
 _BATCH_SECONDS = 0.025
-_READ_RESERVE = 100
+_MAX_READS = 100
 # One read takes at most this long, so that budgets are checked in between.
 _MAX_READ_SECONDS = 0.25
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -62,7 +62,7 @@ class Session:
         self._shown_on: dict[StreamName, int] = {"out": recording.out, "err": recording.err}
         self._echo = Echo(self._shown_on)
         self._log = OutputWriter(self._folder)
-        self._reserve, self._last_read = float(_READ_RESERVE), time.monotonic()
+        self._reads, self._last_read = float(_MAX_READS), time.monotonic()
         self._interrupted = False
         self._stop_reason = ""
         self._stop_at = 0.0
@@ -84,7 +84,7 @@ class Session:
             stack.callback(tree.close)
             program = self._start(launch, tree, stack)
             survivors = self._follow(program, tree)
-            return self._end(program, tree, self._seconds(), survivors)
+            return self._end(program, tree, survivors)
 
     def _start(self, launch: Launch, tree: ProcessTree, stack: ExitStack) -> Program:
         """Start the program, signal forwarding and system metrics; `stack` stops them."""
@@ -125,22 +125,20 @@ class Session:
     def _read(self, program: Program) -> bool:
         """Record new output; if there is much, wait so that the next read gets a larger batch.
 
-        Reading at once gives the surest order of the two streams, but takes CPU time from the program.
+        Immediate reads order the two streams best, but take CPU time from the program.
 
         Returns:
             Whether more output is available.
         """
         began = time.monotonic()
-        self._reserve = min(
-            self._reserve + (began - self._last_read) / _BATCH_SECONDS, _READ_RESERVE
-        )
+        self._reads = min(self._reads + (began - self._last_read) / _BATCH_SECONDS, _MAX_READS)
         self._last_read = began
         self._echo.write()
         until = began + _MAX_READ_SECONDS
         while (more := self._read_some(program)) and time.monotonic() < until:
             pass
-        if self._reserve >= 1 or program.is_terminal or program.times_emptied:
-            self._reserve -= 1  # output that the program may truncate must be read at once
+        if self._reads >= 1 or program.is_terminal or program.times_emptied:
+            self._reads -= 1  # output that the program may truncate must be read at once
         elif not more:
             program.wait_for_end(_BATCH_SECONDS, self._echo.waits_for())
             self._last_read = time.monotonic()  # this wait does not refill the reserve

@@ -1,4 +1,4 @@
-"""The spool: two files in the run's folder. The program prints into them, and the recorder reads them.
+"""The spool: two files in a run's folder. The program prints into them; the recorder reads them.
 
 A file keeps accepting output after the recorder was killed; a pipe would not. The recorder copies
 the spool to `output.log`, and frees the disk space of copied data. It reserves some space ahead, so
@@ -118,9 +118,9 @@ class SpoolReader:
     def _was_emptied(self) -> None:
         """Continue in a file that was truncated.
 
-        The file is extended to the offset again, so that the next truncation is detected too. Processes
-        that append then write after the offset. A process that reopened the file writes from position
-        0, below the offset.
+        The file is extended to the offset again, to detect the next truncation too. Processes that
+        append then write after the offset. A process that reopened the file writes from position 0,
+        below the offset.
         """
         self.times_emptied += 1
         self._shift += _OFFSET - self._offset

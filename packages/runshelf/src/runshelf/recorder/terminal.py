@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, final
 
 from runshelf.recorder.lines import Splitter, StreamName
-from runshelf.recorder.spooled_output import Take
+from runshelf.recorder.printed import Take
 
 _CHUNK = 1 << 16
 _TYPED_AHEAD = 1 << 12
@@ -34,7 +34,11 @@ try:
     os.execv(sys.argv[2], sys.argv[3:])
 except OSError as error:
     sys.exit(f"runshelf: error: `{sys.argv[3]}` cannot be started ({error.strerror})")
-"""Return a command line that takes a controlling terminal, then becomes the program."""
+"""
+
+
+def with_terminal(executable: str, argv: Sequence[str], descriptor: int) -> list[str]:
+    """Return a command line that takes a controlling terminal, then becomes the program."""
     words = ["-I", "-S", "-c", TAKE_TERMINAL, str(descriptor), executable, *argv]
     return [sys.executable, *words]
 
