@@ -265,7 +265,7 @@ def test_references_to_the_old_folder_are_printed(bench):
     said = bench("rerun", "latest").stderr
     assert f"argument 1 names `{bench.work}`, which holds today's code\n" in said
     assert (
-        f"archived files `0.cfg`, `1.cfg`, `2.cfg` and 2 more name `{bench.work}`, which holds today's"
+        f"archived files `0.cfg`, `1.cfg`, `2.cfg` and 2 more name `{bench.work}`, which holds"
     ) in said
     for name in ("0", "1", "2", "3"):
         (bench.work / f"{name}.cfg").unlink()

@@ -45,7 +45,7 @@ def imports_outside(then: Mapping[str, Any], roots: Sequence[str]) -> list[str]:
     ]
     outside = [p for p in paths if not any(p == r or p.startswith(f"{r}/") for r in roots)]
     named = ", ".join(f"`{path}`" for path in outside)
-    return [f"not archived: Python also imports from {named}, as it is now"] if outside else []
+    return [f"not archived: Python also imports from {named}"] if outside else []
 
 
 def _packages(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

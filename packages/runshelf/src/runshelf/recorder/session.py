@@ -177,10 +177,9 @@ class Session:
         )  # fmt: skip
         return survivors
 
-    def _end(
-        self, program: Program, tree: ProcessTree, seconds: float, survivors: list[int]
-    ) -> Ending:
+    def _end(self, program: Program, tree: ProcessTree, survivors: list[int]) -> Ending:
         """Record the remaining output and the ending."""
+        seconds = self._seconds()
         program.finish(self._take_last)
         self._echo.drain()
         self._close_log(program)

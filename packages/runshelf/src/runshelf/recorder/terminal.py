@@ -102,7 +102,7 @@ class Terminal:
         self._enter_raw_mode()
 
     def descriptors(self, *, reads: bool) -> tuple[list[int], list[int]]:
-        """Return descriptors to wait for: to read, to write. Without `reads`, only keys are read."""
+        """Return descriptors to wait for: readable, writable. Without `reads`, only for keys."""
         self._enter_raw_mode()
         masters = list(self._masters.values()) if reads else []
         keys = [_STDIN] if self._was is not None and len(self._typed) < _TYPED_AHEAD else []
@@ -178,7 +178,7 @@ class Terminal:
             self._typed += after
 
     def _until_suspend(self, typed: bytes) -> tuple[bytes, bool, bytes]:
-        """Note Ctrl-C; return the keys before Ctrl-Z, whether it is there, and the keys after it."""
+        """Note Ctrl-C; return the keys before Ctrl-Z, whether it was typed, and the keys after."""
         try:
             settings: list[Any] = termios.tcgetattr(self._masters[self._own])
             foreground = os.tcgetpgrp(self._masters[self._own])
