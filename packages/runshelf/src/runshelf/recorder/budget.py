@@ -19,15 +19,7 @@ BUDGET = "budget.json"
 
 @final
 class Spending(NamedTuple):
-    """What one run cost this week.
-
-    Attributes:
-        run: the run's id.
-        name: the run's name; may be empty.
-        seconds: how long it ran this week.
-        cost: in the unit of the budget.
-        state: the run's state.
-    """
+    """What one run cost this week, in the unit of the budget."""
 
     run: str
     name: str

@@ -43,7 +43,6 @@ class Splitter:
     """Cuts one stream into lines."""
 
     def __init__(self, stream: StreamName, start: int = 0) -> None:
-        """Start at byte `start` of the stream."""
         self._stream: StreamName = stream
         self._pending = b""
         self.end = start

@@ -23,11 +23,6 @@ class OutputWriter:
     """Appends to `output.log`, one write per batch; retries later what a full disk refuses."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the file in a run's folder.
-
-        Raises:
-            UserFacingError: the file cannot be opened.
-        """
         self._path = folder / OUTPUT
         with disk_errors(self._path):
             self._descriptor = os.open(

@@ -22,7 +22,6 @@ class ProcessTree:
     """
 
     def __init__(self) -> None:
-        """Remember the children that exist now, which are not the program's."""
         self._me = psutil.Process()
         self._others = {child.pid for child in _children(self._me, recursive=False)}
         self._known: set[psutil.Process] = set()

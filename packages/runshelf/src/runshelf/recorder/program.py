@@ -3,7 +3,6 @@
 import os
 import select
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -24,12 +23,7 @@ class Program:
     """A program that runs in its own session."""
 
     def __init__(self, launch: Launch, shown_on: Mapping[StreamName, int], run: Path) -> None:
-        """Start the program.
-
-        Args:
-            launch: what to start.
-            shown_on: our descriptors that show its streams.
-            run: the run's folder.
+        """Start the program, with its streams shown on our descriptors `shown_on`.
 
         Raises:
             UserFacingError: the disk is full, or the file is not a program.
@@ -90,22 +84,16 @@ class Program:
             writes: descriptors of the caller; wait also until one of them is writable.
             reads: whether output of the program ends the wait.
         """
-        waits_for = [] if self._ended is None else [self._ended]
-        waits_for += self._spool_descriptors() if reads else []
+        waits_for: list[int | None] = [self._ended]
+        if self._spooled and reads:
+            waits_for.append(self._spooled.descriptor)
+        readable = [descriptor for descriptor in waits_for if descriptor is not None]
+        if len(readable) < len(waits_for):  # this system cannot report one of the events
+            seconds = min(seconds, _POLL_SECONDS)
         own_reads, own_writes = (
             self._terminal.descriptors(reads=reads) if self._terminal else ([], [])
         )
-        must_poll = self._ended is None or (self._spooled and not self._spool_descriptors())
-        seconds = min(seconds, _POLL_SECONDS) if must_poll else seconds
-        select.select([*waits_for, *own_reads], [*writes, *own_writes], [], seconds)
-
-    def wait_for_end(self, seconds: float, writes: Sequence[int]) -> None:
-        """Wait until the program ends, one of `writes` is writable, or time has passed."""
-        if self._ended is None and not writes:
-            time.sleep(seconds)
-        else:
-            ended = [] if self._ended is None else [self._ended]
-            select.select(ended, writes, [], seconds)
+        select.select([*readable, *own_reads], [*writes, *own_writes], [], seconds)
 
     def read(self, take: Take) -> bool:
         """Pass new output to `take`; return whether more may be available at once."""
@@ -140,11 +128,6 @@ class Program:
     def close(self) -> None:
         """Release all descriptors and remove the spool."""
         self._stack.close()
-
-    def _spool_descriptors(self) -> list[int]:
-        """Return the descriptor that reports writes to the spool, if there is one."""
-        found = self._spooled.descriptor if self._spooled else None
-        return [] if found is None else [found]
 
     def _start(self, launch: Launch, files: Mapping[StreamName, int]) -> "subprocess.Popen[bytes]":
         terminal = self._terminal

@@ -43,17 +43,6 @@ class Session:
     def __init__(
         self, recording: Recording, writer: RunWriter, time_limit: TimeLimit, say: Say
     ) -> None:
-        """Open the run's files.
-
-        Args:
-            recording: the program and how to record it.
-            writer: the writer of its run.
-            time_limit: its budgets.
-            say: called with one line of information for the user.
-
-        Raises:
-            UserFacingError: the run's folder cannot be written.
-        """
         self._recording = recording
         self._writer = writer
         self._folder = writer.folder
@@ -140,7 +129,7 @@ class Session:
         if self._reads >= 1 or program.is_terminal or program.times_emptied:
             self._reads -= 1  # output that the program may truncate must be read at once
         elif not more:
-            program.wait_for_end(_BATCH_SECONDS, self._echo.waits_for())
+            program.wait(_BATCH_SECONDS, self._echo.waits_for(), reads=False)
             self._last_read = time.monotonic()  # this wait does not refill the reserve
         return more
 

@@ -66,7 +66,6 @@ class SpoolReader:
     """Reads one stream of a spool, and frees the disk space of copied data."""
 
     def __init__(self, spool: Spool, stream: StreamName) -> None:
-        """Start at the beginning of the stream."""
         self._descriptor = os.open(spool.path(stream), os.O_RDWR | os.O_CLOEXEC)
         self._moved = spool.folder / f"{stream}.moved"
         self._shift = self._offset = self._punched = _OFFSET

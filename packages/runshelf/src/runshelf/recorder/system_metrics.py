@@ -32,13 +32,6 @@ class SystemMetrics:
     """Writes `metrics-system.jsonl` while a program runs."""
 
     def __init__(self, folder: Path, tree: Processes, started: float) -> None:
-        """Start the thread; the first record follows after one second.
-
-        Args:
-            folder: the run's folder.
-            tree: lists the program's processes.
-            started: the program's start, as `time.time`.
-        """
         self._folder = folder
         self._tree = tree
         self._started = started
