@@ -356,7 +356,7 @@ def test_a_monitor_csv(tmp_path):
     assert "normalised by the order" in run.manifest["imported"]["cautions"]["r"]
 
 
-def test_of_several_monitors_none_knows_the_steps_of_all(tmp_path):
+def test_several_monitors_have_no_common_env_steps(tmp_path):
     for n in range(2):
         (tmp_path / f"{n}.monitor.csv").write_text(MONITOR)
     run = the_run(tmp_path / "home", tmp_path)
@@ -364,7 +364,7 @@ def test_of_several_monitors_none_knows_the_steps_of_all(tmp_path):
     assert "env_steps" not in series.axes(run.folder)
 
 
-def test_names_are_mere_text(tmp_path):
+def test_names_are_never_interpreted(tmp_path):
     tags = ["../../etc/passwd", "<script>alert(1)</script>", "a\0b", "a\nb", "", "é\u202e", "step"]
     run = the_run(tmp_path / "home", logdir(tmp_path / "logs", *((1, tag, 0.5) for tag in tags)))
     names = [name for value in values(run) for name in value]
@@ -373,7 +373,7 @@ def test_names_are_mere_text(tmp_path):
     assert set(series.metric_names(run.folder)) == set(names)
 
 
-def test_images_and_films_are_drawn_anew(tmp_path):
+def test_images_and_animations_are_encoded_again(tmp_path):
     logs = tmp_path / "logs"
     logdir(logs, (0, "loss", 1.0))
     (path,) = logs.iterdir()
@@ -401,7 +401,7 @@ def test_images_and_films_are_drawn_anew(tmp_path):
     assert "cannot be read" in said[0]
 
 
-def test_a_picture_that_would_swell_is_left_out(tmp_path, monkeypatch):
+def test_a_picture_with_too_many_pixels_is_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(import_logs, "LARGEST_PICTURE", 10)
     logs = logdir(tmp_path / "logs", (0, "loss", 1.0))
     (path,) = logs.iterdir()
@@ -426,7 +426,7 @@ def test_too_many_logs_are_refused(tmp_path, monkeypatch):
     for n in range(5):
         logdir(tmp_path / "logs" / str(n), (0, "loss", 1.0))
     monkeypatch.setattr(log_folders, "MOST_FILES", 4)
-    with pytest.raises(UsageError, match="import its subfolders one by one"):
+    with pytest.raises(UsageError, match="import its subfolders"):
         imported(tmp_path / "home", tmp_path / "logs")
 
 

@@ -50,9 +50,7 @@ def restore(home: Path, name: str) -> Run:
         raise UsageError(f"{what} in the trash of `{home}` ({shown})")
     target = home / "runs" / matches[0]
     if os.path.lexists(target):
-        raise UsageError(
-            f"run {matches[0]} already exists in `{target.parent}`: remove that run first"
-        )
+        raise UsageError(f"run {matches[0]} already exists in `{target.parent}`: remove it first")
     with disk_errors(target):
         target.parent.mkdir(exist_ok=True)
         (own_folder(home, TRASH) / matches[0]).rename(target)

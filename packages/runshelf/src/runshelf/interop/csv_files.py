@@ -58,9 +58,7 @@ def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
         start = 1
         head = _head(whole[0][1:])
     if len(whole) <= start:
-        raise DamagedFile(
-            f"`{path}` has no line of column names: it is not a CSV file of a training"
-        )
+        raise DamagedFile(f"`{path}` has no line of column names: it is not a training log")
     names = next(_cells(whole[start : start + 1]), [])
     table = Csv(head, iter(()), [len(lines)] if lines[-1] else [], names)
     return table._replace(rows=_rows(table, whole, start + 1, numbers))

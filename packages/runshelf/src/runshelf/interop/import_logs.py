@@ -61,16 +61,14 @@ class Imported(NamedTuple):
     notes: list[str]
 
 
-class ImportResult(NamedTuple):
+class Imports(NamedTuple):
     """The imported folders, and the files that could not be imported."""
 
     runs: list[Imported]
     skipped: list[Skipped]
 
 
-def import_path(
-    home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], say: Say
-) -> ImportResult:
+def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], say: Say) -> Imports:
     """Make a run of each folder of logs at or below `path`, or of the folder of a file.
 
     A file that cannot be read does not stop the import of the others.
@@ -109,7 +107,7 @@ def import_path(
         done.append(imported)
     if not done:
         raise DamagedFile(f"nothing in `{path}` can be imported: {skipped[0].why}")
-    return ImportResult(done, skipped)
+    return Imports(done, skipped)
 
 
 def _imported_before(home: Path) -> dict[str, str]:
@@ -277,7 +275,7 @@ class _Writer:
         self._note_broken(path, table)
 
     def _named(self, name: str, value: int | float | str) -> dict[str, Any]:
-        """Return a value under its own name, and under the equivalent name of ours if there is one."""
+        """Return a value under its own name, and under our equivalent name if there is one."""
         ours = None if isinstance(value, str) else self._normalised(name, value)
         return {_own_name(name): value} | (dict([ours]) if ours else {})
 

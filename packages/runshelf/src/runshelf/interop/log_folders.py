@@ -117,9 +117,7 @@ def _walk(path: Path, say: Say) -> dict[Path, list[str]]:
         for name in sorted({*logs} - {*found[here]}):
             say(f"skipped, not a regular file: `{here / name}`")
         if sum(map(len, found.values())) > MOST_FILES:
-            raise UsageError(
-                f"`{path}` has more than {MOST_FILES} logs: import its subfolders one by one"
-            )
+            raise UsageError(f"`{path}` has more than {MOST_FILES} logs: import its subfolders")
     return found
 
 

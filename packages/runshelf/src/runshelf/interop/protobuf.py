@@ -1,7 +1,7 @@
 """Reads and writes the wire format of protocol buffers, as far as event files need it.
 
-Source: protobuf.dev/programming-guides/encoding. Groups, which are obsolete, are refused. Nothing is
-recursive: a nested message stays bytes until its fields are requested.
+Source: protobuf.dev/programming-guides/encoding. Groups, which are obsolete, are refused. There is
+no recursion: a nested message stays bytes until its fields are requested.
 """
 
 import struct

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, final
 
 from runshelf.recorder.lines import Splitter, StreamName
-from runshelf.recorder.printed import Take
+from runshelf.recorder.spooled_output import Take
 
 _CHUNK = 1 << 16
 _TYPED_AHEAD = 1 << 12
