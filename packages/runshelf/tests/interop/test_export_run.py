@@ -131,7 +131,7 @@ def test_odd_values_are_written_and_reported(tmp_path, name):
 def test_an_export_that_fails_leaves_nothing(run, tmp_path, monkeypatch, name):
     (tmp_path / "empty").mkdir()
     before = sorted(tmp_path.iterdir())
-    monkeypatch.setattr(module, "_defused", None)
+    monkeypatch.setattr(module, "_without_formula", None)
     (picture,) = (run.folder / "media").iterdir()
     picture.unlink()
     with pytest.raises((UserFacingError, TypeError)):
