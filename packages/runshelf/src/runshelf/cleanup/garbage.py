@@ -59,14 +59,7 @@ class Garbage(NamedTuple):
 
 @final
 class Usage(NamedTuple):
-    """Disk usage of one run.
-
-    Attributes:
-        run: the run's id.
-        bytes: usage of its folder.
-        code_bytes: usage of its objects, which other runs may share.
-        is_trashed: whether the run is in the trash.
-    """
+    """Disk usage of one run: of its folder, and of its objects, which other runs may share."""
 
     run: str
     bytes: int
@@ -76,15 +69,7 @@ class Usage(NamedTuple):
 
 @final
 class DiskUsage(NamedTuple):
-    """Disk usage of a home; shared objects count once.
-
-    Attributes:
-        runs: each run, the largest first.
-        runs_bytes: the folders of all runs.
-        objects_bytes: all objects.
-        trash_bytes: all runs in the trash.
-        index_bytes: the index.
-    """
+    """Disk usage of a home and of each run, largest first; shared objects count once."""
 
     runs: list[Usage]
     runs_bytes: int
@@ -99,11 +84,7 @@ class DiskUsage(NamedTuple):
 
 
 def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
-    """Return what `collect` would remove; nothing is changed.
-
-    Args:
-        home: the folder of runs, objects and trash.
-        trash_days: how many days a run stays in the trash.
+    """Return what `collect` would do; nothing is changed.
 
     Raises:
         UserFacingError: a folder cannot be read.
@@ -135,7 +116,7 @@ def collect(
     Args:
         home: the folder of runs, objects and trash.
         trash_days: how many days a run stays in the trash.
-        report: called with the number of runs compacted so far and their total.
+        report: called with the number of compacted runs and the total.
 
     Raises:
         UserFacingError: something cannot be removed.

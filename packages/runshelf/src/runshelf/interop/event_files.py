@@ -57,14 +57,7 @@ Content = float | str | dict[str, float] | Pictures | Settings | Unread
 
 
 class Entry(NamedTuple):
-    """One value of a tag.
-
-    Attributes:
-        time: Unix seconds.
-        step: the writer's step.
-        tag: the name; any text.
-        content: the value.
-    """
+    """One value of a tag, at the writer's step and at a time in Unix seconds."""
 
     time: float
     step: int

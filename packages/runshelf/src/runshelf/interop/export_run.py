@@ -33,12 +33,8 @@ def export_run(run: Run, path: Path, say: Callable[[str], None] = lambda line: N
 
     `.csv` and `.jsonl` select these formats. Any other name makes a folder with a TensorBoard event
     file of 32-bit numbers, and a subfolder for each seed. The output is written under a temporary
-    name and renamed at the end, so an error leaves nothing.
-
-    Args:
-        run: the run.
-        path: the file or folder to create.
-        say: called with a line about values that could not be written exactly.
+    name and renamed at the end, so an error leaves nothing. `say` is called with a line about
+    values that could not be written exactly.
 
     Raises:
         UsageError: `path` exists and is not an empty folder.
@@ -120,21 +116,19 @@ def _events(run: Run, records: list[Record]) -> Iterator[bytes]:
     created = _created_at(run)
     yield version_event(created)
     for position, record in enumerate(records):
-        axes = {k: to_float(v) for k, v in record.items() if k in AXES and _is_number(v)}
+        axes = {
+            k: to_float(v) for k, v in record.items() if k in AXES and isinstance(v, int | float)
+        }
         at = axes.get("time", created + axes.get("seconds", 0.0))
         finite = (int(record[axis]) for axis in _STEPS if math.isfinite(axes.get(axis, math.nan)))
         step = next(finite, position)
         metrics = {k: v for k, v in record.items() if k not in (*AXES, SEED)}
-        numbers = [(k, to_float(v)) for k, v in metrics.items() if _is_number(v)]
+        numbers = [(k, to_float(v)) for k, v in metrics.items() if isinstance(v, int | float)]
         if numbers:
             yield scalar_event(at, step, numbers)
         for name, value in metrics.items():
             if isinstance(value, dict) and isinstance(value.get("image"), str):
                 yield from _image(run, at, step, name, value["image"])
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
 
 
 def _image(run: Run, at: float, step: int, name: str, file: str) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ from runshelf.interop.log_folders import (
     without_unreadable,
 )
 from runshelf.interop.log_survey import Survey, entries_of, parse_folder_name, survey_of, text_of
-from runshelf.interop.metric_names import normaliser
+from runshelf.interop.metric_names import Normaliser, normaliser
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
 from runshelf.store.media import save_clip, save_image
@@ -45,8 +45,7 @@ class Imported(NamedTuple):
         source: the folder.
         run: the run's id.
         folder: the run's folder.
-        kind: the library that wrote the files, `sb3` or `cleanrl`, or the kind of files:
-            `tensorboard`, `csv`, `monitor`.
+        kind: `sb3` or `cleanrl` if known, else `tensorboard`, `csv` or `monitor`.
         values: the number of values; 0 if the folder was imported before.
         is_new: whether the folder was imported now.
         notes: what was left out, and cautions about names.
@@ -78,7 +77,7 @@ def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], s
         path: a folder, or one event file, `progress.csv` or `monitor.csv`.
         info: the run information of all runs.
         argv: the command line.
-        say: called with one line for each folder, and for each file that is skipped.
+        say: called with one line per folder and per skipped file.
 
     Raises:
         UsageError: there is nothing to import.
@@ -187,7 +186,8 @@ class _Writer:
         progress = source.progress
         if progress:
             # Values that the event files also have are not written twice.
-            self._write_progress(progress, self._tags_of(source.events))
+            tags = {entry.tag for path in source.events for entry in entries_of(path, [])}
+            self._write_progress(progress, tags)
         for number, path in enumerate(source.monitors):
             self._write_monitor(path, number, alone=len(source.monitors) == 1)
         for what, count in sorted(self._left_out.items()):
@@ -215,10 +215,8 @@ class _Writer:
     def _values_of(self, entry: Entry) -> dict[str, Any]:
         """Return the record fields of an entry."""
         match entry.content:
-            case float():
-                return self._named(entry.tag, entry.content)
-            case str():
-                return {_own_name(entry.tag): entry.content}
+            case float() | str():
+                return _named(self._normalised, entry.tag, entry.content)
             case dict():
                 return {f"{entry.tag}/{name}": value for name, value in entry.content.items()}
             case Pictures():
@@ -250,7 +248,7 @@ class _Writer:
                     record["step"] = steps
                 for name, value in row.items():
                     if name not in elsewhere:
-                        record |= self._named(name, value)
+                        record |= _named(self._normalised, name, value)
                 self._write(file, record)
         self._note_broken(path, table)
 
@@ -269,18 +267,9 @@ class _Writer:
                 if isinstance(start, int | float) and isinstance(at, int | float):
                     record["time"] = start + at
                 for name, value in row.items():
-                    ours = None if isinstance(value, str) else normalised(name, value)
-                    record |= {_own_name(name): value} | (dict([ours]) if ours else {})
+                    record |= _named(normalised, name, value)
                 self._write(file, record)
         self._note_broken(path, table)
-
-    def _named(self, name: str, value: int | float | str) -> dict[str, Any]:
-        """Return a value under its own name, and under our equivalent name if there is one."""
-        ours = None if isinstance(value, str) else self._normalised(name, value)
-        return {_own_name(name): value} | (dict([ours]) if ours else {})
-
-    def _tags_of(self, paths: Sequence[Path]) -> set[str]:
-        return {entry.tag for path in paths for entry in entries_of(path, [])}
 
     def _open(self, writer: str) -> IO[str]:
         path = self._folder / f"metrics-import-{writer}.jsonl"
@@ -317,6 +306,12 @@ def _save_picture(folder: str, data: bytes) -> dict[str, Any]:
         return save_clip(folder, shown, min(max(1000 / duration, 0.1), 1000.0))
 
 
+def _named(normalised: Normaliser, name: str, value: int | float | str) -> dict[str, Any]:
+    """Return a value under its own name, and under our equivalent name if there is one."""
+    ours = None if isinstance(value, str) else normalised(name, value)
+    return {_own_name(name): value} | (dict([ours]) if ours else {})
+
+
 def _own_name(name: str) -> str:
     """Return a value's name; a name that is reserved for an axis is moved to `logged/`."""
     return f"logged/{name}" if name in _TAKEN else name
@@ -326,8 +321,8 @@ def _iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
 
 
-def _line_on(one: Imported) -> str:
-    if not one.is_new:
-        return f"`{one.source}` was imported before: {one.run}"
-    notes = "".join(f"; {note}" for note in one.notes)
-    return f"`{one.source}` imported as {one.run}: {one.values} values ({one.kind}){notes}"
+def _line_on(imported: Imported) -> str:
+    source, run, _, kind, values, is_new, notes = imported
+    if not is_new:
+        return f"`{source}` was imported before: {run}"
+    return f"`{source}` imported as {run}: " + "; ".join([f"{values} values ({kind})", *notes])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 Number = int | float
+Normaliser = Callable[[str, Number], tuple[str, Number] | None]
 Library = Literal["sb3", "cleanrl", "monitor", ""]
 
 
@@ -96,7 +97,7 @@ def library_of(tags: Iterable[str]) -> Library:
     return ""
 
 
-def normaliser(library: Library) -> Callable[[str, Number], tuple[str, Number] | None]:
+def normaliser(library: Library) -> Normaliser:
     """Return a function that maps a name and value to ours, or to None without an equivalent."""
     meanings = MEANINGS.get(library, {})
 

@@ -16,14 +16,7 @@ Say = Callable[[str], None]
 @final
 @dataclass(frozen=True)
 class Launch:
-    """The process to start.
-
-    Attributes:
-        argv: the command line, unmasked.
-        executable: the absolute path of the program.
-        cwd: its working folder.
-        environ: its environment, without the recorder's additions.
-    """
+    """The process to start: its command line, unmasked, and its full environment."""
 
     argv: tuple[str, ...]
     executable: str

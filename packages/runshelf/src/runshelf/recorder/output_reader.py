@@ -50,9 +50,7 @@ def read_output(folder: Path, start: int = 0, most: int | None = None) -> list[O
     lines: list[OutputLine] = []
     for text in data.split(b"\n")[:-1]:
         end += len(text) + 1
-        line = _parse(text, end)
-        if line is not None:
-            lines.append(line)
+        lines += _parse(text, end)
     return lines
 
 
@@ -133,11 +131,11 @@ def _stream_of(field: bytes) -> StreamName | None:
     return next((stream for stream in STREAMS if name == stream.encode()), None)
 
 
-def _parse(text: bytes, end: int) -> OutputLine | None:
-    fields = text.split(b"\t", 3)
-    stream = _stream_of(fields[1]) if len(fields) == 4 else None
+def _parse(text: bytes, end: int) -> list[OutputLine]:
+    """Return a line of `output.log`; nothing if its format is invalid."""
     with suppress(ValueError):
-        if stream:
-            content = fields[3].decode(errors="replace")
-            return OutputLine(float(fields[0]), stream, content, fields[1].endswith(b"+"), end)
-    return None
+        seconds, kind, _, content = text.split(b"\t", 3)
+        if stream := _stream_of(kind):
+            decoded = content.decode(errors="replace")
+            return [OutputLine(float(seconds), stream, decoded, kind.endswith(b"+"), end)]
+    return []

@@ -17,9 +17,13 @@ from typing import Any, cast, final
 from runshelf.environment import exported
 from runshelf.errors import UsageError
 from runshelf.recorder.ending import Ending
-from runshelf.recorder.environment_changes import changed_lock_files, differences, imports_outside
+from runshelf.recorder.environment_changes import (
+    changed_lock_files,
+    differences,
+    imports_outside,
+    references_to_root,
+)
 from runshelf.recorder.launch import GRACE_SECONDS, Launch, Recording, Say
-from runshelf.recorder.root_references import references_to_root
 from runshelf.recorder.run_command import record
 from runshelf.recorder.setting_changes import change, refuse_masked, refuse_unknown
 from runshelf.snapshot.capture import PATCH, kind_of_input, without_secrets
@@ -122,14 +126,7 @@ def rerun_self_recorded(
     """Repeat a run whose program records itself, and return the exit status.
 
     The first word of the command line is the name of the Python module to run. The environment
-    variable `RUNSHELF_PARENT` gives it the parent's id.
-
-    Args:
-        home: where the new run is stored.
-        parent: the recorded run.
-        changes: new values of options or settings, by name.
-        words: arguments to append, such as `--name NAME`.
-        say: called with one line per difference from the recorded environment.
+    variable `RUNSHELF_PARENT` gives it the parent's id. `words` are appended to the command line.
 
     Raises:
         UsageError: the run's code was not kept.
@@ -273,8 +270,7 @@ def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
     snapshot = read_snapshot(parent.folder)
     for item in snapshot.left_out[:_MAX_NAMED]:
         say(f"`{item.path}` was not archived ({item.why}), so it is missing")
-    more = len(snapshot.left_out) - _MAX_NAMED
-    if more > 0:
+    if (more := len(snapshot.left_out) - _MAX_NAMED) > 0:
         say(f"{more:_} more files were not archived: `{parent.folder / CODE}` lists them")
     return _Plan(tuple(argv), snapshot, parent.folder.absolute().parents[1], parent)
 
@@ -300,8 +296,7 @@ def _environment_now(launch: Launch, root: Path) -> dict[str, Any]:
 
 
 def _python_of(run: Run) -> str:
-    python = cast("dict[str, Any]", run.manifest.get("python") or {})
-    recorded = str(python.get("executable"))
+    recorded = str((run.manifest.get("python") or {}).get("executable"))
     return recorded if os.access(recorded, os.X_OK) else sys.executable
 
 

@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from runshelf.errors import UsageError, did_you_mean
 from runshelf.recorder.ending import Ending
@@ -53,11 +52,12 @@ def record(recording: Recording, say: Say) -> Ending:
     """
     time_limit = TimeLimit(recording, say)
     config = config_of(recording.argv)
+    seed = config.get("seed")
     writer = create_run(
         recording.home,
         command="run",
         config=config,
-        seeds=_seeds(config),
+        seeds=[seed] if type(seed) is int else [],
         argv=recording.argv,
         cwd=recording.cwd,
         info=recording.info,
@@ -102,8 +102,3 @@ def _programs(environ: Mapping[str, str]) -> list[str]:
         with suppress(OSError):
             names.update(os.listdir(folder or "."))  # noqa: PTH208  (names only)
     return sorted(names)
-
-
-def _seeds(config: Mapping[str, Any]) -> list[int]:
-    seed = config.get("seed")
-    return [seed] if type(seed) is int else []

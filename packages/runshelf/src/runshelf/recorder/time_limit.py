@@ -17,11 +17,7 @@ class TimeLimit:
     """Checks a run against its own budget and what is left of the weekly budget."""
 
     def __init__(self, recording: Recording, say: Say) -> None:
-        """Read both budgets, before the run starts.
-
-        Args:
-            recording: has the run's budget and cost per hour.
-            say: called with a line about what is left of the weekly budget.
+        """Read both budgets, and print what is left of the weekly one.
 
         Raises:
             UserFacingError: nothing is left.
