@@ -20,7 +20,7 @@ from runshelf.store.files import disk_errors
 from runshelf.store.metrics import SEED, read_metrics
 from runshelf.store.records import to_json
 from runshelf.store.run import Run
-from runshelf.store.series import AXES
+from runshelf.store.series import NOT_METRICS
 
 Record = dict[str, Any]
 
@@ -116,17 +116,14 @@ def _events(run: Run, records: list[Record]) -> Iterator[bytes]:
     created = _created_at(run)
     yield version_event(created)
     for position, record in enumerate(records):
-        axes = {
-            k: to_float(v) for k, v in record.items() if k in AXES and isinstance(v, int | float)
-        }
-        at = axes.get("time", created + axes.get("seconds", 0.0))
-        finite = (int(record[axis]) for axis in _STEPS if math.isfinite(axes.get(axis, math.nan)))
+        numbers = {k: to_float(v) for k, v in record.items() if isinstance(v, int | float)}
+        at = numbers.get("time", created + numbers.get("seconds", 0.0))
+        finite = (int(record[x]) for x in _STEPS if math.isfinite(numbers.get(x, math.nan)))
         step = next(finite, position)
-        metrics = {k: v for k, v in record.items() if k not in (*AXES, SEED)}
-        numbers = [(k, to_float(v)) for k, v in metrics.items() if isinstance(v, int | float)]
-        if numbers:
-            yield scalar_event(at, step, numbers)
-        for name, value in metrics.items():
+        scalars = [(k, v) for k, v in numbers.items() if k not in NOT_METRICS]
+        if scalars:
+            yield scalar_event(at, step, scalars)
+        for name, value in record.items():
             if isinstance(value, dict) and isinstance(value.get("image"), str):
                 yield from _image(run, at, step, name, value["image"])
 

@@ -48,8 +48,7 @@ class Survey:
     Attributes:
         source: the folder.
         tags: the names in event files and in `progress.csv`.
-        first: the earliest time in Unix seconds; infinite if there is none.
-        last: the latest time.
+        first, last: the earliest and latest time in Unix seconds; infinite if there is none.
         config: the hyperparameters.
         env: the environment's id, if a file has it.
     """

@@ -36,7 +36,7 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
         else:
-            raise WireError(f"a field of kind {kind}")
+            raise WireError(f"a field of unsupported wire type {kind}")
         if length > size - at:
             raise WireError(f"a field of {length} bytes where {size - at} are left")
         yield number, data[at : at + length]
@@ -48,13 +48,13 @@ def varint_at(data: bytes, at: int) -> tuple[int, int]:
     number = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
-            raise WireError("a number that does not end")
+            raise WireError("an unfinished varint")
         byte = data[at]
         at += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number & 0xFFFFFFFFFFFFFFFF, at
-    raise WireError("a number of more than ten bytes")
+    raise WireError("a varint of more than ten bytes")
 
 
 def signed(value: Value) -> int:
@@ -65,22 +65,24 @@ def signed(value: Value) -> int:
 
 def double(value: Value) -> float:
     """Return eight bytes as a double, or raise WireError."""
-    if isinstance(value, int) or len(value) != 8:
-        raise WireError("no double")
-    return _DOUBLE.unpack(value)[0]
+    return _unpacked(value, _DOUBLE)
 
 
 def single(value: Value) -> float:
     """Return four bytes as a float, or raise WireError."""
-    if isinstance(value, int) or len(value) != 4:
-        raise WireError("no float")
-    return _FLOAT.unpack(value)[0]
+    return _unpacked(value, _FLOAT)
+
+
+def _unpacked(value: Value, form: struct.Struct) -> float:
+    if isinstance(value, int) or len(value) != form.size:
+        raise WireError(f"a value that is not {form.size} bytes")
+    return form.unpack(value)[0]
 
 
 def raw(value: Value) -> bytes:
     """Return a value that must be bytes, or raise WireError."""
     if isinstance(value, int):
-        raise WireError("a number where a message should be")
+        raise WireError("an integer instead of bytes")
     return value
 
 

@@ -33,13 +33,7 @@ class Ending(NamedTuple):
 
 
 def state_of_ending(returncode: int, was_interrupted: bool, was_stopped: bool) -> Status:
-    """Return the status of a program that ended.
-
-    Args:
-        returncode: as `subprocess` reports it, negative for a signal.
-        was_interrupted: the user pressed Ctrl-C.
-        was_stopped: its budget was used up.
-    """
+    """Return the status of a program that ended; `returncode` is that of `subprocess`."""
     if was_stopped:
         return "stopped"
     if returncode == 0:

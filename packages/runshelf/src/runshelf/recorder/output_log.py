@@ -24,10 +24,9 @@ class OutputWriter:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / OUTPUT
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         with disk_errors(self._path):
-            self._descriptor = os.open(
-                self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666
-            )
+            self._descriptor = os.open(self._path, flags, 0o666)
             self._size = _cut_torn_line(self._descriptor)
         self._waiting = b""
         self.lost_lines = 0

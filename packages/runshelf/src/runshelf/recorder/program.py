@@ -30,8 +30,7 @@ class Program:
         """
         self._terminal: Terminal | None = None
         self._spooled: SpooledOutput | None = None
-        terminals = dict[StreamName, int]()
-        terminals |= {s: d for s, d in shown_on.items() if os.isatty(d)}
+        terminals: dict[StreamName, int] = {s: d for s, d in shown_on.items() if os.isatty(d)}
         files = dict[StreamName, int]()
         with ExitStack() as stack:
             if terminals:
@@ -77,13 +76,7 @@ class Program:
         return self._spooled.times_emptied if self._spooled else 0
 
     def wait(self, seconds: float, writes: Sequence[int] = (), *, reads: bool = True) -> None:
-        """Wait until the program prints, ends, or time has passed.
-
-        Args:
-            seconds: the maximum time.
-            writes: descriptors of the caller; wait also until one of them is writable.
-            reads: whether output of the program ends the wait.
-        """
+        """Wait until the program ends, prints (if `reads`), one of `writes` is writable, or time is up."""
         waits_for: list[int | None] = [self._ended]
         if self._spooled and reads:
             waits_for.append(self._spooled.descriptor)

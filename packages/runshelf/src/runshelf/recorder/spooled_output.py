@@ -61,9 +61,7 @@ class SpooledOutput:
             self._feed(place, new)
         lines, done = in_order(self._lines, self._writes, seen)
         del self._writes[:done]
-        rests = dict[StreamName, bytes]()
-        for place, stream in enumerate(STREAMS):
-            rests[stream] = self._rest_of(place)
+        rests: dict[StreamName, bytes] = {s: self._rest_of(n) for n, s in enumerate(STREAMS)}
         if lines or any(rests.values()):
             take(lines, rests)
         for place, reader in enumerate(self._readers):

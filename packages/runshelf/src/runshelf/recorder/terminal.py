@@ -48,10 +48,7 @@ class Terminal:
     """The pseudo-terminals of one program: one per stream of ours that is a terminal."""
 
     def __init__(self, shown_on: dict[StreamName, int]) -> None:
-        """Open the pseudo-terminals.
-
-        Args:
-            shown_on: our descriptors of the streams that are terminals.
+        """Open pseudo-terminals for the streams in `shown_on`, which has our descriptors of them.
 
         Raises:
             OSError: the system has no terminals left.
