@@ -76,7 +76,7 @@ class Program:
         return self._spooled.times_emptied if self._spooled else 0
 
     def wait(self, seconds: float, writes: Sequence[int] = (), *, reads: bool = True) -> None:
-        """Wait for the program to end or print (if `reads`), a writable descriptor, or a timeout."""
+        """Wait until the program ends or prints (if `reads`), `writes` are ready, or time is up."""
         waits_for: list[int | None] = [self._ended]
         if self._spooled and reads:
             waits_for.append(self._spooled.descriptor)
