@@ -1,4 +1,4 @@
-"""The trash, the garbage and the disk: what goes, what must stay, and nothing outside of a home."""
+"""Tests of the trash, garbage collection and disk usage."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def keep(home: Path, content: bytes) -> str:
-    """An object of this content."""
+    """Store an object with this content; return its hash."""
     source = home.parent / "source"
     source.write_bytes(content)
     return store(home, source).sha256
@@ -39,7 +39,7 @@ def with_code(folder: Path, *hashes: str) -> Path:
     return folder
 
 
-def test_a_removed_run_is_in_the_trash_and_comes_back_whole(home: Path) -> None:
+def test_a_removed_run_is_in_the_trash_and_can_be_restored(home: Path) -> None:
     folder = make_run(home, 1, name="mine", records=[{"loss": 1.0}])
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     remove(home, open_run(folder))
@@ -60,7 +60,7 @@ def test_a_running_run_is_not_removed(home: Path) -> None:
     assert trashed(home) == []
 
 
-def test_only_runs_of_the_home_are_removed_and_nothing_is_followed(home: Path) -> None:
+def test_only_runs_of_the_home_are_removed_and_links_are_not_followed(home: Path) -> None:
     elsewhere = make_run(home.parent / "other", 1)
     make_run(home, 2)
     with pytest.raises(UsageError, match="is not in"):
@@ -72,12 +72,12 @@ def test_only_runs_of_the_home_are_removed_and_nothing_is_followed(home: Path) -
         find_garbage(home)
 
 
-def test_what_cannot_be_restored_is_said(home: Path) -> None:
+def test_names_that_cannot_be_restored(home: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no run `x` in the trash .*it is empty"):
         restore(home, "x")
     for number in (1, 2):
         remove(home, open_run(make_run(home, number)))
-    with pytest.raises(UsageError, match=f"`01A` begins 2 runs .*{ulid(1)}, {ulid(2)}"):
+    with pytest.raises(UsageError, match=f"`01A` matches 2 runs .*{ulid(1)}, {ulid(2)}"):
         restore(home, "01A")
     for name in ("", "../..", "*", "x"):
         with pytest.raises(UsageError, match="there is no run"):
@@ -88,8 +88,8 @@ def test_what_cannot_be_restored_is_said(home: Path) -> None:
     assert restore(home, "latest").ulid == ulid(2)
 
 
-def test_objects_that_no_run_names_go_and_all_others_stay(home: Path) -> None:
-    ours, theirs, shared, removed, nobodys = (keep(home, name.encode()) for name in "abcde")
+def test_only_objects_that_no_run_refers_to_are_removed(home: Path) -> None:
+    ours, theirs, shared, removed, unused = (keep(home, name.encode()) for name in "abcde")
     with_code(make_run(home, 1), ours, shared)
     with_code(make_run(home, 2), theirs, shared)
     remove(home, open_run(with_code(make_run(home, 3), removed)))
@@ -97,16 +97,16 @@ def test_objects_that_no_run_names_go_and_all_others_stay(home: Path) -> None:
     damaged = keep(home, b"damaged")
     (home / "runs" / ulid(4) / "code.json").write_text(f'{{"files": [{{"sha256": "{damaged}"')
     garbage = find_garbage(home)
-    assert garbage.objects == [object_path(home, nobodys)]
-    assert object_path(home, nobodys).exists(), "nothing is changed by looking"
+    assert garbage.objects == [object_path(home, unused)]
+    assert object_path(home, unused).exists(), "find_garbage must change nothing"
     collect(home)
-    assert not object_path(home, nobodys).exists()
+    assert not object_path(home, unused).exists()
     for sha256 in (ours, theirs, shared, removed, damaged):
         assert object_path(home, sha256).exists()
     assert find_garbage(home).objects == []
 
 
-def test_the_trash_is_emptied_of_what_was_removed_long_ago(home: Path) -> None:
+def test_runs_removed_long_ago_are_deleted_from_the_trash(home: Path) -> None:
     sha256 = keep(home, b"a")
     for number in (1, 2):
         remove(home, open_run(with_code(make_run(home, number), sha256)))
@@ -116,13 +116,13 @@ def test_the_trash_is_emptied_of_what_was_removed_long_ago(home: Path) -> None:
     assert find_garbage(home, trash_days=40.0).trashed == []
     collect(home)
     assert trashed(home) == [ulid(2)]
-    assert object_path(home, sha256).exists(), "the other may be restored"
+    assert object_path(home, sha256).exists(), "the other run may be restored"
     collect(home, trash_days=0.0)
     assert trashed(home) == []
     assert not object_path(home, sha256).exists()
 
 
-def test_emptying_the_trash_follows_no_link_and_opens_what_is_closed(home: Path) -> None:
+def test_emptying_the_trash_follows_no_links_and_removes_protected_folders(home: Path) -> None:
     precious = home.parent / "precious"
     precious.mkdir()
     (precious / "file").write_text("data")
@@ -154,8 +154,8 @@ def test_links_among_the_objects_are_not_followed(home: Path) -> None:
         collect(home)
 
 
-def test_a_run_that_is_being_prepared_keeps_what_it_found_there(home: Path) -> None:
-    """Its code was stored, or found there, and its list of files is not written yet."""
+def test_objects_of_a_run_that_is_being_prepared_are_kept(home: Path) -> None:
+    """The run's objects are stored already, but its list of files is not written yet."""
     sha256 = keep(home, b"shared by chance")
     done: list[object] = []
     thread = threading.Thread(target=lambda: done.append(collect(home)))
@@ -164,7 +164,7 @@ def test_a_run_that_is_being_prepared_keeps_what_it_found_there(home: Path) -> N
         with snapshot_taken(home):
             thread.start()
             thread.join(0.2)
-            assert not done, "it waits for the snapshot"
+            assert not done, "collect must wait for the snapshot"
             with_code(folder, sha256)
         return {}
 
@@ -174,9 +174,9 @@ def test_a_run_that_is_being_prepared_keeps_what_it_found_there(home: Path) -> N
     assert object_path(home, sha256).read_bytes() == b"shared by chance"
 
 
-def test_a_list_of_files_that_cannot_be_read_keeps_everything(home: Path) -> None:
+def test_an_unreadable_list_of_files_keeps_everything(home: Path) -> None:
     if os.geteuid() == 0:
-        pytest.skip("nothing is unreadable to root")
+        pytest.skip("root can read every file")
     sha256 = keep(home, b"a")
     (with_code(make_run(home, 1), sha256) / "code.json").chmod(0)
     with pytest.raises(UserFacingError, match="cannot be read: make it readable"):
@@ -184,7 +184,7 @@ def test_a_list_of_files_that_cannot_be_read_keeps_everything(home: Path) -> Non
     assert object_path(home, sha256).exists()
 
 
-def test_a_folder_of_a_run_that_never_began_goes_after_an_hour(home: Path) -> None:
+def test_a_folder_of_a_run_that_never_began_is_removed_after_an_hour(home: Path) -> None:
     for number in (1, 2):
         (home / "runs" / ulid(number)).mkdir(parents=True)
     (home / "runs" / "notes").mkdir()
@@ -195,7 +195,7 @@ def test_a_folder_of_a_run_that_never_began_goes_after_an_hour(home: Path) -> No
     assert {path.name for path in (home / "runs").iterdir()} == {ulid(2), "notes"}
 
 
-def test_metrics_of_what_is_over_become_columns(home: Path) -> None:
+def test_metrics_of_runs_that_ended_are_compacted(home: Path) -> None:
     records = [{"step": n, "loss": 1 / (n + 1)} for n in range(1000)]
     over = make_run(home, 1, records=records)
     lost = make_run(home, 2, records=records, events=[{"status": "started", "time": CREATED}])
@@ -211,7 +211,7 @@ def test_metrics_of_what_is_over_become_columns(home: Path) -> None:
     assert find_garbage(home).compactable == []
 
 
-def test_metrics_with_lines_that_are_no_records_stay_lines_and_are_named(
+def test_metrics_with_invalid_lines_are_not_compacted_and_are_reported(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     over = make_run(home, 1, records=[{"step": n, "loss": 0.5} for n in range(20)])
@@ -231,7 +231,7 @@ def test_metrics_with_lines_that_are_no_records_stay_lines_and_are_named(
     assert find_garbage(home).compactable == [ulid(1)]
 
 
-def test_damaged_metrics_stop_no_collection(home: Path) -> None:
+def test_damaged_metrics_do_not_stop_collection(home: Path) -> None:
     folder = make_run(home, 1, records=[{"loss": 1.0}])
     (folder / "metrics-log-1.npz").write_bytes(b"PK damaged")
     sha256 = keep(home, b"a")
@@ -263,11 +263,11 @@ def test_disk_usage_counts_shared_code_once(home: Path) -> None:
     assert [row.run for row in usage.runs if row.is_trashed] == [ulid(3)]
     assert usage.objects_bytes == sum(sizes.values())
     assert usage.runs[0].bytes >= 1_000_000
-    assert usage.runs_bytes < 2_000_000, "the link was followed"
+    assert usage.runs_bytes < 2_000_000, "links must not be followed"
     assert usage.total_bytes == usage.runs_bytes + usage.trash_bytes + usage.objects_bytes
 
 
-def test_a_home_that_may_not_be_written_is_one_line(home: Path) -> None:
+def test_a_home_that_cannot_be_written_gives_a_one_line_error(home: Path) -> None:
     folder = make_run(home, 1)
     (home / "trash").write_text("a file")
     with pytest.raises(UserFacingError, match="trash") as caught:

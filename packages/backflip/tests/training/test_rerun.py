@@ -36,8 +36,18 @@ SIGN = 1.0
 CLOCKS = {"seconds", "env_steps_per_second", "memory_mib"}
 
 
+RUNSHELF = "import sys; from runshelf.cli.main import main; sys.exit(main())"
+
+
 def backflip(tree: Path, *words: str) -> str:
-    command = [sys.executable, "-m", "backflip", *words]
+    return output_of(tree, [sys.executable, "-m", "backflip", *words])
+
+
+def runshelf(tree: Path, *words: str) -> str:
+    return output_of(tree, [sys.executable, "-c", RUNSHELF, *words])
+
+
+def output_of(tree: Path, command: list[str]) -> str:
     env = {k: v for k, v in os.environ.items() if not k.startswith("BACKFLIP_")}
     done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -54,7 +64,7 @@ def test_train_is_repeated_with_the_code_it_had(tmp_path: Path) -> None:
     backflip(tree, "train", "ppo", "slope:Slope", *settings, "--json")
     (tree / "slope.py").write_text(ENVIRONMENT.replace("SIGN = 1.0", "SIGN = -1.0"))
     said = json.loads(backflip(tree, "rerun", "latest", "--json"))
-    again = json.loads(backflip(tree, "rerun", "latest", "--json"))
+    again = json.loads(runshelf(tree, "rerun", "latest", "--json"))
     changed = json.loads(backflip(tree, "rerun", "latest", "--set", "discount=0.5", "--json"))
     first, *others = [find_run(tree, ulid) for ulid in list_runs(tree)]
     assert [run.ulid for run in others] == [said["run"], again["run"], changed["run"]]

@@ -1,4 +1,4 @@
-"""Event files of TensorBoard: read to the tear, bounded whatever they say, written as others do."""
+"""Tests of TensorBoard's event files: reading, damage, hostile content, writing."""
 
 import io
 import json
@@ -38,7 +38,7 @@ BY_HAND = bytes.fromhex(
 
 
 def entries(path: Path) -> tuple[list[Entry], str]:
-    """What a file holds, and what was said of its end."""
+    """The entries of a file, and the error at its end."""
     found = []
     try:
         for entry in read_entries(path):
@@ -76,7 +76,7 @@ def test_the_checksum_is_that_of_the_standard():
     assert masked_crc(bytes(32)) == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def test_a_file_of_another_writer_is_written_alike_and_read(tmp_path):
+def test_bytes_equal_those_of_tensorboardx(tmp_path):
     assert version_event(1.0) + scalar_event(2.0, 3, [("a", 0.5)]) == BY_HAND
     assert entries(write(tmp_path / "e", BY_HAND)) == ([Entry(2.0, 3, "a", 0.5)], "")
 
@@ -89,7 +89,7 @@ def test_a_file_of_another_writer_is_written_alike_and_read(tmp_path):
         max_size=20,
     )
 )
-def test_numbers_that_were_written_are_read(tmp_path_factory, events):
+def test_written_scalars_are_read(tmp_path_factory, events):
     path = tmp_path_factory.getbasetemp() / "events"
     write(path, version_event(0.0), *(scalar_event(t, s, [(tag, x)]) for t, s, tag, x in events))
     found, said = entries(path)
@@ -102,7 +102,7 @@ def test_a_number_beyond_32_bits_is_infinite(tmp_path):
     assert events == [math.inf, -math.inf]
 
 
-def test_every_cut_is_read_to_the_tear(tmp_path):
+def test_a_file_cut_anywhere_is_read_up_to_the_cut(tmp_path):
     records = [scalar_event(1.0, n, [("loss", n / 2)]) for n in range(3)]
     whole = b"".join(records)
     ends = [len(b"".join(records[: n + 1])) for n in range(3)]
@@ -112,7 +112,7 @@ def test_every_cut_is_read_to_the_tear(tmp_path):
         assert ("torn" in said) == (cut not in (0, *ends))
 
 
-def test_a_damaged_record_ends_the_reading_and_is_said(tmp_path):
+def test_a_damaged_record_ends_reading_with_an_error(tmp_path):
     records = [scalar_event(1.0, n, [("loss", n / 2)]) for n in range(3)]
     whole = bytearray(b"".join(records))
     for at in range(len(records[0]), len(records[0]) + len(records[1])):
@@ -124,7 +124,7 @@ def test_a_damaged_record_ends_the_reading_and_is_said(tmp_path):
 
 
 @pytest.mark.parametrize("length", [2**63, 2**64 - 1, 2**40, 2**28 + 1])
-def test_a_length_beyond_the_file_is_never_believed(tmp_path, length):
+def test_a_length_beyond_the_file_is_refused(tmp_path, length):
     header = struct.pack("<Q", length)
     found, said = entries(
         write(tmp_path / "e", header, struct.pack("<I", masked_crc(header)), b"x" * 100)
@@ -147,7 +147,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("event", HOSTILE)
-def test_a_whole_record_that_is_no_event_ends_the_reading(tmp_path, event):
+def test_a_complete_record_that_is_not_an_event_ends_reading(tmp_path, event):
     good = scalar_event(1.0, 0, [("a", 1.0)])
     found, said = entries(write(tmp_path / "e", good, frame(event), good))
     assert len(found) == 1
@@ -155,7 +155,7 @@ def test_a_whole_record_that_is_no_event_ends_the_reading(tmp_path, event):
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_fields_or_an_error(data):
+def test_arbitrary_bytes_give_fields_or_an_error(data):
     try:
         list(fields(data))
     except WireError:
@@ -163,13 +163,13 @@ def test_any_bytes_are_fields_or_an_error(data):
 
 
 @given(st.binary(max_size=120))
-def test_any_bytes_in_an_event_are_entries_or_an_error(tmp_path_factory, data):
+def test_arbitrary_bytes_in_an_event_give_entries_or_an_error(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "any"
     for event in (frame(data), value("a", field(8, data)), value("a", field(9, data)), data):
         entries(write(path, event))
 
 
-def test_messages_within_messages_cost_no_stack(tmp_path):
+def test_nested_messages_do_not_recurse(tmp_path):
     inner = b""
     for _ in range(3000):
         inner = field(1, inner)
@@ -242,7 +242,7 @@ def test_links_and_pipes_are_not_opened(tmp_path):
     assert list(read_frames(tmp_path / "pipe")) == []
 
 
-def test_many_tags_are_read_one_at_a_time(tmp_path):
+def test_tags_are_read_lazily(tmp_path):
     summary = b"".join(field(1, field(1, f"tag{n}") + b"\x15\0\0\0\0") for n in range(5000))
     path = write(tmp_path / "e", frame(field(5, summary)))
     assert next(read_entries(path)).tag == "tag0"
@@ -280,7 +280,7 @@ with_peers = pytest.mark.skipif(
 
 @with_peers
 @pytest.mark.medium
-def test_tensorboard_reads_what_is_written(tmp_path):
+def test_tensorboard_reads_our_event_files(tmp_path):
     png = io.BytesIO()
     Image.new("RGB", (5, 4)).save(png, "PNG")
     write(
@@ -298,7 +298,7 @@ def test_tensorboard_reads_what_is_written(tmp_path):
 
 @with_peers
 @pytest.mark.medium
-def test_what_tensorboardx_writes_is_read(tmp_path):
+def test_event_files_of_tensorboardx_are_read(tmp_path):
     subprocess.run([PEERS, "-c", WRITE, str(tmp_path)], capture_output=True, check=True)
     (path,) = tmp_path.glob("*tfevents*")
     found, said = entries(path)
@@ -311,7 +311,7 @@ def test_what_tensorboardx_writes_is_read(tmp_path):
     assert by_tag["weights"]["mean"] == pytest.approx(4.5)
 
 
-def test_whole_numbers_are_written_as_they_are_read():
+def test_integers_are_read_as_written():
     for number in (0, 1, 127, 128, 300, 2**63 - 1, -1, -(2**63)):
         ((key, read),) = fields(field(4, number))
         assert (key, protobuf.signed(read)) == (4, number)

@@ -1,4 +1,4 @@
-"""A run is written for other programs, and read back as it was."""
+"""Tests of `runshelf export`: written files are read back and compared."""
 
 import csv
 import json
@@ -33,7 +33,7 @@ def run(tmp_path):
     return open_run(folder)
 
 
-def test_lines_are_the_records(run, tmp_path):
+def test_json_lines_are_the_records(run, tmp_path):
     path = tmp_path / "out.jsonl"
     assert export_run(run, path) == 9
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -41,7 +41,7 @@ def test_lines_are_the_records(run, tmp_path):
     assert lines[5]["loss"] == "NaN"
 
 
-def test_no_cell_of_a_csv_is_a_formula(run, tmp_path):
+def test_text_that_looks_like_a_formula_is_quoted_in_csv(run, tmp_path):
     path = tmp_path / "out.csv"
     export_run(run, path)
     with path.open(newline="") as file:
@@ -76,7 +76,7 @@ def test_a_logdir_has_a_folder_for_each_seed(run, tmp_path):
     assert begun
 
 
-def test_what_is_exported_can_be_imported(run, tmp_path):
+def test_an_exported_logdir_can_be_imported(run, tmp_path):
     assert main(["export", run.ulid, str(tmp_path / "logs"), "--home", str(tmp_path / "home")]) == 0
     assert main(["import", str(tmp_path / "logs"), "--home", str(tmp_path / "other")]) == 0
     runs = sorted((tmp_path / "other" / "runs").iterdir())
@@ -107,7 +107,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "logs"])
-def test_odd_values_are_written_and_said(tmp_path, name):
+def test_odd_values_are_written_and_reported(tmp_path, name):
     with create_run(tmp_path / "home", command="script", config={}, argv=["x"]) as writer:
         folder = writer.folder
     lines = "".join(json.dumps(record) + "\n" for record in HOSTILE).replace("NaN", '"NaN"')
@@ -118,7 +118,7 @@ def test_odd_values_are_written_and_said(tmp_path, name):
     assert list((tmp_path / "out").iterdir()) == [tmp_path / "out" / name]
     assert len(list(tmp_path.iterdir())) == 2
     if name == "logs":
-        assert said == ["3 values are beyond all floats: infinite in TensorBoard's files"]
+        assert said == ["3 values exceed the largest float: written as infinity"]
         (path,) = (tmp_path / "out" / name).iterdir()
         found = [(entry.step, entry.tag, entry.content) for entry in read_entries(path)]
         assert found == [
@@ -131,7 +131,7 @@ def test_odd_values_are_written_and_said(tmp_path, name):
 def test_an_export_that_fails_leaves_nothing(run, tmp_path, monkeypatch, name):
     (tmp_path / "empty").mkdir()
     before = sorted(tmp_path.iterdir())
-    monkeypatch.setattr(module, "_defused", None)
+    monkeypatch.setattr(module, "_without_formula", None)
     (picture,) = (run.folder / "media").iterdir()
     picture.unlink()
     with pytest.raises((UserFacingError, TypeError)):
@@ -140,7 +140,7 @@ def test_an_export_that_fails_leaves_nothing(run, tmp_path, monkeypatch, name):
     assert not list((tmp_path / "empty").iterdir())
 
 
-def test_an_empty_folder_may_be_there(run, tmp_path):
+def test_an_empty_target_folder_is_accepted(run, tmp_path):
     (tmp_path / "logs").mkdir()
     export_run(run, tmp_path / "logs")
     assert len(list((tmp_path / "logs").iterdir())) == 3

@@ -1,4 +1,4 @@
-"""Logs of other libraries become runs, with their own names, exact values and every trap named."""
+"""Tests of `runshelf import`: own names, exact values, and cautions."""
 
 import io
 import json
@@ -26,20 +26,20 @@ from runshelf.store.state import state_of
 PAGE = (Path(__file__).parents[4] / "docs" / "logging.md").read_text()
 
 
-def bring(home, path, **asked):
-    """Import, and return what was done and what was said."""
+def imported(home, path, **asked):
+    """Import, and return the imported runs and the printed lines."""
     said = []
     done = import_path(home, path, info=RunInfo(**asked), argv=["runshelf"], say=said.append)
     return done.runs, said
 
 
 def the_run(home, path):
-    ((one,), _) = bring(home, path)
+    ((one,), _) = imported(home, path)
     return open_run(one.folder)
 
 
 def values(run):
-    """Everything that was read, without axes."""
+    """All recorded values, without axes."""
     taken = {*series.AXES, SEED}
     return [
         {k: v for k, v in record.items() if k not in taken}
@@ -79,7 +79,7 @@ def test_each_folder_with_event_files_is_a_run(tmp_path):
     logdir(logs / "b" / "c", (0, "loss", 1.0))
     logdir(logs / "b" / "c", (1, "loss", 2.0), name="events.out.tfevents.2.host")
     (logs / "notes.txt").write_text("x")
-    done, said = bring(home, logs, group="mine", tags=("old",))
+    done, said = imported(home, logs, group="mine", tags=("old",))
     assert [one.source for one in done] == [logs / "a", logs / "b" / "c"]
     assert [one.values for one in done] == [2, 2]
     run = open_run(done[1].folder)
@@ -91,7 +91,7 @@ def test_each_folder_with_event_files_is_a_run(tmp_path):
     assert state_of(run).name == "finished"
     assert run.manifest["git"] is None
     assert len(said) == 2
-    assert list(run.folder.glob("*.npz")), "columns at once"
+    assert list(run.folder.glob("*.npz")), "compacted at once"
 
 
 def test_steps_times_and_values_are_exact(tmp_path):
@@ -100,41 +100,41 @@ def test_steps_times_and_values_are_exact(tmp_path):
     records = read_metrics(run.folder).records
     assert [record["step"] for record in records] == [7, 3, 3, 2**40]
     assert records[0]["time"] == 1.6e9 + 1 / 3
-    # 32 bits are what the file has.
+    # The file has 32-bit numbers.
     assert repr([r.get("loss") for r in records]) == "[0.10000000149011612, nan, inf, None]"
     assert math.copysign(1, records[3]["x"]) == -1
-    assert "env_steps" not in records[0], "nothing says what its steps are"
+    assert "env_steps" not in records[0], "the unit of these steps is unknown"
 
 
-def test_the_same_files_are_not_imported_again(tmp_path):
+def test_the_same_files_are_imported_once(tmp_path):
     logs = logdir(tmp_path / "logs" / "a", (0, "loss", 0.5))
-    first, _ = bring(tmp_path, logs)
-    again, said = bring(tmp_path, logs)
+    first, _ = imported(tmp_path, logs)
+    again, said = imported(tmp_path, logs)
     assert (again[0].run, again[0].is_new) == (first[0].run, False)
     assert "imported before" in said[0]
     moved = logs.rename(tmp_path / "elsewhere")
-    assert not bring(tmp_path, moved)[0][0].is_new
+    assert not imported(tmp_path, moved)[0][0].is_new
     logdir(moved, (0, "loss", 0.5), (1, "loss", 0.4))
-    grown, _ = bring(tmp_path, moved)
+    grown, _ = imported(tmp_path, moved)
     assert grown[0].is_new
     assert len(list_runs(tmp_path)) == 2
 
 
-def test_an_import_that_was_killed_leaves_no_run_and_is_done_again(tmp_path, monkeypatch):
+def test_a_killed_import_leaves_no_run_and_can_be_repeated(tmp_path, monkeypatch):
     logs = logdir(tmp_path / "logs", (0, "loss", 0.5))
     monkeypatch.setattr(import_logs._Writer, "write_all", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        bring(tmp_path, logs)
+        imported(tmp_path, logs)
     monkeypatch.undo()
     assert list_runs(tmp_path) == []
-    assert bring(tmp_path, logs)[0][0].is_new
+    assert imported(tmp_path, logs)[0][0].is_new
 
 
-def test_a_torn_file_is_read_to_the_tear_and_said(tmp_path):
+def test_a_torn_file_is_imported_up_to_the_tear_and_reported(tmp_path):
     logs = logdir(tmp_path / "logs", *((n, "loss", n / 2) for n in range(5)))
     (path,) = logs.iterdir()
     path.write_bytes(path.read_bytes()[:-3])
-    done, said = bring(tmp_path, logs)
+    done, said = imported(tmp_path, logs)
     assert len(values(open_run(done[0].folder))) == 4
     assert "torn at byte" in said[0]
     assert any("torn" in note for note in open_run(done[0].folder).manifest["imported"]["notes"])
@@ -176,35 +176,35 @@ def test_a_logdir_of_cleanrl(tmp_path):
     }
 
 
-def test_a_name_of_atari_is_put_together(tmp_path):
+def test_the_environment_of_an_atari_logdir(tmp_path):
     folder = tmp_path / "runs" / "ALE" / "Pong-v5__dqn_atari__1__1600000000"
     run = the_run(tmp_path, logdir(folder, (0, "charts/SPS", 1.0)))
     assert (run.manifest["env"], run.manifest["algorithm"]) == ("ALE/Pong-v5", "dqn_atari")
 
 
-def test_traps_of_cleanrl(tmp_path):
+def test_cautions_about_names_of_cleanrl(tmp_path):
     run = the_run(tmp_path, cleanrl(tmp_path / "a__ppo__3__1", *RETURNS, *CLEANRL))
     cautions = run.manifest["imported"]["cautions"]
     names = {name for value in values(run) for name in value}
-    # Entropy, KL and value loss are of one minibatch: not what ours are.
+    # Entropy, KL and value loss are of one minibatch only, unlike ours.
     assert "entropy" not in names
     assert "approx_kl" not in names
     assert "value_loss" not in names
     for tag in ("entropy", "approx_kl", "old_approx_kl", "value_loss"):
         assert "last minibatch" in cautions[f"losses/{tag}"]
     assert "below 0" in cautions["losses/old_approx_kl"]
-    # The share of clipped rows is of all minibatches.
+    # The clip fraction covers all minibatches, like ours.
     assert {"losses/clipfrac": 0.25, "clip_fraction": 0.25} in values(run)
     assert "contain the value itself" in cautions["losses/explained_variance"]
-    # SPS is a cumulative average and no rate.
+    # SPS is a cumulative average, not a rate.
     assert not any("per_second" in name for name in names)
     assert "average since learning began" in cautions["charts/SPS"]
     assert "time limits" in cautions[""]
     assert "no episode" not in cautions[""]
 
 
-def test_a_log_of_cleanrl_without_any_episode_is_said(tmp_path):
-    done, said = bring(tmp_path, cleanrl(tmp_path / "a__ppo__3__1", *CLEANRL))
+def test_a_cleanrl_log_without_episodes_is_reported(tmp_path):
+    done, said = imported(tmp_path, cleanrl(tmp_path / "a__ppo__3__1", *CLEANRL))
     assert "no episode is logged" in said[0]
     assert "no episode" in open_run(done[0].folder).manifest["imported"]["cautions"][""]
 
@@ -226,7 +226,7 @@ def progress(folder, rows):
 
 
 def check_sb3(run):
-    """Every trap of Stable-Baselines3."""
+    """Check every equivalent name and caution of Stable-Baselines3."""
     cautions = run.manifest["imported"]["cautions"]
     found = {name: value for record in values(run) for name, value in record.items()}
     assert found["entropy"] == -found["train/entropy_loss"]
@@ -262,12 +262,12 @@ def test_a_progress_csv(tmp_path):
     assert [(r["env_steps"], r["step"]) for r in records] == [(2048, 2048)] * 3
     assert records[1]["seconds"] == 2
     assert records[2]["note"] == "text"
-    assert "train/std" not in records[0], "an empty cell is no value"
+    assert "train/std" not in records[0], "an empty cell has no value"
     assert type(records[1]["time/fps"]) is int
     assert records[1]["rollout/ep_rew_mean"] == 21.5
 
 
-def test_of_a_progress_csv_beside_event_files_only_the_rest_is_taken(tmp_path):
+def test_values_in_event_files_are_not_taken_from_progress_csv_again(tmp_path):
     folder = progress(tmp_path / "PPO_1", [SB3])
     logdir(folder, (2048, "time/fps", 800.0), (2048, "train/std", 0.5))
     run = the_run(tmp_path, folder)
@@ -276,22 +276,22 @@ def test_of_a_progress_csv_beside_event_files_only_the_rest_is_taken(tmp_path):
     assert found.count("rollout/ep_rew_mean") == 1
 
 
-def test_rows_that_are_broken_are_named(tmp_path):
+def test_broken_rows_are_reported(tmp_path):
     folder = progress(tmp_path / "a", [SB3, SB3])
     path = folder / "progress.csv"
     path.write_text(path.read_text() + "1,2,3,4,5,6,7,8,9,10,11,12,13\n800,20")
-    done, said = bring(tmp_path, folder)
+    done, said = imported(tmp_path, folder)
     assert "2 broken lines (4, 5)" in said[0]
     assert len(read_metrics(done[0].folder).records) == 2
 
 
 def test_an_empty_csv_is_refused(tmp_path):
     (tmp_path / "progress.csv").write_text("a,b")
-    with pytest.raises(DamagedFile, match="no line of names"):
-        bring(tmp_path / "home", tmp_path)
+    with pytest.raises(DamagedFile, match="no line of column names"):
+        imported(tmp_path / "home", tmp_path)
 
 
-def test_a_bad_file_is_skipped_and_named_and_stops_no_other(tmp_path, capsys):
+def test_a_bad_file_is_skipped_and_reported(tmp_path, capsys):
     logs, home = tmp_path / "logs", ["--home", str(tmp_path / "home")]
     logdir(logs / "a", (0, "loss", 1.0))
     for name, content in (
@@ -322,21 +322,21 @@ def test_a_bad_file_is_skipped_and_named_and_stops_no_other(tmp_path, capsys):
     assert len(list_runs(tmp_path / "home")) == 2
 
 
-def test_kinds_of_logs_that_nobody_knows(tmp_path):
+def test_logs_of_unknown_libraries(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "progress.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "progress.csv").write_text("x,y\n")
     logdir(tmp_path / "c")
-    done, said = bring(tmp_path / "home", tmp_path)
+    done, said = imported(tmp_path / "home", tmp_path)
     assert [(one.kind, one.values) for one in done] == [("csv", 2), ("csv", 0), ("tensorboard", 0)]
-    assert ["no values in it" in line for line in said] == [False, True, True]
+    assert ["no values found" in line for line in said] == [False, True, True]
 
 
-def test_malformed_rows_are_counted_and_said(tmp_path):
+def test_malformed_rows_are_counted_and_reported(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "monitor.csv").write_text(MONITOR + "bad,x,y\n3,4\n4,abc,1\n9.0,9,2.5\n")
-    done, said = bring(tmp_path / "home", tmp_path)
+    done, said = imported(tmp_path / "home", tmp_path)
     assert "3 broken lines (5, 6, 7)" in said[0]
     assert len(read_metrics(done[0].folder).records) == 3
 
@@ -356,7 +356,7 @@ def test_a_monitor_csv(tmp_path):
     assert "normalised by the order" in run.manifest["imported"]["cautions"]["r"]
 
 
-def test_of_several_monitors_none_knows_the_steps_of_all(tmp_path):
+def test_several_monitors_have_no_common_env_steps(tmp_path):
     for n in range(2):
         (tmp_path / f"{n}.monitor.csv").write_text(MONITOR)
     run = the_run(tmp_path / "home", tmp_path)
@@ -364,7 +364,7 @@ def test_of_several_monitors_none_knows_the_steps_of_all(tmp_path):
     assert "env_steps" not in series.axes(run.folder)
 
 
-def test_names_are_mere_text(tmp_path):
+def test_names_are_never_interpreted(tmp_path):
     tags = ["../../etc/passwd", "<script>alert(1)</script>", "a\0b", "a\nb", "", "é\u202e", "step"]
     run = the_run(tmp_path / "home", logdir(tmp_path / "logs", *((1, tag, 0.5) for tag in tags)))
     names = [name for value in values(run) for name in value]
@@ -373,7 +373,7 @@ def test_names_are_mere_text(tmp_path):
     assert set(series.metric_names(run.folder)) == set(names)
 
 
-def test_images_and_films_are_drawn_anew(tmp_path):
+def test_images_and_animations_are_encoded_again(tmp_path):
     logs = tmp_path / "logs"
     logdir(logs, (0, "loss", 1.0))
     (path,) = logs.iterdir()
@@ -386,7 +386,7 @@ def test_images_and_films_are_drawn_anew(tmp_path):
         image_value("other", image_bytes("BMP")),
     ]
     path.write_bytes(path.read_bytes() + b"".join(events))
-    done, said = bring(tmp_path / "home", logs)
+    done, said = imported(tmp_path / "home", logs)
     found = logged_media.media(done[0].folder)
     assert [(m.key, m.kind) for m in found] == [
         ("png", "image"),
@@ -401,12 +401,12 @@ def test_images_and_films_are_drawn_anew(tmp_path):
     assert "cannot be read" in said[0]
 
 
-def test_a_picture_that_would_swell_is_left_out(tmp_path, monkeypatch):
+def test_a_picture_with_too_many_pixels_is_left_out(tmp_path, monkeypatch):
     monkeypatch.setattr(import_logs, "LARGEST_PICTURE", 10)
     logs = logdir(tmp_path / "logs", (0, "loss", 1.0))
     (path,) = logs.iterdir()
     path.write_bytes(path.read_bytes() + image_value("big", image_bytes("PNG")))
-    done, said = bring(tmp_path / "home", logs)
+    done, said = imported(tmp_path / "home", logs)
     assert logged_media.media(done[0].folder) == []
     assert "an image that cannot be read" in said[0]
 
@@ -417,34 +417,34 @@ def test_links_are_not_followed(tmp_path):
     (logs / "folder").symlink_to(secret)
     (logs / "monitor.csv").symlink_to(secret / "events.out.tfevents.1.host")
     os.mkfifo(logs / "x.tfevents.1")
-    done, said = bring(tmp_path / "home", logs)
+    done, said = imported(tmp_path / "home", logs)
     assert len(done) == 1
-    assert sum("not a plain file" in line for line in said) == 2
+    assert sum("not a regular file" in line for line in said) == 2
 
 
 def test_too_many_logs_are_refused(tmp_path, monkeypatch):
     for n in range(5):
         logdir(tmp_path / "logs" / str(n), (0, "loss", 1.0))
     monkeypatch.setattr(log_folders, "MOST_FILES", 4)
-    with pytest.raises(UsageError, match="import folders below it"):
-        bring(tmp_path / "home", tmp_path / "logs")
+    with pytest.raises(UsageError, match="import its subfolders"):
+        imported(tmp_path / "home", tmp_path / "logs")
 
 
 @pytest.mark.parametrize("what", ["absent", "empty", "other.txt"])
-def test_nothing_to_import_is_one_line(tmp_path, what):
+def test_nothing_to_import_is_refused(tmp_path, what):
     path = tmp_path / what
     if what == "empty":
         path.mkdir()
     if what == "other.txt":
         path.write_text("x")
-    with pytest.raises(UsageError, match=r"there is (no|nothing)"):
-        bring(tmp_path / "home", path)
+    with pytest.raises(UsageError, match=r"does not exist|nothing to import"):
+        imported(tmp_path / "home", path)
 
 
-def test_one_file_may_be_named(tmp_path):
+def test_a_single_file_can_be_imported(tmp_path):
     logs = logdir(tmp_path / "logs", (0, "loss", 1.0))
     progress(logs, [SB3])
-    done, _ = bring(tmp_path / "home", logs / "progress.csv")
+    done, _ = imported(tmp_path / "home", logs / "progress.csv")
     assert done[0].kind == "sb3"
 
 
@@ -460,8 +460,8 @@ def test_the_command(tmp_path, capsys):
     assert "\x1b" not in out
 
 
-def test_every_meaning_is_described(tmp_path):
-    """The tables of docs/logging.md are those of the code."""
+def test_the_tables_of_docs_logging_are_those_of_the_code(tmp_path):
+    """Compares every name, equivalent and caution."""
     for library, title in (
         ("sb3", "Stable-Baselines3"),
         ("cleanrl", "CleanRL"),
@@ -487,7 +487,7 @@ def test_every_meaning_is_described(tmp_path):
         assert REMARKS.get(library, "") in text
 
 
-def test_compacted_at_once_and_nothing_left_behind(tmp_path):
+def test_imported_metrics_are_compacted(tmp_path):
     run = the_run(tmp_path / "home", logdir(tmp_path / "logs", *((n, "a", 1.0) for n in range(99))))
     assert not list(run.folder.glob("metrics-*.jsonl"))
     assert broken_lines(run.folder) == []

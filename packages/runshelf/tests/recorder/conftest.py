@@ -1,4 +1,4 @@
-"""What tests of the recorder share: the command line as a process, and readers of its folders."""
+"""The command line as a process, and readers of the folders that it makes."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 from runshelf.recorder.output_reader import read_output
 from runshelf.store.run import list_runs, open_run
 
-BACKFLIP = "import sys; from runshelf.cli.main import main; sys.exit(main())"
+RUNSHELF = "import sys; from runshelf.cli.main import main; sys.exit(main())"
 
 
 class Bench:
@@ -28,11 +28,11 @@ class Bench:
         self.env["BACKFLIP_HOME"] = str(self.home)
 
     def command(self, *words):
-        """Return a command line of ours."""
-        return [sys.executable, "-c", BACKFLIP, *map(str, words)]
+        """Return a command line of runshelf."""
+        return [sys.executable, "-c", RUNSHELF, *map(str, words)]
 
     def __call__(self, *words, cwd=None, input="", **env):
-        """Run a command line of ours to its end."""
+        """Run a command line of runshelf to its end."""
         done = subprocess.run(
             self.command(*words),
             cwd=cwd or self.work,
@@ -41,12 +41,12 @@ class Bench:
             capture_output=True,
             timeout=120,
         )
-        # As text, but for carriage returns, which `text=True` would make line ends of.
+        # Decoded here, because `text=True` would turn carriage returns into newlines.
         done.stdout, done.stderr = os.fsdecode(done.stdout), os.fsdecode(done.stderr)
         return done
 
     def start(self, *words, **settings):
-        """Start a command line of ours."""
+        """Start a command line of runshelf."""
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | settings
         return subprocess.Popen(self.command(*words), cwd=self.work, env=self.env, **settings)
 

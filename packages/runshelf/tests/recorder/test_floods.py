@@ -1,9 +1,10 @@
-"""Tests of programs that print faster than somebody reads."""
+"""Tests of programs that print faster than a reader reads."""
 
 import hashlib
 import random
 import re
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -25,12 +26,12 @@ while True:
 
 
 @pytest.mark.medium
-def test_a_flood_that_nobody_reads_takes_no_memory_and_heeds_signals(bench):
+def test_unread_output_waits_on_disk_and_signals_still_work(bench):
     process = bench.start("run", "--grace", "20s", PYTHON, "-c", FLOOD)
     spool = None
     end = time.monotonic() + 60
     while spool is None or spool.stat().st_blocks * 512 < 20 * MIB:
-        assert time.monotonic() < end, "what nobody reads waits on disk"
+        assert time.monotonic() < end, "unread output must wait on disk"
         spool = next(bench.home.glob("runs/*/spool/out"), None)
         time.sleep(0.01)
     status = Path(f"/proc/{process.pid}/status").read_text()
@@ -45,7 +46,25 @@ def test_a_flood_that_nobody_reads_takes_no_memory_and_heeds_signals(bench):
 
 
 @pytest.mark.medium
-def test_every_byte_is_shown_in_order(bench):
+def test_a_budget_stops_a_program_that_prints_without_pause(bench):
+    flood = FLOOD.replace("time.sleep(0.01)", "time.sleep(0.001)")
+    flood = flood.replace("while True", "for _ in range(30_000)")  # if the budget does not work
+    words = ["run", "--budget", "2s", "--grace", "20s", PYTHON, "-c", flood]
+    began = time.monotonic()
+    process = bench.start(*words, stdout=subprocess.DEVNULL)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 7
+    assert b"its budget of 2 s is used up" in err
+    assert bench.end()["status"] == "stopped"
+    (stop,) = (event for event in bench.last.events() if event.get("event") == "budget")
+    assert (stop["killed"], stop["survivors"]) == ([], [])
+    assert 2 <= bench.end()["seconds"] < 20
+    assert time.monotonic() - began < 40
+    assert bench.output()[-1] == ("out", "saved")
+
+
+@pytest.mark.medium
+def test_all_bytes_are_shown_in_order(bench):
     data = random.Random(3).randbytes(50 * MIB)
     (bench.work / "data").write_bytes(data)
     process = bench.start("run", "cat", "data")
@@ -57,7 +76,7 @@ def test_every_byte_is_shown_in_order(bench):
     assert seen.digest() == hashlib.sha256(data).digest()
 
 
-def test_disk_space_is_reserved_for_what_a_program_prints(tmp_path):
+def test_disk_space_is_reserved_ahead_of_output(tmp_path):
     spool = Spool(tmp_path)
     reader = SpoolReader(spool, "out")
     before = spool.path("out").stat().st_blocks * 512

@@ -1,4 +1,4 @@
-"""kill -9 of the program, the recorder or both, at random moments: nothing acknowledged is lost."""
+"""kill -9 of the program, the recorder or both at random moments loses no acknowledged output."""
 
 import json
 import os
@@ -18,9 +18,9 @@ from runshelf.store.liveness import read_heartbeat
 from runshelf.store.run import list_runs, open_run
 from runshelf.store.state import state_of
 
-BACKFLIP = "import sys; from runshelf.cli.main import main; sys.exit(main())"
+RUNSHELF = "import sys; from runshelf.cli.main import main; sys.exit(main())"
 
-# Prints on both streams, logs, and says in a file what the system has taken.
+# Prints on both streams, logs metrics, and writes to a file what has been written so far.
 PROGRAM = """
 import json, os, sys, time
 run = os.environ["BACKFLIP_RUN"]
@@ -47,7 +47,7 @@ def wait_for(ready, seconds=30.0):
         if found:
             return found
         time.sleep(0.002)
-    raise AssertionError("it never came to be")
+    raise AssertionError("timed out")
 
 
 def pid_in(acks):
@@ -71,25 +71,25 @@ def acknowledged(acks):
 
 
 def check_kept(folder, acks):
-    """Every acknowledged line and record can be read, once, in order."""
+    """Check that every acknowledged line and record can be read, once, in order."""
     printed = {"out": [], "err": []}
     for line in read_output(folder):
         printed[line.stream].append(line.text)
-    said = acknowledged(acks)
+    written = acknowledged(acks)
     for stream, lines in printed.items():
-        # One more than was acknowledged may have been printed, or half of it.
-        assert lines[: len(said[stream])] == said[stream]
-        assert len(lines) <= len(said[stream]) + 1
+        # One more line than acknowledged may have been printed, in part or whole.
+        assert lines[: len(written[stream])] == written[stream]
+        assert len(lines) <= len(written[stream]) + 1
     (metrics,) = folder.glob("metrics-[0-9]*.jsonl")
     records = [json.loads(line) for line in metrics.read_text().split("\n")[:-1]]
-    assert [f"metric {r['step']}" for r in records][: len(said["metric"])] == said["metric"]
+    assert [f"metric {r['step']}" for r in records][: len(written["metric"])] == written["metric"]
 
 
 def kill_at_random(home, acks, chance):
-    """Start a run and kill it; return its folder, whom it was, and the program."""
+    """Start a run and kill it; return its folder, the victims, and the program's id."""
     program = home / "program.py"
     program.write_text(PROGRAM)
-    command = [sys.executable, "-c", BACKFLIP, "run", "--home", str(home), "--"]
+    command = [sys.executable, "-c", RUNSHELF, "run", "--home", str(home), "--"]
     recorder = subprocess.Popen(
         [*command, sys.executable, str(program), str(acks)],
         stdout=subprocess.DEVNULL,
@@ -112,21 +112,21 @@ def check_one(home, acks, chance):
         state = state_of(run)
         assert (state.name, run.events()[-1]["signal"]) == ("failed", 9)
     elif victims == ["recorder"]:
-        # In the instants after its start the program is not named yet, and cannot be found.
+        # Shortly after its start, the program is not in the heartbeat yet, so it cannot be found.
         is_named = read_heartbeat(folder).program is not None
         assert state_of(run).name == ("running" if is_named else "lost")
         assert ("goes on" in state_of(run).note) == is_named
         printed = len(read_output(folder))
         before = len(acknowledged(acks)["out"])
         wait_for(lambda: len(acknowledged(acks)["out"]) > before + 20)
-        assert len(read_output(folder)) > printed, "what it prints without its recorder is read"
+        assert len(read_output(folder)) > printed, "output without a recorder must be readable"
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: is_gone(pid))
     before = content_of(folder)
     if "recorder" in victims:
         assert state_of(run).name == "lost"
     check_kept(folder, acks)
-    assert content_of(folder) == before, "reading writes nothing"
+    assert content_of(folder) == before, "reading must write nothing"
 
 
 def content_of(folder):
@@ -143,7 +143,7 @@ def check_many(home, moments):
 
 
 @pytest.mark.medium
-def test_kill_9_of_either_or_both_loses_nothing(tmp_path):
+def test_kill_9_at_8_random_moments(tmp_path):
     check_many(tmp_path, 8)
 
 

@@ -24,7 +24,7 @@ def texts(lines):
 DATA = b"one\ntwo\r\n\n10%\r20%\r30%\nx\r\r\nlast\rpart"
 
 
-def test_lines_end_where_they_do_and_returns_are_folded():
+def test_line_ends_and_folded_carriage_returns():
     assert texts(split(DATA, [])) == [
         (b"one", False, 4),
         (b"two", False, 9),
@@ -35,7 +35,7 @@ def test_lines_end_where_they_do_and_returns_are_folded():
     ]
 
 
-def test_it_does_not_matter_in_which_pieces_it_comes():
+def test_lines_do_not_depend_on_how_the_data_is_split():
     chance = random.Random(0)
     for _ in range(300):
         sizes = [chance.randrange(1, 6) for _ in range(9)]
@@ -53,11 +53,11 @@ def test_it_does_not_matter_in_which_pieces_it_comes():
         (b"a\r\rb", b"b"),
     ],
 )
-def test_folding(text, kept):
+def test_fold(text, kept):
     assert fold(text) == kept
 
 
-def test_a_line_without_an_end_is_cut_and_nothing_of_it_lost():
+def test_a_long_line_is_cut_without_loss():
     data = bytes(random.Random(1).choices(b"abc", k=3 * LONGEST + 17)) + b"\nnext\n"
     for sizes in ([], [LONGEST // 2] * 6, [100_000], [7, LONGEST]):
         lines = split(data, sizes)
@@ -66,12 +66,12 @@ def test_a_line_without_an_end_is_cut_and_nothing_of_it_lost():
         assert [line.is_cut for line in long] == [True] * (len(long) - 1) + [False]
         assert all(len(line.text) <= LONGEST for line in long)
         assert [line.end for line in long[:-1]] == [LONGEST * n for n in range(1, len(long))], (
-            "each says where it ended"
+            "each piece has its own end"
         )
         assert (last.text, last.end) == (b"next", len(data))
 
 
-def test_a_progress_bar_of_an_hour_takes_no_memory():
+def test_a_long_progress_bar_takes_no_memory():
     splitter = Splitter("err")
     for step in range(10_000):
         splitter.feed(b"\r%d %%" % step)
@@ -81,7 +81,7 @@ def test_a_progress_bar_of_an_hour_takes_no_memory():
     assert line.text == b"9999 %"
 
 
-def test_what_is_shown_is_every_byte_once():
+def test_every_byte_is_shown_once():
     chance = random.Random(2)
     for _ in range(200):
         splitter, shown, start = Splitter("out"), b"", 0
@@ -98,7 +98,7 @@ def lines_of(stream, *names):
 
 
 @pytest.mark.parametrize(
-    ("out", "err", "told", "order"),
+    ("out", "err", "writes", "order"),
     [
         ("abc", "xyz", [0, 1, 0, 1, 0, 1], "axbycz"),
         ("abc", "xyz", [1, 0, 1, 0, 1, 0], "xaybzc"),
@@ -110,15 +110,15 @@ def lines_of(stream, *names):
         ("", "xy", [0, 1], "xy"),
     ],
 )
-def test_the_order_of_two_streams(out, err, told, order):
+def test_the_order_of_two_streams(out, err, writes, order):
     queues = [deque(lines_of("out", *out)), deque(lines_of("err", *err))]
-    lines, done = in_order(queues, told, len(told))
+    lines, done = in_order(queues, writes, len(writes))
     assert b"".join(line.text for line in lines).decode() == order
-    assert (done, any(queues)) == (len(told), False)
+    assert (done, any(queues)) == (len(writes), False)
 
 
-def test_a_line_read_too_early_waits_for_the_one_before_it():
-    """Between the reads of the two streams a line came to the first, then one to the second."""
+def test_a_line_waits_for_an_earlier_line_of_the_other_stream():
+    """Between the reads of `out` and `err`, a line was written to `out`, then one to `err`."""
     queues = [deque(lines_of("out", "a")), deque(lines_of("err", "x", "y"))]
     lines, done = in_order(queues, [0, 1, 0, 1], 2)
     assert b"".join(line.text for line in lines) == b"ax"

@@ -1,4 +1,4 @@
-"""Tests of `output.log`: written, read, torn, and refused by a full disk."""
+"""Tests of `output.log`: writing, reading, incomplete lines, and a full disk."""
 
 import errno
 import os
@@ -16,7 +16,7 @@ def line(text, end, stream="out", is_cut=False):
     return Line(stream, end, text, text + b"\n", is_cut)
 
 
-def test_lines_read_back(tmp_path):
+def test_written_lines_are_read(tmp_path):
     writer = OutputWriter(tmp_path)
     writer.write(0.0126, [line(b"a\tb", 4), line(b"\xff\x00", 3, "err")])
     writer.write(2.0, [line(b"x" * 10, 14, is_cut=True), line(b"", 15)])
@@ -44,24 +44,24 @@ HOSTILE = (
 )
 
 
-def test_others_lines_are_skipped(tmp_path):
+def test_lines_in_another_format_are_skipped(tmp_path):
     (tmp_path / "output.log").write_bytes(HOSTILE)
     assert [one.text for one in read_output(tmp_path)] == ["good", "fine"]
 
 
-def test_a_torn_end_is_cut_when_somebody_writes_and_positions_are_found_far_back(tmp_path):
+def test_an_incomplete_last_line_is_removed_by_the_next_writer_only(tmp_path):
     data = b"0.1\terr\t5\tonce\n" + b"".join(b"0.2\tout\t%d\tx\n" % n for n in range(300))
     log = tmp_path / "output.log"
     for whole in (data, data * 100, b""):
         log.write_bytes(whole + b"0.3\tout\t9")
         assert recorded_up_to(tmp_path) == ({"out": 299, "err": 5} if whole else NOTHING)
-        assert log.read_bytes() == whole + b"0.3\tout\t9", "reading writes nothing"
+        assert log.read_bytes() == whole + b"0.3\tout\t9", "reading must write nothing"
         OutputWriter(tmp_path).close()
         assert log.read_bytes() == whole
         assert recorded_up_to(tmp_path) == ({"out": 299, "err": 5} if whole else NOTHING)
 
 
-def test_what_a_full_disk_refuses_waits_and_comes_in_order(tmp_path, monkeypatch):
+def test_lines_that_a_full_disk_refuses_are_written_later_in_order(tmp_path, monkeypatch):
     writer, write, room = OutputWriter(tmp_path), os.write, [20]
 
     def full(descriptor, data):
@@ -75,7 +75,7 @@ def test_what_a_full_disk_refuses_waits_and_comes_in_order(tmp_path, monkeypatch
     writer.write(0.0, [line(b"one", 4)])
     writer.write(1.0, [line(b"two", 8)])
     writer.write(2.0, [line(b"three", 14)])
-    assert (tmp_path / "output.log").read_bytes() == b"0.000\tout\t4\tone\n", "no half line"
+    assert (tmp_path / "output.log").read_bytes() == b"0.000\tout\t4\tone\n", "no incomplete line"
     assert (writer.waiting_lines, writer.lost_lines) == (2, 0)
     room[0] = 10**6
     writer.write(3.0, [])
@@ -87,7 +87,7 @@ def test_what_a_full_disk_refuses_waits_and_comes_in_order(tmp_path, monkeypatch
     assert writer.problem == "No space left on device"
 
 
-def test_not_all_is_kept_in_memory(tmp_path, monkeypatch):
+def test_waiting_lines_are_limited(tmp_path, monkeypatch):
     writer = OutputWriter(tmp_path)
 
     def full(*_):
@@ -101,6 +101,6 @@ def test_not_all_is_kept_in_memory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("start", [-5, 0])
-def test_a_negative_start_is_the_beginning(tmp_path, start):
+def test_a_negative_start_means_the_beginning(tmp_path, start):
     (tmp_path / "output.log").write_bytes(b"1\tout\t1\tx\n")
     assert len(read_output(tmp_path, start)) == 1

@@ -1,4 +1,4 @@
-"""Tests of reading what a run printed, also what its killed recorder had not copied."""
+"""Tests of reading a run's output, including what a killed recorder did not copy."""
 
 import os
 import signal
@@ -10,8 +10,8 @@ import pytest
 from runshelf.index.run_index import open_index
 from runshelf.recorder.output_log import OutputWriter
 from runshelf.recorder.output_reader import read_output, read_part, recorded_up_to
-from runshelf.recorder.printed import SpooledOutput
 from runshelf.recorder.spool import Spool
+from runshelf.recorder.spooled_output import SpooledOutput
 from runshelf.store.liveness import is_alive, read_heartbeat
 
 WAITS = """
@@ -29,7 +29,7 @@ DEADLINE_SECONDS = 30
 def until(holds):
     end = time.monotonic() + DEADLINE_SECONDS
     while not holds():
-        assert time.monotonic() < end, "in vain"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.01)
 
 
@@ -43,7 +43,7 @@ def lost(bench):
     os.kill(recorder.pid, signal.SIGSTOP)
     bench.write("go", "")
     until(lambda: not is_alive(program))
-    assert bench.output() == [("out", "waits")], "its recorder lives and will copy the rest"
+    assert bench.output() == [("out", "waits")], "a live recorder copies the rest itself"
     recorder.kill()
     recorder.communicate()
     return bench.last.folder
@@ -53,7 +53,7 @@ def content_of(folder):
     return {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in (folder, *folder.rglob("*"))}
 
 
-def test_what_was_not_copied_is_read_page_by_page_and_nothing_is_written(bench, lost):
+def test_uncopied_output_is_read_by_position_without_writing(bench, lost):
     before = content_of(lost)
     lines = read_output(lost)
     texts = [("out", "waits"), *(("out", str(n)) for n in range(1000)), ("err", "no end")]
@@ -66,7 +66,7 @@ def test_what_was_not_copied_is_read_page_by_page_and_nothing_is_written(bench, 
     assert content_of(lost) == before
 
 
-def test_bringing_the_index_up_to_date_writes_nothing_into_a_lost_run(bench, lost):
+def test_refreshing_the_index_writes_nothing_into_a_lost_run(bench, lost):
     before = content_of(lost)
     with open_index(bench.home) as index:
         index.refresh()
@@ -74,7 +74,7 @@ def test_bringing_the_index_up_to_date_writes_nothing_into_a_lost_run(bench, los
     assert content_of(lost) == before
 
 
-def test_a_line_that_a_kill_has_torn_is_read_whole_from_the_spool(tmp_path):
+def test_an_incomplete_line_is_read_from_the_spool(tmp_path):
     spool = Spool(tmp_path)
     with spool.path("out").open("ab") as file:
         file.write(b"one\ntwo\nthree\n")
@@ -83,7 +83,7 @@ def test_a_line_that_a_kill_has_torn_is_read_whole_from_the_spool(tmp_path):
     assert recorded_up_to(tmp_path) == {"out": 4, "err": 0}
 
 
-def test_what_was_copied_and_freed_is_not_read_again(tmp_path):
+def test_copied_output_is_not_read_again_from_the_spool(tmp_path):
     spool, log = Spool(tmp_path), OutputWriter(tmp_path)
     printed = SpooledOutput(spool)
     with spool.path("out").open("ab", buffering=0) as file:
@@ -93,14 +93,14 @@ def test_what_was_copied_and_freed_is_not_read_again(tmp_path):
                 pass
         blocks = spool.path("out").stat().st_blocks * 512
         file.write(b"last\n")
-    assert blocks < 3 << 20, "the disk space of what was copied is free"
+    assert blocks < 3 << 20, "the disk space of copied output must be free"
     log.close()
     printed.close()
     whole = "".join(line.text for line in read_output(tmp_path) if line.stream == "out")
     assert whole == "".join(str(n) * (2 << 20) for n in range(3)) + "last"
 
 
-def test_a_run_without_a_spool_has_what_its_log_has(tmp_path):
+def test_a_run_without_a_spool(tmp_path):
     assert read_output(tmp_path) == []
     assert read_part(tmp_path, 0, 10) == (b"", 0)
     (tmp_path / "spool").mkdir()
@@ -108,7 +108,7 @@ def test_a_run_without_a_spool_has_what_its_log_has(tmp_path):
     assert read_output(tmp_path) == []
 
 
-def test_the_order_of_two_streams_is_kept_when_disk_space_is_freed_and_reserved(tmp_path):
+def test_freeing_and_reserving_disk_space_keeps_the_order_of_streams(tmp_path):
     spool, order = Spool(tmp_path), []
     printed = SpooledOutput(spool)
     streams = [spool.open_for_program(stream) for stream in ("out", "err")]

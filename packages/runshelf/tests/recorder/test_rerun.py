@@ -1,4 +1,4 @@
-"""Tests of `runshelf rerun`: the archived code, not today's, with the same output."""
+"""Tests of `runshelf rerun`: it runs the archived code, not today's, and gives the same output."""
 
 import json
 import os
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from runshelf.recorder.rerun import _without as without
-from runshelf.recorder.rerun import rerun_by_itself
+from runshelf.recorder.rerun import records_itself
 from runshelf.recorder.setting_changes import change as apply
 from runshelf.recorder.setting_changes import parse_changes
 from runshelf.snapshot.capture import capture
-from runshelf.store.run import create_run, open_run
+from runshelf.store.run import Run, create_run
 
 pytestmark = [
     pytest.mark.medium,
@@ -58,7 +58,7 @@ def project(bench, tmp_path):
     git(bench.work, "submodule", "add", str(other), "module")
     git(bench.work, "add", ".")
     git(bench.work, "commit", "-m", "x")
-    # A dirty tree: changed, untracked, staged only, deleted, made executable, a link.
+    # A dirty tree: modified, untracked, staged, deleted and executable files, and a link.
     bench.write("sub/helper.py", "VALUE = 2")
     bench.write("sub/untracked_module.py", "VALUE = 'untracked'")
     bench.write("sub/staged.txt", "staged")
@@ -80,7 +80,7 @@ def change_everything(bench):
 
 
 @pytest.mark.medium
-def test_the_same_output_byte_for_byte_after_everything_has_changed(project):
+def test_same_output_byte_for_byte_after_every_file_has_changed(project):
     sub = project.work / "sub"
     command = ["run", "--", sys.executable, "main.py", "--lr", "1"]
     first = subprocess.run(
@@ -109,8 +109,8 @@ def test_the_same_output_byte_for_byte_after_everything_has_changed(project):
 
 
 @pytest.mark.medium
-def test_code_that_is_imported_by_its_absolute_path_is_the_archived_one_too(bench):
-    """As with a package installed to be edited, and with PYTHONPATH."""
+def test_code_imported_by_absolute_path_is_the_archived_code(bench):
+    """Covers editable installs and PYTHONPATH."""
     bench.write("src/package.py", "print('package 1')")
     bench.write("lib/module.py", "print('module 1')")
     path = bench.write("scripts/run.py", "import package, module, sys; print(sys.argv[1:])")
@@ -133,7 +133,7 @@ def test_code_that_is_imported_by_its_absolute_path_is_the_archived_one_too(benc
     assert bench.last.manifest["executable"] == f"{bench.work}/.venv/bin/python"
 
 
-def test_a_script_is_called_by_the_same_name(bench):
+def test_a_script_keeps_its_name(bench):
     path = bench.write("s.sh", "#!/bin/sh\necho $0 $1\n")
     path.chmod(0o755)
     first = bench("run", "./s.sh", "x")
@@ -142,7 +142,7 @@ def test_a_script_is_called_by_the_same_name(bench):
     assert (first.stdout, again.stdout) == ("./s.sh x\n", "./s.sh x\n")
 
 
-def test_what_differs_is_said(bench):
+def test_differences_of_the_environment_are_printed(bench):
     bench.write("uv.lock", "one")
     bench("run", "--", sys.executable, "-c", "print(1)")
     manifest = bench.read("run.json")
@@ -156,7 +156,7 @@ def test_what_differs_is_said(bench):
     assert "gone-since 2 -> absent" in said
     assert "numpy 1.0 -> " in said
     assert "GPUs then: H900 (driver 1); now: none" in said
-    assert f"changed or gone since, in `{bench.work}`: uv.lock" in said
+    assert f"changed or removed since, in `{bench.work}`: uv.lock" in said
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,11 @@ def test_what_differs_is_said(bench):
         (["--name", "a"], "name=b c=d", ["--name", "b c=d"]),
     ],
 )
-def test_one_thing_is_changed(words, change, result):
+def test_change_one_setting(words, change, result):
     assert apply(["prog", *words], parse_changes([change])) == (["prog", *result], {})
 
 
-def test_an_unknown_setting_is_refused_before_anything_is_made(bench):
+def test_an_unknown_setting_is_refused_and_no_run_is_made(bench):
     bench("run", "echo", "--rate", "1", "--on")
     done = bench("rerun", "latest", "--set", "rat=2")
     assert done.returncode == 2
@@ -186,26 +186,26 @@ def test_an_unknown_setting_is_refused_before_anything_is_made(bench):
     assert len(bench.runs()) == 1
 
 
-def test_a_secret_has_to_be_given_again(bench):
+def test_a_secret_must_be_given_again(bench):
     bench("run", "echo", "--api-key", "abcdefgh-1", "ghp_" + "a1" * 18)
     assert bench.last.manifest["argv"] == ["echo", "--api-key", "***", "***"]
     done = bench("rerun", "latest")
     assert done.returncode == 2
-    assert "give them by --set api_key=... --set argument_3=..." in done.stderr
+    assert "give them with --set api_key=... --set argument_3=..." in done.stderr
     done = bench("rerun", "latest", "--set", "api-key=new-key-22", "--set", "argument_3=x")
     assert done.stdout == "--api-key new-key-22 x\n"
     assert bench.last.manifest["argv"] == ["echo", "--api-key", "***", "x"]
     assert "new-key-22" not in (bench.last.folder / "run.json").read_text()
 
 
-def test_the_environment_that_mattered_is_as_it_was(bench):
+def test_relevant_variables_have_their_recorded_values(bench):
     show = "import os; print(os.environ.get('OMP_NUM_THREADS'), os.environ.get('XLA_FLAGS'))"
     bench("run", "--", sys.executable, "-c", show, OMP_NUM_THREADS="3")
     again = bench("rerun", "latest", OMP_NUM_THREADS="9", XLA_FLAGS="--xla_y")
     assert again.stdout == "3 None\n"
 
 
-def test_a_hostile_manifest_cannot_preload_anything(bench):
+def test_a_hostile_manifest_cannot_set_ld_preload(bench):
     bench("run", "env")
     manifest = bench.read("run.json")
     manifest["environment"] |= {"LD_PRELOAD": "/evil.so", "OMP_NUM_THREADS": "5"}
@@ -215,7 +215,7 @@ def test_a_hostile_manifest_cannot_preload_anything(bench):
     assert "OMP_NUM_THREADS=5" in again
 
 
-def test_a_run_without_its_code_cannot_be_run_again(bench):
+def test_a_run_without_its_code_cannot_be_repeated(bench):
     bench("run", "true")
     (bench.last.folder / "code.json").unlink()
     done = bench("rerun", "latest")
@@ -231,7 +231,7 @@ Path("made").write_text("x")
 """
 
 
-def test_the_old_tree_is_not_written_to(bench):
+def test_a_rerun_writes_into_the_clean_folder_only(bench):
     bench.write("w.py", OUTSIDE)
     bench("run", "--", sys.executable, str(bench.work / "w.py"))
     (bench.work / "made").unlink()
@@ -241,7 +241,7 @@ def test_the_old_tree_is_not_written_to(bench):
     assert Path(bench.last.manifest["cwd"]) == bench.last.folder / "code"
 
 
-def test_a_program_found_through_the_search_path_is_the_archived_one(bench):
+def test_a_program_found_on_path_is_the_archived_one(bench):
     bench.write("bin/tool", "#!/bin/sh\necho tool 1 $0 $PWD; helper\n").chmod(0o755)
     bench.write("bin/helper", "#!/bin/sh\necho helper 1\n").chmod(0o755)
     path = f"{bench.work}/bin:{os.environ['PATH']}"
@@ -249,13 +249,13 @@ def test_a_program_found_through_the_search_path_is_the_archived_one(bench):
     assert first.stdout == f"tool 1 {bench.work}/bin/tool {bench.work}\nhelper 1\n"
     for name in ("bin/tool", "bin/helper"):
         bench.write(name, "#!/bin/sh\necho changed since\n")
-    for _ in range(2):  # a rerun of a rerun, too
+    for _ in range(2):  # also a rerun of a rerun
         again = bench("rerun", "latest", PATH=path)
         code = bench.last.folder / "code"
         assert again.stdout == f"tool 1 {code}/bin/tool {code}\nhelper 1\n"
 
 
-def test_where_the_old_folder_is_named_within_something_is_said(bench):
+def test_references_to_the_old_folder_are_printed(bench):
     for index in range(4):
         bench.write(f"{index}.cfg", f"[data]\npath = {bench.work}/data\n")
     bench.write("5.cfg", f"{bench.work}-2/data")
@@ -263,9 +263,9 @@ def test_where_the_old_folder_is_named_within_something_is_said(bench):
     (bench.work / "link").symlink_to(bench.work / "data")
     bench("run", "echo", f"import sys; x = '{bench.work}/lib'", f"{bench.work}/0.cfg")
     said = bench("rerun", "latest").stderr
-    assert f"argument 1 names `{bench.work}`, where today's code lies\n" in said
+    assert f"argument 1 names `{bench.work}`, which holds today's code\n" in said
     assert (
-        f"archived files `0.cfg`, `1.cfg`, `2.cfg` and 2 more name `{bench.work}`, where today's"
+        f"archived files `0.cfg`, `1.cfg`, `2.cfg` and 2 more name `{bench.work}`, which holds"
     ) in said
     for name in ("0", "1", "2", "3"):
         (bench.work / f"{name}.cfg").unlink()
@@ -274,7 +274,7 @@ def test_where_the_old_folder_is_named_within_something_is_said(bench):
     assert "today's code" not in bench("rerun", "latest").stderr
 
 
-def test_imports_from_elsewhere_are_said_then_and_again(bench, tmp_path):
+def test_imports_from_outside_the_snapshot_are_printed(bench, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "lib").mkdir(parents=True)
     bench.write("lib/x.py", "")
@@ -290,21 +290,21 @@ def test_imports_from_elsewhere_are_said_then_and_again(bench, tmp_path):
         assert str(bench.work) not in line
 
 
-def test_what_was_not_archived_is_counted(bench):
+def test_files_that_were_not_archived_are_counted(bench):
     for name in ("a.pem", "b.pem", "c.pem", "d.pem", "e.pem"):
         bench.write(name, "")
     bench("run", "true")
     said = bench("rerun", "latest").stderr
     assert "`c.pem` was not archived (may hold secrets)" in said
     assert "d.pem" not in said
-    assert "and 2 more were not archived" in said
+    assert "2 more files were not archived" in said
 
 
-def test_an_input_that_is_not_archived_is_said(bench):
+def test_input_that_is_not_archived_is_reported(bench):
     bench("run", "cat", input="text")
     assert bench.last.manifest["stdin"] == "piped"
     again = bench("rerun", "latest", input="other")
-    assert "its input came from a pipe or a file, which is not archived" in again.stderr
+    assert "the recorded input was a pipe or a file, which is not archived" in again.stderr
     assert again.stdout == "other"
     for name in (os.devnull, bench.write("empty", "")):
         with open(name) as file:  # noqa: PTH123  (a device or a path)
@@ -314,21 +314,21 @@ def test_an_input_that_is_not_archived_is_said(bench):
         assert "stdin" not in bench.last.manifest
 
 
-def test_what_is_said_of_a_rerun_is_without_secrets(bench):
+def test_run_information_of_a_rerun_has_no_secrets(bench):
     bench("run", "true")
     bench("rerun", "latest", "--tag", "ghp_" + "a1" * 18, "--group", "ghp_" + "b2" * 18)
     assert bench.last.manifest["tags"] == ["***"]
     assert bench.last.manifest["group"] == "***"
 
 
-def test_a_refused_repository_is_said(bench):
+def test_a_repository_that_git_refuses_is_reported(bench):
     (bench.work / ".git").mkdir()
     said = bench("run", "true").stderr
     assert f"git cannot read the repository of `{bench.work}`: fatal: not a git" in said
     assert bench.last.manifest["git"] is None
 
 
-def test_a_name_is_one_runs_and_the_home_another(tmp_path):
+def test_an_option_is_removed_from_a_command_line(tmp_path):
     words = ["train", "--name", "a", "--home=x", "--seed", "3", "--name=b"]
     assert without("name", words) == ["train", "--home=x", "--seed", "3"]
     assert without("home", words) == ["train", "--name", "a", "--seed", "3", "--name=b"]
@@ -336,6 +336,9 @@ def test_a_name_is_one_runs_and_the_home_another(tmp_path):
 
 RECORDS_ITSELF = """
 import json, os, pathlib, sys
+if "--help" in sys.argv:
+    print("--seed N, --set KEY=VALUE")
+    sys.exit()
 home = pathlib.Path(sys.argv[sys.argv.index("--home") + 1])
 seen = {"words": sys.argv[1:], "parent": os.environ["BACKFLIP_PARENT"]}
 (home / "seen").write_text(json.dumps(seen))
@@ -343,19 +346,38 @@ sys.exit(7)
 """
 
 
-def test_a_program_that_records_itself_runs_as_the_module_that_its_argv_names(bench, monkeypatch):
+def test_a_run_that_its_own_program_recorded_is_repeated_by_that_program(bench, monkeypatch):
+    """Both command lines decide this by the recorded command line."""
     module = bench.write("tiny.py", RECORDS_ITSELF)
     monkeypatch.chdir(bench.work)
-    argv = ["tiny", "--lr", "1", "--name", "a", "--home", "elsewhere"]
+    argv = ["tiny", "train", "--lr", "1", "--name", "a", "--home", "elsewhere"]
     keep = capture(bench.home, argv, say=print, interpreter=sys.executable)
-    with create_run(bench.home, command="tiny", config={}, argv=argv, capture=keep) as writer:
+    with create_run(bench.home, command="train", config={}, argv=argv, capture=keep) as writer:
         pass
-    module.write_text("raise SystemExit('changed since')")
-    changes, words = {"lr": "2", "depth": "3"}, ["--tag", "x"]
-    run = open_run(writer.folder)
-    assert rerun_by_itself(bench.home, run, changes, ["--lr"], words, print) == 7
+    help_line = RECORDS_ITSELF.partition("home =")[0]
+    module.write_text(help_line + "raise SystemExit('changed since')")
+    changes = [f"--set={change}" for change in ("lr=2", "depth=3", "seed=4")]
+    done = bench("rerun", "latest", *changes, "--tag", "x")
+    assert done.returncode == 7, done.stderr
+    given = ["--lr", "2", "--set", "depth=3", "--seed", "4", "--tag", "x"]
     assert json.loads((bench.home / "seen").read_text()) == {
-        "words": ["--lr", "2", "--set", "depth=3", *words, "--home", str(bench.home)],
-        "parent": run.ulid,
+        "words": ["train", *given, "--home", str(bench.home)],
+        "parent": writer.run.ulid,
     }
-    assert not list((bench.home / "reruns").iterdir()), "the clean folder is removed"
+    assert len(bench.runs()) == 1, "runshelf makes no run of its own"
+    assert not list((bench.home / "reruns").iterdir()), "the clean folder must be removed"
+
+
+@pytest.mark.parametrize(
+    ("command", "argv", "expected"),
+    [
+        ("train", ["backflip", "train", "ppo", "dot"], True),
+        ("train", ["script.py", "x"], False),
+        ("run", ["./tool", "run"], False),
+        ("script", ["python", "script"], False),
+        ("train", [], False),
+    ],
+)
+def test_which_runs_record_themselves(tmp_path, command, argv, expected):
+    run = Run(tmp_path, {"command": command, "argv": argv})
+    assert records_itself(run) is expected

@@ -1,4 +1,4 @@
-"""Tests of `runshelf run`: what is kept of a program, and that nothing befalls it."""
+"""Tests of `runshelf run`: what it records, and that it does not disturb the program."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def wait_for(ready, seconds=30.0):
         if found:
             return found
         time.sleep(0.005)
-    raise AssertionError("it never came to be")
+    raise AssertionError("timed out")
 
 
 def is_running(pid):
@@ -36,7 +36,7 @@ def is_running(pid):
         return False
 
 
-def test_what_is_printed_is_shown_and_kept_apart(bench):
+def test_output_is_shown_and_recorded_per_stream(bench):
     done = bench("run", "--", "sh", "-c", "echo one; echo two >&2; printf three; exit 4")
     assert (done.stdout, done.returncode) == ("one\nthree", 4)
     assert done.stderr.startswith("two\n")
@@ -53,14 +53,14 @@ for i in range(3000):
 """
 
 
-def test_lines_written_in_turn_to_both_streams_keep_their_order(bench):
+def test_alternating_lines_of_two_streams_keep_their_order(bench):
     done = bench("run", "--", PYTHON, "-c", ALTERNATE)
     assert [int(text) for _, text in bench.output()] == list(range(3000))
     assert done.stdout.split() == [str(i) for i in range(0, 3000, 2)]
 
 
 @pytest.mark.medium
-def test_a_flood_is_kept_whole(bench):
+def test_a_large_output_is_recorded_completely(bench):
     flood = "import sys; sys.stdout.write('x' * 99 + '\\n' * 1); [print(i) for i in range(300_000)]"
     done = bench("run", "--", PYTHON, "-c", flood)
     lines = [text for _, text in bench.output()]
@@ -68,7 +68,7 @@ def test_a_flood_is_kept_whole(bench):
     assert done.stdout.count("\n") == 300_001
 
 
-def test_the_manifest_says_what_was_run(bench):
+def test_the_manifest(bench):
     bench("run", "--name", "mine", "--question", "why?", "--tag", "a", "--tag", "b",
           "--cost", "3/h", "--", PYTHON, "-c", "pass", "--lr", "1e-3", "--seed", "5")  # fmt: skip
     manifest = bench.last.manifest
@@ -84,7 +84,7 @@ def test_the_manifest_says_what_was_run(bench):
     assert bench.end()["cost"] == pytest.approx(bench.end()["seconds"] / 1200, abs=1e-5)
 
 
-def test_secrets_are_nowhere_in_the_run_and_it_is_said(bench):
+def test_secrets_are_masked_and_reported(bench):
     done = bench(
         *("run", "--name", "with hunter2hunter2", "--", "sh", "-c", "exit 0"),
         *("--password", "hunter2hunter2", "--keyboard", "qwerty12"),
@@ -99,7 +99,7 @@ def test_secrets_are_nowhere_in_the_run_and_it_is_said(bench):
             assert b"topsecret" not in path.read_bytes(), path
 
 
-def test_the_program_knows_its_run_and_its_outputs_are_listed(bench):
+def test_environment_variables_of_the_program_and_the_list_of_outputs(bench):
     script = """
     echo "$BACKFLIP_RUN" "$BACKFLIP_OUTPUT"; cd "$BACKFLIP_OUTPUT"
     echo result > a; mkdir b; echo more > b/c; ln -s /etc/passwd link; mkfifo pipe
@@ -119,7 +119,7 @@ def test_stdin_is_passed_through(bench):
     assert bench("run", "cat", input="some\ntext").stdout == "some\ntext"
 
 
-def test_a_progress_bar_leaves_its_last_state(bench):
+def test_only_the_last_state_of_a_progress_bar_is_recorded(bench):
     done = bench("run", "sh", "-c", r"printf 'step 1\rstep 2\rstep 3\n'; printf 'a\r\n'")
     assert done.stdout == "step 1\rstep 2\rstep 3\na\r\n"
     assert bench.output() == [("out", "step 3"), ("out", "a")]
@@ -133,33 +133,33 @@ def test_a_prompt_is_shown_before_its_line_ends(bench):
     assert bench.output() == [("out", "name? me")]
 
 
-# What is emptied before the recorder has read it is lost: it is waited for.
+# Output that is truncated before the recorder reads it is lost, so these scripts wait.
 KEPT = """
 kept() { until grep -q "\t$1$" "$BACKFLIP_RUN/output.log"; do sleep 0.01; done; }
 """
 
 
-def test_a_program_that_empties_its_own_output(bench):
+def test_a_program_that_truncates_its_own_output(bench):
     script = """
     echo a >&2; kept a; echo b > /dev/stderr; kept b; echo c > /dev/stderr; kept c
     (echo d; kept d; echo e; kept e; echo f) > /dev/stderr; kept f; echo g >&2
     """
     done = bench("run", "bash", "-c", KEPT + script)
     assert [text for _, text in bench.output()] == list("abcdefg")
-    assert "opened its own output again" in done.stderr
+    assert "reopened its own output" in done.stderr
     assert any(event.get("event") == "emptied-output" for event in bench.last.events())
 
 
 @pytest.mark.medium
-def test_a_program_that_empties_its_own_output_again_and_again(bench):
+def test_a_program_that_truncates_its_own_output_many_times(bench):
     script = KEPT + "for i in $(seq 50); do echo $i > /dev/stderr; kept $i; done"
     done = bench("run", "bash", "-c", script)
     assert [int(text) for _, text in bench.output()] == list(range(1, 51))
-    assert "opened its own output again" in done.stderr
+    assert "reopened its own output" in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "no command given"),
         (["ecoh", "x"], "there is no program `ecoh`, did you mean `echo`?"),
@@ -171,17 +171,17 @@ def test_a_program_that_empties_its_own_output_again_and_again(bench):
         (["--cost", "x", "echo"], "must be a cost by the hour, got `x`; try 1.20/h"),
     ],
 )
-def test_a_mistake_is_one_line_and_makes_nothing(bench, words, said):
+def test_wrong_usage_prints_one_line_and_makes_no_run(bench, words, message):
     bench.write("plain.py", "")
     bench.write("folder/x", "")
     done = bench("run", *words)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
     assert not bench.home.exists()
 
 
-def test_a_file_that_is_no_program_ends_as_a_failed_run(bench):
+def test_a_file_that_is_not_a_program_is_a_failed_run(bench):
     bench.write("broken", "#!/no/such/interpreter\n").chmod(0o755)
     done = bench("run", "./broken")
     assert done.returncode == 1
@@ -189,7 +189,7 @@ def test_a_file_that_is_no_program_ends_as_a_failed_run(bench):
     assert bench.end()["status"] == "failed"
 
 
-def test_json_is_one_document_and_what_is_printed_goes_to_stderr(bench):
+def test_json_goes_to_stdout_and_the_programs_output_to_stderr(bench):
     done = bench("run", "--json", "--cost", "1", "sh", "-c", "echo hello; exit 3")
     fields = json.loads(done.stdout)
     assert (fields["run"], fields["exit_status"], fields["state"]) == (bench.last.ulid, 3, "failed")
@@ -205,7 +205,7 @@ def test_json_is_one_document_and_what_is_printed_goes_to_stderr(bench):
 )
 def test_signals_reach_the_program_and_its_children(bench, number, status):
     if signal.getsignal(number) is signal.SIG_IGN:
-        pytest.skip("whoever started these tests had them ignore it, as nohup does")
+        pytest.skip("the signal is ignored in this process, as under nohup")
     with bench.start("run", PYTHON, "-c", """
 import os, signal, subprocess, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -220,7 +220,7 @@ child = subprocess.Popen(["sleep", "60"]); print(child.pid, flush=True); child.w
     wait_for(lambda: not is_running(pid))
 
 
-def test_a_program_that_heeds_ctrl_c_in_its_own_way_has_finished(bench):
+def test_a_program_that_handles_ctrl_c_and_exits_with_0_has_finished(bench):
     with bench.start("run", "sh", "-c", "trap 'exit 0' INT; echo up; sleep 60 & wait") as process:
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
@@ -229,7 +229,7 @@ def test_a_program_that_heeds_ctrl_c_in_its_own_way_has_finished(bench):
     assert bench.end()["status"] == "finished"
 
 
-def test_a_program_killed_from_outside(bench):
+def test_a_program_that_is_killed(bench):
     with bench.start("run", "sleep", "60") as process:
         pid = wait_for(
             lambda: (
@@ -257,7 +257,7 @@ Program.__init__ = slow
 """
 
 
-def test_a_program_whose_first_act_is_to_end_us_ends_itself(bench):
+def test_a_signal_that_the_program_sends_us_at_once_reaches_the_program(bench):
     words = bench.command("run", "sh", "-c", "kill -TERM $PPID; sleep 60 & wait")
     words[2] = SLOW + words[2]
     done = subprocess.run(words, cwd=bench.work, env=bench.env, capture_output=True, timeout=50)
@@ -296,9 +296,9 @@ def sleepers():
 
 
 @pytest.mark.medium
-def test_a_budget_lets_it_save_then_kills_the_whole_tree(bench):
+def test_a_budget_lets_the_program_save_then_kills_all_processes(bench):
     done = bench("run", "--budget", "4s", "--grace", "4s", "--", PYTHON, "-c", ESCAPES)
-    assert "its budget of 4 s is used up: asked it to end" in done.stderr
+    assert "its budget of 4 s is used up: sent SIGTERM" in done.stderr
     assert done.returncode == 7
     assert done.stdout == "saved\n"
     (budget,) = (event for event in bench.last.events() if event.get("event") == "budget")
@@ -310,29 +310,29 @@ def test_a_budget_lets_it_save_then_kills_the_whole_tree(bench):
     assert [item["path"] for item in bench.read("outputs.json")] == ["checkpoint"]
 
 
-def test_what_is_left_running_is_named(bench):
+def test_processes_left_running_are_listed(bench):
     done = bench("run", "sh", "-c", "setsid sleep 987 & exit 0")
     pid = int(done.stderr.split("processes ")[1].split()[0])
-    assert "left running by the program" in done.stderr
+    assert "still running after the program ended" in done.stderr
     assert is_running(pid)
     os.kill(pid, signal.SIGKILL)
     assert bench.end()["status"] == "finished"
 
 
 @pytest.mark.medium
-def test_what_the_machine_did_is_measured(bench):
+def test_system_metrics_are_recorded(bench):
     burn = "import os, pathlib; x = bytearray(50_000_000)\n"
     burn += "file = pathlib.Path(os.environ['BACKFLIP_RUN'], 'metrics-system.jsonl')\n"
     burn += "while not file.exists() or b'\\n' not in file.read_bytes(): 1"
     bench("run", PYTHON, "-c", burn)
     record = read_metrics(bench.last.folder, "system").records[0]
-    assert record["cpu_percent"] > 2, "asleep it would have none"
+    assert record["cpu_percent"] > 2, "a sleeping program uses about 0"
     assert record["memory_bytes"] > 50_000_000
     assert (record["processes"], record["disk_free_bytes"] > 0) == (1, True)
     assert record["seconds"] > 0.5
 
 
-def test_nobody_reads_what_is_shown(bench):
+def test_a_closed_pipe_does_not_stop_the_program(bench):
     script = "for i in $(seq 2000); do echo line $i; done; echo end >&2"
     command = " ".join(["exec", *map(shlex.quote, bench.command("run", "sh", "-c", script))])
     done = subprocess.run(
@@ -365,11 +365,11 @@ if sys.argv[2] == "again": os.remove(home + "/filler"); time.sleep(0.5); print("
 
 
 @pytest.mark.parametrize("again", ["again", "never"])
-def test_a_full_disk_is_the_recorders_trouble_only(bench, again):
+def test_a_full_disk_does_not_disturb_the_program(bench, again):
     bench.home.mkdir()
     able = subprocess.run([*UNSHARE, TINY, "sh", str(bench.home), "true"], capture_output=True)
     if able.returncode:
-        pytest.skip("this kernel lets nobody but root mount a tmpfs")
+        pytest.skip("this kernel lets only root mount a tmpfs")
     look = 'cat "$H"/runs/*/output.log > seen; cat "$H"/runs/*/events.jsonl > events'
     words = bench.command("run", "--", PYTHON, "-c", FILLS, str(bench.home), again)
     command = [*UNSHARE, TINY, "sh", str(bench.home), "sh", "-c"]
@@ -392,20 +392,20 @@ def test_a_full_disk_is_the_recorders_trouble_only(bench, again):
         assert seen[0] == "before"
 
 
-def test_no_room_from_the_start_is_one_line(bench):
+def test_a_disk_that_is_full_at_the_start_prints_one_line(bench):
     bench.home.mkdir()
     tiny = 'mount -t tmpfs -o size=4k tmpfs "$1"; echo x > "$1/f"; shift; exec "$@"'
     command = [*UNSHARE, tiny, "sh", str(bench.home), *bench.command("run", "echo", "x")]
     if subprocess.run(
         [*UNSHARE, TINY, "sh", str(bench.home), "true"], capture_output=True
     ).returncode:
-        pytest.skip("this kernel lets nobody but root mount a tmpfs")
+        pytest.skip("this kernel lets only root mount a tmpfs")
     done = subprocess.run(command, cwd=bench.work, env=bench.env, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert "no space left" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_no_spool_is_left_behind(bench):
+def test_the_spool_is_removed(bench):
     bench("run", "echo", "x")
     assert not (bench.last.folder / "spool").exists()

@@ -1,4 +1,4 @@
-"""Tests of `runshelf run` at a terminal, a real one."""
+"""Tests of `runshelf run` at a real terminal."""
 
 import fcntl
 import os
@@ -15,19 +15,20 @@ import pytest
 
 from runshelf.store.liveness import read_heartbeat
 
-# A child that is forked here starts another program at once, or only waits: what JAX, if another
-# test has loaded it, warns of cannot happen.
+# JAX, if another test loaded it, warns of forks. The children forked here only start another
+# program or wait, so they cannot deadlock.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 
 PYTHON = sys.executable
 
 
 def at_terminal(bench, words, keys=(), seconds=30.0, command=None):
-    """Run a command line at a terminal of 77 x 33, typing keys once a text has appeared.
+    """Run a command line at a terminal of 77 x 33, and type keys once a text has appeared.
 
-    Instead of keys there may be something to call, given the terminal and the recorder's id.
+    Instead of keys, a function may be given; it is called with the terminal and the recorder's id.
 
-    Returns what was seen, the exit status, and the terminal's settings before and after.
+    Returns:
+        What was shown, the exit status, and the terminal's settings before and after.
     """
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
@@ -53,7 +54,7 @@ def at_terminal(bench, words, keys=(), seconds=30.0, command=None):
             os.close(slave)
             return seen, os.waitstatus_to_exitcode(found[1]), before, after
     os.kill(pid, 9)
-    raise AssertionError(f"it did not end: {seen!r}")
+    raise AssertionError(f"timed out: {seen!r}")
 
 
 SHOW = """
@@ -63,7 +64,7 @@ print(os.tcgetpgrp(0) == os.getpgrp(), file=sys.stderr)
 """
 
 
-def test_a_terminal_stays_one_with_its_size_and_the_streams_apart(bench):
+def test_the_program_gets_a_terminal_of_the_same_size(bench):
     seen, status, before, after = at_terminal(bench, ["run", "--", PYTHON, "-c", SHOW])
     assert status == 0
     assert b"[True, True, True] 77 33\r\n" in seen
@@ -79,25 +80,25 @@ def test_keys_reach_the_program(bench):
     assert bench.output() == [("out", "name? me"), ("out", "hello me")]
 
 
-@pytest.mark.parametrize(("heeds", "status"), [(False, 130), (True, 0)])
-def test_ctrl_c_reaches_the_program_as_a_terminal_would_send_it(bench, heeds, status):
-    trap = "trap 'echo saved; exit 0' INT; " if heeds else ""
+@pytest.mark.parametrize(("handles", "status"), [(False, 130), (True, 0)])
+def test_ctrl_c_reaches_the_program(bench, handles, status):
+    trap = "trap 'echo saved; exit 0' INT; " if handles else ""
     words = ["run", "sh", "-c", f"{trap}echo up; sleep 60 & wait"]
     seen, ended, before, after = at_terminal(bench, words, [(b"up", b"\x03")])
     assert ended == status
-    assert bench.end()["status"] == ("finished" if heeds else "interrupted")
-    assert (b"saved" in seen) == heeds
+    assert bench.end()["status"] == ("finished" if handles else "interrupted")
+    assert (b"saved" in seen) == handles
     assert before == after
 
 
-def test_the_terminal_is_given_back_when_the_recorder_is_asked_to_end(bench):
+def test_terminal_settings_are_restored_after_sigterm(bench):
     words = ["run", "sh", "-c", "echo up; kill -TERM $PPID; sleep 60 & wait"]
     _, ended, before, after = at_terminal(bench, words)
     assert ended == 143
     assert before == after
 
 
-# Written past Python's buffers: a signal that arrives inside `print` may not print itself.
+# Uses os.write, because a signal handler may not print while `print` runs.
 TELLS_ITS_SIZE = """
 import os, signal, time
 told = []
@@ -113,7 +114,7 @@ while not told:
 """
 
 
-def test_a_terminal_that_changes_its_size_tells_the_program(bench):
+def test_a_resized_terminal_signals_the_program(bench):
     def resize(master, _):
         fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
 
@@ -127,8 +128,8 @@ def state_of_process(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_ctrl_z_stops_both_and_a_shell_goes_on_with_both(bench):
-    """A shell is what starts a job: it waits until the job has stopped, then continues it."""
+def test_ctrl_z_stops_recorder_and_program_and_a_shell_continues_both(bench):
+    """The shell starts a job, waits until it has stopped, then continues it."""
     done = []
 
     def suspend(master, shell):
@@ -149,7 +150,7 @@ def test_ctrl_z_stops_both_and_a_shell_goes_on_with_both(bench):
     assert bench.end()["status"] == "finished"
 
 
-# What a shell with job control does: the job is a group of its own, in the foreground.
+# Like a shell with job control: the job is a process group in the foreground.
 SHELL = """
 import os, signal, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -174,5 +175,5 @@ def children(pid):
 def wait_for(ready, seconds=30.0):
     end = time.monotonic() + seconds
     while not ready():
-        assert time.monotonic() < end, "it never came to be"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.005)

@@ -57,6 +57,18 @@ def test_a_curve_per_seed_ordered_by_x_then_by_position(stored):
     assert found[1][1][5:8] == [0.5, -1.0, -2.0]
 
 
+@pytest.mark.parametrize("seed", [math.nan, math.inf, -math.inf])
+def test_a_seed_that_is_not_finite_counts_as_no_seed(stored, seed):
+    folder = stored(
+        *({"step": step, "seed": 2, "loss": 1.0} for step in range(9)),
+        {"step": 0, "seed": seed, "loss": 3.0},
+        {"step": 1, "loss": 4.0},
+    )
+    found = points(folder, "loss", "step")
+    assert list(found) == [2, None]
+    assert found[None] == ([0.0, 1.0], [3.0, 4.0])
+
+
 def test_records_without_a_seed_and_with_text_are_a_curve_too(stored):
     folder = stored(
         *({"step": n, "loss": float(n)} for n in range(10)),

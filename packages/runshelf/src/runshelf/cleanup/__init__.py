@@ -1,1 +1,1 @@
-"""Removing: the trash, unused files, and what runs take on disk."""
+"""The trash, garbage collection, and disk usage."""

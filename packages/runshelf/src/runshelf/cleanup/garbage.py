@@ -1,6 +1,6 @@
-"""What takes disk space and may go: runs long in the trash, code that no run names, line files.
+"""Finds and removes what is not needed: old runs in the trash, unused code, uncompacted metrics.
 
-Nothing outside of a home is touched, and no link is followed.
+Nothing outside the home is changed, and links are not followed.
 """
 
 import os
@@ -25,7 +25,7 @@ from runshelf.store.state import OVER, state_of
 from runshelf.store.summary import kept_as_lines
 
 TRASH_DAYS = 30.0
-# A younger folder without a manifest may be of a run that is being prepared.
+# A newer folder without a manifest may be a run that is being prepared.
 LEFTOVER_SECONDS = 3600.0
 _DAY = 86400.0
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -34,18 +34,17 @@ _RUNS = "runs"
 
 @final
 class Garbage(NamedTuple):
-    """What `collect` removes, and what it makes smaller.
+    """What `collect` removes or compacts.
 
     Attributes:
-        objects: files that no run names, those in the trash included.
-        object_bytes: how much they take.
-        trashed: the ids of runs that have been in the trash for long.
-        trashed_bytes: how much they take.
-        leftovers: ids of folders of runs that never began.
-        compactable: the ids of finished runs whose metrics are still lines.
-        lines_bytes: how much these lines take now.
-        kept: of files of metrics that stay lines because of lines that are no records, the first
-            of these.
+        objects: stored files that no run refers to, not even a run in the trash.
+        object_bytes: their disk usage.
+        trashed: ids of the runs that have been in the trash long enough.
+        trashed_bytes: their disk usage.
+        leftovers: ids in `runs/` of folders without a run.
+        compactable: ids of finished runs whose metrics are still lines.
+        lines_bytes: the disk usage of these lines.
+        kept: the first invalid line of each metrics file that stays lines because of it.
     """
 
     objects: list[Path]
@@ -60,14 +59,7 @@ class Garbage(NamedTuple):
 
 @final
 class Usage(NamedTuple):
-    """How much one run takes on disk.
-
-    Attributes:
-        run: its id.
-        bytes: in its own folder.
-        code_bytes: in objects, which it may share with others.
-        is_trashed: it is in the trash.
-    """
+    """Disk usage of one run: of its folder, and of its objects, which other runs may share."""
 
     run: str
     bytes: int
@@ -77,15 +69,7 @@ class Usage(NamedTuple):
 
 @final
 class DiskUsage(NamedTuple):
-    """How much a home takes on disk; objects are counted once.
-
-    Attributes:
-        runs: each run, the largest first.
-        runs_bytes: all runs' own folders.
-        objects_bytes: all objects.
-        trash_bytes: all that is in the trash.
-        index_bytes: the index.
-    """
+    """Disk usage of a home and of each run, largest first; shared objects count once."""
 
     runs: list[Usage]
     runs_bytes: int
@@ -95,16 +79,12 @@ class DiskUsage(NamedTuple):
 
     @property
     def total_bytes(self) -> int:
-        """All of it."""
+        """The sum of all parts."""
         return self.runs_bytes + self.objects_bytes + self.trash_bytes + self.index_bytes
 
 
 def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
-    """Return what may go: nothing is changed.
-
-    Args:
-        home: the folder of runs, objects and trash.
-        trash_days: how long a run stays in the trash.
+    """Return what `collect` would do; nothing is changed.
 
     Raises:
         UserFacingError: a folder cannot be read.
@@ -112,7 +92,7 @@ def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
     with disk_errors(home):
         old = [u for u in trashed(home) if _age(home / TRASH / u) >= trash_days * _DAY]
         kept = [home / TRASH / ulid for ulid in trashed(home) if ulid not in old]
-        objects = _unnamed(home, kept)
+        objects = _unused_objects(home, kept)
         compactable = [u for u in list_runs(home) if _is_compactable(home / _RUNS / u)]
         return Garbage(
             objects,
@@ -131,12 +111,12 @@ def collect(
     trash_days: float = TRASH_DAYS,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> Garbage:
-    """Remove what may go, make metrics of finished runs smaller; return what was done.
+    """Remove garbage, compact the metrics of finished runs, and return what was done.
 
     Args:
         home: the folder of runs, objects and trash.
-        trash_days: how long a run stays in the trash.
-        report: called with how many runs have been made smaller, and of how many.
+        trash_days: how many days a run stays in the trash.
+        report: called with the number of compacted runs and the total.
 
     Raises:
         UserFacingError: something cannot be removed.
@@ -159,7 +139,7 @@ def collect(
 
 
 def disk_usage(home: Path) -> DiskUsage:
-    """Return how much a home takes on disk, and each of its runs.
+    """Return the disk usage of a home and of each run.
 
     Raises:
         UserFacingError: a folder cannot be read.
@@ -189,15 +169,15 @@ def _objects(home: Path) -> Iterator[Path]:
             yield from (root / prefix / e.name for e in entries if e.is_file(follow_symlinks=False))
 
 
-def _unnamed(home: Path, trash: Iterable[Path]) -> list[Path]:
-    """Return the objects that no run names, of those in `trash` included."""
+def _unused_objects(home: Path, trash: Iterable[Path]) -> list[Path]:
+    """Return the objects that no run refers to, including the runs in `trash`."""
     runs = [home / _RUNS / name for name in folders_in(home / _RUNS)]
     named = {sha256 for folder in [*runs, *trash] for sha256 in _hashes(folder)}
     return [path for path in _objects(home) if path.name not in named]
 
 
 def _hashes(folder: Path) -> set[str]:
-    """Return all hashes in a run's list of files, whether or not the list is damaged."""
+    """Return all hashes in a run's list of files, even if the list is damaged."""
     try:
         text = opening.read(folder, CODE, 1 << 62)
     except opening.NoFile as error:
@@ -209,7 +189,7 @@ def _hashes(folder: Path) -> set[str]:
 
 
 def _is_leftover(folder: Path) -> bool:
-    """Return whether a folder is of a run that was killed before it began."""
+    """Return whether a folder belongs to a run that was killed before it began."""
     if not is_ulid(folder.name) or os.path.lexists(folder / "run.json"):
         return False
     return _age(folder) > LEFTOVER_SECONDS and not is_locked(Run(folder, {}))
@@ -222,18 +202,13 @@ def _is_compactable(folder: Path) -> bool:
 
 
 def _compactable_files(folder: Path) -> list[Path]:
-    lines = _lines_of(folder)
-    kept = {broken.path for broken in kept_as_lines(folder)} if lines else set[Path]()
-    return [path for path in lines if path not in kept]
-
-
-def _lines_of(folder: Path) -> list[Path]:
-    """Return the metrics files of a run that hold lines."""
-    return [
+    lines = [
         path
         for path in folder.glob("metrics-*.jsonl")
         if not path.is_symlink() and path.is_file() and path.stat().st_size > 1
     ]
+    kept = {broken.path for broken in kept_as_lines(folder)} if lines else set[Path]()
+    return [path for path in lines if path not in kept]
 
 
 def _code_bytes(folder: Path, sizes: dict[str, int]) -> int:
@@ -245,7 +220,7 @@ def _age(path: Path) -> float:
 
 
 def _size(path: Path) -> int:
-    """Return what a file takes on disk; nothing if it is gone."""
+    """Return the disk usage of a file; 0 if it is gone."""
     try:
         return path.lstat().st_blocks * 512
     except OSError:
@@ -260,13 +235,13 @@ def _tree_bytes(folder: Path) -> int:
 
 
 def _remove_tree(folder: Path) -> None:
-    """Remove a folder with all in it, folders included that may not be written."""
+    """Remove a folder and its content, including write-protected folders."""
 
-    def open_up(function: Callable[..., Any], path: str, _: object) -> None:
+    def unlock(function: Callable[..., Any], path: str, _: object) -> None:
         parent = Path(path).parent
         for each in (parent, Path(path)):
             if each.is_dir() and not each.is_symlink():
                 each.chmod(0o700)
         function(path) if function is not os.open else shutil.rmtree(path)
 
-    shutil.rmtree(folder, onerror=open_up)
+    shutil.rmtree(folder, onerror=unlock)

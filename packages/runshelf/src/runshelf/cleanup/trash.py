@@ -1,4 +1,4 @@
-"""The trash of a home: runs are moved there, and back."""
+"""The trash of a home: moves runs into it and back."""
 
 import fcntl
 import os
@@ -18,27 +18,27 @@ def remove(home: Path, run: Run) -> None:
     """Move a run to the trash of `home`.
 
     Raises:
-        UsageError: it is running, or not in the `runs/` of `home`.
-        UserFacingError: it cannot be moved.
+        UsageError: the run is running, or is not in `runs/` of `home`.
+        UserFacingError: the run cannot be moved.
     """
     if run.folder.parent.resolve() != (home / "runs").resolve():
-        raise UsageError(f"`{run.folder}` is not in `{home / 'runs'}`: name its home with --home")
+        raise UsageError(f"`{run.folder}` is not in `{home / 'runs'}`: give its home with --home")
     state = state_of(run)
     if state.name == "running":
         raise UsageError(f"run {run.ulid} is running: stop it first")
     trash = own_folder(home, TRASH)
-    with disk_errors(trash), _unwritten(run):
+    with disk_errors(trash), _locked(run):
         trash.mkdir(exist_ok=True)
         run.folder.rename(trash / run.ulid)
-        os.utime(trash / run.ulid)  # since when it has been there
+        os.utime(trash / run.ulid)  # the time of removal
 
 
 def restore(home: Path, name: str) -> Run:
-    """Move the run that `name` means, by id or its beginning, from the trash back to the runs.
+    """Move the run that `name` identifies, an id or its prefix, from the trash back to the runs.
 
     Raises:
-        UsageError: no run is meant, or more than one.
-        UserFacingError: it cannot be moved.
+        UsageError: no run matches, or more than one.
+        UserFacingError: the run cannot be moved.
     """
     known = trashed(home)
     matches = [ulid for ulid in known if name and ulid.startswith(name.upper())]
@@ -46,11 +46,11 @@ def restore(home: Path, name: str) -> Run:
         matches = known[-1:]
     if len(matches) != 1:
         shown = ", ".join((matches or known)[-3:]) or "it is empty"
-        what = f"`{name}` begins {len(matches)} runs" if matches else f"there is no run `{name}`"
+        what = f"`{name}` matches {len(matches)} runs" if matches else f"there is no run `{name}`"
         raise UsageError(f"{what} in the trash of `{home}` ({shown})")
     target = home / "runs" / matches[0]
     if os.path.lexists(target):
-        raise UsageError(f"run {matches[0]} is in `{target.parent}` already: remove that one first")
+        raise UsageError(f"run {matches[0]} already exists in `{target.parent}`: remove it first")
     with disk_errors(target):
         target.parent.mkdir(exist_ok=True)
         (own_folder(home, TRASH) / matches[0]).rename(target)
@@ -67,7 +67,7 @@ def own_folder(home: Path, name: str) -> Path:
     """Return a folder of a home.
 
     Raises:
-        UsageError: it is a link, behind which could be anything.
+        UsageError: it is a link, which could lead anywhere.
     """
     folder = home / name
     if folder.is_symlink():
@@ -76,7 +76,7 @@ def own_folder(home: Path, name: str) -> Path:
 
 
 def folders_in(folder: Path) -> list[str]:
-    """Return the names of the folders in a folder, links left out."""
+    """Return the names of the subfolders of a folder, without links."""
     if not folder.is_dir() or folder.is_symlink():
         return []
     with os.scandir(folder) as entries:
@@ -84,8 +84,8 @@ def folders_in(folder: Path) -> list[str]:
 
 
 @contextmanager
-def _unwritten(run: Run) -> Generator[None, None, None]:
-    """Hold a run's lock, so that nobody can resume it during the block."""
+def _locked(run: Run) -> Generator[None, None, None]:
+    """Hold a run's lock, so that it cannot be resumed meanwhile."""
     try:
         descriptor = os.open(run.folder / "lock", os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:

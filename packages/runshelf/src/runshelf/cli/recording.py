@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import functools
 import math
 import re
 import sys
@@ -104,24 +103,20 @@ def _run_info(options: argparse.Namespace) -> "RunInfo":
     )
 
 
-def _rerun(
-    commands: Mapping[str, argparse.ArgumentParser], options: argparse.Namespace
-) -> dict[str, Any] | None:
-    from runshelf.recorder.rerun import rerun, rerun_by_itself
+def _rerun(options: argparse.Namespace) -> dict[str, Any] | None:
+    from runshelf.recorder.rerun import records_itself, rerun, rerun_self_recorded
     from runshelf.recorder.setting_changes import parse_changes
     from runshelf.store.run import find_run, list_runs
     from runshelf.store.state import state_of
 
     run, changes = find_run(home(options), options.run), parse_changes(options.changes)
-    itself = commands.get(run.manifest["command"])  # `train` and `teach` record themselves
-    if itself is None or run.manifest["command"] in RUNS_A_PROGRAM:
+    if not records_itself(run):
         ending = rerun(home(options), run, changes, _run_info(options), say, options.grace)
         return _ended(ending, options)
     if options.budget is not None or options.cost is not None:
         raise UsageError("--budget and --cost are only for programs that `runshelf run` started")
-    known = list(itself._option_string_actions)
     before = set(list_runs(home(options)))
-    options.exit_status = rerun_by_itself(home(options), run, changes, known, _words(options), say)
+    options.exit_status = rerun_self_recorded(home(options), run, changes, _words(options), say)
     if not options.json:
         return None
     made = [ulid for ulid in list_runs(home(options)) if ulid not in before]

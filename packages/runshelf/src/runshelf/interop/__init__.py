@@ -1,1 +1,1 @@
-"""Logs of other programs become runs, and runs become files that other programs read."""
+"""Imports logs of other libraries as runs, and exports runs to their formats."""

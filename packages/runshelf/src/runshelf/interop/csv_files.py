@@ -1,6 +1,6 @@
-"""CSV files of Stable-Baselines3: `progress.csv` and `monitor.csv`.
+"""Reads CSV files of Stable-Baselines3: `progress.csv` and `monitor.csv`.
 
-Cells are numbers where they can be, bit for bit as Python reads them; empty cells are no values.
+A cell that is a number becomes that number exactly. An empty cell has no value.
 """
 
 import csv
@@ -19,13 +19,13 @@ Row = dict[str, int | float | str]
 
 
 class Csv(NamedTuple):
-    """A file of rows.
+    """The content of a CSV file.
 
     Attributes:
-        head: what the line before the names says; empty if there is no such line.
-        rows: by name; read when asked for, once.
-        broken: the numbers of lines that were left out, as they are found; 1 is the first.
-        names: all names; of two columns of one name the last counts.
+        head: the JSON of a `#{...}` line before the column names; empty without such a line.
+        rows: the rows by column name, parsed while iterating; only one iteration is possible.
+        broken: line numbers, from 1, of the rows left out so far.
+        names: the column names; of two equal names, the last column counts.
     """
 
     head: dict[str, Any]
@@ -37,28 +37,28 @@ class Csv(NamedTuple):
 def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
     """Return the rows of a CSV file, whose first line may be `#{...}`, JSON about the file.
 
-    A row that has more cells than there are names, or no number where one must be, or that is torn
-    at the end of the file, is left out and named.
+    Rows are left out and listed as broken if they have more cells than columns, lack a number in a
+    column of `numbers`, or are incomplete at the end of the file.
 
     Args:
         path: the file.
-        numbers: the columns in which each row has a number.
+        numbers: the columns that must hold a number in each row.
 
     Raises:
-        DamagedFile: it has no line of names.
-        UserFacingError: it cannot be read.
+        DamagedFile: there is no line of column names.
+        UserFacingError: the file cannot be read.
     """
     with disk_errors(path):
         text = path.read_text(encoding="utf-8", errors="replace")
     lines = text.split("\n")
-    whole = lines[:-1]  # what no newline ends, a kill may have cut short
+    whole = lines[:-1]  # a last line without a newline may be incomplete
     head: dict[str, Any] = {}
     start = 0
     if whole and whole[0].startswith("#"):
         start = 1
         head = _head(whole[0][1:])
     if len(whole) <= start:
-        raise DamagedFile(f"`{path}` has no line of names: it is no CSV file of a training")
+        raise DamagedFile(f"`{path}` has no line of column names: it is not a training log")
     names = next(_cells(whole[start : start + 1]), [])
     table = Csv(head, iter(()), [len(lines)] if lines[-1] else [], names)
     return table._replace(rows=_rows(table, whole, start + 1, numbers))
@@ -78,7 +78,7 @@ def _rows(table: Csv, lines: list[str], start: int, numbers: Collection[str]) ->
         if cells is None or len(cells) > len(table.names):
             table.broken.extend([number] if line.strip() else [])
             continue
-        # Fewer cells than names: the rows before a name was first logged.
+        # Rows written before a name was first logged have fewer cells.
         pairs = zip(table.names, cells, strict=False)
         row = {name: _value(cell) for name, cell in pairs if name and cell != ""}
         if not all(isinstance(row.get(name), int | float) for name in numbers):
@@ -88,7 +88,7 @@ def _rows(table: Csv, lines: list[str], start: int, numbers: Collection[str]) ->
 
 
 def _cells(lines: list[str]) -> Iterator[list[str]]:
-    """Yield the cells of each line; a line that is no CSV has none."""
+    """Yield the cells of each line; stop at a line that is not CSV."""
     try:
         yield from csv.reader(lines, strict=True)
     except csv.Error:
@@ -96,7 +96,7 @@ def _cells(lines: list[str]) -> Iterator[list[str]]:
 
 
 def _value(cell: str) -> int | float | str:
-    """Return the number that a cell is, or its text."""
+    """Return a cell as a number if it is one, else as text."""
     if _WHOLE.fullmatch(cell):
         return int(cell)
     try:

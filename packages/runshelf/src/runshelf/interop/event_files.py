@@ -1,4 +1,4 @@
-"""What TensorBoard's event files say: values of tags over steps, texts, images, settings.
+"""Reads and writes TensorBoard's event files: scalars, texts, images, histograms, hyperparameters.
 
 Source: github.com/tensorflow/tensorboard, `tensorboard/compat/proto`: event, summary, tensor,
 histogram; `tensorboard/plugins/hparams/plugin_data.proto`.
@@ -26,28 +26,28 @@ from runshelf.interop.tfrecord import frame, read_frames
 
 VERSION = "brain.Event:2"
 
-# TensorProto: the number of a type, its raw form, and the field of its repeated values.
-_NUMBERS = {1: ("<f", 5), 2: ("<d", 6), 3: ("<i", 7), 9: ("<q", 10)}
+# TensorProto: type number -> struct format, and field number of the repeated values.
+_NUMBER_TYPES = {1: ("<f", 5), 2: ("<d", 6), 3: ("<i", 7), 9: ("<q", 10)}
 _STRING = 7
 
 
 @final
 class Pictures(NamedTuple):
-    """Encoded images, one beside the other: PNG, JPEG or GIF."""
+    """Encoded images: PNG, JPEG or GIF."""
 
     encoded: list[bytes]
 
 
 @final
 class Settings(NamedTuple):
-    """Hyper-parameters."""
+    """Hyperparameters."""
 
     values: dict[str, Any]
 
 
 @final
 class Unread(NamedTuple):
-    """Something of a kind that is not read."""
+    """A value of a kind that is not supported."""
 
     kind: str
 
@@ -57,14 +57,7 @@ Content = float | str | dict[str, float] | Pictures | Settings | Unread
 
 
 class Entry(NamedTuple):
-    """One value of a tag.
-
-    Attributes:
-        time: unix seconds.
-        step: as the writer counted.
-        tag: its name; any text at all.
-        content: the value.
-    """
+    """One value of a tag, at the writer's step and at a time in Unix seconds."""
 
     time: float
     step: int
@@ -76,8 +69,8 @@ def read_entries(path: Path) -> Iterator[Entry]:
     """Yield the values in an event file.
 
     Raises:
-        TornFile: after the last whole record, if there is something behind it.
-        WireError: a record is whole, but is no event.
+        TornFile: after the last complete record, if more data follows it.
+        WireError: a complete record is not an event.
         UserFacingError: the file cannot be read.
     """
     for record in read_frames(path):
@@ -98,8 +91,7 @@ def read_entries(path: Path) -> Iterator[Entry]:
 
 def _value(message: bytes) -> tuple[str, Content]:
     """Return the tag and the content of a `Summary.Value`."""
-    tag, plugin, content = "", "", Unread("nothing")
-    about = b""
+    tag, plugin, about = "", "", b""
     body: tuple[int, Value] = (0, b"")
     for number, value in fields(message):
         if number == 1:
@@ -120,14 +112,12 @@ def _value(message: bytes) -> tuple[str, Content]:
         case 6:
             content = Unread("audio")
         case _:
-            pass
-    if plugin == "hparams" and about:
-        content = Settings(_hparams(about))
-    return tag, content
+            content = Unread("nothing")
+    return tag, Settings(_hparams(about)) if plugin == "hparams" and about else content
 
 
 def _plugin(metadata: bytes) -> tuple[str, bytes]:
-    """Return the plugin's name and what it keeps, of a `SummaryMetadata`."""
+    """Return the plugin's name and content, from a `SummaryMetadata`."""
     name, content = "", b""
     for number, value in fields(metadata):
         if number == 1:
@@ -143,7 +133,7 @@ def _image(message: bytes) -> Content:
 
 
 def _histogram(message: bytes) -> Content:
-    """Return the statistics that a `HistogramProto` keeps beside its buckets."""
+    """Return the summary statistics in a `HistogramProto`."""
     found = {
         number: double(value) for number, value in fields(message) if number in (1, 2, 3, 4, 5)
     }
@@ -157,14 +147,14 @@ def _histogram(message: bytes) -> Content:
 
 
 def _tensor(message: bytes, plugin: str) -> Content:
-    """Return what a `TensorProto` holds: a number, a text, or images."""
+    """Return the content of a `TensorProto`: a number, a text, or images."""
     found = list(fields(message))
     kind = next((signed(value) for number, value in found if number == 1), 0)
     if kind == _STRING:
         return _strings([raw(value) for number, value in found if number == 8], plugin)
-    if kind not in _NUMBERS:
+    if kind not in _NUMBER_TYPES:
         return Unread(f"a tensor of type {kind}")
-    form, repeated = _NUMBERS[kind]
+    form, repeated = _NUMBER_TYPES[kind]
     data = next((raw(value) for number, value in found if number == 4 and value), None)
     values = [value for number, value in found if number == repeated]
     if data is None and len(values) == 1:
@@ -180,13 +170,13 @@ def _tensor(message: bytes, plugin: str) -> Content:
 
 
 def _strings(values: Sequence[bytes], plugin: str) -> Content:
-    if plugin == "images":  # the first two are width and height
+    if plugin == "images":  # the first two values are width and height
         return Pictures(list(values[2:]))
     return "\n".join(value.decode("utf-8", "replace") for value in values)
 
 
 def _hparams(message: bytes) -> dict[str, Any]:
-    """Return the hyper-parameters in an `HParamsPluginData`, if it is the start of a session."""
+    """Return the hyperparameters in an `HParamsPluginData` that starts a session."""
     values: dict[str, Any] = {}
     for number, start in fields(message):
         for inner, entry in fields(raw(start)) if number == 3 else ():
@@ -211,7 +201,7 @@ def version_event(time: float) -> bytes:
 
 
 def scalar_event(time: float, step: int, values: Sequence[tuple[str, float]]) -> bytes:
-    """Return a record of numbers; as in TensorBoard, of 32 bits."""
+    """Return a record of scalars, rounded to 32 bits as in TensorBoard."""
     summary = b"".join(
         field(1, field(1, tag) + field_of_single(2, number)) for tag, number in values
     )
@@ -221,7 +211,7 @@ def scalar_event(time: float, step: int, values: Sequence[tuple[str, float]]) ->
 def image_event(
     time: float, step: int, tag: str, *, png: bytes, height: int, width: int, channels: int
 ) -> bytes:
-    """Return a record of an image."""
+    """Return a record with one image."""
     image = field(1, height) + field(2, width) + field(3, channels) + field(4, png)
     return frame(
         field(1, time) + field(2, step) + field(5, field(1, field(1, tag) + field(4, image)))

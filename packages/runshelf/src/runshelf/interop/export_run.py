@@ -1,4 +1,4 @@
-"""A run becomes files that others read: a TensorBoard logdir, CSV, JSON Lines."""
+"""Exports a run's metrics as a TensorBoard logdir, CSV or JSON Lines."""
 
 import csv
 import json
@@ -20,7 +20,7 @@ from runshelf.store.files import disk_errors
 from runshelf.store.metrics import SEED, read_metrics
 from runshelf.store.records import to_json
 from runshelf.store.run import Run
-from runshelf.store.series import AXES
+from runshelf.store.series import NOT_METRICS
 
 Record = dict[str, Any]
 
@@ -29,25 +29,21 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export_run(run: Run, path: Path, say: Callable[[str], None] = lambda line: None) -> int:
-    """Write the metrics of a run to `path` and return how many records that are.
+    """Write the metrics of a run to `path`, and return the number of records.
 
-    A name that ends in `.csv` or `.jsonl` makes such a file; any other a folder with an event file
-    of TensorBoard, in which numbers have 32 bits, and a folder below it for each seed. It is
-    written beside and named at the end: what fails leaves nothing.
-
-    Args:
-        run: the run.
-        path: where.
-        say: called with one line for each thing that could not be written exactly.
+    `.csv` and `.jsonl` select these formats. Any other name makes a folder with a TensorBoard event
+    file of 32-bit numbers, and a subfolder for each seed. The output is written under a temporary
+    name and renamed at the end, so an error leaves nothing. `say` is called with a line about
+    values that could not be written exactly.
 
     Raises:
-        UsageError: there is something at `path` already.
+        UsageError: `path` exists and is not an empty folder.
         UserFacingError: the run cannot be read, or the disk is full.
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"there is something at `{path}` already: name another place")
+        raise UsageError(f"`{path}` already exists: choose another path")
     records = read_metrics(run.folder).records
-    with disk_errors(path), _beside(path) as partial:
+    with disk_errors(path), _renamed_at_end(path) as partial:
         if path.suffix == ".csv":
             _write_csv(partial, records)
         elif path.suffix == ".jsonl":
@@ -55,15 +51,15 @@ def export_run(run: Run, path: Path, say: Callable[[str], None] = lambda line: N
                 file.writelines(json.dumps(to_json(r), allow_nan=False) + "\n" for r in records)
         else:
             partial.mkdir(parents=True)
-            beyond = _write_logdir(run, partial, records)
-            if beyond:
-                say(f"{beyond} values are beyond all floats: infinite in TensorBoard's files")
+            overflows = _write_logdir(run, partial, records)
+            if overflows:
+                say(f"{overflows} values exceed the largest float: written as infinity")
     return len(records)
 
 
 @contextmanager
-def _beside(path: Path) -> Generator[Path, None, None]:
-    """Yield where to write what is to be at `path`; nothing is left of it after an error."""
+def _renamed_at_end(path: Path) -> Generator[Path, None, None]:
+    """Yield a temporary path, renamed to `path` at the end and removed after an error."""
     target = path.resolve()
     partial = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
     try:
@@ -78,29 +74,29 @@ def _beside(path: Path) -> Generator[Path, None, None]:
 
 def _write_csv(path: Path, records: list[Record]) -> None:
     names = list(dict.fromkeys(name for record in records for name in record))
-    # What is no text, as half of a character, is written as its number.
+    # Lone surrogates, which UTF-8 cannot encode, are escaped.
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([_defused(name) for name in names])
+        writer.writerow([_without_formula(name) for name in names])
         writer.writerows([_cell(record.get(name)) for name in names] for record in records)
 
 
 def _cell(value: Any) -> Any:
     if isinstance(value, str):
-        return _defused(value)
+        return _without_formula(value)
     return json.dumps(to_json(value)) if isinstance(value, dict | list) else value
 
 
-def _defused(text: str) -> str:
-    """Return text that no spreadsheet takes for a formula."""
+def _without_formula(text: str) -> str:
+    """Return text that a spreadsheet does not evaluate as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _write_logdir(run: Run, path: Path, records: list[Record]) -> int:
-    """Write event files; return how many values are beyond all floats."""
+    """Write event files; return how many values exceed the largest float."""
     by_seed: dict[int | None, list[Record]] = {}
     for record in records:
-        seed = record.get(SEED)  # never a text: that could be a path
+        seed = record.get(SEED)  # a text is not used, because it could be a path
         by_seed.setdefault(seed if isinstance(seed, int) else None, []).append(record)
     for seed, of_seed in by_seed.items():
         folder = path if seed is None else path / f"seed_{seed}"
@@ -117,28 +113,23 @@ def _write_logdir(run: Run, path: Path, records: list[Record]) -> int:
 
 
 def _events(run: Run, records: list[Record]) -> Iterator[bytes]:
-    begun = _begun(run)
-    yield version_event(begun)
+    created = _created_at(run)
+    yield version_event(created)
     for position, record in enumerate(records):
-        axes = {k: to_float(v) for k, v in record.items() if k in AXES and _is_number(v)}
-        at = axes.get("time", begun + axes.get("seconds", 0.0))
-        finite = (int(record[axis]) for axis in _STEPS if math.isfinite(axes.get(axis, math.nan)))
+        numbers = {k: to_float(v) for k, v in record.items() if isinstance(v, int | float)}
+        at = numbers.get("time", created + numbers.get("seconds", 0.0))
+        finite = (int(record[x]) for x in _STEPS if math.isfinite(numbers.get(x, math.nan)))
         step = next(finite, position)
-        metrics = {k: v for k, v in record.items() if k not in (*AXES, SEED)}
-        numbers = [(k, to_float(v)) for k, v in metrics.items() if _is_number(v)]
-        if numbers:
-            yield scalar_event(at, step, numbers)
-        for name, value in metrics.items():
+        scalars = [(k, v) for k, v in numbers.items() if k not in NOT_METRICS]
+        if scalars:
+            yield scalar_event(at, step, scalars)
+        for name, value in record.items():
             if isinstance(value, dict) and isinstance(value.get("image"), str):
                 yield from _image(run, at, step, name, value["image"])
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
-
-
 def _image(run: Run, at: float, step: int, name: str, file: str) -> Iterator[bytes]:
-    from PIL import Image  # noqa: PLC0415  (runs with images only)
+    from PIL import Image  # noqa: PLC0415  (needed for images only)
 
     path = run.folder / "media" / Path(file).name
     if not path.is_file():
@@ -149,7 +140,7 @@ def _image(run: Run, at: float, step: int, name: str, file: str) -> Iterator[byt
     yield image_event(at, step, name, png=path.read_bytes(), **size, channels=channels)
 
 
-def _begun(run: Run) -> float:
+def _created_at(run: Run) -> float:
     try:
         return datetime.fromisoformat(run.manifest["created"]).timestamp()
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""Logs of other libraries become runs: TensorBoard's event files, SB3's CSV files.
+"""Imports logs of other libraries as runs: TensorBoard event files and SB3's CSV files.
 
-Each folder that has such files is one run. What was imported is known by the hash of its files, and
-is not imported again. Links are not followed, and no name inside a file is ever opened.
+Each folder with such files becomes one run. The hash of its files identifies it, so it is imported
+once only. Links are not followed, and paths inside a file are never opened.
 """
 
 import json
@@ -22,8 +22,8 @@ from runshelf.interop.log_folders import (
     read_table,
     without_unreadable,
 )
-from runshelf.interop.log_survey import Survey, entries_of, named_by, survey_of, text_of
-from runshelf.interop.metric_names import normaliser
+from runshelf.interop.log_survey import Survey, entries_of, parse_folder_name, survey_of, text_of
+from runshelf.interop.metric_names import Normaliser, normaliser
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
 from runshelf.store.media import save_clip, save_image
@@ -32,24 +32,23 @@ from runshelf.store.records import to_json
 from runshelf.store.run import RunInfo, create_run, list_runs, open_run
 from runshelf.store.series import AXES
 
-LARGEST_PICTURE = 2**26  # pixels, all frames together
+LARGEST_PICTURE = 2**26  # pixels of all frames
 
-_SENSIBLE = (946684800.0, 4102444800.0)  # unix seconds of 2000 and 2100
+_PLAUSIBLE = (946684800.0, 4102444800.0)  # the years 2000 to 2100 in Unix seconds
 _TAKEN = frozenset((*AXES, SEED))
 
 
 class Imported(NamedTuple):
-    """What became of one folder of logs.
+    """The import of one folder of logs.
 
     Attributes:
         source: the folder.
-        run: the id of its run.
-        folder: where that is.
-        kind: what wrote the files: `sb3`, `cleanrl`, or what they are: `tensorboard`, `csv`,
-            `monitor`.
-        values: how many values it has; 0 if it had been imported before.
-        is_new: whether it had not.
-        notes: what was left out, and what to know of the names.
+        run: the run's id.
+        folder: the run's folder.
+        kind: `sb3` or `cleanrl` if known, else `tensorboard`, `csv` or `monitor`.
+        values: the number of values; 0 if the folder was imported before.
+        is_new: whether the folder was imported now.
+        notes: what was left out, and cautions about names.
     """
 
     source: Path
@@ -61,33 +60,28 @@ class Imported(NamedTuple):
     notes: list[str]
 
 
-class Outcome(NamedTuple):
-    """What became of all logs at or below a folder.
-
-    Attributes:
-        runs: what became of each folder.
-        skipped: the files that no run has.
-    """
+class Imports(NamedTuple):
+    """The imported folders, and the files that could not be imported."""
 
     runs: list[Imported]
     skipped: list[Skipped]
 
 
-def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], say: Say) -> Outcome:
+def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], say: Say) -> Imports:
     """Make a run of each folder of logs at or below `path`, or of the folder of a file.
 
-    A file that holds nothing that can be read stops none of the others.
+    A file that cannot be read does not stop the import of the others.
 
     Args:
         home: the home of the runs.
         path: a folder, or one event file, `progress.csv` or `monitor.csv`.
-        info: what is said of the runs.
+        info: the run information of all runs.
         argv: the command line.
-        say: called with one line for each folder, and for each file that is skipped.
+        say: called with one line per folder and per skipped file.
 
     Raises:
         UsageError: there is nothing to import.
-        DamagedFile: there is not one file that can be read.
+        DamagedFile: no file can be read.
         UserFacingError: a folder cannot be read, or the disk is full.
     """
     sources = find_log_folders(path, say)
@@ -104,19 +98,19 @@ def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], s
         digest = source.digest()
         if digest in known:
             folder = home / "runs" / known[digest]
-            one = Imported(source.folder, known[digest], folder, "", 0, False, [])
+            imported = Imported(source.folder, known[digest], folder, "", 0, False, [])
         else:
-            one = _import(home, source, digest, info=info, argv=argv)
-            known[digest] = one.run
-        say(_line_on(one))
-        done.append(one)
+            imported = _import(home, source, digest, info=info, argv=argv)
+            known[digest] = imported.run
+        say(_line_on(imported))
+        done.append(imported)
     if not done:
         raise DamagedFile(f"nothing in `{path}` can be imported: {skipped[0].why}")
-    return Outcome(done, skipped)
+    return Imports(done, skipped)
 
 
 def _imported_before(home: Path) -> dict[str, str]:
-    """Return the ids of imported runs, by the hash of what they were imported from."""
+    """Return the ids of imported runs by the hash of their source."""
     known: dict[str, str] = {}
     for ulid in list_runs(home):
         with suppress(UserFacingError):
@@ -129,7 +123,7 @@ def _imported_before(home: Path) -> dict[str, str]:
 def _import(
     home: Path, source: LogFolder, digest: str, *, info: RunInfo, argv: Sequence[str]
 ) -> Imported:
-    """Make the run of a folder; a kill before it is whole leaves none."""
+    """Make the run of a folder; a kill before the end leaves no run."""
     survey = survey_of(source)
     notes: list[str] = []
     values = 0
@@ -139,19 +133,20 @@ def _import(
         writer = _Writer(folder, survey, notes)
         writer.write_all(source)
         values = writer.values
-        notes.extend(_warnings(survey))
+        cautions = survey.cautions()
+        notes.extend([cautions[""]] if "" in cautions else [])
         if not values:
-            notes.append("there are no values in it")
-        created = survey.first if _SENSIBLE[0] <= survey.first <= _SENSIBLE[1] else None
+            notes.append("no values found")
+        created = survey.first if _PLAUSIBLE[0] <= survey.first <= _PLAUSIBLE[1] else None
         imported = {
             **{"from": str(source.folder.absolute()), "kind": survey.kind, "sha256": digest},
-            **{"files": source.files, "cautions": survey.cautions(), "notes": notes},
+            **{"files": source.files, "cautions": cautions, "notes": notes},
         }
-        # Of the machine it ran on nothing is known.
+        # The machine that wrote the logs is unknown.
         fields: dict[str, Any] = {"git": None, "hardware": {}, "imported": imported}
         return fields | ({"created": _iso(created)} if created else {})
 
-    named = named_by(source)
+    named = parse_folder_name(source)
     config = named.config | survey.config
     seed = config.get("seed", named.seed)
     writer = create_run(
@@ -175,7 +170,7 @@ def _import(
 
 @final
 class _Writer:
-    """Writes the records of a run, and remembers what it left out."""
+    """Writes the records of a run, and counts what it leaves out."""
 
     def __init__(self, folder: Path, survey: Survey, notes: list[str]) -> None:
         self.values = 0
@@ -186,12 +181,13 @@ class _Writer:
         self._left_out: dict[str, int] = {}
 
     def write_all(self, source: LogFolder) -> None:
-        """Write everything that the files hold."""
+        """Write all values of the files."""
         self._write_events(source.events)
         progress = source.progress
         if progress:
-            # What the event files beside it have as well would be there twice.
-            self._write_progress(progress, self._tags_of(source.events))
+            # Values that the event files also have are not written twice.
+            tags = {entry.tag for path in source.events for entry in entries_of(path, [])}
+            self._write_progress(progress, tags)
         for number, path in enumerate(source.monitors):
             self._write_monitor(path, number, alone=len(source.monitors) == 1)
         for what, count in sorted(self._left_out.items()):
@@ -206,7 +202,7 @@ class _Writer:
                     self._write_entry(file, entry)
 
     def _write_entry(self, file: IO[str], entry: Entry) -> None:
-        if entry.tag not in self._survey.tags:  # in the configuration
+        if entry.tag not in self._survey.tags:  # it is part of the configuration
             return
         found = self._values_of(entry)
         if not found:
@@ -217,12 +213,10 @@ class _Writer:
         self._write(file, record | found)
 
     def _values_of(self, entry: Entry) -> dict[str, Any]:
-        """Return the fields of a record that an entry becomes."""
+        """Return the record fields of an entry."""
         match entry.content:
-            case float():
-                return self._named(entry.tag, entry.content)
-            case str():
-                return {_own_name(entry.tag): entry.content}
+            case float() | str():
+                return _named(self._normalised, entry.tag, entry.content)
             case dict():
                 return {f"{entry.tag}/{name}": value for name, value in entry.content.items()}
             case Pictures():
@@ -234,13 +228,13 @@ class _Writer:
         return {}
 
     def _saved(self, tag: str, encoded: Sequence[bytes]) -> dict[str, Any]:
-        """Return the fields of pictures. They are decoded and encoded again."""
+        """Decode pictures, save them again, and return their record fields."""
         found: dict[str, Any] = {}
         for number, data in enumerate(encoded):
             name = _own_name(tag) if len(encoded) == 1 else f"{tag}/{number}"
             try:
                 found[name] = _save_picture(str(self._folder), data)
-            except Exception as error:  # noqa: BLE001  (Pillow raises anything for such files)
+            except Exception as error:  # noqa: BLE001  (Pillow raises any exception for bad files)
                 self._leave_out(f"an image that cannot be read ({type(error).__name__})")
         return found
 
@@ -254,7 +248,7 @@ class _Writer:
                     record["step"] = steps
                 for name, value in row.items():
                     if name not in elsewhere:
-                        record |= self._named(name, value)
+                        record |= _named(self._normalised, name, value)
                 self._write(file, record)
         self._note_broken(path, table)
 
@@ -267,24 +261,15 @@ class _Writer:
             for episode, row in enumerate(table.rows, 1):
                 record: dict[str, Any] = {"step": episode, "episodes": episode}
                 length, at = row.get("l"), row.get("t")
-                if isinstance(length, int) and alone:  # else the steps of one of several
+                if isinstance(length, int) and alone:  # else these are steps of one of several envs
                     steps += length
                     record["env_steps"] = steps
                 if isinstance(start, int | float) and isinstance(at, int | float):
                     record["time"] = start + at
                 for name, value in row.items():
-                    ours = None if isinstance(value, str) else normalised(name, value)
-                    record |= {_own_name(name): value} | (dict([ours]) if ours else {})
+                    record |= _named(normalised, name, value)
                 self._write(file, record)
         self._note_broken(path, table)
-
-    def _named(self, name: str, value: int | float | str) -> dict[str, Any]:
-        """Return a value under its own name, and under ours if that means the same."""
-        ours = None if isinstance(value, str) else self._normalised(name, value)
-        return {_own_name(name): value} | (dict([ours]) if ours else {})
-
-    def _tags_of(self, paths: Sequence[Path]) -> set[str]:
-        return {entry.tag for path in paths for entry in entries_of(path, [])}
 
     def _open(self, writer: str) -> IO[str]:
         path = self._folder / f"metrics-import-{writer}.jsonl"
@@ -306,7 +291,7 @@ class _Writer:
 
 
 def _save_picture(folder: str, data: bytes) -> dict[str, Any]:
-    from io import BytesIO  # noqa: PLC0415  (of images only)
+    from io import BytesIO  # noqa: PLC0415  (needed for images only)
 
     from PIL import Image, ImageSequence  # noqa: PLC0415
 
@@ -321,8 +306,14 @@ def _save_picture(folder: str, data: bytes) -> dict[str, Any]:
         return save_clip(folder, shown, min(max(1000 / duration, 0.1), 1000.0))
 
 
+def _named(normalised: Normaliser, name: str, value: int | float | str) -> dict[str, Any]:
+    """Return a value under its own name, and under our equivalent name if there is one."""
+    ours = None if isinstance(value, str) else normalised(name, value)
+    return {_own_name(name): value} | (dict([ours]) if ours else {})
+
+
 def _own_name(name: str) -> str:
-    """Return the name of a value; one that would be taken for an axis is put into a folder."""
+    """Return a value's name; a name that is reserved for an axis is moved to `logged/`."""
     return f"logged/{name}" if name in _TAKEN else name
 
 
@@ -330,14 +321,8 @@ def _iso(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
 
 
-def _warnings(survey: Survey) -> list[str]:
-    """Return what is to be said at once of a whole log."""
-    whole = survey.cautions().get("")
-    return [whole] if whole else []
-
-
-def _line_on(one: Imported) -> str:
-    if not one.is_new:
-        return f"`{one.source}` was imported before: {one.run}"
-    notes = "".join(f"; {note}" for note in one.notes)
-    return f"`{one.source}` is now {one.run}: {one.values} values ({one.kind}){notes}"
+def _line_on(imported: Imported) -> str:
+    source, run, _, kind, values, is_new, notes = imported
+    if not is_new:
+        return f"`{source}` was imported before: {run}"
+    return f"`{source}` imported as {run}: " + "; ".join([f"{values} values ({kind})", *notes])

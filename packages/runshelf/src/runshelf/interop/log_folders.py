@@ -1,6 +1,6 @@
-"""Folders of logs: TensorBoard's event files, `progress.csv` and `monitor.csv`.
+"""Finds folders of logs: TensorBoard's event files, `progress.csv` and `monitor.csv`.
 
-Links are not followed, and no name inside a file is ever opened.
+Links are not followed, and paths inside a file are never opened.
 """
 
 import hashlib
@@ -24,12 +24,7 @@ Say = Callable[[str], None]
 
 
 class Skipped(NamedTuple):
-    """A file that could not be imported, while others could.
-
-    Attributes:
-        path: the file.
-        why: what is wrong with it, in one line.
-    """
+    """A file that could not be imported, and the reason in one line."""
 
     path: Path
     why: str
@@ -38,19 +33,14 @@ class Skipped(NamedTuple):
 @final
 @dataclass(frozen=True)
 class LogFolder:
-    """A folder with logs.
-
-    Attributes:
-        folder: where.
-        files: the names of the logs, sorted.
-    """
+    """A folder, and the sorted names of the logs in it."""
 
     folder: Path
     files: list[str]
 
     @property
     def events(self) -> list[Path]:
-        """The event files."""
+        """The event files in the folder."""
         return [self.folder / name for name in self.files if "tfevents" in name]
 
     @property
@@ -60,7 +50,7 @@ class LogFolder:
 
     @property
     def monitors(self) -> list[Path]:
-        """The `monitor.csv`, or those of several environments."""
+        """The `monitor.csv` files, one per environment."""
         return [self.folder / name for name in self.files if _is_monitor(name)]
 
     def digest(self) -> str:
@@ -82,21 +72,21 @@ def find_log_folders(path: Path, say: Say) -> list[LogFolder]:
         UserFacingError: a folder cannot be read.
     """
     if not path.exists():
-        raise UsageError(f"there is no `{path}`: name a folder of logs")
+        raise UsageError(f"`{path}` does not exist: give a folder of logs")
     if path.is_dir():
         found = [LogFolder(folder, files) for folder, files in _walk(path, say).items() if files]
     else:
         found = [LogFolder(path.parent, [path.name])] if _is_log(path.name) else []
     if not found:
         raise UsageError(
-            f"there is nothing to import in `{path}`: expected event files of TensorBoard "
+            f"nothing to import in `{path}`: expected event files of TensorBoard "
             "(`*tfevents*`), `progress.csv` or `monitor.csv`"
         )
     return found
 
 
 def without_unreadable(source: LogFolder) -> tuple[LogFolder, list[Skipped]]:
-    """Return a folder without the logs in which nothing can be read, and these."""
+    """Split off the logs of a folder that cannot be read."""
     bad: list[Skipped] = []
     for name in source.files:
         try:
@@ -108,11 +98,11 @@ def without_unreadable(source: LogFolder) -> tuple[LogFolder, list[Skipped]]:
 
 
 def read_table(path: Path) -> Csv:
-    """Return the rows of a `progress.csv` or `monitor.csv`.
+    """Return the content of a `progress.csv` or `monitor.csv`.
 
     Raises:
-        DamagedFile: it has no line of names.
-        UserFacingError: it cannot be read.
+        DamagedFile: there is no line of column names.
+        UserFacingError: the file cannot be read.
     """
     return read_csv(path, _MONITOR if _is_monitor(path.name) else ())
 
@@ -125,14 +115,14 @@ def _walk(path: Path, say: Say) -> dict[Path, list[str]]:
         logs = [name for name in sorted(names) if _is_log(name)]
         found[here] = [n for n in logs if (here / n).is_file() and not (here / n).is_symlink()]
         for name in sorted({*logs} - {*found[here]}):
-            say(f"left out, not a plain file: `{here / name}`")
+            say(f"skipped, not a regular file: `{here / name}`")
         if sum(map(len, found.values())) > MOST_FILES:
-            raise UsageError(f"`{path}` has more than {MOST_FILES} logs: import folders below it")
+            raise UsageError(f"`{path}` has more than {MOST_FILES} logs: import its subfolders")
     return found
 
 
 def _check(path: Path) -> None:
-    """Read the beginning of a log.
+    """Check that the beginning of a log can be read.
 
     Raises:
         DamagedFile: it is not a log.
@@ -142,11 +132,11 @@ def _check(path: Path) -> None:
         with suppress(TornFile):
             if next(read_frames(path), None) is not None:
                 return
-        raise DamagedFile(f"`{path}` has no whole record: it is not an event file")
+        raise DamagedFile(f"`{path}` has no complete record: it is not an event file")
     table = read_table(path)
     missing = [name for name in _MONITOR if name not in table.names]
     if _is_monitor(path.name) and missing:
-        raise DamagedFile(f"`{path}` has no column `{missing[0]}`: a monitor wrote no such file")
+        raise DamagedFile(f"`{path}` has no column `{missing[0]}`: it is not a monitor file")
 
 
 def _raise(error: OSError) -> None:

@@ -1,4 +1,4 @@
-"""What a folder of logs holds: its names, times and configuration, read before a run is written."""
+"""Surveys a folder of logs before import: its names, times and configuration."""
 
 import math
 import re
@@ -17,8 +17,8 @@ from runshelf.snapshot.command_settings import parse_value
 _SB3_FOLDER = re.compile(r"(.+)_(\d+)")
 
 
-class Named(NamedTuple):
-    """What the name of a folder says."""
+class FolderName(NamedTuple):
+    """Environment, algorithm, seed and configuration in a folder's name."""
 
     env: str | None
     algorithm: str | None
@@ -26,32 +26,31 @@ class Named(NamedTuple):
     config: dict[str, Any]
 
 
-def named_by(source: LogFolder) -> Named:
-    """Return what a folder's name says: CleanRL's `env__exp__seed__time`, SB3's `PPO_1`."""
+def parse_folder_name(source: LogFolder) -> FolderName:
+    """Parse a folder's name: CleanRL's `env__exp__seed__time`, SB3's `PPO_1`."""
     parts = source.folder.absolute().name.split("__")
     if len(parts) == 4 and parts[2].isdigit() and parts[3].isdigit():
         env, algorithm, seed = parts[0], parts[1], int(parts[2])
         if source.folder.absolute().parent.name == "ALE":
             env = f"ALE/{env}"
-        return Named(env, algorithm, seed, {"exp_name": algorithm, "seed": seed})
+        return FolderName(env, algorithm, seed, {"exp_name": algorithm, "seed": seed})
     match = _SB3_FOLDER.fullmatch(parts[-1])
     if match and match[1].isupper():
-        return Named(None, match[1].lower(), None, {})
-    return Named(None, None, None, {})
+        return FolderName(None, match[1].lower(), None, {})
+    return FolderName(None, None, None, {})
 
 
 @final
 @dataclass
 class Survey:
-    """What files hold, before anything is written.
+    """The names, times and configuration in a folder of logs.
 
     Attributes:
-        source: the files.
+        source: the folder.
         tags: the names in event files and in `progress.csv`.
-        first: the earliest time, in unix seconds; infinite without one.
-        last: the latest.
-        config: the hyper-parameters.
-        env: the environment's id, if a file says it.
+        first, last: the earliest and latest time in Unix seconds; infinite if there is none.
+        config: the hyperparameters.
+        env: the environment's id, if a file has it.
     """
 
     source: LogFolder
@@ -63,29 +62,29 @@ class Survey:
 
     @property
     def library(self) -> Library:
-        """Which library wrote them, if it is known."""
+        """The library that wrote the files; empty if unknown."""
         return library_of(self.tags)
 
     @property
     def kind(self) -> str:
-        """The library, or what the files are: `tensorboard`, `csv` or `monitor`."""
+        """The library, or the kind of files: `tensorboard`, `csv` or `monitor`."""
         if self.library or self.source.events:
             return self.library or "tensorboard"
         return "csv" if self.source.progress else "monitor"
 
     def see(self, time: float) -> None:
-        """Note when something was written."""
+        """Include a time in `first` and `last`."""
         if math.isfinite(time):
             self.first, self.last = min(self.first, time), max(self.last, time)
 
     def cautions(self) -> dict[str, str]:
-        """Return what to know of the names; of the whole under an empty name."""
+        """Return cautions by name; the one about the whole log has an empty name."""
         of_monitor = cautions("monitor", "rlt") if self.source.monitors else {}
         return cautions(self.library, self.tags) | of_monitor
 
 
 def survey_of(source: LogFolder) -> Survey:
-    """Return what a folder's logs hold."""
+    """Return the survey of a folder of logs."""
     survey = Survey(source)
     for path in source.events:
         for entry in entries_of(path, []):
@@ -115,14 +114,14 @@ def _survey_entry(survey: Survey, entry: Entry) -> None:
 
 
 def _settings_of_table(text: str) -> dict[str, Any]:
-    """Return the settings in CleanRL's table: `|param|value|`, a line each."""
+    """Return the settings in CleanRL's table of `|param|value|` lines."""
     rows = (line.strip().removeprefix("|").removesuffix("|") for line in text.splitlines()[2:])
     pairs = (row.partition("|") for row in rows)
     return {name: parse_value(value) for name, bar, value in pairs if bar and name}
 
 
 def entries_of(path: Path, notes: list[str]) -> Iterator[Entry]:
-    """Yield what a file holds up to where it is torn or damaged; that is noted."""
+    """Yield a file's entries up to its end or to damage, which is added to `notes`."""
     try:
         yield from read_entries(path)
     except (TornFile, WireError) as error:
@@ -130,5 +129,5 @@ def entries_of(path: Path, notes: list[str]) -> Iterator[Entry]:
 
 
 def text_of(value: object) -> str | None:
-    """Return a text that says something, or None."""
+    """Return `value` if it is a text other than empty or `None`; else None."""
     return value if isinstance(value, str) and value and value != "None" else None

@@ -1,26 +1,27 @@
-"""What other libraries' names mean, where it is exactly what one of ours means, and where they lie.
+"""Maps metric names of other libraries to ours where both mean exactly the same.
 
-Every value keeps its own name. A name of ours is written beside it only if it means the same to the
-letter; what looks alike and is not has a caution instead, which the run's manifest repeats.
+Every value keeps its own name. The equivalent name of ours is added only if the meaning is
+identical. A name that looks similar but differs gets a caution, which the run's manifest repeats.
 
-The meanings are those that the libraries publish for these names: Stable-Baselines3's page on its
-logger, and CleanRL's pages on its algorithms. No source was copied.
+The meanings are those that the libraries publish: Stable-Baselines3's page on its logger, and
+CleanRL's pages on its algorithms. No source was copied.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 Number = int | float
+Normaliser = Callable[[str, Number], tuple[str, Number] | None]
 Library = Literal["sb3", "cleanrl", "monitor", ""]
 
 
 class Meaning(NamedTuple):
-    """What a foreign name stands for.
+    """The meaning of another library's name.
 
     Attributes:
-        ours: the name of ours that means the same; empty if no name does.
-        caution: what to know before reading it; empty if there is nothing.
-        sign: ours is this times theirs.
+        ours: our name for the same metric; empty if there is none.
+        caution: a warning about the values; empty if there is none.
+        sign: our value is this factor times theirs.
     """
 
     ours: str
@@ -76,18 +77,18 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
     },
 }
 
-# What a library does that no number of its logs shows.
+# Properties of a library that its logs do not show.
 REMARKS: Mapping[Library, str] = {
     "sb3": "the norm of the gradient before clipping is not logged",
     "cleanrl": "PPO takes time limits for ends of episodes; the gradient's norm is not logged",
 }
 NO_EPISODES = (
-    "no episode is logged: with Gymnasium 1.0 and newer CleanRL's scripts log none, and do not say"
+    "no episode is logged: with Gymnasium 1.0 or newer, CleanRL's scripts silently log none"
 )
 
 
 def library_of(tags: Iterable[str]) -> Library:
-    """Return which library logs such names; empty if none that is known."""
+    """Return the library that logs such names; empty if unknown."""
     found = set(tags)
     if "charts/SPS" in found or "charts/episodic_return" in found:
         return "cleanrl"
@@ -96,8 +97,8 @@ def library_of(tags: Iterable[str]) -> Library:
     return ""
 
 
-def normaliser(library: Library) -> Callable[[str, Number], tuple[str, Number] | None]:
-    """Return what gives, for a name and a value, the name and the value of ours; None for none."""
+def normaliser(library: Library) -> Normaliser:
+    """Return a function that maps a name and value to ours, or to None without an equivalent."""
     meanings = MEANINGS.get(library, {})
 
     def normalised(name: str, value: Number) -> tuple[str, Number] | None:
@@ -108,7 +109,7 @@ def normaliser(library: Library) -> Callable[[str, Number], tuple[str, Number] |
 
 
 def cautions(library: Library, tags: Iterable[str]) -> dict[str, str]:
-    """Return what to know of the names that a log has; of the whole of it under an empty name."""
+    """Return cautions by name; the one about the whole log has an empty name."""
     found = set(tags)
     meanings = MEANINGS.get(library, {})
     cautions = {name: meaning.caution for name, meaning in meanings.items() if name in found}

@@ -1,7 +1,7 @@
-"""The wire format of protocol buffers, as far as event files need it: fields, not schemas.
+"""Reads and writes the wire format of protocol buffers, as far as event files need it.
 
-Source: protobuf.dev/programming-guides/encoding. Groups, which nobody writes any more, are refused.
-Nothing here calls itself: a message within a message is bytes until somebody asks for its fields.
+Source: protobuf.dev/programming-guides/encoding. Groups, which are obsolete, are refused. There is
+no recursion: a nested message stays bytes until its fields are requested.
 """
 
 import struct
@@ -14,14 +14,14 @@ _FLOAT = struct.Struct("<f")
 
 
 class WireError(ValueError):
-    """Bytes are no message."""
+    """Bytes are not a valid message."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """Yield the fields of a message: number, and a whole number or the raw bytes.
+    """Yield the fields of a message: their number, and an integer or raw bytes.
 
     Raises:
-        WireError: it is no message; after the fields before that.
+        WireError: the rest of the message is invalid.
     """
     at, size = 0, len(data)
     while at < size:
@@ -36,7 +36,7 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
         else:
-            raise WireError(f"a field of kind {kind}")
+            raise WireError(f"a field of unsupported wire type {kind}")
         if length > size - at:
             raise WireError(f"a field of {length} bytes where {size - at} are left")
         yield number, data[at : at + length]
@@ -44,69 +44,55 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def varint_at(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number of variable length at a place, and where it ends."""
+    """Return the varint at an offset, and the offset after it."""
     number = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
-            raise WireError("a number that does not end")
+            raise WireError("an unfinished varint")
         byte = data[at]
         at += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
             return number & 0xFFFFFFFFFFFFFFFF, at
-    raise WireError("a number of more than ten bytes")
+    raise WireError("a varint of more than ten bytes")
 
 
 def signed(value: Value) -> int:
-    """Return a whole number of 64 bits with its sign."""
+    """Return a 64-bit integer with its sign."""
     number = value if isinstance(value, int) else 0
     return number - 2**64 if number >= 2**63 else number
 
 
 def double(value: Value) -> float:
-    """Return eight bytes as a number.
-
-    Raises:
-        WireError: it is no eight bytes.
-    """
-    if isinstance(value, int) or len(value) != 8:
-        raise WireError("no double")
-    return _DOUBLE.unpack(value)[0]
+    """Return eight bytes as a double, or raise WireError."""
+    return _unpacked(value, _DOUBLE)
 
 
 def single(value: Value) -> float:
-    """Return four bytes as a number.
+    """Return four bytes as a float, or raise WireError."""
+    return _unpacked(value, _FLOAT)
 
-    Raises:
-        WireError: it is no four bytes.
-    """
-    if isinstance(value, int) or len(value) != 4:
-        raise WireError("no float")
-    return _FLOAT.unpack(value)[0]
+
+def _unpacked(value: Value, form: struct.Struct) -> float:
+    if isinstance(value, int) or len(value) != form.size:
+        raise WireError(f"a value that is not {form.size} bytes")
+    return form.unpack(value)[0]
 
 
 def raw(value: Value) -> bytes:
-    """Return bytes.
-
-    Raises:
-        WireError: it is a number.
-    """
+    """Return a value that must be bytes, or raise WireError."""
     if isinstance(value, int):
-        raise WireError("a number where a message should be")
+        raise WireError("an integer instead of bytes")
     return value
 
 
 def text(value: Value) -> str:
-    """Return text; what is no UTF-8 in it is shown as such.
-
-    Raises:
-        WireError: it is a number.
-    """
+    """Return bytes as text, with invalid UTF-8 replaced, or raise WireError."""
     return raw(value).decode("utf-8", "replace")
 
 
 def varint(number: int) -> bytes:
-    """Return a whole number as it is written."""
+    """Return an integer encoded as a varint."""
     number &= 0xFFFFFFFFFFFFFFFF
     written = bytearray()
     while number > 0x7F:
@@ -117,7 +103,7 @@ def varint(number: int) -> bytes:
 
 
 def field(number: int, value: int | float | bytes | str) -> bytes:
-    """Return a field as it is written: a whole number, a double, bytes or text."""
+    """Return an encoded field: an integer, a double, bytes or text."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     if isinstance(value, float):
@@ -127,7 +113,7 @@ def field(number: int, value: int | float | bytes | str) -> bytes:
 
 
 def field_of_single(number: int, value: float) -> bytes:
-    """Return a field of four bytes; what is beyond such a number is infinite."""
+    """Return an encoded 32-bit float field; larger values become infinite."""
     try:
         data = _FLOAT.pack(value)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""The frames of TensorBoard's event files: length, CRC of it, bytes, CRC of them.
+"""Reads and writes the record frames of TensorBoard's event files: length, its CRC, data, its CRC.
 
 Source: github.com/tensorflow/tensorflow, `tensorflow/core/lib/io/record_writer.h`; CRC-32C of RFC
 3720, rotated and shifted as there.
@@ -42,27 +42,27 @@ def masked_crc(data: bytes) -> int:
 
 
 def frame(data: bytes) -> bytes:
-    """Return `data` as it stands in a file."""
+    """Return `data` as a framed record."""
     length = struct.pack("<Q", len(data))
     return b"".join((length, _CRC.pack(masked_crc(length)), data, _CRC.pack(masked_crc(data))))
 
 
 @final
 class TornFile(Exception):
-    """A file holds no more whole records; the message says where that begins, and how."""
+    """The rest of a file is not a complete record; the message says where and why."""
 
 
 def read_frames(path: Path) -> Iterator[bytes]:
-    """Yield the records of a file, up to the first that is not whole.
+    """Yield the records of a file, up to the first incomplete or damaged one.
 
-    No more is read at once than the file has, whatever a record says of its length.
+    A record's length is checked against the file's size before it is read.
 
     Raises:
-        TornFile: after the last whole record, if there is something behind it.
+        TornFile: after the last complete record, if more data follows it.
         UserFacingError: the file cannot be read.
     """
     with disk_errors(path):
-        # Not a link, and not a pipe that somebody named so: opening one would wait for ever.
+        # Links are refused, and opening a pipe must not block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             size = os.fstat(descriptor).st_size
@@ -75,7 +75,7 @@ def read_frames(path: Path) -> Iterator[bytes]:
                 if masked_crc(header[:8]) != crc:
                     raise TornFile(f"damaged at byte {at}: the checksum of a length is wrong")
                 if length > LARGEST_RECORD:
-                    raise TornFile(f"a record of {length} bytes at byte {at}: more than is read")
+                    raise TornFile(f"a record of {length} bytes at byte {at} exceeds the limit")
                 end = at + _HEADER.size + length + _CRC.size
                 data = file.read(length + _CRC.size) if end <= size else b""
                 if len(data) < length + _CRC.size:

@@ -1,1 +1,1 @@
-"""The recorder: runs any program, and keeps what it prints, uses and leaves behind."""
+"""Runs any program and records its output, resource use and output files."""

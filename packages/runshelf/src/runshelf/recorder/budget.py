@@ -1,4 +1,4 @@
-"""The weekly budget: what all runs of a home may cost from Monday to Sunday, and what they did."""
+"""The weekly budget of a home, and what its runs cost since Monday."""
 
 import json
 import time
@@ -19,15 +19,7 @@ BUDGET = "budget.json"
 
 @final
 class Spending(NamedTuple):
-    """What one run has cost this week.
-
-    Attributes:
-        run: its id.
-        name: what it is called; may be empty.
-        seconds: how long it ran this week.
-        cost: in the unit of the budget.
-        state: how it stands.
-    """
+    """What one run cost this week, in the unit of the budget."""
 
     run: str
     name: str
@@ -37,10 +29,10 @@ class Spending(NamedTuple):
 
 
 def read_weekly(home: Path) -> float | None:
-    """Return what all runs of a home may cost in a week; None without a limit.
+    """Return the weekly budget of a home; None without a limit.
 
     Raises:
-        DamagedFile: the file is not as it should be.
+        DamagedFile: the budget file is invalid.
     """
     path = home / BUDGET
     with disk_errors(path):
@@ -59,7 +51,7 @@ def read_weekly(home: Path) -> float | None:
 
 
 def write_weekly(home: Path, weekly: float | None) -> None:
-    """Set what all runs of a home may cost in a week.
+    """Set the weekly budget of a home.
 
     Raises:
         UsageError: the home cannot be written.
@@ -68,32 +60,32 @@ def write_weekly(home: Path, weekly: float | None) -> None:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"cannot write in `{home}` ({error.strerror}): name another place with `--home`"
+            f"cannot write to `{home}` ({error.strerror}): choose another folder with `--home`"
         ) from error
     write_whole(home / BUDGET, json.dumps({"weekly": weekly}).encode() + b"\n")
 
 
 def week_start(now: float | None = None) -> float:
-    """Return when the week began, in Unix time: Monday, midnight, by the local clock."""
+    """Return the start of the week in Unix time: Monday, midnight, local time."""
     today = datetime.fromtimestamp(time.time() if now is None else now).astimezone()
     monday = today - timedelta(days=today.weekday())
     return monday.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
 
-def spent_this_week(home: Path, besides: str | None = None) -> list[Spending]:
-    """Return what the runs of a home have cost since Monday, the most expensive first.
+def spent_this_week(home: Path, except_run: str | None = None) -> list[Spending]:
+    """Return what the runs of a home cost since Monday, the most expensive first.
 
-    A run that is lost has cost until its last sign of life. Runs that cannot be read are left out.
+    A lost run counts until its last sign of life. Runs that cannot be read are left out.
 
     Args:
         home: the home.
-        besides: the id of a run not to be counted.
+        except_run: the id of a run to leave out.
     """
     start, now = week_start(), time.time()
     found: list[Spending] = []
     for ulid in list_runs(home):
         folder = home / "runs" / ulid
-        if ulid == besides or _last_touched(folder) < start:
+        if ulid == except_run or _last_touched(folder) < start:
             continue
         with suppress(UserFacingError):
             spending = _spending(open_run(folder), start, now)
@@ -114,7 +106,7 @@ def _spending(run: Run, start: float, now: float) -> Spending | None:
 
 
 def _last_touched(folder: Path) -> float:
-    """Return when a run last gave a sign of life."""
+    """Return the time of a run's last sign of life."""
     times = [0.0]
     for path in (folder, folder / HEARTBEAT):
         with suppress(OSError):

@@ -1,6 +1,6 @@
-"""Shows what the program prints on our own stdout and stderr, without blocking the recorder.
+"""Forwards the program's output to our stdout and stderr without blocking the recorder.
 
-A reader may be slow, or may have closed the pipe. What it has not taken yet waits in a buffer.
+A reader may be slow, or may have closed the pipe. Output that it has not read waits in a buffer.
 """
 
 import os
@@ -14,33 +14,32 @@ from typing import final
 
 from runshelf.recorder.lines import Line, StreamName
 
-_ROOM = 1 << 20
+_BUFFER_BYTES = 1 << 20
 _stream = itemgetter(0)
 
 
 @final
 class Echo:
-    """Writes to descriptors without blocking, in order, and keeps the rest."""
+    """Writes to descriptors in order, without blocking, and buffers the rest."""
 
     def __init__(self, descriptors: Mapping[StreamName, int]) -> None:
-        """Show each stream on its descriptor."""
         self._descriptors = dict(descriptors)
-        self._at_once = {d: _takes_at_once(d) for d in self._descriptors.values()}
+        self._atomic = {d: _atomic_bytes(d) for d in self._descriptors.values()}
         self._waiting: deque[tuple[StreamName, memoryview]] = deque()
         self._waiting_bytes = 0
         self.problems: dict[StreamName, str] = {}
 
     @property
     def has_room(self) -> bool:
-        """Whether more may be shown without too much waiting here."""
-        return self._waiting_bytes < _ROOM
+        """Whether the buffer accepts more output."""
+        return self._waiting_bytes < _BUFFER_BYTES
 
     def waits_for(self) -> list[int]:
-        """Return the descriptor that has to take something before anything else is shown."""
+        """Return the descriptor that must become writable before more can be shown."""
         return [self._descriptors[stream] for stream, _ in list(self._waiting)[:1]]
 
     def show(self, lines: Sequence[Line], rests: Mapping[StreamName, bytes]) -> None:
-        """Show lines, then the beginnings of lines, without blocking."""
+        """Show lines, then unfinished lines, without blocking."""
         for stream, some in groupby(lines, _stream):
             self._add(stream, b"".join([line.raw for line in some]))
         for stream, rest in rests.items():
@@ -48,12 +47,12 @@ class Echo:
         self.write()
 
     def write(self) -> None:
-        """Show what waits, without blocking."""
+        """Write buffered output, without blocking."""
         while self._waiting and self._write_some(0):
             pass
 
     def drain(self) -> None:
-        """Show all that waits, however long that takes."""
+        """Write all buffered output, and block until it is written."""
         while self._waiting:
             self._write_some(None)
 
@@ -63,7 +62,7 @@ class Echo:
             self._waiting_bytes += len(data)
 
     def _write_some(self, milliseconds: int | None) -> bool:
-        """Write what does not block; return whether something was written."""
+        """Write as much as does not block; return whether anything was written."""
         stream, data = self._waiting[0]
         descriptor = self._descriptors[stream]
         poll = select.poll()
@@ -71,11 +70,11 @@ class Echo:
         if not poll.poll(milliseconds):
             return False
         try:
-            done = os.write(descriptor, data[: self._at_once[descriptor]])
+            done = os.write(descriptor, data[: self._atomic[descriptor]])
         except BlockingIOError:
             return False
         except BrokenPipeError:
-            self._forget(stream)  # as with `| head`: the reader has closed the pipe
+            self._forget(stream)  # the reader closed the pipe, as `| head` does
             return True
         except OSError as error:
             self.problems[stream] = str(error.strerror)
@@ -93,10 +92,10 @@ class Echo:
         self._waiting_bytes = sum(len(data) for _, data in self._waiting)
 
 
-def _takes_at_once(descriptor: int) -> int:
-    """Return how much can be written without waiting to what says that it can be written to."""
+def _atomic_bytes(descriptor: int) -> int:
+    """Return how many bytes a writable descriptor accepts without blocking."""
     try:
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
     except OSError:
         is_file = False
-    return _ROOM if is_file else select.PIPE_BUF
+    return _BUFFER_BYTES if is_file else select.PIPE_BUF

@@ -9,17 +9,17 @@ from runshelf.store.run import Status
 
 @final
 class Ending(NamedTuple):
-    """How a recorded program ended.
+    """Exit status, state, duration, cost and outputs of a recorded program.
 
     Attributes:
         run: the run's id.
-        folder: where it is.
-        exit_status: the program's, as a shell gives it: 128 + n if signal n ended it.
-        signal: the number of that signal.
-        state: the event that was recorded.
-        seconds: how long it took.
-        cost: what that cost; None if an hour's cost is not known.
-        outputs: how many files it left in `$RUNSHELF_OUTPUT`.
+        folder: the run's folder.
+        exit_status: as a shell reports it: 128 + n if signal n ended the program.
+        signal: the number of that signal; None if no signal ended it.
+        state: the recorded status.
+        seconds: the duration.
+        cost: the cost; None if the cost per hour is unknown.
+        outputs: the number of files in `$RUNSHELF_OUTPUT`.
     """
 
     run: str
@@ -33,13 +33,7 @@ class Ending(NamedTuple):
 
 
 def state_of_ending(returncode: int, was_interrupted: bool, was_stopped: bool) -> Status:
-    """Return the event that says how a program ended.
-
-    Args:
-        returncode: as `subprocess` gives it, negative for a signal.
-        was_interrupted: somebody pressed Ctrl-C.
-        was_stopped: its budget was used up.
-    """
+    """Return the status of a program that ended; `returncode` is that of `subprocess`."""
     if was_stopped:
         return "stopped"
     if returncode == 0:
@@ -49,7 +43,7 @@ def state_of_ending(returncode: int, was_interrupted: bool, was_stopped: bool) -
 
 
 def error_of_ending(ending: Ending) -> str:
-    """Return what made a program fail that did not end by itself; empty if it did."""
+    """Return the signal that killed a failed program, as text; empty if none did."""
     if not ending.signal or ending.state != "failed":
         return ""
     with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""What is to be recorded, and what is to be started for it."""
+"""The program to start, and how to record it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,21 +9,14 @@ from runshelf.store.run import Capture, RunInfo
 
 GRACE_SECONDS = 30.0
 
-# Told, one line a call, what a person should know.
+# Called with one line of information for the user.
 Say = Callable[[str], None]
 
 
 @final
 @dataclass(frozen=True)
 class Launch:
-    """What to start.
-
-    Attributes:
-        argv: the command line, nothing masked.
-        executable: the absolute path of its program.
-        cwd: where.
-        environ: the environment, without what the recorder adds.
-    """
+    """The process to start: its command line, unmasked, and its full environment."""
 
     argv: tuple[str, ...]
     executable: str
@@ -34,18 +27,18 @@ class Launch:
 @final
 @dataclass(frozen=True)
 class Recording:
-    """What is to be recorded, and how.
+    """A program to record, and how to record it.
 
     Attributes:
         home: the folder whose `runs/` holds runs.
-        argv: the command line as it is written down.
-        cwd: the working folder as it is written down.
-        info: what a person says of it.
-        capture: keeps what is to be kept before the start.
-        launch: what to start, given the run's folder, once that is kept.
-        grace_seconds: from the end of its budget until it is killed.
-        out: the descriptor on which its stdout is shown.
-        err: the one of its stderr.
+        argv: the command line to store, secrets masked.
+        cwd: the working folder to store.
+        info: the run information.
+        capture: stores code and environment before the start.
+        launch: returns the process to start, given the run's folder; called after `capture`.
+        grace_seconds: time from the end of the budget until the program is killed.
+        out: the descriptor that shows its stdout.
+        err: the descriptor that shows its stderr.
     """
 
     home: Path

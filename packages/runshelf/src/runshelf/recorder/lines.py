@@ -1,7 +1,7 @@
-"""Lines: what a program wrote, cut into lines with their place in the stream, and their order.
+"""Cuts a program's output into lines, with their positions, and orders the lines of two streams.
 
-A carriage return goes back to the line's beginning, as a progress bar does: only what was written
-last is kept. A line without an end is cut.
+After a carriage return, as a progress bar writes it, only the text after it is kept. Lines longer
+than `LONGEST` are cut.
 """
 
 from collections import deque
@@ -21,10 +21,10 @@ class Line(NamedTuple):
 
     Attributes:
         stream: `out` or `err`.
-        end: how many bytes of the stream there were up to the line's end.
-        text: what it says, without its end, carriage returns folded.
-        raw: those of its bytes that came last, to be shown as they are.
-        is_cut: it goes on in the next line of the stream.
+        end: bytes of the stream up to the end of the line.
+        text: the line without its newline, carriage returns folded.
+        raw: the newest bytes of the line, to be shown unchanged.
+        is_cut: the line continues in the next line of the stream.
     """
 
     stream: StreamName
@@ -34,7 +34,7 @@ class Line(NamedTuple):
     is_cut: bool = False
 
 
-# As `Line` itself, without the call of a Python function for each.
+# Faster than `Line(...)`, which calls a Python function each time.
 _line = partial(tuple.__new__, Line)
 
 
@@ -43,29 +43,28 @@ class Splitter:
     """Cuts one stream into lines."""
 
     def __init__(self, stream: StreamName, start: int = 0) -> None:
-        """Begin at byte `start` of the stream."""
         self._stream: StreamName = stream
         self._pending = b""
         self.end = start
-        self.pending_start = start  # where in the stream begins what a line is still made of
+        self.pending_start = start  # the position of the unfinished line in the stream
 
     def feed(self, data: bytes) -> tuple[list[Line], bytes]:
-        """Return the lines that `data` completes, and the rest of it, of a line not ended yet."""
-        *whole, rest = data.split(b"\n")
-        if whole and self._are_plain(data, whole):
-            lines = self._take_plain(whole)
+        """Return the lines that `data` completes, and the bytes of the unfinished line."""
+        *pieces, rest = data.split(b"\n")
+        if pieces and self._are_plain(data, pieces):
+            lines = self._take_plain(pieces)
         else:
-            lines = [line for piece in whole for line in self._take(piece)]
+            lines = [line for piece in pieces for line in self._take(piece)]
         return lines + self._keep(rest), rest
 
     def _are_plain(self, data: bytes, pieces: list[bytes]) -> bool:
-        """Return whether each of the pieces is a line as it stands, the first after the rest."""
+        """Return whether every piece is a complete line without carriage returns or cuts."""
         if b"\r" in data or b"\r" in self._pending:
             return False
         return len(self._pending) + len(max(pieces, key=len)) <= LONGEST
 
     def _take_plain(self, pieces: list[bytes]) -> list[Line]:
-        """Return lines that need not be looked at one by one; a flood consists of these."""
+        """Return complete lines in bulk: the fast path for large output."""
         raws = [piece + b"\n" for piece in pieces]
         ends = list(accumulate(map(len, raws), initial=self.end))
         self.end = ends[-1]
@@ -73,7 +72,7 @@ class Splitter:
         return list(map(_line, zip(repeat(self._stream), ends[1:], pieces, raws, repeat(False))))
 
     def _take(self, piece: bytes) -> list[Line]:
-        """Return the lines that one line's last piece makes: several, if it is too long."""
+        """Return the line that a piece completes, cut into several if it is too long."""
         lines: list[Line] = []
         self.end += len(piece) + 1
         text, self._pending = fold(self._pending + piece), b""
@@ -84,7 +83,7 @@ class Splitter:
         return [*lines, Line(self._stream, self.end, text, piece + b"\n")]
 
     def flush(self) -> list[Line]:
-        """Return the last line, if it was not ended."""
+        """Return the unfinished line, if there is one."""
         if not self._pending:
             return []
         line = Line(self._stream, self.end, fold(self._pending), b"")
@@ -92,7 +91,7 @@ class Splitter:
         return [line]
 
     def _keep(self, rest: bytes) -> list[Line]:
-        """Keep the beginning of a line; what a carriage return has undone is not kept."""
+        """Store an unfinished line, folded; return the pieces that exceed the longest line."""
         lines: list[Line] = []
         self.end += len(rest)
         self._pending = _fold_open(self._pending + rest)
@@ -104,12 +103,12 @@ class Splitter:
 
 
 def fold(text: bytes) -> bytes:
-    """Return what of a line was written last; returns at its very end undo nothing."""
+    """Return the text after the last carriage return; returns at the very end are dropped."""
     return text.rstrip(b"\r").rpartition(b"\r")[2] if b"\r" in text else text
 
 
 def _fold_open(text: bytes) -> bytes:
-    """Return the same of a line that may go on: the returns at its end are yet to count."""
+    """Do the same for an unfinished line, and keep one return at its end."""
     if b"\r" not in text:
         return text
     kept = text.rstrip(b"\r")
@@ -117,23 +116,24 @@ def _fold_open(text: bytes) -> bytes:
 
 
 def in_order(
-    queues: Sequence[deque[Line]], told: Sequence[int], seen: int
+    queues: Sequence[deque[Line]], writes: Sequence[int], seen: int
 ) -> tuple[list[Line], int]:
-    """Return the lines of two streams in the order in which they were written, as far as is known.
+    """Return the lines of two streams in the order of their writes, as far as it is known.
 
     Args:
-        queues: the new lines of each stream; those that are returned are taken out.
-        told: places of queues in the order of writes. One stands for one write or several in a row,
-            so each brings one line; those left over come with the last of their stream.
-        seen: how many of those told were of writes before the lines were read. A later one whose
-            line has not been read yet holds up all that was told after it.
+        queues: the new lines of each stream; returned lines are removed.
+        writes: indices of queues in the order of writes. One entry is one write, or several in a
+            row to one stream. So each entry takes one line, and the last entry of a stream takes
+            all that are left.
+        seen: how many of `writes` happened before the lines were read. A later write whose line
+            has not been read yet holds up all writes after it.
 
     Returns:
-        The lines, and how many of those told are done with.
+        The lines, and how many entries of `writes` are done.
     """
-    last = {place: index for index, place in enumerate(told)}
+    last = {place: index for index, place in enumerate(writes)}
     ordered: list[Line] = []
-    for index, place in enumerate(told):
+    for index, place in enumerate(writes):
         queue = queues[place]
         if not queue and index >= seen:
             return ordered, index
@@ -142,7 +142,7 @@ def in_order(
             queue.clear()
         elif queue:
             ordered.append(queue.popleft())
-    for queue in queues:  # told later: the write is done before it is told
+    for queue in queues:  # a write happens before it is reported
         ordered += queue
         queue.clear()
-    return ordered, len(told)
+    return ordered, len(writes)

@@ -1,6 +1,6 @@
 """Linux calls that Python's standard library lacks: inotify, fallocate, subreapers.
 
-On other systems each of these does nothing, and its callers have another way.
+On other systems they do nothing, or raise OSError, and the callers use a fallback.
 """
 
 import ctypes
@@ -24,16 +24,16 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @final
 class Watch:
-    """Reports which of some files were written to, in order.
+    """Reports the writes to a list of files, in order.
 
-    Several writes to one file, without a write to another between them, may be reported as one.
+    Successive writes to one file may be reported as one.
     """
 
     def __init__(self, paths: list[Path]) -> None:
-        """Watch `paths`; they are reported by their place in the list.
+        """Watch `paths`; reports name a file by its index in this list.
 
         Raises:
-            OSError: this system has no inotify, or no more of it for this user.
+            OSError: the system has no inotify, or the user's limit is reached.
         """
         if not _is_linux:
             raise OSError("no inotify")
@@ -49,18 +49,18 @@ class Watch:
             raise
 
     def read(self) -> list[int]:
-        """Return the places of the files written to since the last call, in order."""
+        """Return the indices of the files written to since the last call, in order."""
         places: list[int] = []
         with suppress(BlockingIOError):
             while True:
                 data = os.read(self.descriptor, _BUFFER)
                 places += self._parse(data)
-                if len(data) < _BUFFER:  # that was all; who prints without end adds to it for ever
+                if len(data) < _BUFFER:  # else a program that prints without pause keeps us here
                     break
         return places
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         os.close(self.descriptor)
 
     def _parse(self, data: bytes) -> list[int]:
@@ -69,7 +69,7 @@ class Watch:
         while start < len(data):
             number, mask, _, length = _EVENT.unpack_from(data, start)
             start += _EVENT.size + length
-            if mask & _IN_Q_OVERFLOW:  # the queue was full: it may have been any of them
+            if mask & _IN_Q_OVERFLOW:  # the queue was full: any file may have been written to
                 places += sorted(self._places.values())
             elif number in self._places:
                 places.append(self._places[number])
@@ -77,12 +77,12 @@ class Watch:
 
 
 def punch_hole(descriptor: int, start: int, end: int) -> None:
-    """Free the disk space of a part of a file; reading it gives zeros."""
+    """Free the disk space of a range of a file, which then reads as zeros."""
     _allocate(descriptor, _KEEP_SIZE | _PUNCH_HOLE, start, end)
 
 
 def reserve(descriptor: int, start: int, end: int) -> None:
-    """Reserve disk space for a part of a file, if there is any; its size stays."""
+    """Reserve disk space for a range of a file, if there is enough; keep the file's size."""
     _allocate(descriptor, _KEEP_SIZE, start, end)
 
 
@@ -92,11 +92,7 @@ def _allocate(descriptor: int, mode: int, start: int, end: int) -> None:
 
 
 def adopt_orphans(adopt: bool) -> bool:
-    """Make this process the parent of what its descendants leave behind, or no more.
-
-    Returns:
-        Whether the system does that.
-    """
+    """Make this process adopt orphaned descendants, or stop that; return whether it works."""
     return _is_linux and _libc.prctl(_PR_SET_CHILD_SUBREAPER, int(adopt), 0, 0, 0) == 0
 
 

@@ -1,4 +1,4 @@
-"""What a program left in `$RUNSHELF_OUTPUT`: every file with its hash."""
+"""Lists the files that a program wrote to `$RUNSHELF_OUTPUT`, with their hashes."""
 
 import json
 import os
@@ -15,12 +15,12 @@ LIST = "outputs.json"
 
 
 def list_outputs(run: Path) -> list[dict[str, Any]]:
-    """Write `outputs.json` into a run's folder, and return what it says.
+    """Write `outputs.json` into a run's folder, and return its content.
 
-    Links are named with what they point at, and not followed.
+    Links are listed with their target and not followed.
 
     Raises:
-        UserFacingError: it cannot be written.
+        UserFacingError: the list cannot be written.
     """
     root = run / FOLDER
     files: list[dict[str, Any]] = []

@@ -1,10 +1,9 @@
-"""`output.log`: everything a program printed, one line per line, with its time and stream.
+"""Writes `output.log`: all that a program printed, line by line, with time and stream.
 
     <seconds since the start>TAB<out|err>TAB<end in that stream>TAB<text>
 
-A line longer than 64 KiB is cut: all but its last piece are marked `out+` or `err+`. The third
-column says up to where each stream has been copied, so that a reader knows where the rest begins
-if the recorder was killed.
+A line longer than 64 KiB is cut: all pieces but the last are marked `out+` or `err+`. The third
+column tells a reader where the uncopied rest of a stream begins if the recorder was killed.
 """
 
 import os
@@ -16,52 +15,46 @@ from runshelf.recorder.lines import LONGEST, STREAMS, Line
 from runshelf.store.files import disk_errors
 
 OUTPUT = "output.log"
-_KEPT_FOR_LATER = 4 << 20
+_MAX_WAITING = 4 << 20
 
 
 @final
 class OutputWriter:
-    """Appends to `output.log`, one write a batch; keeps what a full disk refuses, for a while."""
+    """Appends to `output.log`, one write per batch; retries later what a full disk refuses."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the file in a run's folder.
-
-        Raises:
-            UserFacingError: it cannot be opened.
-        """
         self._path = folder / OUTPUT
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         with disk_errors(self._path):
-            self._descriptor = os.open(
-                self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666
-            )
+            self._descriptor = os.open(self._path, flags, 0o666)
             self._size = _cut_torn_line(self._descriptor)
         self._waiting = b""
         self.lost_lines = 0
         self.problem = ""
 
     def write(self, seconds: float, lines: Sequence[Line]) -> None:
-        """Append lines; if that is not possible now, they wait for the next call."""
+        """Append lines; lines that cannot be written wait for the next call."""
         self._waiting += format_lines(seconds, lines)
         if self._append(self._waiting):
             self._waiting = b""
-        elif len(self._waiting) > _KEPT_FOR_LATER:
-            end = self._waiting.index(b"\n", len(self._waiting) - _KEPT_FOR_LATER) + 1
+        elif len(self._waiting) > _MAX_WAITING:
+            end = self._waiting.index(b"\n", len(self._waiting) - _MAX_WAITING) + 1
             self.lost_lines += self._waiting.count(b"\n", 0, end)
             self._waiting = self._waiting[end:]
 
     @property
     def waiting_lines(self) -> int:
-        """How many lines have not been written yet."""
+        """The number of lines that wait to be written."""
         return self._waiting.count(b"\n")
 
     def close(self) -> None:
-        """Close the file; what still waits is lost."""
+        """Close the file; lines that still wait are lost."""
         self.write(0.0, [])
         self.lost_lines += self.waiting_lines
         os.close(self._descriptor)
 
     def _append(self, data: bytes) -> bool:
-        """Append all of `data`, or nothing of it."""
+        """Append all of `data`, or none of it; return whether it was appended."""
         rest = memoryview(data)
         try:
             while rest:
@@ -75,7 +68,7 @@ class OutputWriter:
 
 
 def format_lines(seconds: float, lines: Sequence[Line]) -> bytes:
-    """Return lines as `output.log` has them."""
+    """Return lines in the format of `output.log`."""
     heads = {
         (stream, is_cut): b"%.3f\t%s%s\t" % (seconds, stream.encode(), b"+" if is_cut else b"")
         for stream in STREAMS
@@ -90,7 +83,7 @@ def format_lines(seconds: float, lines: Sequence[Line]) -> bytes:
 
 
 def _cut_torn_line(descriptor: int) -> int:
-    """Remove what a kill has left behind the last whole line, and return the file's size."""
+    """Remove an incomplete last line, which a kill leaves, and return the file's size."""
     size = os.fstat(descriptor).st_size
     start = max(size - 2 * LONGEST, 0)
     end = start + os.pread(descriptor, size - start, start).rfind(b"\n") + 1

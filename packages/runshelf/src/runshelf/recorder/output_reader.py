@@ -1,8 +1,7 @@
-"""Reading what a run printed: `output.log`, then what its recorder was killed before it copied.
+"""Reads what a run printed: `output.log`, then the spool of a recorder that was killed.
 
-Nothing is written. What is still in the spool of a killed recorder is read as if it stood at the
-end of `output.log`, in the same form, so that positions in the two together are stable once the
-program has ended.
+Nothing is written. The uncopied part of the spool is returned as if it stood at the end of
+`output.log`, in the same format. So positions are stable once the program has ended.
 """
 
 import mmap
@@ -21,13 +20,13 @@ from runshelf.store.run import Run, is_locked
 
 @final
 class OutputLine(NamedTuple):
-    """One line of what a run printed.
+    """One line that a run printed.
 
     Attributes:
-        seconds: since the start of the run.
+        seconds: time since the start of the run.
         stream: `out` or `err`.
-        text: what it says; bytes that are not UTF-8 are replaced.
-        is_cut: it goes on in the stream's next line.
+        text: the text; bytes that are not UTF-8 are replaced.
+        is_cut: the line continues in the stream's next line.
         end: the position at which the next line begins.
     """
 
@@ -39,28 +38,26 @@ class OutputLine(NamedTuple):
 
 
 def read_output(folder: Path, start: int = 0, most: int | None = None) -> list[OutputLine]:
-    """Return the lines that a run printed; lines of another form are skipped.
+    """Return the lines that a run printed; lines in another format are skipped.
 
     Args:
         folder: the run's folder.
-        start: the position to begin at, as an earlier line's `end` said.
-        most: bytes to read at most; by default all there are.
+        start: the position to begin at: the `end` of an earlier line.
+        most: the maximum number of bytes to read; all by default.
     """
     end = max(start, 0)
     data, _ = read_part(folder, end, 1 << 62 if most is None else most)
     lines: list[OutputLine] = []
     for text in data.split(b"\n")[:-1]:
         end += len(text) + 1
-        line = _parse(text, end)
-        if line is not None:
-            lines.append(line)
+        lines += _parse(text, end)
     return lines
 
 
 def read_part(folder: Path, start: int, most: int) -> tuple[bytes, int]:
-    """Return up to `most` bytes of what a run printed from `start` on, and how many there are.
+    """Return up to `most` bytes of a run's output from `start` on, and the total size.
 
-    A run that printed nothing has none.
+    A run that printed nothing has size 0.
     """
     try:
         data, size = opening.read_part(folder, OUTPUT, start, most)
@@ -69,7 +66,7 @@ def read_part(folder: Path, start: int, most: int) -> tuple[bytes, int]:
     rest = _unrecorded(folder)
     if not rest:
         return data, size
-    end, _ = _recorded(folder)  # a kill may have cut the last line short
+    end, _ = _recorded(folder)  # a kill may have left half of a line after it
     data = data[: max(end - start, 0)] + rest[max(start - end, 0) :]
     return data[:most], end + len(rest)
 
@@ -80,7 +77,7 @@ def recorded_up_to(folder: Path) -> dict[StreamName, int]:
 
 
 def _recorded(folder: Path) -> tuple[int, dict[StreamName, int]]:
-    """Return where the last whole line of `output.log` ends, and the end of each stream."""
+    """Return where the last complete line of `output.log` ends, and the end of each stream."""
     found: dict[StreamName, int] = {}
     with suppress(opening.NoFile), opening.opened(folder, OUTPUT) as file:
         if os.fstat(file).st_size:
@@ -104,12 +101,12 @@ def _lines_backwards(data: mmap.mmap, end: int) -> Iterator[bytes]:
 
 
 def _unrecorded(folder: Path) -> bytes:
-    """Return what a killed recorder had not copied, as `output.log` would have it."""
+    """Return what a killed recorder did not copy, in the format of `output.log`."""
     try:
         started = started_at(folder)
     except opening.NoFile:
         return b""
-    if is_locked(Run(folder, {})):  # its recorder lives
+    if is_locked(Run(folder, {})):  # its recorder is running
         return b""
     ends, rest = recorded_up_to(folder), b""
     for stream in STREAMS:
@@ -122,7 +119,7 @@ def _unrecorded(folder: Path) -> bytes:
 
 
 def _end_of(line: bytes) -> tuple[StreamName | None, int]:
-    """Return which stream a line of `output.log` is of, and up to where it reaches."""
+    """Return the stream of a line of `output.log`, and its end in that stream."""
     fields = line.split(b"\t", 3)
     if len(fields) == 4 and fields[2].isdigit():
         return _stream_of(fields[1]), int(fields[2])
@@ -134,11 +131,11 @@ def _stream_of(field: bytes) -> StreamName | None:
     return next((stream for stream in STREAMS if name == stream.encode()), None)
 
 
-def _parse(text: bytes, end: int) -> OutputLine | None:
-    fields = text.split(b"\t", 3)
-    stream = _stream_of(fields[1]) if len(fields) == 4 else None
+def _parse(text: bytes, end: int) -> list[OutputLine]:
+    """Return a line of `output.log`; nothing if its format is invalid."""
     with suppress(ValueError):
-        if stream:
-            said = fields[3].decode(errors="replace")
-            return OutputLine(float(fields[0]), stream, said, fields[1].endswith(b"+"), end)
-    return None
+        seconds, kind, _, content = text.split(b"\t", 3)
+        if stream := _stream_of(kind):
+            decoded = content.decode(errors="replace")
+            return [OutputLine(float(seconds), stream, decoded, kind.endswith(b"+"), end)]
+    return []

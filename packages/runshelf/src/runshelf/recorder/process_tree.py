@@ -1,4 +1,4 @@
-"""The processes of a program: itself and all that it started, also in other sessions."""
+"""Finds the processes of a program: itself and all descendants, also in other sessions."""
 
 import os
 import signal
@@ -15,37 +15,36 @@ _LAST_WAIT_SECONDS = 5.0
 
 
 @final
-class Tree:
-    """Finds the processes of one program, started by this process after the tree was made.
+class ProcessTree:
+    """The processes of one program, which this process starts after creating the tree.
 
-    Where the system allows it this process adopts what they leave behind, so that none escapes.
+    Where the system allows it, this process adopts orphaned descendants, so that none is missed.
     """
 
     def __init__(self) -> None:
-        """Begin before the program is started."""
         self._me = psutil.Process()
-        self._not_ours = {child.pid for child in _children(self._me, recursive=False)}
+        self._others = {child.pid for child in _children(self._me, recursive=False)}
         self._known: set[psutil.Process] = set()
         self._main = 0
         adopt_orphans(True)
 
     def begin(self, pid: int) -> None:
-        """Say which process is the program."""
+        """Set the program's process id."""
         self._main = pid
 
     def processes(self) -> list[psutil.Process]:
-        """Return the processes that live now; zombies are reaped and not returned."""
+        """Return the live processes; reap zombies and leave them out."""
         found: set[psutil.Process] = set()
         for child in _children(self._me, recursive=False):
-            if child.pid not in self._not_ours:
+            if child.pid not in self._others:
                 found |= {child, *_children(child, recursive=True)}
-        # Without adoption a process whose parent is gone is nobody's child.
+        # Without adoption, an orphan is no longer among our descendants.
         found |= self._known
-        self._known = {one for one in found if one.pid not in self._not_ours and self._lives(one)}
+        self._known = {one for one in found if one.pid not in self._others and self._lives(one)}
         return sorted(self._known, key=lambda process: process.pid)
 
     def kill(self) -> list[int]:
-        """Kill every process of the tree, and return which live on all the same."""
+        """Kill every process of the tree, and return the ids of those that survive."""
         deadline = time.monotonic() + _LAST_WAIT_SECONDS
         while (left := self.processes()) and time.monotonic() < deadline:
             send(left, signal.SIGKILL)
@@ -53,7 +52,7 @@ class Tree:
         return [process.pid for process in left]
 
     def close(self) -> None:
-        """Adopt no more."""
+        """Stop adopting orphans."""
         adopt_orphans(False)
 
     def _lives(self, process: psutil.Process) -> bool:
@@ -67,7 +66,7 @@ class Tree:
 
 
 def send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
-    """Send a signal to processes, as far as they still live."""
+    """Send a signal to those processes that still exist."""
     for process in processes:
         with suppress(psutil.Error):
             process.send_signal(number)

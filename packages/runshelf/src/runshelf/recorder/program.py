@@ -1,9 +1,8 @@
-"""A program that was started: its process, and what it prints, into files or a terminal."""
+"""Starts a program, and reads what it prints into a spool or a terminal."""
 
 import os
 import select
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import final
 from runshelf.errors import UserFacingError
 from runshelf.recorder.launch import Launch
 from runshelf.recorder.lines import STREAMS, StreamName
-from runshelf.recorder.printed import SpooledOutput, Take
 from runshelf.recorder.spool import Spool
+from runshelf.recorder.spooled_output import SpooledOutput, Take
 from runshelf.recorder.terminal import Terminal, with_terminal
 
 _POLL_SECONDS = 0.01
@@ -21,27 +20,21 @@ _POLL_SECONDS = 0.01
 
 @final
 class Program:
-    """A program that runs in a session of its own."""
+    """A program that runs in its own session."""
 
     def __init__(self, launch: Launch, shown_on: Mapping[StreamName, int], run: Path) -> None:
-        """Start it.
-
-        Args:
-            launch: what to start.
-            shown_on: our descriptors on which its streams are shown.
-            run: the run's folder.
+        """Start the program, with its streams shown on our descriptors `shown_on`.
 
         Raises:
             UserFacingError: the disk is full, or the file is not a program.
         """
         self._terminal: Terminal | None = None
         self._spooled: SpooledOutput | None = None
-        terminals = dict[StreamName, int]()
-        terminals |= {s: d for s, d in shown_on.items() if os.isatty(d)}
+        terminals: dict[StreamName, int] = {s: d for s, d in shown_on.items() if os.isatty(d)}
         files = dict[StreamName, int]()
         with ExitStack() as stack:
             if terminals:
-                with suppress(OSError):  # no terminals left: files will do
+                with suppress(OSError):  # no terminals left: use files
                     self._terminal = Terminal(terminals)
                     stack.callback(self._terminal.close)
             if self._terminal is None or len(terminals) < len(STREAMS):
@@ -51,7 +44,7 @@ class Program:
                 stack.callback(self._spooled.close)
                 files |= {stream: spool.open_for_program(stream) for stream in STREAMS}
             try:
-                self._process = self._started(launch, files)
+                self._process = self._start(launch, files)
             finally:
                 for descriptor in files.values():
                     os.close(descriptor)
@@ -64,72 +57,60 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its process, which leads a group of its own."""
+        """The process id, which is also that of its process group."""
         return self._process.pid
 
     @property
     def is_terminal(self) -> bool:
-        """Whether it has a terminal."""
+        """Whether the program has a terminal."""
         return self._terminal is not None
 
     @property
     def was_interrupted(self) -> bool:
-        """Whether somebody typed Ctrl-C."""
+        """Whether the user typed Ctrl-C at its terminal."""
         return self._terminal is not None and self._terminal.was_interrupted
 
     @property
     def times_emptied(self) -> int:
-        """How often it emptied its own output."""
+        """How many times the program truncated its own output."""
         return self._spooled.times_emptied if self._spooled else 0
 
     def wait(self, seconds: float, writes: Sequence[int] = (), *, reads: bool = True) -> None:
-        """Wait until it prints, ends, or time has passed.
-
-        Args:
-            seconds: how long.
-            writes: descriptors of the caller's, to be waited for until they can be written to.
-            reads: whether it is of interest that something was printed.
-        """
-        waits_for = [] if self._ended is None else [self._ended]
-        waits_for += self._spool_descriptors() if reads else []
+        """Wait until the program ends or prints (if `reads`), `writes` are ready, or time is up."""
+        waits_for: list[int | None] = [self._ended]
+        if self._spooled and reads:
+            waits_for.append(self._spooled.descriptor)
+        readable = [descriptor for descriptor in waits_for if descriptor is not None]
+        if len(readable) < len(waits_for):  # this system cannot report one of the events
+            seconds = min(seconds, _POLL_SECONDS)
         own_reads, own_writes = (
             self._terminal.descriptors(reads=reads) if self._terminal else ([], [])
         )
-        must_poll = self._ended is None or (self._spooled and not self._spool_descriptors())
-        seconds = min(seconds, _POLL_SECONDS) if must_poll else seconds
-        select.select([*waits_for, *own_reads], [*writes, *own_writes], [], seconds)
-
-    def wait_for_end(self, seconds: float, writes: Sequence[int]) -> None:
-        """Wait until it ends, one of `writes` can be written to, or time has passed."""
-        if self._ended is None and not writes:
-            time.sleep(seconds)
-        else:
-            ended = [] if self._ended is None else [self._ended]
-            select.select(ended, writes, [], seconds)
+        select.select([*readable, *own_reads], [*writes, *own_writes], [], seconds)
 
     def read(self, take: Take) -> bool:
-        """Take what it has printed; return whether there may be more at once."""
+        """Pass new output to `take`; return whether more may be available at once."""
         more = self._spooled.read(take) if self._spooled else False
         return (self._terminal.read(take) if self._terminal else False) or more
 
     def pass_keys(self) -> None:
-        """Pass on what was typed at its terminal, if it has one."""
+        """Forward typed keys to the program's terminal, if it has one."""
         if self._terminal:
             self._terminal.pass_keys()
 
     def finish(self, take: Take) -> None:
-        """Take all that it has printed until it ended."""
+        """Pass on all remaining output."""
         if self._spooled:
             self._spooled.finish(take)
         if self._terminal:
             self._terminal.finish(take)
 
     def has_ended(self) -> bool:
-        """Return whether its process has ended."""
+        """Return whether the process has ended."""
         return self._process.poll() is not None
 
     def returncode(self) -> int:
-        """Return how it ended, as `subprocess` does."""
+        """Wait for the end, and return the return code as `subprocess` does."""
         return self._process.wait()
 
     def signal(self, number: int) -> None:
@@ -138,20 +119,13 @@ class Program:
             os.killpg(self._process.pid, number)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release all descriptors and remove the spool."""
         self._stack.close()
 
-    def _spool_descriptors(self) -> list[int]:
-        """Return what tells that files were printed into, where there is such a thing."""
-        found = self._spooled.descriptor if self._spooled else None
-        return [] if found is None else [found]
-
-    def _started(
-        self, launch: Launch, files: Mapping[StreamName, int]
-    ) -> "subprocess.Popen[bytes]":
+    def _start(self, launch: Launch, files: Mapping[StreamName, int]) -> "subprocess.Popen[bytes]":
         terminal = self._terminal
         argv = list(launch.argv)
-        # A script gets the path that it was called by.
+        # A script must see the path that it was called by.
         executable = argv[0] if "/" in argv[0] else launch.executable
         stdin, streams = None, dict(files)
         if terminal is not None:
@@ -181,7 +155,7 @@ class Program:
 
 
 def _open_pidfd(pid: int) -> int | None:
-    """Return a descriptor that can be read once a process has ended; None without pidfd."""
+    """Return a descriptor that becomes readable when a process ends; None without pidfd."""
     with suppress(OSError, AttributeError):
         return os.pidfd_open(pid)
     return None

@@ -1,14 +1,15 @@
-"""Rerun: the archived code of a run, in a clean folder, with the same command.
+"""Reruns a run: its archived code, in a clean folder, with the same command.
 
-The code that runs is the archived one, also where today's would be found by its absolute path, or
-by a package that is installed to be edited.
+Paths below the old code folder are mapped into the clean folder. So the archived code runs even
+where today's code would be found by an absolute path or through an editable install.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, final
@@ -20,9 +21,9 @@ from runshelf.recorder.environment_changes import (
     changed_lock_files,
     differences,
     imports_outside,
+    references_to_root,
 )
-from runshelf.recorder.launch import GRACE_SECONDS, Launch, Recording
-from runshelf.recorder.old_paths import names_of_root
+from runshelf.recorder.launch import GRACE_SECONDS, Launch, Recording, Say
 from runshelf.recorder.run_command import record
 from runshelf.recorder.setting_changes import change, refuse_masked, refuse_unknown
 from runshelf.snapshot.capture import PATCH, kind_of_input, without_secrets
@@ -35,11 +36,11 @@ from runshelf.store.files import disk_errors
 from runshelf.store.run import Run, RunInfo, new_ulid
 
 CLEAN = "code"
-_NAMED_AT_MOST = 3
-# Of the parent's manifest: what says which code it was, and where it came from.
+_MAX_NAMED = 3
+# Fields of the parent's manifest that identify the code.
 _INHERITED = ("git", "lock_files", "snapshot")
-
-Say = Callable[[str], None]
+_RECORDED_FROM_OUTSIDE = ("run", "script")
+_HELP_SECONDS = 60.0
 
 
 def rerun(
@@ -50,15 +51,15 @@ def rerun(
     say: Say,
     grace_seconds: float = GRACE_SECONDS,
 ) -> Ending:
-    """Run the command of a recorded run again, with its own code, as a run that names its parent.
+    """Run the command of a recorded run again, with its archived code, and return how it ended.
 
     Args:
-        home: where the new run goes; the objects are those of the parent's home.
-        parent: the run.
-        changes: values by the names of settings.
-        info: what a person says of the new run; what is not said is as of the parent.
-        say: called with one line for each thing that differs from then.
-        grace_seconds: from the end of its budget until it is killed.
+        home: where the new run is stored.
+        parent: the recorded run.
+        changes: new values of settings, by name.
+        info: run information; missing fields are taken from the parent.
+        say: called with one line per difference from the recorded environment.
+        grace_seconds: time from the end of the budget until the program is killed.
 
     Raises:
         UsageError: the run's code was not kept, a secret is missing, or a setting is unknown.
@@ -67,12 +68,12 @@ def rerun(
     plan = _plan(parent, changes, say)
     environ = plan.environment(parent.manifest, os.environ)
     secrets = find_secrets(plan.argv, environ)
-    info = without_secrets(_as_of(parent, info), secrets)
-    started: list[Launch] = []
+    info = without_secrets(_with_parent_info(info, parent), secrets)
+    launches: list[Launch] = []
 
     def keep(folder: Path, cwd: Path) -> dict[str, Any]:
         launch = plan.launch(folder / CLEAN, environ, say)
-        started.append(launch)
+        launches.append(launch)
         for name in (CODE, PATCH):
             if (parent.folder / name).is_file():
                 with disk_errors(folder / name):
@@ -93,44 +94,45 @@ def rerun(
 
     cwd = Path(str(parent.manifest.get("cwd", ".")))
     if parent.manifest.get("stdin") == "piped":
-        say("its input came from a pipe or a file, which is not archived: it reads this one's")
+        say("the recorded input was a pipe or a file, which is not archived: using today's input")
     for line in (
         *changed_lock_files(parent.manifest, Path(plan.snapshot.root)),
         *imports_outside(parent.manifest, plan.roots),
     ):
         say(line)
     recording = Recording(
-        home.absolute(), secrets.argv, cwd, info, keep, lambda _: started[0], grace_seconds
+        home.absolute(), secrets.argv, cwd, info, keep, lambda _: launches[0], grace_seconds
     )
     return record(recording, say)
 
 
-def rerun_by_itself(
+def records_itself(run: Run) -> bool:
+    """Return whether the program of a run recorded it, as `backflip train` does.
+
+    Such a run's command line is `PROGRAM COMMAND ...`, where COMMAND is the run's own command.
+    """
+    command = run.manifest["command"]
+    argv = cast("list[Any]", run.manifest.get("argv") or [])
+    return command not in _RECORDED_FROM_OUTSIDE and argv[1:2] == [command]
+
+
+def rerun_self_recorded(
     home: Path,
     parent: Run,
     changes: Mapping[str, str],
-    options: Sequence[str],
     words: Sequence[str],
     say: Say,
 ) -> int:
-    """Repeat a run that its own program recorded, and return the exit status.
+    """Repeat a run whose program records itself, and return the exit status.
 
-    The first word of the run's command line names the Python module to run. The program records
-    the new run by itself; a variable of the environment tells it the parent.
-
-    Args:
-        home: where the new run goes.
-        parent: the run.
-        changes: values by the names of options or settings.
-        options: the options that the command has.
-        words: more of its command line: what a person says of the new run.
-        say: called with one line for each thing that differs from then.
+    The first word of the command line is the name of the Python module to run. The environment
+    variable `RUNSHELF_PARENT` gives it the parent's id. `words` are appended to the command line.
 
     Raises:
         UsageError: the run's code was not kept.
         DamagedFile: the archive is damaged.
     """
-    plan = _plan(parent, changes, say, options)
+    plan = _plan(parent, changes, say)
     environ = plan.environment(parent.manifest, os.environ) | exported({"PARENT": parent.ulid})
     target = home.absolute() / "reruns" / new_ulid()
     try:
@@ -138,11 +140,11 @@ def rerun_by_itself(
         for line in differences(parent.manifest, _environment_now(launch, target)):
             say(line)
         repeated = _without("home", launch.argv[1:])
-        if "name" not in changes:  # a name belongs to one run
+        if "name" not in changes:  # a name identifies one run
             repeated = _without("name", repeated)
         given = [*repeated, *words, "--home", str(home.absolute())]
         command = [launch.executable, "-m", plan.argv[0], *given]
-        # Ctrl-C reaches the program as it reaches us; it says how to go on, and how it ended.
+        # Ctrl-C also reaches the program, which prints how it ended and how to resume.
         process = subprocess.Popen(command, cwd=launch.cwd, env=dict(launch.environ))
         while True:
             try:
@@ -156,7 +158,7 @@ def rerun_by_itself(
 @final
 @dataclass(frozen=True)
 class _Plan:
-    """What a rerun does, before there is a folder for it."""
+    """The command line and the code of a rerun."""
 
     argv: tuple[str, ...]
     snapshot: Snapshot
@@ -171,23 +173,23 @@ class _Plan:
         cwd = target / self.snapshot.cwd
         executable = executable or self._executable(target, cwd, environ)
         words = [self._mapped(word, target, say) for word in self.argv[1:]]
-        for line in names_of_root(self.snapshot, words, target):
+        for line in references_to_root(self.snapshot, words, target):
             say(line)
         is_archived = "/" in self.argv[0] and executable == os.path.normpath(cwd / self.argv[0])
-        # A Python finds its packages by the path it was called by.
+        # Python finds its packages by the path that it was called by.
         argv = (self.argv[0] if is_archived else executable, *words)
         there = {"PATH": self._path(target, environ), "PWD": str(cwd)}
         return Launch(argv, executable, cwd, environ | there | self._python_path(target, environ))
 
     @property
     def roots(self) -> list[str]:
-        """Where the archived code lay: its root, and where the parent ran it, by that name."""
+        """Where the archived code was: its root, under both names that the parent may have used."""
         cwd = str(self.parent.manifest.get("cwd") or self.snapshot.root)
         run_in = os.path.normpath(Path(cwd) / os.path.relpath(".", self.snapshot.cwd))
         return [root for root in dict.fromkeys([self.snapshot.root, run_in]) if root != "/"]
 
     def environment(self, manifest: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, str]:
-        """Return today's environment, with what mattered then as it was then."""
+        """Return today's environment, with the recorded values of relevant variables."""
         recorded = cast("dict[str, Any]", manifest.get("environment") or {})
         then = {
             name: value
@@ -199,7 +201,7 @@ class _Plan:
         return {name: value for name, value in now.items() if not is_relevant(name)} | then
 
     def _executable(self, target: Path, cwd: Path, environ: Mapping[str, str]) -> str:
-        """Return the program: the archived one, else the recorded one, else one of that name."""
+        """Return the program's path: archived, else recorded, else found by name."""
         name, recorded = self.argv[0], self.parent.manifest.get("executable")
         if "/" in name:
             archived = self._map(name, target) if Path(name).is_absolute() else name
@@ -212,34 +214,34 @@ class _Plan:
                 return path
         found = find_executable(name, cwd, environ)
         if found is None:
-            raise UsageError(f"the program `{name}` is not there any more, nor `{recorded}`")
+            raise UsageError(f"the program `{name}` no longer exists, nor does `{recorded}`")
         return found
 
     def _mapped(self, word: str, target: Path, say: Say) -> str:
-        """Return an argument, with a path below the old root led into the clean folder."""
+        """Return an argument; a path below the old root is mapped into the clean folder."""
         name, equals, path = word.partition("=")
         if equals and Path(path).is_absolute():
             return f"{name}={self._mapped(path, target, say)}"
         mapped = self._map(word, target)
         if mapped != word and not os.path.lexists(mapped):
-            say(f"`{word}` is not in the archive: it is `{mapped}` now, and not there yet")
+            say(f"`{word}` is not in the archive: it becomes `{mapped}`, which does not exist")
         return mapped
 
     def _path(self, target: Path, environ: Mapping[str, str]) -> str:
-        """Return PATH, with the folders that are in the archive led into the clean folder."""
+        """Return PATH, with archived folders mapped into the clean folder."""
         entries = environ.get("PATH", os.defpath).split(os.pathsep)
         mapped = [(entry, self._map(entry, target)) for entry in entries]
         return os.pathsep.join(m if Path(m).is_dir() else entry for entry, m in mapped)
 
     def _map(self, path: str, target: Path) -> str:
-        """Return a path, led into the clean folder if it lies below where the code lay."""
+        """Return a path, mapped into the clean folder if it is below an old root."""
         for root in self.roots:
             if path == root or path.startswith(f"{root.rstrip('/')}/"):
                 return str(target / path[len(root) :].lstrip("/"))
         return path
 
     def _python_path(self, target: Path, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return PYTHONPATH, which leads to the archived code before today's is looked at."""
+        """Return PYTHONPATH with archived folders before today's."""
         python = cast("dict[str, Any]", self.parent.manifest.get("python") or {})
         entries = [str(path) for path in cast("list[Any]", python.get("paths") or [])]
         given = environ.get("PYTHONPATH", "")
@@ -248,54 +250,53 @@ class _Plan:
         return {"PYTHONPATH": os.pathsep.join(dict.fromkeys(mapped))} if mapped else {}
 
 
-def _plan(
-    parent: Run, changes: Mapping[str, str], say: Say, options: Sequence[str] | None = None
-) -> _Plan:
+def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
     argv = [str(word) for word in cast("list[Any]", parent.manifest.get("argv") or [])]
     if not argv:
-        raise UsageError(f"run `{parent.ulid}` has no command line: it was not started by one")
+        raise UsageError(f"run `{parent.ulid}` has no recorded command line to repeat")
     masked = [str(name) for name in cast("list[Any]", parent.manifest.get("masked") or [])]
     argv, left = change(argv, changes)
-    if options is None:
+    if not records_itself(parent):
         refuse_unknown(argv, left)
-    else:
+    elif left:
+        options = _options_of(parent, argv)
         for key, value in left.items():
             option = f"--{key.replace('_', '-')}"
             argv += [option, value] if option in options else ["--set", f"{key}={value}"]
     refuse_masked(argv, masked)
     for name in masked:
         if name.startswith("env:") and name[4:] not in os.environ:
-            say(f"the variable {name[4:]} was set then, and is not now")
+            say(f"the variable {name[4:]} was set for the recorded run, and is not set now")
     snapshot = read_snapshot(parent.folder)
-    for item in snapshot.left_out[:_NAMED_AT_MOST]:
-        say(f"`{item.path}` was not archived ({item.why}), so it is not there")
-    more = len(snapshot.left_out) - _NAMED_AT_MOST
-    if more > 0:
-        say(f"and {more:_} more were not archived: all are in `{parent.folder / CODE}`")
+    for item in snapshot.left_out[:_MAX_NAMED]:
+        say(f"`{item.path}` was not archived ({item.why}), so it is missing")
+    if (more := len(snapshot.left_out) - _MAX_NAMED) > 0:
+        say(f"{more:_} more files were not archived: `{parent.folder / CODE}` lists them")
     return _Plan(tuple(argv), snapshot, parent.folder.absolute().parents[1], parent)
 
 
-def _as_of(parent: Run, info: RunInfo) -> RunInfo:
-    said = parent.manifest
-    return replace(
-        info,
-        group=info.group or said.get("group"),
-        question=info.question or said.get("question"),
-        cost_per_hour=info.cost_per_hour or said.get("cost_per_hour"),
-        parent=parent.ulid,
-    )
+def _options_of(run: Run, argv: Sequence[str]) -> set[str]:
+    """Return the options of a self-recording command, as its `--help` lists them."""
+    command = [_python_of(run), "-m", *argv[:2], "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_HELP_SECONDS)
+    return set(re.findall(r"--[a-z][a-z-]*", done.stdout))
+
+
+def _with_parent_info(info: RunInfo, parent: Run) -> RunInfo:
+    fields = ("group", "question", "cost_per_hour")
+    inherited = {name: getattr(info, name) or parent.manifest.get(name) for name in fields}
+    return replace(info, parent=parent.ulid, **inherited)
 
 
 def _environment_now(launch: Launch, root: Path) -> dict[str, Any]:
-    """Return `python` and `hardware` as they are now, the program's code being below `root`."""
+    """Return today's `python` and `hardware` fields, for a program whose code is below `root`."""
     question = InterpreterQuery(find_interpreter(launch.executable, launch.environ), launch.environ)
     hardware, python = machine(), question.answer(root)
     return {"hardware": hardware} | ({"python": python} if python else {})
 
 
 def _python_of(run: Run) -> str:
-    python = cast("dict[str, Any]", run.manifest.get("python") or {})
-    recorded = str(python.get("executable"))
+    recorded = str((run.manifest.get("python") or {}).get("executable"))
     return recorded if os.access(recorded, os.X_OK) else sys.executable
 
 

@@ -1,20 +1,19 @@
-"""Recording: one program, run as it would run by itself, with everything kept.
+"""Runs one program as it would run unrecorded, and records it.
 
-What the program prints is recorded before it is shown. A full disk or a kill of the recorder does
-not stop the program.
+Output is stored before it is shown. The program continues if the disk is full or if the recorder is
+killed.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from runshelf.errors import UsageError, did_you_mean
-from runshelf.recorder.allowance import Allowance
 from runshelf.recorder.ending import Ending
 from runshelf.recorder.launch import GRACE_SECONDS, Launch, Recording, Say
 from runshelf.recorder.session import Session
+from runshelf.recorder.time_limit import TimeLimit
 from runshelf.snapshot.capture import capture, without_secrets
 from runshelf.snapshot.command_settings import config_of
 from runshelf.snapshot.interpreter import find_executable
@@ -31,7 +30,7 @@ def recording_of(
     cwd: Path | None = None,
     grace_seconds: float = GRACE_SECONDS,
 ) -> Recording:
-    """Return the recording of a command line, in the environment of this process.
+    """Return how to record a command line in this process's environment.
 
     Raises:
         UsageError: the program does not exist.
@@ -45,35 +44,32 @@ def recording_of(
 
 
 def record(recording: Recording, say: Say) -> Ending:
-    """Run a program to its end, keeping everything, and return how it ended.
-
-    Args:
-        recording: what to run.
-        say: called with one line for each thing that a person should know.
+    """Run a program to its end, record it, and return how it ended.
 
     Raises:
-        UserFacingError: the week's budget is used up, there is no room for the run, or the program
-            cannot be started.
+        UserFacingError: the weekly budget is used up, the disk is full, or the program cannot be
+            started.
     """
-    allowance = Allowance(recording, say)
+    time_limit = TimeLimit(recording, say)
     config = config_of(recording.argv)
+    seed = config.get("seed")
     writer = create_run(
         recording.home,
         command="run",
         config=config,
-        seeds=_seeds(config),
+        seeds=[seed] if type(seed) is int else [],
         argv=recording.argv,
         cwd=recording.cwd,
         info=recording.info,
         capture=recording.capture,
     )
     with writer:
-        session = Session(recording, writer, allowance, say)
+        session = Session(recording, writer, time_limit, say)
         return session.run(recording.launch(writer.folder))
 
 
 def check_executable(argv: Sequence[str], cwd: Path, environ: Mapping[str, str]) -> str:
-    """Return the absolute path of the program of a command line.
+    """Return the absolute path of a command line's program.
 
     Raises:
         UsageError: the program does not exist, or is not executable.
@@ -92,7 +88,7 @@ def check_executable(argv: Sequence[str], cwd: Path, environ: Mapping[str, str])
         runs_it = "python" if path.suffix == ".py" else "sh" if path.suffix == ".sh" else "PROGRAM"
         raise UsageError(
             f"`{argv[0]}` is not executable: type runshelf run -- {runs_it} {argv[0]}, or make it "
-            f"so with chmod +x {argv[0]}"
+            f"executable with chmod +x {argv[0]}"
         )
     known = [] if "/" in argv[0] else _programs(environ)
     hint = did_you_mean(argv[0], known)
@@ -100,14 +96,9 @@ def check_executable(argv: Sequence[str], cwd: Path, environ: Mapping[str, str])
 
 
 def _programs(environ: Mapping[str, str]) -> list[str]:
-    """Return the names of all programs of the search path."""
+    """Return the names of all programs on PATH."""
     names: set[str] = set()
     for folder in environ.get("PATH", os.defpath).split(os.pathsep):
         with suppress(OSError):
             names.update(os.listdir(folder or "."))  # noqa: PTH208  (names only)
     return sorted(names)
-
-
-def _seeds(config: Mapping[str, Any]) -> list[int]:
-    seed = config.get("seed")
-    return [seed] if type(seed) is int else []

@@ -1,4 +1,4 @@
-"""One program being recorded, from its start to its end."""
+"""Records one program from its start to its end."""
 
 import os
 import signal
@@ -13,83 +13,72 @@ from typing import Any, final
 from runshelf.durations import duration
 from runshelf.environment import exported
 from runshelf.errors import UserFacingError
-from runshelf.recorder.allowance import CHECK_SECONDS, Allowance
 from runshelf.recorder.echo import Echo
 from runshelf.recorder.ending import Ending, error_of_ending, state_of_ending
 from runshelf.recorder.launch import Launch, Recording, Say
 from runshelf.recorder.lines import Line, StreamName
 from runshelf.recorder.output_files import FOLDER, list_outputs
 from runshelf.recorder.output_log import OutputWriter
-from runshelf.recorder.process_tree import Tree
+from runshelf.recorder.process_tree import ProcessTree
 from runshelf.recorder.program import Program
 from runshelf.recorder.system_metrics import SystemMetrics
+from runshelf.recorder.time_limit import CHECK_SECONDS, TimeLimit
 from runshelf.store.compacting import finish_metrics
 from runshelf.store.files import disk_errors
 from runshelf.store.records import LinesWriter
 from runshelf.store.run import RunWriter
 
-# A program that prints without end is looked at this often; before that, so many times at once.
+# Output is read at most this often, after a reserve of `_MAX_READS` immediate reads is used up.
 _BATCH_SECONDS = 0.025
-_AT_ONCE = 100
-# One look takes at most this long, because a budget may be used up during it.
-_LONGEST_LOOK_SECONDS = 0.25
+_MAX_READS = 100
+# One read takes at most this long, so that budgets are checked in between.
+_MAX_READ_SECONDS = 0.25
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @final
 class Session:
-    """One program being recorded."""
+    """The recording of one program."""
 
     def __init__(
-        self, recording: Recording, writer: RunWriter, allowance: Allowance, say: Say
+        self, recording: Recording, writer: RunWriter, time_limit: TimeLimit, say: Say
     ) -> None:
-        """Open what is written to.
-
-        Args:
-            recording: what is to be recorded.
-            writer: of the run that is made for it.
-            allowance: its budgets.
-            say: called with one line for each thing that a person should know.
-
-        Raises:
-            UserFacingError: the run's folder cannot be written.
-        """
         self._recording = recording
         self._writer = writer
         self._folder = writer.folder
-        self._allowance = allowance
+        self._time_limit = time_limit
         self._say = say
         self._shown_on: dict[StreamName, int] = {"out": recording.out, "err": recording.err}
         self._echo = Echo(self._shown_on)
         self._log = OutputWriter(self._folder)
-        self._looks, self._looked = float(_AT_ONCE), time.monotonic()
+        self._reads, self._last_read = float(_MAX_READS), time.monotonic()
         self._interrupted = False
         self._stop_reason = ""
         self._stop_at = 0.0
         self._program: Program | None = None
-        self._early: list[int] = []  # signals that came before the program was started
+        self._early: list[int] = []  # signals that arrived before the program was started
         self._began = time.monotonic()
 
     def run(self, launch: Launch) -> Ending:
-        """Run the program to its end.
+        """Run the program to its end, and return how it ended.
 
         Raises:
-            UserFacingError: it cannot be started.
+            UserFacingError: the program cannot be started.
         """
         with disk_errors(self._folder / FOLDER):
             (self._folder / FOLDER).mkdir()
-        self._allowance.begin(self._writer.run.ulid)
+        self._time_limit.begin(self._writer.run.ulid)
         with ExitStack() as stack:
-            tree = Tree()
+            tree = ProcessTree()
             stack.callback(tree.close)
             program = self._start(launch, tree, stack)
             survivors = self._follow(program, tree)
-            return self._end(program, tree, self._seconds(), survivors)
+            return self._end(program, tree, survivors)
 
-    def _start(self, launch: Launch, tree: Tree, stack: ExitStack) -> Program:
-        """Start the program, and all that goes on beside it until the stack is unwound."""
+    def _start(self, launch: Launch, tree: ProcessTree, stack: ExitStack) -> Program:
+        """Start the program, signal forwarding and system metrics; `stack` stops them."""
         started, self._began = time.time(), time.monotonic()
-        stack.enter_context(_handled(self._forward))  # its first act may be to signal us
+        stack.enter_context(_handled(self._forward))  # the program may signal us at once
         named = exported({"RUN": str(self._folder), "OUTPUT": str(self._folder / FOLDER)})
         launch = replace(launch, environ={**launch.environ, **named})
         program = Program(launch, self._shown_on, self._folder)
@@ -103,8 +92,8 @@ class Session:
         stack.callback(system.stop)
         return program
 
-    def _follow(self, program: Program, tree: Tree) -> list[int]:
-        """Record until the program has ended, or is stopped; return who survived that."""
+    def _follow(self, program: Program, tree: ProcessTree) -> list[int]:
+        """Record until the program ends or is stopped; return the processes that survive."""
         more = False
         while not program.has_ended():
             if not more:
@@ -117,51 +106,51 @@ class Session:
         return self._finish_stop(program, tree) if self._stop_reason else []
 
     def _wait(self, program: Program) -> None:
-        """Wait until there is something to do."""
-        seconds = self._allowance.next_check(self._seconds())
+        """Wait for output, the end of the program, or the next budget check."""
+        seconds = self._time_limit.next_check(self._seconds())
         seconds = CHECK_SECONDS if self._stop_reason else seconds
         program.wait(seconds, self._echo.waits_for(), reads=self._echo.has_room)
 
     def _read(self, program: Program) -> bool:
-        """Record what was printed; then, if it has been much, wait for more to come together.
+        """Record new output; if there is much, wait so that the next read gets a larger batch.
 
-        Returns whether there is more already.
+        Immediate reads order the two streams best, but take CPU time from the program.
 
-        The sooner one looks the surer is the order of the two streams; but each look takes time
-        that the program may want.
+        Returns:
+            Whether more output is available.
         """
         began = time.monotonic()
-        self._looks = min(self._looks + (began - self._looked) / _BATCH_SECONDS, _AT_ONCE)
-        self._looked = began
+        self._reads = min(self._reads + (began - self._last_read) / _BATCH_SECONDS, _MAX_READS)
+        self._last_read = began
         self._echo.write()
-        until = began + _LONGEST_LOOK_SECONDS
+        until = began + _MAX_READ_SECONDS
         while (more := self._read_some(program)) and time.monotonic() < until:
             pass
-        if self._looks >= 1 or program.is_terminal or program.times_emptied:
-            self._looks -= 1  # what it empties again and again must be read in between
+        if self._reads >= 1 or program.is_terminal or program.times_emptied:
+            self._reads -= 1  # output that the program may truncate must be read at once
         elif not more:
-            program.wait_for_end(_BATCH_SECONDS, self._echo.waits_for())
-            self._looked = time.monotonic()  # who waits earns no further look by it
+            program.wait(_BATCH_SECONDS, self._echo.waits_for(), reads=False)
+            self._last_read = time.monotonic()  # this wait does not refill the reserve
         return more
 
     def _read_some(self, program: Program) -> bool:
-        """Record some of what was printed, if it can be shown; return whether there may be more."""
+        """Record one chunk of output if it can be shown; return whether there may be more."""
         if self._echo.has_room:
             return program.read(self._take)
         program.pass_keys()
         return False
 
     def _stop_if_exceeded(self, program: Program) -> None:
-        self._stop_reason = self._allowance.exceeded(self._seconds())
+        self._stop_reason = self._time_limit.exceeded(self._seconds())
         if self._stop_reason:
             self._stop_at = time.monotonic() + self._recording.grace_seconds
             grace = duration(self._recording.grace_seconds)
-            self._say(f"{self._stop_reason}: asked it to end, and will kill it in {grace}")
+            self._say(f"{self._stop_reason}: sent SIGTERM, will kill it in {grace}")
             program.signal(signal.SIGTERM)
             program.signal(signal.SIGCONT)
 
-    def _finish_stop(self, program: Program, tree: Tree) -> list[int]:
-        """Wait for all of a stopped program's processes until the grace is over; kill the rest."""
+    def _finish_stop(self, program: Program, tree: ProcessTree) -> list[int]:
+        """Wait until all processes of a stopped program end; kill the rest after the grace time."""
         while (left := tree.processes()) and time.monotonic() < self._stop_at:
             program.wait(0.05, self._echo.waits_for(), reads=self._echo.has_room)
             self._echo.write()
@@ -177,12 +166,13 @@ class Session:
         )  # fmt: skip
         return survivors
 
-    def _end(self, program: Program, tree: Tree, seconds: float, survivors: list[int]) -> Ending:
-        """Record the rest of what was printed, and how the program ended."""
+    def _end(self, program: Program, tree: ProcessTree, survivors: list[int]) -> Ending:
+        """Record the remaining output and the ending."""
+        seconds = self._seconds()
         program.finish(self._take_last)
         self._echo.drain()
         self._close_log(program)
-        self._say_who_lives_on(tree, survivors)
+        self._report_survivors(tree, survivors)
         outputs = self._attempt(lambda: list_outputs(self._folder), "the list of its outputs") or []
         ending = self._ending(program, seconds, len(outputs))
         self._attempt(lambda: self._record_ending(ending), "how it ended")
@@ -216,20 +206,20 @@ class Session:
         details |= {"reason": self._stop_reason} if self._stop_reason else {}
         self._writer.record(ending.state, **details)
 
-    def _say_who_lives_on(self, tree: Tree, survivors: list[int]) -> None:
+    def _report_survivors(self, tree: ProcessTree, survivors: list[int]) -> None:
         if survivors:
             self._say(f"could not be killed: processes {', '.join(map(str, survivors))}")
         elif left := tree.processes():
             pids = ", ".join(str(process.pid) for process in left)
-            self._say(f"left running by the program, and recorded no more: processes {pids}")
+            self._say(f"still running after the program ended, not recorded: processes {pids}")
 
     def _take(self, lines: list[Line], rests: Mapping[StreamName, bytes]) -> None:
-        """Record lines, then show them, and the beginnings of lines that have not ended."""
+        """Record lines, then show them and the unfinished lines."""
         self._log.write(self._seconds(), lines)
         self._echo.show(lines, rests)
 
     def _take_last(self, lines: list[Line], rests: Mapping[StreamName, bytes]) -> None:
-        """Do the same at the end, and wait until a slow reader has taken it."""
+        """Do the same at the end of the program, and wait until everything is shown."""
         self._take(lines, rests)
         self._echo.drain()
 
@@ -241,15 +231,15 @@ class Session:
             self._note("lost-output", lines=self._log.lost_lines, error=problem)
         if program.times_emptied:
             self._say(
-                "the program opened its own output again, which empties it: lines printed just "
-                "before may not be recorded"
+                "the program reopened its own output, which truncates it: lines printed just "
+                "before may be missing"
             )
             self._note("emptied-output", times=program.times_emptied)
         for stream, problem in self._echo.problems.items():
-            self._say(f"std{stream} could not be shown ({problem}); it is in the archive")
+            self._say(f"std{stream} could not be shown ({problem}); it is recorded")
 
     def _note(self, event: str, **details: Any) -> None:
-        """Append an event that is no status."""
+        """Append an event that is not a status."""
         now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + "+00:00"
         with suppress(UserFacingError), LinesWriter(self._folder / "events.jsonl") as events:
             events.write({"event": event, "time": now, **details})
@@ -274,7 +264,7 @@ class Session:
 
 @contextmanager
 def _handled(handler: Callable[[int, FrameType | None], None]) -> Generator[None, None, None]:
-    """Handle the signals that are meant for the program; only the main thread gets signals."""
+    """Handle signals that are meant for the program; only the main thread receives signals."""
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.signal(number, handler) for number in _FORWARDED if is_main}
     try:

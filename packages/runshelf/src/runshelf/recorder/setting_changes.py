@@ -1,4 +1,4 @@
-"""One thing changed in a command line: `--set key=value`, whatever way it was written."""
+"""Changes settings in a recorded command line: `--set KEY=VALUE`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ def parse_changes(texts: Sequence[str]) -> dict[str, str]:
     """Return the values of `--set KEY=VALUE` texts by key, with `_` for `-`.
 
     Raises:
-        UsageError: a text is not of that form, or names a key a second time.
+        UsageError: a text has another form, or repeats a key.
     """
     changes: dict[str, str] = {}
     for text in texts:
@@ -28,12 +28,12 @@ def parse_changes(texts: Sequence[str]) -> dict[str, str]:
 
 
 def change(argv: Sequence[str], changes: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Return a command line with the changes made, and those that found nothing to change.
+    """Return the changed command line, and the changes that matched nothing in it.
 
-    A value that was masked is found under its option's name, or as `argument_3`.
+    A masked value is matched by its option's name, or as `argument_3`.
 
     Raises:
-        UsageError: a flag is set to something else than true or false.
+        UsageError: a flag is set to a value other than true or false.
     """
     argv, left = list(argv), dict(changes)
     removed: list[int] = []
@@ -48,10 +48,10 @@ def change(argv: Sequence[str], changes: Mapping[str, str]) -> tuple[list[str], 
 
 
 def refuse_unknown(argv: Sequence[str], left: Mapping[str, str]) -> None:
-    """Refuse changes that found nothing to change.
+    """Refuse changes that matched no setting.
 
     Raises:
-        UsageError: there are some.
+        UsageError: `left` is not empty.
     """
     keys = list(dict.fromkeys(setting.key for setting in parse_settings(argv)))
     for key in left:
@@ -60,10 +60,10 @@ def refuse_unknown(argv: Sequence[str], left: Mapping[str, str]) -> None:
 
 
 def refuse_masked(argv: Sequence[str], masked: Sequence[str]) -> None:
-    """Refuse a command line in which a secret is missing.
+    """Refuse a command line with a masked secret.
 
     Raises:
-        UsageError: something in it was masked; the message says how to give it.
+        UsageError: a secret is missing; the message says how to give it.
     """
     if all(name.startswith("env:") for name in masked):
         return
@@ -75,11 +75,11 @@ def refuse_masked(argv: Sequence[str], masked: Sequence[str]) -> None:
     ]
     if missing:
         give = " ".join(f"--set {key}=..." for key in missing)
-        raise UsageError(f"the run was given secrets, which are not archived: give them by {give}")
+        raise UsageError(f"the run used secrets, which are not archived: give them with {give}")
 
 
 def _change_one(argv: list[str], setting: Setting, value: str) -> list[int]:
-    """Change one setting in place; return the places of words to be left out."""
+    """Change one setting in place; return the indices of words to remove."""
     if setting.prefix is not None:
         argv[setting.place] = setting.prefix + value
         return []

@@ -1,10 +1,10 @@
-"""The spool: two files in the run's folder that a program prints into, and the recorder reads.
+"""The spool: two files in a run's folder. The program prints into them; the recorder reads them.
 
-A file takes what a program prints also after the recorder was killed, and keeps it. A pipe would
-not. The recorder copies the spool to `output.log`, and frees the disk space of what it has copied.
-Some space is reserved ahead, so that a full disk does not make the program's own `print` fail.
+A file keeps accepting output after the recorder was killed; a pipe would not. The recorder copies
+the spool to `output.log`, and frees the disk space of copied data. It reserves some space ahead, so
+that `print` does not fail in the program when the disk is full.
 
-A script that opens `/dev/stderr` again truncates the file. To detect this, each stream begins at an
+A script that reopens `/dev/stderr` truncates the file. To detect this, each stream begins at an
 offset in its file: a file shorter than the offset was truncated.
 """
 
@@ -35,7 +35,7 @@ class Spool:
     """The spool folder of one run."""
 
     def __init__(self, run: Path) -> None:
-        """Make the spool of the run in the folder `run`.
+        """Create the spool of the run in the folder `run`.
 
         Raises:
             UserFacingError: the disk is full.
@@ -57,16 +57,15 @@ class Spool:
         return os.open(self.path(stream), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def remove(self) -> None:
-        """Remove the folder; a process that still prints into it is not disturbed."""
+        """Remove the folder; a process that still prints into it is not affected."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @final
 class SpoolReader:
-    """Reads one stream of a spool, and frees the disk space of what was copied."""
+    """Reads one stream of a spool, and frees the disk space of copied data."""
 
     def __init__(self, spool: Spool, stream: StreamName) -> None:
-        """Begin at the start of the stream."""
         self._descriptor = os.open(spool.path(stream), os.O_RDWR | os.O_CLOEXEC)
         self._moved = spool.folder / f"{stream}.moved"
         self._shift = self._offset = self._punched = _OFFSET
@@ -77,11 +76,11 @@ class SpoolReader:
 
     @property
     def backlog(self) -> int:
-        """How many bytes wait to be read."""
+        """The number of unread bytes."""
         return os.fstat(self._descriptor).st_size - self._offset
 
     def read(self) -> bytes:
-        """Return what is new, at most about `CHUNK` bytes."""
+        """Return new data, at most about `CHUNK` bytes."""
         size = os.fstat(self._descriptor).st_size
         if size < min(self._offset, _OFFSET):
             self._was_emptied()
@@ -93,7 +92,8 @@ class SpoolReader:
     def release(self, position: int) -> bool:
         """Free the disk space before a position of the stream, and reserve some ahead.
 
-        Returns whether the file was changed, which a watch of it reports like a write.
+        Returns:
+            Whether the file was changed; a watch reports that like a write.
         """
         end = min(position + self._shift, self._offset)
         end -= end % _PAGE
@@ -115,11 +115,11 @@ class SpoolReader:
         reserve(self._descriptor, size, self._reserved)
 
     def _was_emptied(self) -> None:
-        """Go on in a file that was truncated.
+        """Continue in a file that was truncated.
 
-        The file gets its offset back, so that the next truncation is detected as well. A process
-        that appends goes on behind the offset. A process that has opened the file again writes
-        from position 0 on, below the offset.
+        The file is extended to the offset again, to detect the next truncation too. Processes that
+        append then write after the offset. A process that reopened the file writes from position 0,
+        below the offset.
         """
         self.times_emptied += 1
         self._shift += _OFFSET - self._offset
@@ -131,7 +131,7 @@ class SpoolReader:
             self._reserve(_OFFSET)
 
     def _read_low(self) -> bytes:
-        """Return what was written below the offset of a file that had been truncated."""
+        """Return data written below the offset of a truncated file."""
         assert self._low is not None
         data = os.pread(self._descriptor, min(CHUNK, _OFFSET - self._low), self._low)
         data = data.rstrip(b"\0")
@@ -141,7 +141,7 @@ class SpoolReader:
 
 
 def started_at(run: Path) -> float:
-    """Return when the program started whose spool is in the run's folder, in Unix seconds.
+    """Return when the program of a run's spool started, in Unix seconds.
 
     Raises:
         NoFile: there is no spool.
@@ -151,7 +151,7 @@ def started_at(run: Path) -> float:
 
 
 def rest_of(run: Path, stream: StreamName, start: int) -> tuple[bytes, float]:
-    """Return what a stream's spool has from position `start` on, and when that was printed.
+    """Return a stream's data in the spool from position `start` on, and when it was printed.
 
     Raises:
         NoFile: there is no spool.

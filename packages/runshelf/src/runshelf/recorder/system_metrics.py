@@ -1,4 +1,4 @@
-"""What a program takes of the machine: a record every few seconds, from a thread of its own."""
+"""Records the CPU, memory, disk and GPU use of a program every few seconds, in a thread."""
 
 import os
 import threading
@@ -20,10 +20,10 @@ _EVERY_SECONDS = 10.0
 
 @runtime_checkable
 class Processes(Protocol):
-    """Something that knows the processes of a program."""
+    """The processes of a program."""
 
     def processes(self) -> list[psutil.Process]:
-        """Return those that live now."""
+        """Return the processes that exist now."""
         ...
 
 
@@ -32,13 +32,6 @@ class SystemMetrics:
     """Writes `metrics-system.jsonl` while a program runs."""
 
     def __init__(self, folder: Path, tree: Processes, started: float) -> None:
-        """Begin; the first record comes after a second.
-
-        Args:
-            folder: the run's folder.
-            tree: knows the program's processes.
-            started: when the program did, as `time.time`.
-        """
         self._folder = folder
         self._tree = tree
         self._started = started
@@ -50,9 +43,9 @@ class SystemMetrics:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write no more."""
+        """Stop the thread."""
         self._stopped.set()
-        self._thread.join(timeout=1.0)  # a driver that hangs is not waited for
+        self._thread.join(timeout=1.0)  # a GPU driver may hang
 
     def _sample(self) -> None:
         with suppress(UserFacingError), MetricsWriter(self._folder, WRITER) as writer:
@@ -73,7 +66,7 @@ class SystemMetrics:
         return record | self._gpus()
 
     def _cpu_percent(self, processes: list[psutil.Process]) -> float:
-        """Return the share of one core that the tree used since the last record, in percent."""
+        """Return the CPU use since the last record, in percent of one core."""
         used = {process: _cpu_seconds(process) for process in processes}
         more = sum(max(s - self._cpu_seconds.get(p, 0.0), 0.0) for p, s in used.items())
         now, before = time.monotonic(), self._at

@@ -1,7 +1,7 @@
-"""A program at a terminal: it gets one of its own, and we stand between it and the person.
+"""Gives a program its own pseudo-terminal, and forwards between it and the user's terminal.
 
-Keys go to the program as they are typed, so that its own terminal makes signals of Ctrl-C and its
-like. The person's terminal is given back as it was, however the program ends.
+Keys are forwarded as they are typed, so that the program's terminal turns Ctrl-C into a signal. The
+user's terminal gets its settings back, however the program ends.
 """
 
 import fcntl
@@ -18,13 +18,13 @@ from types import FrameType
 from typing import Any, final
 
 from runshelf.recorder.lines import Splitter, StreamName
-from runshelf.recorder.printed import Take
+from runshelf.recorder.spooled_output import Take
 
 _CHUNK = 1 << 16
 _TYPED_AHEAD = 1 << 12
 _STDIN = 0
 
-# A process gets a terminal for its own only by asking, once it leads a session.
+# A session leader must request its controlling terminal itself.
 TAKE_TERMINAL = """
 import fcntl, os, signal, sys, termios
 fcntl.ioctl(int(sys.argv[1]), termios.TIOCSCTTY, 0)
@@ -38,20 +38,17 @@ except OSError as error:
 
 
 def with_terminal(executable: str, argv: Sequence[str], descriptor: int) -> list[str]:
-    """Return the command line that takes a terminal for its own, then becomes the program."""
+    """Return a command line that takes a controlling terminal, then becomes the program."""
     words = ["-I", "-S", "-c", TAKE_TERMINAL, str(descriptor), executable, *argv]
     return [sys.executable, *words]
 
 
 @final
 class Terminal:
-    """The terminals of one program: one for each stream of ours that is one."""
+    """The pseudo-terminals of one program: one per stream of ours that is a terminal."""
 
     def __init__(self, shown_on: dict[StreamName, int]) -> None:
-        """Make them.
-
-        Args:
-            shown_on: the streams that are terminals, and our descriptors of them.
+        """Open pseudo-terminals for the streams in `shown_on`, which has our descriptors of them.
 
         Raises:
             OSError: the system has no terminals left.
@@ -74,45 +71,43 @@ class Terminal:
                 termios.tcsetattr(
                     self._slaves[stream], termios.TCSANOW, termios.tcgetattr(descriptor)
                 )
-        self._own: StreamName = next(
-            iter(shown_on)
-        )  # the stream whose terminal is the program's own
+        self._own: StreamName = next(iter(shown_on))  # its terminal is the controlling one
         self._resize()
 
     @property
     def stdin(self) -> int | None:
-        """What the program reads: its terminal, if ours is one; else what we would read."""
+        """The program's stdin: its terminal if ours is one, else None to inherit ours."""
         return self._slaves[self._own] if self._reads_keys else None
 
     def slave(self, stream: StreamName) -> int | None:
-        """Return the program's side of a stream."""
+        """Return the program's descriptor of a stream; None if it is not a terminal."""
         return self._slaves.get(stream)
 
     @property
     def own_number(self) -> int:
-        """Which descriptor of the program is the terminal it is to take for its own."""
+        """The program's descriptor that becomes its controlling terminal."""
         return 1 if self._own == "out" else 2
 
     def begin(self, pid: int) -> None:
-        """Stand between the person and the program that was started."""
+        """Start forwarding for the program with process id `pid`."""
         self.pid = pid
         for descriptor in self._slaves.values():
             os.close(descriptor)
         self._slaves.clear()
         with suppress(ValueError):  # not the main thread
             self._winch = signal.signal(signal.SIGWINCH, self._resize)
-        self._take_keys()
+        self._enter_raw_mode()
 
     def descriptors(self, *, reads: bool) -> tuple[list[int], list[int]]:
-        """Return what to wait for, to be read and to be written; without `reads` only keys are."""
-        self._take_keys()
+        """Return descriptors to wait for: readable, writable. Without `reads`, only for keys."""
+        self._enter_raw_mode()
         masters = list(self._masters.values()) if reads else []
         keys = [_STDIN] if self._was is not None and len(self._typed) < _TYPED_AHEAD else []
         writes = [self._masters[self._own]] if self._typed and self._own in self._masters else []
         return [*masters, *keys], writes
 
     def read(self, take: Take) -> bool:
-        """Pass keys on; take what was printed; return whether there may be more."""
+        """Forward keys, and pass output to `take`; return whether there may be more."""
         self.pass_keys()
         is_full = False
         for stream in list(self._masters):
@@ -124,15 +119,15 @@ class Terminal:
         return is_full
 
     def finish(self, take: Take) -> None:
-        """Take all that is there, and lines that were never ended."""
-        for _ in range(1000):  # a process left behind may print for ever
+        """Pass on all remaining output, and unfinished lines."""
+        for _ in range(1000):  # a surviving process may print without end
             if not self.read(take):
                 break
         take([line for one in self._splitters.values() for line in one.flush()], {})
 
     def close(self) -> None:
-        """Give the person's terminal back."""
-        self._give_back()
+        """Restore the user's terminal, and close the descriptors."""
+        self._restore()
         if self._winch is not None:
             signal.signal(signal.SIGWINCH, self._winch)
         for descriptor in (*self._masters.values(), *self._slaves.values()):
@@ -145,14 +140,14 @@ class Terminal:
             data = os.read(self._masters[stream], _CHUNK)
         except BlockingIOError:
             return b""
-        except OSError:  # nobody has the other side any more
+        except OSError:  # the other side is closed
             data = b""
         if not data:
             os.close(self._masters.pop(stream))
         return data
 
     def pass_keys(self) -> None:
-        """Pass on what was typed, as far as the program takes it."""
+        """Forward typed keys, as far as the program accepts them."""
         takes_more = self._was is not None and len(self._typed) < _TYPED_AHEAD
         if takes_more and select.select([_STDIN], [], [], 0)[0]:
             self._take_typed()
@@ -171,7 +166,7 @@ class Terminal:
             typed = b""
         if not typed:
             self._reads_keys = False
-            self._give_back()
+            self._restore()
             return
         before, is_suspend, after = self._until_suspend(typed)
         self._typed += before
@@ -180,7 +175,7 @@ class Terminal:
             self._typed += after
 
     def _until_suspend(self, typed: bytes) -> tuple[bytes, bool, bytes]:
-        """Note a Ctrl-C; return what was typed before a Ctrl-Z meant for the program itself."""
+        """Note Ctrl-C; return the keys before Ctrl-Z, whether it was typed, and the keys after."""
         try:
             settings: list[Any] = termios.tcgetattr(self._masters[self._own])
             foreground = os.tcgetpgrp(self._masters[self._own])
@@ -189,41 +184,41 @@ class Terminal:
         if not settings[3] & termios.ISIG:
             return typed, False, b""
         self.was_interrupted |= settings[6][termios.VINTR] in typed
-        if foreground != self.pid:  # a shell of the program's sees to its own jobs
+        if foreground != self.pid:  # a shell inside the program handles its own jobs
             return typed, False, b""
         before, found, after = typed.partition(settings[6][termios.VSUSP])
         return before, bool(found), after
 
     def _suspend(self) -> None:
-        """Stop the program and ourselves, as Ctrl-Z would have, until a shell goes on with us.
+        """Stop the program and ourselves, as Ctrl-Z does, until a shell continues us.
 
-        No process of the program's session has a parent in it, so the system would ignore a
-        terminal's own request to stop.
+        The system would ignore a stop request by the program's terminal, because no process of the
+        program's session has a parent in that session.
         """
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGSTOP)
-        self._give_back()
+        self._restore()
         os.killpg(os.getpgrp(), signal.SIGTSTP)
-        self._take_keys()
+        self._enter_raw_mode()
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGCONT)
 
-    def _take_keys(self) -> None:
-        """Have every key as it is typed, while we are in the foreground."""
+    def _enter_raw_mode(self) -> None:
+        """Switch the user's terminal to raw mode while we are in the foreground."""
         if self._was is None and self._reads_keys and _in_foreground():
             with suppress(termios.error):
                 was = termios.tcgetattr(_STDIN)
                 tty.setraw(_STDIN, termios.TCSADRAIN)
                 self._was = was
 
-    def _give_back(self) -> None:
+    def _restore(self) -> None:
         if self._was is not None:
             was, self._was = self._was, None
             with suppress(termios.error, OSError):
                 termios.tcsetattr(_STDIN, termios.TCSADRAIN, was)
 
     def _resize(self, number: int = 0, frame: FrameType | None = None) -> None:
-        """Give the program's terminals the size of ours."""
+        """Set the size of the program's terminals to the size of ours."""
         for stream, shown_on in self._shown_on.items():
             descriptor = self._slaves.get(stream, self._masters.get(stream))
             if descriptor is not None:

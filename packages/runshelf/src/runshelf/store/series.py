@@ -193,6 +193,7 @@ def _seeds(
     """Yield each seed and the mask of its rows; None stands for rows without a seed."""
     none = Column(np.zeros(0, np.int64), np.zeros(0))
     seed, has = columns.get(SEED, none).at(rows)
+    has = has & np.isfinite(seed)  # a seed logged as NaN or infinity is no seed
     for one in np.unique(seed[has]).tolist():
         yield int(one), has & (seed == one)
     if not has.all():

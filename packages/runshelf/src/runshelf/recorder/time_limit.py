@@ -1,4 +1,4 @@
-"""How long a run may take."""
+"""Limits of a run's duration: its own budget and the weekly budget."""
 
 import time
 from typing import final
@@ -13,15 +13,11 @@ _RECOUNT_SECONDS = 2.0
 
 
 @final
-class Allowance:
-    """How long a run may take: by its own budget, and by what is left of the week's."""
+class TimeLimit:
+    """Checks a run against its own budget and what is left of the weekly budget."""
 
     def __init__(self, recording: Recording, say: Say) -> None:
-        """Begin before the run does.
-
-        Args:
-            recording: says what budget it has, and what an hour costs.
-            say: called with a line on what is left of the week's budget.
+        """Read both budgets, and print what is left of the weekly one.
 
         Raises:
             UserFacingError: nothing is left.
@@ -37,11 +33,11 @@ class Allowance:
             self._say_what_is_left(self._weekly, self._weekly - self._others, say)
 
     def begin(self, run: str) -> None:
-        """Say which run it is, so that its own cost is not counted twice."""
+        """Set the run's id, so that its own cost is not counted twice."""
         self._run = run
 
     def exceeded(self, seconds: float) -> str:
-        """Return why a run that has taken `seconds` must be stopped; empty if it need not."""
+        """Return why a run that took `seconds` must be stopped; empty if it need not be."""
         if self._own is not None and seconds >= self._own:
             return f"its budget of {duration(self._own)} is used up"
         if self._weekly is not None:
@@ -52,16 +48,16 @@ class Allowance:
         return ""
 
     def next_check(self, seconds: float) -> float:
-        """Return in how many seconds to look again."""
+        """Return the seconds until the next check."""
         left = CHECK_SECONDS if self._own is None else self._own - seconds
         return max(min(CHECK_SECONDS, left), 0.0)
 
     def _count(self) -> None:
-        """Count what the other runs have cost this week."""
+        """Update the cost of all other runs of this week."""
         began = time.monotonic()
         self._others = sum(one.cost for one in spent_this_week(self._home, self._run))
         now = time.monotonic()
-        # In a home with many runs, counting takes a small share of the time all the same.
+        # Counting takes at most about 2 % of the time, even in a home with many runs.
         self._recount_at = now + max(_RECOUNT_SECONDS, 50 * (now - began))
 
     def _say_what_is_left(self, weekly: float, left: float, say: Say) -> None:
