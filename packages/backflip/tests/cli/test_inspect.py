@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from packages.backflip.tests.restless import restless_in
+from packages.backflip.tests.chdir_env import write_chdir_env
 from PIL import Image
 
 from backflip.cli.main import main
@@ -70,12 +70,12 @@ def test_mistakes_are_answered_on_one_line(
 def test_an_environment_that_changes_folder_moves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    restless_in(tmp_path, monkeypatch)
-    assert main(["look", "restless:Restless", "--episodes", "2"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "clip look-restless-Restless.webp"
-    assert (tmp_path / "look-restless-Restless.webp").is_file()
+    write_chdir_env(tmp_path, monkeypatch)
+    assert main(["look", "chdir_env:ChdirEnv", "--episodes", "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "clip look-chdir_env-ChdirEnv.webp"
+    assert (tmp_path / "look-chdir_env-ChdirEnv.webp").is_file()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("backflip.inspect.play_server.serve_game", lambda *_, **__: None)
-    assert main(["play", "restless:Restless"]) == 0
+    assert main(["play", "chdir_env:ChdirEnv"]) == 0
     (run,) = (tmp_path / "runs").glob("*/run.json")
     assert json.loads(run.read_text())["cwd"] == str(tmp_path)

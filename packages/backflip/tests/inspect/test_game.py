@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from backflip.inspect.game import Game
-from backflip.inspect.stepping import open_env
+from backflip.inspect.open_env import open_env
 from runshelf.errors import UsageError
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import create_run

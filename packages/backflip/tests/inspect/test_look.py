@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from backflip.inspect.facts import frame_skip
-from backflip.inspect.look import Looked, look
-from backflip.inspect.verdict import findings, verdict
+from backflip.inspect.env_facts import frame_skip
+from backflip.inspect.look import LookResult, look
+from backflip.inspect.findings import findings, verdict
 
 
-def looked_at(env_id: str, clip: Path, said: list[str] | None = None, **env_args: Any) -> Looked:
+def looked_at(env_id: str, clip: Path, said: list[str] | None = None, **env_args: Any) -> LookResult:
     """Look at an environment; what is told and warned of goes to `said`, in order."""
     said = [] if said is None else said
 
-    def tell(what: str, share: float) -> None:
+    def on_progress(what: str, share: float) -> None:
         del share
         said.append(what)
 
@@ -26,7 +26,7 @@ def looked_at(env_id: str, clip: Path, said: list[str] | None = None, **env_args
         seed=0,
         discount=0.99,
         clip=clip,
-        tell=tell,
+        on_progress=on_progress,
         warn=said.append,
     )
 
@@ -62,7 +62,7 @@ def test_what_may_take_long_is_told_step_by_step_up_to_its_end(tmp_path: Path) -
         seed=0,
         discount=0.99,
         clip=tmp_path / "clip.webp",
-        tell=lambda what, share: told.setdefault(what, []).append(share),
+        on_progress=lambda what, share: told.setdefault(what, []).append(share),
         warn=print,
     )
     for what, env_steps in (("repeating", 2 * 200), ("trying actions", 0 + 5 + 25 + 100 + 4 * 8)):

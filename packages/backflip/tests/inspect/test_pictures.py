@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.clips import write_clip
-from backflip.inspect.pictures import agent_frame, beside, enlarged
-from backflip.inspect.timeline import HEIGHT, with_tracks
+from backflip.inspect.clip_files import write_clip
+from backflip.inspect.pictures import agent_frame, side_by_side, enlarged
+from backflip.inspect.track_plots import HEIGHT, with_tracks
 from runshelf.errors import UsageError
 
 
@@ -31,7 +31,7 @@ def test_colours_stay_and_channels_of_ones_become_white() -> None:
 def test_enlarging_repeats_pixels() -> None:
     frame = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
     np.testing.assert_array_equal(enlarged(frame, 4), frame.repeat(2, 0).repeat(2, 1))
-    assert beside(frame, frame).shape == (2, 2 + 8 + 2, 3)
+    assert side_by_side(frame, frame).shape == (2, 2 + 8 + 2, 3)
 
 
 def test_a_clip_moves_and_a_strip_does_not(tmp_path: Path) -> None:

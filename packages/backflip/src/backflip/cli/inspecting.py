@@ -14,7 +14,7 @@ from backflip.core.paths import from_here
 from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
 
 if TYPE_CHECKING:
-    from backflip.inspect.random_play import OnEnvSteps
+    from backflip.inspect.random_episodes import OnProgress
 
 _SILENT_SECONDS, _SECONDS_BETWEEN = 2.0, 5.0  # before the first line of progress, and after each
 
@@ -124,7 +124,7 @@ def _discount(text: str) -> float:
 def _look(options: argparse.Namespace) -> dict[str, Any] | None:
     from backflip.envs.arguments import parse_env_args
     from backflip.inspect.look import look
-    from backflip.inspect.verdict import findings, verdict
+    from backflip.inspect.findings import findings, verdict
     from backflip.training.runtime import prepare
 
     prepare()
@@ -135,7 +135,7 @@ def _look(options: argparse.Namespace) -> dict[str, Any] | None:
         seed=options.seed,
         discount=options.discount,
         clip=Path(options.out or f"look-{_as_file(options.env)}.webp"),
-        tell=_progress(),
+        on_progress=_progress(),
         warn=_warn,
     )
     found = findings(looked.report)
@@ -205,7 +205,7 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
         seed=options.seed,
         episodes=options.episodes,
         out=Path(options.out) if options.out else None,
-        tell=_progress(),
+        on_progress=_progress(),
         warn=_warn,
     )
     if options.json:
@@ -232,11 +232,11 @@ def _warn(note: str) -> None:
     print(f"backflip: note: {note}", file=sys.stderr, flush=True)
 
 
-def _progress() -> "OnEnvSteps":
+def _progress() -> "OnProgress":
     """Return what says on stderr how far it is, once it takes longer than two seconds."""
     next_at = time.monotonic() + _SILENT_SECONDS
 
-    def tell(what: str, share: float) -> None:
+    def on_progress(what: str, share: float) -> None:
         nonlocal next_at
         if time.monotonic() < next_at:
             return
@@ -244,4 +244,4 @@ def _progress() -> "OnEnvSteps":
         done = f" {share:.0%}" if share else ""
         print(f"backflip: {what}{done}", file=sys.stderr, flush=True)
 
-    return tell
+    return on_progress

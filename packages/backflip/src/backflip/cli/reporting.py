@@ -7,16 +7,16 @@ from backflip.core.paths import from_here
 from runshelf.cli.plain import harmless, print_table
 
 if TYPE_CHECKING:
-    from backflip.inspect.look import Looked
-    from backflip.inspect.verdict import Finding
-    from backflip.inspect.watch import Shown
+    from backflip.inspect.look import LookResult
+    from backflip.inspect.findings import Finding
+    from backflip.inspect.watch import WatchResult
 
 UNKNOWN = "unknown"
 _MOST_ROWS = 40  # of a table of observed numbers or of actions
 _KINDS = {"hinders": "!", "note": "-", "fine": "ok"}
 
 
-def print_report(looked: "Looked", found: "list[Finding]", verdict: str) -> None:
+def print_report(looked: "LookResult", found: "list[Finding]", verdict: str) -> None:
     """Print tables of numbers, then the findings, the verdict last."""
     report = looked.report
     fields = report.to_json()
@@ -40,7 +40,7 @@ def print_report(looked: "Looked", found: "list[Finding]", verdict: str) -> None
     print(f"clip {looked.clip}")
 
 
-def print_watched(shown: "Shown") -> None:
+def print_watched(shown: "WatchResult") -> None:
     """Print the results of each checkpoint, and where its pictures are."""
     rows = shown.checkpoints
     columns: dict[str, list[object]] = {

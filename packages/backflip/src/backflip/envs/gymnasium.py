@@ -24,7 +24,7 @@ from backflip.core.spec import (
     OwnSpaces,
     has_room,
 )
-from backflip.envs.output import stdout_kept_open
+from backflip.envs.stdout_guard import stdout_kept_open
 from backflip.envs.spec import HasDrawingState, HostStep
 from runshelf.errors import UsageError, UserFacingError, one_line
 

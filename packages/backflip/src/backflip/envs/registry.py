@@ -28,8 +28,8 @@ from backflip.envs.ids import (
     newest,
     refuse_old_atari,
 )
-from backflip.envs.output import stdout_kept_open
-from backflip.envs.own import check_native, is_gymnasium, own_class
+from backflip.envs.stdout_guard import stdout_kept_open
+from backflip.envs.user_envs import check_native, is_gymnasium, user_class
 from runshelf.errors import UsageError, UserFacingError, one_line
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def is_native(env_id: str) -> bool:
     """
     if env_id in NATIVE:
         return True
-    own = own_class(env_id)
+    own = user_class(env_id)
     return own is not None and not is_gymnasium(own)
 
 
@@ -74,7 +74,7 @@ def make_native(env_id: str, args: Mapping[str, Any] | None = None) -> "NativeEn
     Raises:
         UsageError: the arguments do not fit, or a `module:Class` is no environment.
     """
-    own = own_class(env_id)
+    own = user_class(env_id)
     target = _load(NATIVE[env_id]) if env_id in NATIVE else own
     if target is None or is_gymnasium(target):
         return None
@@ -116,7 +116,7 @@ def make_host(
         return _dm_control(env_id, args, num_envs, autoreset)
     if env_id.startswith(FIXED_PREFIX) or (env_id in STEPPED and args.keys() <= {LIMIT.name}):
         return _mujoco(env_id, args, num_envs, autoreset)
-    own = own_class(env_id)
+    own = user_class(env_id)
     if own is not None and not is_gymnasium(own):
         raise UsageError(f"environment `{env_id}` is written in JAX and has no host path")
     if own is None:

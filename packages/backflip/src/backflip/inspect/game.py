@@ -10,11 +10,11 @@ from backflip.core.spec import Discrete, newest_frame
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.views.choose import view_of
 from backflip.envs.views.view import NeedsScene, View
-from backflip.inspect.clips import drawable
-from backflip.inspect.controls import actions, dials, goes_by_turns
-from backflip.inspect.facts import action_meanings
+from backflip.inspect.clip_files import drawable
+from backflip.inspect.key_bindings import actions, dials, is_turn_based
+from backflip.inspect.env_facts import action_meanings
 from backflip.inspect.pictures import agent_frame, png, shows_the_same
-from backflip.inspect.stepping import open_env, scenes_of
+from backflip.inspect.open_env import open_env, scenes_of
 from runshelf.errors import UsageError
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.run import RunWriter
@@ -73,7 +73,7 @@ class Game:
             else None,
             "dials": None if isinstance(action, Discrete) else [d._asdict() for d in dials(action)],
             "step_seconds": self._view.step_seconds(),
-            "waits": still or goes_by_turns(spec.id),
+            "waits": still or is_turn_based(spec.id),
             "limit": spec.max_episode_steps,
             "views": self._views(),
             "pixels": spec.is_pixels,
@@ -96,7 +96,7 @@ class Game:
             UsageError: there is no such action, or no episode.
             EnvironmentFailed: the environment did not keep its word.
         """
-        chosen = self._checked(action)
+        chosen = self._valid_action(action)
         if self._ended:
             raise UsageError("no episode is under way: begin one")
         step = self._env.step(chosen)
@@ -122,7 +122,7 @@ class Game:
         frames = self._spec.is_pixels and self._spec.frame_stack > 1
         return ["agent", "both", "person"] if frames else ["both", "agent", "person"]
 
-    def _checked(self, action: Any) -> np.ndarray:
+    def _valid_action(self, action: Any) -> np.ndarray:
         """Return an action as a batch of one."""
         space = self._spec.action
         if isinstance(space, Discrete):

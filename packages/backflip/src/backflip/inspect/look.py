@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
-from backflip.inspect.audit import REPEATING, TRYING, audit_actions, repeatability
-from backflip.inspect.clips import checked_file, drawable, first_seconds, frames_of, write_clip
-from backflip.inspect.controls import actions
-from backflip.inspect.facts import action_meanings, frame_skip, special_facts, step_seconds
-from backflip.inspect.random_play import OnEnvSteps, Warn, play_randomly
+from backflip.inspect.env_checks import REPEATING, TRYING, audit_actions, repeatability
+from backflip.inspect.clip_files import checked_file, drawable, first_seconds, frames_of, write_clip
+from backflip.inspect.key_bindings import actions
+from backflip.inspect.env_facts import action_meanings, frame_skip, special_facts, step_seconds
+from backflip.inspect.random_episodes import OnProgress, Warn, play_randomly
 from backflip.inspect.report import Report
-from backflip.inspect.stepping import ToldEnv, open_env
+from backflip.inspect.open_env import ProgressEnv, open_env
 
 FEWEST_ROWS, MOST_ROWS = 4, 20  # environments stepped side by side
 CLIP_SECONDS = 10.0  # of the environment's own time
 
 
-class Looked(NamedTuple):
+class LookResult(NamedTuple):
     """What was found out, the clip's file, and what could not be drawn and why, or nothing."""
 
     report: Report
@@ -36,9 +36,9 @@ def look(
     seed: int,
     discount: float,
     clip: Path,
-    tell: OnEnvSteps,
+    on_progress: OnProgress,
     warn: Warn,
-) -> Looked:
+) -> LookResult:
     """Return what an environment is like, and draw a clip of a random policy in it.
 
     Args:
@@ -48,7 +48,7 @@ def look(
         seed: from which all randomness comes.
         discount: γ of the horizon that is reported.
         clip: where to write the clip, ending in .webp, or .png for a strip of frames.
-        tell: is told how far it is.
+        on_progress: is told how far it is.
         warn: is told before anything is played if nothing can be drawn, and why.
 
     Raises:
@@ -69,17 +69,17 @@ def look(
         view, note = drawable(known, spec)
         if note:
             warn(note)
-        play = play_randomly(env, episodes, seed, tell)
-        repeated = repeatability(ToldEnv(env, REPEATING, partial(tell, "repeating")), seed)
+        play = play_randomly(env, episodes, seed, on_progress)
+        repeated = repeatability(ProgressEnv(env, REPEATING, partial(on_progress, "repeating")), seed)
     finally:
         env.close()
 
-    def make_told(rows: int) -> HostEnv:
-        return ToldEnv(make(rows), TRYING, partial(tell, "trying actions"))
+    def make_with_progress(rows: int) -> HostEnv:
+        return ProgressEnv(make(rows), TRYING, partial(on_progress, "trying actions"))
 
-    audit = audit_actions(make_told, spec.action, seed, _called(env_id, spec, env_args))
-    tell("drawing", 0.0)
-    shown = frames_of(view, spec, first_seconds(view, play.filmed, CLIP_SECONDS), with_agents=True)
+    audit = audit_actions(make_with_progress, spec.action, seed, _action_labels(env_id, spec, env_args))
+    on_progress("drawing", 0.0)
+    shown = frames_of(view, spec, first_seconds(view, play.recording, CLIP_SECONDS), with_agents=True)
     write_clip(file, shown.frames, shown.fps)
     report = Report(
         env_id,
@@ -94,10 +94,10 @@ def look(
         audit,
         facts,
     )
-    return Looked(report, clip, note)
+    return LookResult(report, clip, note)
 
 
-def _called(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> list[str]:
+def _action_labels(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> list[str]:
     """Return the actions of a discrete space by number and, where there is one, by name."""
     if not isinstance(spec.action, Discrete):
         return []

@@ -49,7 +49,7 @@ def enlarged(frame: UInt8[np.ndarray, "H W 3"], height: int) -> UInt8[np.ndarray
     return np.asarray(Image.fromarray(frame).resize(size, kind))
 
 
-def beside(
+def side_by_side(
     left: UInt8[np.ndarray, "H W 3"], right: UInt8[np.ndarray, "..."]
 ) -> UInt8[np.ndarray, "H W2 3"]:
     """Return two frames side by side, the second as high as the first."""

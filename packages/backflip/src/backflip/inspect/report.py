@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.audit import ActionAudit, Repeatability
-from backflip.inspect.random_play import RandomPlay
-from backflip.inspect.scales import Scale
+from backflip.inspect.env_checks import ActionAudit, Repeatability
+from backflip.inspect.random_episodes import RandomEpisodes
+from backflip.inspect.observation_stats import ObservationStats
 
 DIGITS = 6  # significant, of measured numbers
 
@@ -39,7 +39,7 @@ class Report:
     discount: float
     step_seconds: float | None
     frame_skip: int | None
-    play: RandomPlay
+    play: RandomEpisodes
     repeatability: Repeatability
     actions: ActionAudit
     facts: list[tuple[str, str]]
@@ -131,14 +131,14 @@ class Report:
         ]
 
 
-def per_channel(scale: Scale, channels: int) -> Scale:
+def per_channel(scale: ObservationStats, channels: int) -> ObservationStats:
     """Return the scale of all pixels of a channel together, for each channel.
 
     The variance of all is the mean of the variances and the variance of the means.
     """
     low, mean, std, high = (part.reshape(-1, channels) for part in scale)
     spread = np.sqrt(np.square(std).mean(0) + mean.var(0))
-    return Scale(low.min(0), mean.mean(0), spread, high.max(0))
+    return ObservationStats(low.min(0), mean.mean(0), spread, high.max(0))
 
 
 def summary(values: np.ndarray) -> dict[str, float]:

@@ -15,13 +15,13 @@ from backflip.core.spec import EnvSpec
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
 from backflip.envs.views.view import View
-from backflip.inspect.clips import drawable, frames_of, write_clip
-from backflip.inspect.performance import Performance, Performer
+from backflip.inspect.clip_files import drawable, frames_of, write_clip
+from backflip.inspect.policy_episodes import PolicyEpisodes, PolicyPlayer
 from backflip.inspect.pictures import PAPER, enlarged, png
-from backflip.inspect.random_play import OnEnvSteps, Warn
-from backflip.inspect.state_space import Map, map_policy, picture, state_space_of
-from backflip.inspect.stepping import open_env
-from backflip.inspect.timeline import with_tracks
+from backflip.inspect.random_episodes import OnProgress, Warn
+from backflip.inspect.policy_map import PolicyMap, map_policy, picture, state_space_of
+from backflip.inspect.open_env import open_env
+from backflip.inspect.track_plots import with_tracks
 from backflip.training.build import env_args_of
 from backflip.training.policy import POLICY, Acting, kept_policies, load_acting, refuse_changed
 from runshelf.errors import UsageError
@@ -33,7 +33,7 @@ NUMBERS = "watch.json"
 MOMENTS, SMALL, CAPTION = 6, 150, 22  # of the overview: pictures in a row, their height, its words
 
 
-class Watched(NamedTuple):
+class CheckpointResult(NamedTuple):
     """What was seen of one checkpoint.
 
     Attributes:
@@ -45,9 +45,9 @@ class Watched(NamedTuple):
     """
 
     env_steps: int | None
-    performance: Performance
+    performance: PolicyEpisodes
     clip: Path
-    map: Map | None
+    map: PolicyMap | None
     map_file: Path | None
 
     def to_json(self) -> dict[str, Any]:
@@ -65,18 +65,18 @@ class Watched(NamedTuple):
         }
 
 
-class Shown(NamedTuple):
+class WatchResult(NamedTuple):
     """All that was seen of a run: each checkpoint, other files, what could not be shown and why."""
 
-    checkpoints: list[Watched]
+    checkpoints: list[CheckpointResult]
     overview: Path
     numbers: Path
     notes: list[str]
 
 
 def watch(
-    run: Run, *, seed: int | None, episodes: int, out: Path | None, tell: OnEnvSteps, warn: Warn
-) -> Shown:
+    run: Run, *, seed: int | None, episodes: int, out: Path | None, on_progress: OnProgress, warn: Warn
+) -> WatchResult:
     """Play episodes with the policy of each checkpoint of a run, and draw them.
 
     Every checkpoint starts from the same states. The first episode, or its beginning, becomes a
@@ -87,7 +87,7 @@ def watch(
         seed: whose policy, by default of the first.
         episodes: of each checkpoint.
         out: where to write, by default `watch/` in the run's folder.
-        tell: is told how far it is.
+        on_progress: is told how far it is.
         warn: is told before anything is played if nothing can be drawn, and why.
 
     Raises:
@@ -104,12 +104,12 @@ def watch(
         view, note = drawable(view_of(env_id, env.spec, args), env.spec)
         if note:
             warn(note)
-        performer = Performer(found[0].algorithm)
-        watched: list[Watched] = []
+        performer = PolicyPlayer(found[0].algorithm)
+        watched: list[CheckpointResult] = []
         rows: list[UInt8[np.ndarray, "H W 3"]] = []
         for number, acting in enumerate(found):
-            tell("watching", number / len(found))
-            one, frames = _watch_one(env, view, performer, acting, folder, number, tell)
+            on_progress("watching", number / len(found))
+            one, frames = _watch_one(env, view, performer, acting, folder, number, on_progress)
             watched.append(one)
             rows.append(_row(one, frames))
     finally:
@@ -123,7 +123,7 @@ def watch(
     write_whole(overview, png(np.concatenate(rows)))
     told = {"run": run.ulid, "env": env_id, "checkpoints": [one.to_json() for one in watched]}
     write_whole(numbers, json.dumps(to_json(told)).encode())
-    return Shown(watched, overview, numbers, notes)
+    return WatchResult(watched, overview, numbers, notes)
 
 
 def checkpoints(run: Run, seed: int | None) -> list[Acting]:
@@ -147,20 +147,20 @@ def checkpoints(run: Run, seed: int | None) -> list[Acting]:
 def _watch_one(
     env: HostEnv,
     view: View,
-    performer: Performer,
+    performer: PolicyPlayer,
     acting: Acting,
     folder: Path,
     number: int,
-    tell: OnEnvSteps,
-) -> tuple[Watched, list[UInt8[np.ndarray, "H W 3"]]]:
+    on_progress: OnProgress,
+) -> tuple[CheckpointResult, list[UInt8[np.ndarray, "H W 3"]]]:
     """Return what one checkpoint does, its files written, and the frames of its clip."""
 
-    def tell_of_step(env_steps: int) -> None:
-        tell(f"watching checkpoint {number + 1} at env step {env_steps:,}", 0.0)
+    def on_step(env_steps: int) -> None:
+        on_progress(f"watching checkpoint {number + 1} at env step {env_steps:,}", 0.0)
 
     state = jax.device_put(acting.state)
-    shown = performer.play(env, state, seed=0, tell=tell_of_step)
-    clip = frames_of(view, env.spec, shown.filmed, with_agents=False)
+    shown = performer.play(env, state, seed=0, on_progress=on_step)
+    clip = frames_of(view, env.spec, shown.recording, with_agents=False)
     frames = with_tracks(clip.frames, clip.per_step, shown.tracks)
     name = f"{number + 1:02}-{acting.env_steps or 0}-env-steps"
     file = folder / f"{name}.webp"
@@ -170,10 +170,10 @@ def _watch_one(
         map_file = folder / f"{name}-state-space.png"
         with disk_errors(map_file):
             write_whole(map_file, png(picture(found, env.spec)))
-    return Watched(acting.env_steps, shown, file, found, map_file), frames
+    return CheckpointResult(acting.env_steps, shown, file, found, map_file), frames
 
 
-def _map(spec: EnvSpec, performer: Performer, state: Any) -> Map | None:
+def _map(spec: EnvSpec, performer: PolicyPlayer, state: Any) -> PolicyMap | None:
     space = state_space_of(spec.id, spec)
     if space is None:
         return None
@@ -184,7 +184,7 @@ def _map(spec: EnvSpec, performer: Performer, state: Any) -> Map | None:
     return map_policy(space, act, lambda obs: performer.assess(state, obs).get("value"))
 
 
-def _row(one: Watched, frames: list[UInt8[np.ndarray, "H W 3"]]) -> UInt8[np.ndarray, "H2 W2 3"]:
+def _row(one: CheckpointResult, frames: list[UInt8[np.ndarray, "H W 3"]]) -> UInt8[np.ndarray, "H2 W2 3"]:
     """Return a few small frames of a clip in a row, under what they are of."""
     chosen = np.linspace(0, len(frames) - 1, MOMENTS).round().astype(int)
     small = np.concatenate([enlarged(frames[index], SMALL) for index in chosen], 1)

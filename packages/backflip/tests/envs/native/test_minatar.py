@@ -12,11 +12,11 @@ from backflip.core.spec import Discrete
 from backflip.envs.native.minatar.asterix import Asterix, AsterixV0
 from backflip.envs.native.minatar.breakout import Breakout, BreakoutV0
 from backflip.envs.native.minatar.freeway import TIME_LIMIT, Freeway, FreewayV0
-from backflip.envs.native.minatar.game import Game, MinAtar
+from backflip.envs.native.minatar.base import Game, MinAtar
 from backflip.envs.native.minatar.seaquest import Seaquest, SeaquestV0
 from backflip.envs.native.minatar.space_invaders import SpaceInvaders, SpaceInvadersV0
 from backflip.envs.registry import make_native
-from backflip.inspect.facts import action_meanings, special_facts
+from backflip.inspect.env_facts import action_meanings, special_facts
 from runshelf.errors import UsageError
 
 DATA = Path(__file__).parents[2] / "data" / "minatar"

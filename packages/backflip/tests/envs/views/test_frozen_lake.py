@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from backflip.envs.lakes import LAKES
+from backflip.envs.frozen_lake_maps import MAPS
 from backflip.envs.views.canvas import GOAL, LIMB
 from backflip.envs.views.frozen_lake import BOARD, FrozenLakeView
 
@@ -39,7 +39,7 @@ def test_between_two_steps_it_is_between_two_cells() -> None:
 def test_every_letter_of_the_map_is_drawn(side: int) -> None:
     frame = drawn(np.eye(side * side)[0])
     size = BOARD // side
-    for row, letters in enumerate(LAKES[f"{side}x{side}"]):
+    for row, letters in enumerate(MAPS[f"{side}x{side}"]):
         for column, letter in enumerate(letters):
             y, x = TOP + row * size + size // 2, LEFT + column * size + size // 2
             dark = frame[y, x].sum() < 300

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
-from backflip.envs.lakes import LAKES
+from backflip.envs.frozen_lake_maps import MAPS
 from backflip.envs.spec import NativeStep
 from runshelf.errors import UsageError, did_you_mean
 
@@ -70,10 +70,10 @@ class FrozenLake:
 
     def __post_init__(self) -> None:
         """Refuse what no episode could be played with."""
-        if self.map_name not in LAKES:
+        if self.map_name not in MAPS:
             raise UsageError(
-                f"`map_name` of {self.env_id} must be {' or '.join(LAKES)}, got `{self.map_name}`"
-                f"{did_you_mean(self.map_name, LAKES)}; try --env-arg map_name=8x8"
+                f"`map_name` of {self.env_id} must be {' or '.join(MAPS)}, got `{self.map_name}`"
+                f"{did_you_mean(self.map_name, MAPS)}; try --env-arg map_name=8x8"
             )
         if not 0 <= self.success_rate <= 1:
             raise UsageError(
@@ -142,7 +142,7 @@ class FrozenLake8x8(FrozenLake):
 @cache
 def lake(map_name: str) -> Lake:
     """Return what a map says, cell by cell."""
-    letters = np.array([list(row) for row in LAKES[map_name]])
+    letters = np.array([list(row) for row in MAPS[map_name]])
     rows, columns = np.indices(letters.shape).reshape(2, -1, 1)
     last_row, last_column = np.array(letters.shape) - 1
     reached = (

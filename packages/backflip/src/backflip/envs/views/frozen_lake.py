@@ -7,7 +7,7 @@ from math import isqrt
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from backflip.envs.lakes import LAKES
+from backflip.envs.frozen_lake_maps import MAPS
 from backflip.envs.views.canvas import (
     BODY_DARK,
     FAINT,
@@ -77,7 +77,7 @@ def _lake(side: int) -> Canvas:
     """Return the lake that is so many cells wide, with y counted down from its top."""
     size = BOARD / side
     canvas = Canvas(((WIDTH - BOARD) / 2, (HEIGHT - BOARD) / 2), size)
-    for row, letters in enumerate(LAKES[f"{side}x{side}"]):
+    for row, letters in enumerate(MAPS[f"{side}x{side}"]):
         for column, letter in enumerate(letters):
             centre = (column + 0.5, -row - 0.5)
             _square(canvas, centre, FAINT if letter == "S" else GROUND, 0.5)

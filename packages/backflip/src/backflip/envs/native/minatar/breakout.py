@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from backflip.envs.native.minatar.game import (
+from backflip.envs.native.minatar.base import (
     LEFT,
     NOOP,
     RIGHT,

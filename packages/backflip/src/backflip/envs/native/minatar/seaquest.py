@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt16
 
-from backflip.envs.native.minatar.game import (
+from backflip.envs.native.minatar.base import (
     DOWN,
     FIRE,
     LEFT,

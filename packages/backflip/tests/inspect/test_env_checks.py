@@ -14,7 +14,7 @@ from packages.backflip.tests.inspect.envs import (
 )
 
 from backflip.core.spec import Box, Discrete
-from backflip.inspect.audit import REPEATED, audit_actions, repeatability, variants
+from backflip.inspect.env_checks import REPEATED, audit_actions, repeatability, variants
 
 
 def audit(kind: type[Line]) -> Any:

@@ -45,7 +45,7 @@ def with_tracks(
 def _moments(
     still: list[Image.Image], tracks: Mapping[str, Float[np.ndarray, " L"]], at: float
 ) -> list[UInt8[np.ndarray, "HEIGHT W 3"]]:
-    """Return the tracks with a line at env step `at`, and the number there beside the name."""
+    """Return the tracks with a line at env step `at`, and the number there side_by_side the name."""
     drawn: list[np.ndarray] = []
     for image, (name, values) in zip(still, tracks.items(), strict=True):
         moment = image.copy()

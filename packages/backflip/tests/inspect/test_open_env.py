@@ -13,7 +13,7 @@ from backflip.core.errors import EnvironmentFailed
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.pendulum import Pendulum
 from backflip.envs.spec import NativeStep
-from backflip.inspect.stepping import SteppedEnv, ToldEnv, open_env, scenes_of
+from backflip.inspect.open_env import SteppedEnv, ProgressEnv, open_env, scenes_of
 
 
 class Paying(Pendulum):
@@ -41,8 +41,8 @@ def test_keeps_the_interface_of_host_environments(
 
 
 def test_who_tells_how_far_it_is_keeps_the_interface_too() -> None:
-    def make(rows: int) -> ToldEnv:
-        return ToldEnv(SteppedEnv(Pendulum(max_episode_steps=12), rows), 40, lambda _: None)
+    def make(rows: int) -> ProgressEnv:
+        return ProgressEnv(SteppedEnv(Pendulum(max_episode_steps=12), rows), 40, lambda _: None)
 
     check_host_env(make, ends_by={"truncated"}, env_steps=40, reset_rows=True)
 

@@ -38,7 +38,7 @@ class StateSpace(NamedTuple):
     observe: Callable[[Points], Shaped[np.ndarray, "P ..."]]
 
 
-class Map(NamedTuple):
+class PolicyMap(NamedTuple):
     """A policy over all of a state space; rows are the second number, growing, columns the first.
 
     Attributes:
@@ -81,7 +81,7 @@ def map_policy(
     space: StateSpace,
     act: Callable[[np.ndarray], np.ndarray],
     value: Callable[[np.ndarray], np.ndarray | None],
-) -> Map:
+) -> PolicyMap:
     """Return what a policy makes of every state on a grid."""
     axes = [np.linspace(low, high, POINTS) for low, high in zip(space.low, space.high, strict=True)]
     x, y = np.meshgrid(*axes)
@@ -90,10 +90,10 @@ def map_policy(
     if action.ndim > 1:
         action = action.reshape(len(action), -1)[:, 0]
     shape = (POINTS, POINTS)
-    return Map(space, None if worth is None else worth.reshape(shape), action.reshape(shape))
+    return PolicyMap(space, None if worth is None else worth.reshape(shape), action.reshape(shape))
 
 
-def picture(found: Map, spec: EnvSpec) -> UInt8[np.ndarray, "H W 3"]:
+def picture(found: PolicyMap, spec: EnvSpec) -> UInt8[np.ndarray, "H W 3"]:
     """Return value and greedy action over the state space, side by side."""
     panels = [_panel(found.space, *_action_colours(found.action, spec))]
     if found.value is not None:

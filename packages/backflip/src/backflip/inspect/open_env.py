@@ -163,17 +163,17 @@ class SteppedEnv:
 
 
 @final
-class ToldEnv:
+class ProgressEnv:
     """A batch that tells how far it is.
 
     Args:
         env: the batch.
         env_steps: it will do in all, resets apart.
-        tell: is told the share of these that is done, after each.
+        on_progress: is told the share of these that is done, after each.
     """
 
-    def __init__(self, env: HostEnv, env_steps: int, tell: Callable[[float], None]) -> None:
-        self._env, self._env_steps, self._tell = env, env_steps, tell
+    def __init__(self, env: HostEnv, env_steps: int, on_progress: Callable[[float], None]) -> None:
+        self._env, self._env_steps, self._on_progress = env, env_steps, on_progress
         self._done = 0
 
     @property
@@ -194,7 +194,7 @@ class ToldEnv:
         """Step every environment."""
         step = self._env.step(actions)
         self._done += 1
-        self._tell(self._done / self._env_steps)
+        self._on_progress(self._done / self._env_steps)
         return step
 
     def close(self) -> None:

@@ -4,8 +4,8 @@ import numpy as np
 from packages.backflip.tests.inspect.envs import Line, making
 
 from backflip.envs.native.probes import EndlessReward
-from backflip.inspect.random_play import play_randomly
-from backflip.inspect.stepping import SteppedEnv, open_env
+from backflip.inspect.random_episodes import play_randomly
+from backflip.inspect.open_env import SteppedEnv, open_env
 
 
 def silent(what: str, share: float) -> None:
@@ -20,7 +20,7 @@ def test_episodes_of_a_known_environment_are_as_known() -> None:
     assert play.truncated.all()
     assert not play.terminated.any()
     assert len(play.rewards) == 60
-    assert len(play.filmed.reward) == 10
+    assert len(play.recording.reward) == 10
 
 
 def test_returns_are_the_sums_of_rewards_and_filmed_is_the_first_episode() -> None:
@@ -28,8 +28,8 @@ def test_returns_are_the_sums_of_rewards_and_filmed_is_the_first_episode() -> No
     play = play_randomly(env, 3, 5, silent)
     env.close()
     assert np.isclose(play.rewards.sum(), play.returns.sum(), rtol=1e-5)
-    assert np.isclose(play.filmed.reward.sum(), play.returns[0], rtol=1e-5)
-    np.testing.assert_array_equal(play.filmed.obs[1:], play.filmed.next_obs[:-1])
+    assert np.isclose(play.recording.reward.sum(), play.returns[0], rtol=1e-5)
+    np.testing.assert_array_equal(play.recording.obs[1:], play.recording.next_obs[:-1])
 
 
 def test_the_same_seed_gives_the_same_episodes() -> None:

@@ -13,14 +13,14 @@ from backflip.core.spec import EnvSpec, newest_frame
 from backflip.envs.views.film import film
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.view import View
-from backflip.inspect.pictures import agent_frame, beside, shows_the_same, strip_png
+from backflip.inspect.pictures import agent_frame, side_by_side, shows_the_same, strip_png
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors, write_whole
 
 SUFFIXES = (".webp", ".png")
 
 
-class Filmed(NamedTuple):
+class EpisodeRecording(NamedTuple):
     """What a clip of one episode is drawn from: L env steps, or as many as are kept.
 
     Attributes:
@@ -36,13 +36,13 @@ class Filmed(NamedTuple):
     reward: Float[np.ndarray, " L"]
 
     @classmethod
-    def of(cls, env_steps: Sequence[tuple[Any, ...]]) -> "Filmed":
+    def of(cls, env_steps: Sequence[tuple[Any, ...]]) -> "EpisodeRecording":
         """Return the clip of env steps, each of which has these four of one moment."""
         obs, next_obs, scene, reward = map(np.stack, zip(*env_steps, strict=True))
         return cls(obs, next_obs, scene if scene.size else np.zeros(0, np.float32), reward)
 
 
-class Shown(NamedTuple):
+class ClipFrames(NamedTuple):
     """A clip's frames, `per_step` for each env step and one for its end."""
 
     frames: list[UInt8[np.ndarray, "H W 3"]]
@@ -62,25 +62,25 @@ def drawable(view: View, spec: EnvSpec) -> tuple[View, str]:
     return view, ""
 
 
-def first_seconds(view: View, filmed: Filmed, seconds: float) -> Filmed:
+def first_seconds(view: View, recording: EpisodeRecording, seconds: float) -> EpisodeRecording:
     """Return the beginning of an episode, in the environment's own time."""
     count = max(int(seconds / view.step_seconds()), 1)
-    scene = filmed.scene[:count] if filmed.scene.size else filmed.scene
-    return Filmed(filmed.obs[:count], filmed.next_obs[:count], scene, filmed.reward[:count])
+    scene = recording.scene[:count] if recording.scene.size else recording.scene
+    return EpisodeRecording(recording.obs[:count], recording.next_obs[:count], scene, recording.reward[:count])
 
 
-def frames_of(view: View, spec: EnvSpec, filmed: Filmed, *, with_agents: bool) -> Shown:
-    """Return the frames of a clip, if asked for with what the agent got beside each."""
-    length = len(filmed.reward)
-    obs, next_obs = newest_frame(spec, filmed.obs), newest_frame(spec, filmed.next_obs)
-    movie = film(view, obs, next_obs, filmed.scene, np.ones(length, bool))
+def frames_of(view: View, spec: EnvSpec, recording: EpisodeRecording, *, with_agents: bool) -> ClipFrames:
+    """Return the frames of a clip, if asked for with what the agent got side_by_side each."""
+    length = len(recording.reward)
+    obs, next_obs = newest_frame(spec, recording.obs), newest_frame(spec, recording.next_obs)
+    movie = film(view, obs, next_obs, recording.scene, np.ones(length, bool))
     per_step, frames = (len(movie.frames) - 1) // length, list(movie.frames)
     if with_agents and not shows_the_same(view, spec):
-        seen = (*filmed.obs, filmed.next_obs[-1])
-        largest = np.abs(filmed.obs).max(0)
+        seen = (*recording.obs, recording.next_obs[-1])
+        largest = np.abs(recording.obs).max(0)
         agents = [agent_frame(spec, one, largest) for one in seen]
-        frames = [beside(frame, agents[j // per_step]) for j, frame in enumerate(frames)]
-    return Shown(frames, movie.fps, per_step)
+        frames = [side_by_side(frame, agents[j // per_step]) for j, frame in enumerate(frames)]
+    return ClipFrames(frames, movie.fps, per_step)
 
 
 def checked_file(path: Path) -> Path:

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 
-class Scale(NamedTuple):
+class ObservationStats(NamedTuple):
     """Least, mean, standard deviation and largest of each number, of D of them."""
 
     low: Float[np.ndarray, " D"]
@@ -33,7 +33,7 @@ class Scale(NamedTuple):
 
 
 @final
-class Scales:
+class RunningStats:
     """Adds up observations.
 
     Sums are of differences from the first observation: of values like 1000.001 squares alone would
@@ -61,8 +61,8 @@ class Scales:
         self._low = np.minimum(self._low, rows.min(0))
         self._high = np.maximum(self._high, rows.max(0))
 
-    def result(self) -> Scale:
+    def result(self) -> ObservationStats:
         """Return the scales of what was added."""
         mean = self._sum / max(self.count, 1)
         variance = np.maximum(self._squares / max(self.count, 1) - np.square(mean), 0.0)
-        return Scale(self._low, self._origin + mean, np.sqrt(variance), self._high)
+        return ObservationStats(self._low, self._origin + mean, np.sqrt(variance), self._high)

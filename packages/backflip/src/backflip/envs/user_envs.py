@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NATIVE_PARTS = ("spec", "reset", "step", "observe")
 
 
-def own_class(env_id: str) -> type | None:
+def user_class(env_id: str) -> type | None:
     """Return the class a `module:Class` names, or None where `env_id` is no such thing.
 
     `module:Id-v0` is Gymnasium's way to have a module imported that registers ids.

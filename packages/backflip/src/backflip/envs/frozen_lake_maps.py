@@ -1,6 +1,6 @@
 """The maps of FrozenLake, for the environment and for its view: S start, F ice, H hole, G goal."""
 
-LAKES = {
+MAPS = {
     "4x4": ("SFFF", "FHFH", "FFFH", "HFFG"),
     "8x8": (
         "SFFFFFFF",

@@ -10,17 +10,17 @@ from jaxtyping import Bool, Float, Int
 from backflip.drivers.driver import LONGEST_EPISODE
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.spec import HostEnv
-from backflip.inspect.clips import Filmed
-from backflip.inspect.scales import Scale, Scales
-from backflip.inspect.stepping import scenes_of
+from backflip.inspect.clip_files import EpisodeRecording
+from backflip.inspect.observation_stats import ObservationStats, RunningStats
+from backflip.inspect.open_env import scenes_of
 
-MOST_FILMED = 300  # env steps of the first episode that are kept for a clip
+MAX_RECORDED_STEPS = 300  # env steps of the first episode that are kept for a clip
 
-OnEnvSteps = Callable[[str, float], None]  # what is being done, and which share of it is done
+OnProgress = Callable[[str, float], None]  # what is being done, and which share of it is done
 Warn = Callable[[str], None]  # what a person should know at once
 
 
-class RandomPlay(NamedTuple):
+class RandomEpisodes(NamedTuple):
     """What E episodes of a random policy showed.
 
     Attributes:
@@ -30,7 +30,7 @@ class RandomPlay(NamedTuple):
         truncated: ended by the time limit; episodes that are neither were stopped by us.
         rewards: of every env step of every episode.
         scale: of the observations acted on.
-        filmed: the beginning of the first episode.
+        recording: the beginning of the first episode.
         env_steps_per_second: all rows together, what is measured here included.
     """
 
@@ -39,12 +39,12 @@ class RandomPlay(NamedTuple):
     terminated: Bool[np.ndarray, " E"]
     truncated: Bool[np.ndarray, " E"]
     rewards: Float[np.ndarray, " S"]
-    scale: Scale
-    filmed: Filmed
+    scale: ObservationStats
+    recording: EpisodeRecording
     env_steps_per_second: float
 
 
-def play_randomly(env: HostEnv, episodes: int, seed: int, tell: OnEnvSteps) -> RandomPlay:
+def play_randomly(env: HostEnv, episodes: int, seed: int, on_progress: OnProgress) -> RandomEpisodes:
     """Return what `episodes` episodes of a uniformly random policy showed.
 
     They are played in rounds, one in each row, each from a seed of its own; where there is no time
@@ -54,21 +54,21 @@ def play_randomly(env: HostEnv, episodes: int, seed: int, tell: OnEnvSteps) -> R
         env: a batch of environments.
         episodes: how many, at least 1.
         seed: from which all randomness comes.
-        tell: is told how far it is.
+        on_progress: is told how far it is.
     """
     rounds = -(-episodes // env.num_envs)
-    scales = Scales()
+    scales = RunningStats()
     env.reset([seed] * env.num_envs)
     anything = random_actions_on_host(env.spec.action, np.random.default_rng(0), env.num_envs)
     env.step(anything)  # compiles
     began = time.perf_counter()
-    played: list[_Round] = []
+    played: list[RandomRound] = []
     for number in range(rounds):
         rows = min(env.num_envs, episodes - number * env.num_envs)
-        played.append(_Round(env, scales, rows, films=number == 0))
+        played.append(RandomRound(env, scales, rows, films=number == 0))
 
         def told(share: float, number: int = number) -> None:
-            tell("random", (number + share) / rounds)
+            on_progress("random", (number + share) / rounds)
 
         played[-1].play([seed, number], told)
     seconds = max(time.perf_counter() - began, 1e-9)
@@ -77,29 +77,29 @@ def play_randomly(env: HostEnv, episodes: int, seed: int, tell: OnEnvSteps) -> R
         return np.concatenate([getattr(one, name)[: one.rows] for one in played])
 
     rewards = np.concatenate([reward for one in played for reward in one.rewards])
-    return RandomPlay(
+    return RandomEpisodes(
         joined("returns"),
         joined("lengths"),
         joined("terminated"),
         joined("truncated"),
         rewards,
         scales.result(),
-        played[0].filmed(),
+        played[0].recording(),
         len(rewards) / seconds,
     )
 
 
-class _Round:
+class RandomRound:
     """One episode in each of the first `rows` rows, played side by side."""
 
-    def __init__(self, env: HostEnv, scales: Scales, rows: int, *, films: bool) -> None:
+    def __init__(self, env: HostEnv, scales: RunningStats, rows: int, *, films: bool) -> None:
         self._env, self._scales, self.rows, self._films = env, scales, rows, films
         self.returns, self.lengths = np.zeros(rows), np.zeros(rows, np.int64)
         self.terminated, self.truncated = np.zeros(rows, bool), np.zeros(rows, bool)
         self.rewards: list[np.ndarray] = []
         self._frames: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
 
-    def play(self, entropy: list[int], tell: Callable[[float], None]) -> None:
+    def play(self, entropy: list[int], on_progress: Callable[[float], None]) -> None:
         """Play until every row has ended."""
         env, rng = self._env, np.random.default_rng(entropy)
         limit = env.spec.max_episode_steps or LONGEST_EPISODE
@@ -113,15 +113,15 @@ class _Round:
             self.rewards.append(reward[alive])
             self.returns += np.where(alive, reward, 0.0)
             self.lengths += alive
-            if self._films and alive[0] and len(self._frames) < MOST_FILMED:
+            if self._films and alive[0] and len(self._frames) < MAX_RECORDED_STEPS:
                 drawn = np.zeros(0, np.float32) if scene is None else scene[0]
                 self._frames.append((obs[0], step.next_obs[0], drawn, float(reward[0])))
             self.terminated |= alive & step.terminated[: self.rows]
             self.truncated |= alive & step.truncated[: self.rows]
             alive &= ~(self.terminated | self.truncated)
             obs, env_steps = step.obs, env_steps + 1
-            tell(max(1.0 - float(alive.mean()), env_steps / limit))
+            on_progress(max(1.0 - float(alive.mean()), env_steps / limit))
 
-    def filmed(self) -> Filmed:
+    def recording(self) -> EpisodeRecording:
         """Return the beginning of the first row's episode."""
-        return Filmed.of(self._frames)
+        return EpisodeRecording.of(self._frames)

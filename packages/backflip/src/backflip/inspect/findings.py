@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.audit import HELD
+from backflip.inspect.env_checks import HELD
 from backflip.inspect.report import Report, per_channel
 
 FAR_Z = 10.0  # standard deviations: further away is an outlier
@@ -155,7 +155,7 @@ def _rewards(report: Report) -> Iterator[Finding]:
     if largest > LARGE_REWARD or 0 < largest < SMALL_REWARD:
         yield Finding(
             "hinders",
-            f"Rewards reach {largest:.3g} in size: losses follow their square. Scale them "
+            f"Rewards reach {largest:.3g} in size: losses follow their square. ObservationStats them "
             "(--set normalize_rewards=true of ppo).",
         )
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.controls import actions, dials
+from backflip.inspect.key_bindings import actions, dials
 
 SEEN = Box(np.zeros(1, np.float32), np.ones(1, np.float32), np.dtype(np.float32))
 

@@ -8,35 +8,35 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from backflip.algorithms.interface import Algorithm
-from backflip.drivers.driver import LONGEST_EPISODE, OnEnvSteps, ignore_progress
+from backflip.drivers.driver import LONGEST_EPISODE, OnProgress, ignore_progress
 from backflip.envs.spec import HostEnv
-from backflip.inspect.clips import Filmed
-from backflip.inspect.random_play import MOST_FILMED
-from backflip.inspect.stepping import scenes_of
+from backflip.inspect.clip_files import EpisodeRecording
+from backflip.inspect.random_episodes import MAX_RECORDED_STEPS
+from backflip.inspect.open_env import scenes_of
 
 PERFORMANCE = 0x3A7C
 FIRST = ("value",)  # of what an algorithm says, drawn above the rest
 
 
-class Performance(NamedTuple):
+class PolicyEpisodes(NamedTuple):
     """K episodes of one policy, and the first of them in detail.
 
     Attributes:
         returns: true, of each episode.
         lengths: in env steps.
-        filmed: the first episode, or its beginning.
+        recording: the first episode, or its beginning.
         tracks: of the first episode, a number for each of its L env steps: `reward`, and what the
             algorithm can say of a state, as `value` and `entropy`.
     """
 
     returns: Float[np.ndarray, " K"]
     lengths: Int[np.ndarray, " K"]
-    filmed: Filmed
+    recording: EpisodeRecording
     tracks: dict[str, Float[np.ndarray, " L"]]
 
 
 @final
-class Performer:
+class PolicyPlayer:
     """Plays episodes by states of one algorithm; compiled once for all of them."""
 
     def __init__(self, algorithm: Algorithm) -> None:
@@ -58,11 +58,11 @@ class Performer:
         return np.asarray(self._exploit(state, obs, key))
 
     def play(
-        self, env: HostEnv, state: Any, seed: int, tell: OnEnvSteps = ignore_progress
-    ) -> Performance:
+        self, env: HostEnv, state: Any, seed: int, on_progress: OnProgress = ignore_progress
+    ) -> PolicyEpisodes:
         """Return one episode in every row; the same seed, the same starts.
 
-        Where there is no time limit an episode is stopped after 10,000 env steps. `tell` is told of
+        Where there is no time limit an episode is stopped after 10,000 env steps. `on_progress` is told of
         each.
         """
         rows, longest = env.num_envs, env.spec.max_episode_steps or LONGEST_EPISODE
@@ -74,14 +74,14 @@ class Performer:
         first = jax.random.key(seed)
         for number in range(longest):
             key = jax.random.fold_in(first, number)
-            tell(number)
+            on_progress(number)
             thought, scene = self.assess(state, obs), scenes_of(env)
             step = env.step(self.evaluation_action(state, obs, key))
             returns, lengths = returns + np.where(alive, step.reward, 0.0), lengths + alive
             if alive[0]:
                 said = {name: float(x[0]) for name, x in thought.items()}
                 seen.append(said | {"reward": float(step.reward[0])})
-                if len(frames) < MOST_FILMED:
+                if len(frames) < MAX_RECORDED_STEPS:
                     place = np.zeros(0, np.float32) if scene is None else scene[0]
                     frames.append((obs[0], step.next_obs[0], place, step.reward[0]))
             alive = alive & ~(step.terminated | step.truncated)
@@ -89,4 +89,4 @@ class Performer:
             if not alive.any():
                 break
         tracks = {name: np.array([one[name] for one in seen]) for name in seen[0]}
-        return Performance(returns, lengths, Filmed.of(frames), tracks)
+        return PolicyEpisodes(returns, lengths, EpisodeRecording.of(frames), tracks)

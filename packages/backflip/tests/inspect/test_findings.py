@@ -8,12 +8,12 @@ import pytest
 
 from backflip.algorithms.registry import entry_of
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.audit import ActionAudit, Choice, Repeatability
-from backflip.inspect.clips import Filmed
-from backflip.inspect.random_play import RandomPlay
+from backflip.inspect.env_checks import ActionAudit, Choice, Repeatability
+from backflip.inspect.clip_files import EpisodeRecording
+from backflip.inspect.random_episodes import RandomEpisodes
 from backflip.inspect.report import Report
-from backflip.inspect.scales import Scale
-from backflip.inspect.verdict import findings, verdict
+from backflip.inspect.observation_stats import ObservationStats
+from backflip.inspect.findings import findings, verdict
 
 NOTHING = np.zeros(0, np.float32)
 BOX = Box(*(np.full(1, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
@@ -23,14 +23,14 @@ def report(**changed: Any) -> Report:
     """A report of an environment with nothing wrong; what is given differs."""
     seen = Box(*(np.full(2, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
     two = [Choice("action 0", 1, None), Choice("action 1", 1, None)]
-    play = RandomPlay(
+    play = RandomEpisodes(
         returns=np.array([1.0, 3.0]),
         lengths=np.array([40, 60]),
         terminated=np.array([True, True]),
         truncated=np.array([False, False]),
         rewards=np.array([0.0, 0.0, 0.0, 1.0], np.float32),
-        scale=Scale(*(np.full(2, x) for x in (-3.0, 0.0, 1.0, 3.0))),
-        filmed=Filmed(NOTHING, NOTHING, NOTHING, NOTHING),
+        scale=ObservationStats(*(np.full(2, x) for x in (-3.0, 0.0, 1.0, 3.0))),
+        recording=EpisodeRecording(NOTHING, NOTHING, NOTHING, NOTHING),
         env_steps_per_second=1e4,
     )
     whole = Report(
@@ -84,7 +84,7 @@ def test_what_lies_beyond_the_declared_bounds_is_noted() -> None:
 def test_pixels_beyond_their_bounds_are_noted() -> None:
     """A picture is flat in its scale and has three axes in its space."""
     low, high = np.zeros((1, 2, 1), np.uint8), np.ones((1, 2, 1), np.uint8)
-    scale = Scale(*(np.array([x, y]) for x, y in ((0, 0), (0.5, 0.5), (0.5, 0.5), (1, 3))))
+    scale = ObservationStats(*(np.array([x, y]) for x, y in ((0, 0), (0.5, 0.5), (0.5, 0.5), (1, 3))))
     pictures = EnvSpec("x", Box(low, high, low.dtype), Discrete(2), 100)
     text = " ".join(one.text for one in findings(report(spec=pictures, scale=scale)))
     assert "declares: 1." in text
@@ -92,7 +92,7 @@ def test_pixels_beyond_their_bounds_are_noted() -> None:
 
 def test_a_flag_that_is_rarely_set_is_on_no_small_scale() -> None:
     """One value of 1,000 was 1: a deviation of .03; of any other number that is small."""
-    flag = Scale(*(np.array([0.0, x]) for x in (0.0, 0.001, np.sqrt(0.001 * 0.999), 1.0)))
+    flag = ObservationStats(*(np.array([0.0, x]) for x in (0.0, 0.001, np.sqrt(0.001 * 0.999), 1.0)))
     number = flag._replace(std=np.array([1.0, 0.02]))
     assert "far from unit scale" not in hindering(report(scale=flag))
     assert "far from unit scale: 1." in hindering(report(scale=number))
@@ -103,7 +103,7 @@ def test_a_flag_that_is_rarely_set_is_on_no_small_scale() -> None:
 def test_what_is_said_of_normalising_is_what_train_does(
     algorithm: str, action: Box | Discrete
 ) -> None:
-    far = Scale(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))
+    far = ObservationStats(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))
     seen = report(scale=far, action=action)
     does = entry_of(algorithm).defaults_for(seen.spec, {}).get("normalize_obs", False)
     said = "unless --set normalize_obs=false" if does else "--set normalize_obs=true"
@@ -149,11 +149,11 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "all the same": ({"returns": np.array([-200.0, -200.0])}, "random episodes return -200"),
     "endless": ({"terminated": np.array([True, False])}, "50% of episodes did not end within 60"),
     "far": (
-        {"scale": Scale(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))},
+        {"scale": ObservationStats(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))},
         "far from unit scale: 1.",
     ),
     "blind": (
-        {"scale": Scale(*(np.zeros(2) for _ in range(4)))},
+        {"scale": ObservationStats(*(np.zeros(2) for _ in range(4)))},
         "never change: 0, 1",
     ),
     "unbounded": ({"action": BOX}, "Actions have no bounds"),

@@ -1,15 +1,15 @@
-"""Scales of observations equal those of all observations taken together."""
+"""RunningStats of observations equal those of all observations taken together."""
 
 import numpy as np
 
 from backflip.inspect.report import per_channel
-from backflip.inspect.scales import Scale, Scales
+from backflip.inspect.observation_stats import ObservationStats, RunningStats
 
 
 def test_they_equal_the_definition_also_far_from_zero() -> None:
     rng = np.random.default_rng(0)
     obs = 1000.0 + 1e-3 * rng.normal(size=(50, 7, 3))
-    scales = Scales()
+    scales = RunningStats()
     for rows in obs:
         scales.add(rows)
     flat, found = obs.reshape(-1, 3), scales.result()
@@ -22,7 +22,7 @@ def test_they_equal_the_definition_also_far_from_zero() -> None:
 
 
 def test_what_never_changes_is_constant_and_no_outlier() -> None:
-    scales = Scales()
+    scales = RunningStats()
     scales.add(np.array([[1.0, 5.0], [2.0, 5.0]]))
     scales.add(np.zeros((0, 2)))
     found = scales.result()
@@ -33,10 +33,10 @@ def test_what_never_changes_is_constant_and_no_outlier() -> None:
 def test_a_channel_is_all_of_its_pixels() -> None:
     rng = np.random.default_rng(1)
     images = rng.integers(0, 256, (20, 4, 5, 2))
-    scales = Scales()
+    scales = RunningStats()
     scales.add(images)
     found = per_channel(scales.result(), 2)
     flat = images.reshape(-1, 2)
-    expected = Scale(*(x(flat, axis=0) for x in (np.min, np.mean, np.std, np.max)))
+    expected = ObservationStats(*(x(flat, axis=0) for x in (np.min, np.mean, np.std, np.max)))
     for part, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(part, wanted)

@@ -1,4 +1,4 @@
-"""What is known of an environment before anybody steps it, beside its spaces."""
+"""What is known of an environment before anybody steps it, side_by_side its spaces."""
 
 import inspect
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.ids import family
 
-# Names of actions, in order, of environments that do not tell them.
+# Names of actions, in order, of environments that do not on_progress them.
 NAMES = {
     "dot": ("stay", "down", "right", "up", "left"),
     "Acrobot": ("left", "none", "right"),
@@ -100,7 +100,7 @@ def dials(box: Box) -> list[Dial]:
     ]
 
 
-def goes_by_turns(env_id: str) -> bool:
+def is_turn_based(env_id: str) -> bool:
     """Return whether an environment is known to stand still between two actions."""
     return family(env_id) in TURNS
 

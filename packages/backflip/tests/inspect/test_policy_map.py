@@ -5,7 +5,7 @@ import numpy as np
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.native.pendulum import Pendulum
 from backflip.envs.registry import make_native
-from backflip.inspect.state_space import POINTS, map_policy, picture, state_space_of
+from backflip.inspect.policy_map import POINTS, map_policy, picture, state_space_of
 
 
 def test_pendulums_states_are_seen_as_the_environment_shows_them() -> None:
