@@ -95,7 +95,7 @@ def between(low, high, size=1):
     return acting(Box(low, high, low.dtype))
 
 Many, Most, Void = acting(Discrete(10**9)), acting(Discrete(100_000)), between(-1, 1, 0)
-Vast, Wide = between(-3e38, 3e38), between(-1e38, 1e38)
+Vast, ManyDimensions = between(-3e38, 3e38), between(-1e38, 1e38)
 Free, Still = between(-np.inf, 1), between(1, 1)
 
 class Broken(Probe):
@@ -229,7 +229,7 @@ def test_a_native_class_of_ones_own(own: str) -> None:
         make_host(f"{own}:Probe")
 
 
-@pytest.mark.parametrize("name", ["Most", "Wide", "Free"])
+@pytest.mark.parametrize("name", ["Most", "ManyDimensions", "Free"])
 def test_an_own_class_may_have_many_actions_and_none_of_bounds(own: str, name: str) -> None:
     assert make_native(f"{own}:{name}")
 
@@ -331,22 +331,22 @@ def test_arguments_that_do_not_fit(own: str, env_id: str, args: Any, message: st
 
 
 def test_a_whole_number_stays_one_where_a_default_alone_says_what_is_taken() -> None:
-    env = make_host("packages.backflip.tests.inspect.envs:Grid", {"size": 7})
+    env = make_host("packages.backflip.tests.inspect.faulty_envs:Grid", {"size": 7})
     env.close()
     with pytest.raises(UsageError, match="`size` must be a number, got 'x'"):
-        make_host("packages.backflip.tests.inspect.envs:Grid", {"size": "x"})
+        make_host("packages.backflip.tests.inspect.faulty_envs:Grid", {"size": "x"})
 
 
 def test_what_shows_nothing_or_says_nothing_is_refused_in_a_line() -> None:
     with pytest.raises(UsageError, match="those with at least one number"):
-        make_host("packages.backflip.tests.inspect.envs:Empty")
+        make_host("packages.backflip.tests.inspect.faulty_envs:EmptyObservation")
     with pytest.raises(UsageError, match="`spec` raised ValueError: no spec"):
-        make_native("packages.backflip.tests.inspect.envs:Speechless")
+        make_native("packages.backflip.tests.inspect.faulty_envs:FailingSpec")
 
 
 def test_what_may_be_of_several_types_is_passed_on_as_it_was_typed() -> None:
     for name in ("MaybeGrid", "OptionalGrid", "PostponedGrid"):
-        make_host(f"packages.backflip.tests.inspect.envs:{name}", {"size": 7}).close()
+        make_host(f"packages.backflip.tests.inspect.faulty_envs:{name}", {"size": 7}).close()
     make_host("gymnasium:ALE/Pong-v5", {"frameskip": 2}).close()
 
 

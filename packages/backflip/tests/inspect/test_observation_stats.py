@@ -1,12 +1,12 @@
-"""RunningStats of observations equal those of all observations taken together."""
+"""Incremental statistics equal those computed from all observations at once."""
 
 import numpy as np
 
-from backflip.inspect.report import per_channel
 from backflip.inspect.observation_stats import ObservationStats, RunningStats
+from backflip.inspect.report import per_channel
 
 
-def test_they_equal_the_definition_also_far_from_zero() -> None:
+def test_equal_the_definition_far_from_zero() -> None:
     rng = np.random.default_rng(0)
     obs = 1000.0 + 1e-3 * rng.normal(size=(50, 7, 3))
     scales = RunningStats()
@@ -21,7 +21,7 @@ def test_they_equal_the_definition_also_far_from_zero() -> None:
     np.testing.assert_allclose(found.largest_z, z, rtol=1e-5)
 
 
-def test_what_never_changes_is_constant_and_no_outlier() -> None:
+def test_constants_are_not_outliers() -> None:
     scales = RunningStats()
     scales.add(np.array([[1.0, 5.0], [2.0, 5.0]]))
     scales.add(np.zeros((0, 2)))
@@ -30,7 +30,7 @@ def test_what_never_changes_is_constant_and_no_outlier() -> None:
     assert found.largest_z.tolist() == [1.0, 0.0]
 
 
-def test_a_channel_is_all_of_its_pixels() -> None:
+def test_channel_statistics_cover_all_its_pixels() -> None:
     rng = np.random.default_rng(1)
     images = rng.integers(0, 256, (20, 4, 5, 2))
     scales = RunningStats()

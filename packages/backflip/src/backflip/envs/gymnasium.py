@@ -24,8 +24,8 @@ from backflip.core.spec import (
     OwnSpaces,
     has_room,
 )
-from backflip.envs.stdout_guard import stdout_kept_open
 from backflip.envs.spec import HasDrawingState, HostStep
+from backflip.envs.stdout_guard import stdout_kept_open
 from runshelf.errors import UsageError, UserFacingError, one_line
 
 SMALLEST_PICTURE = 16  # of which 16 channels would be a wonder

@@ -1,4 +1,4 @@
-"""What is asked of an environment by stepping it: is it repeatable, does what is done matter?"""
+"""Checks that step an environment: is it repeatable, and does each action have an effect?"""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -10,25 +10,31 @@ from backflip.core.spec import Box, Discrete
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.spec import HostEnv, HostStep
 
-REPEATED = 200  # env steps that have to come out twice the same
-MOMENTS = (0, 5, 25, 100)  # env steps into an episode, from where every action is tried
-HELD = 8  # env steps for which it is held
-MOST_ACTIONS = 64  # actions tried, of a space with more
-REPEATING, TRYING = 2 * REPEATED, sum(MOMENTS) + len(MOMENTS) * HELD  # env steps in all
+REPEATED = 200  # env steps that are played twice and compared
+MOMENTS = (0, 5, 25, 100)  # env steps after a reset at which every action is tried
+HELD = 8  # env steps for which the action is then repeated
+MOST_ACTIONS = 64  # at most this many actions are tried
+# Env steps that `repeatability` and `audit_actions` take.
+REPEATABILITY_STEPS, AUDIT_STEPS = 2 * REPEATED, sum(MOMENTS) + len(MOMENTS) * HELD
 
-Trace = list[list[bytes]]  # for each env step, a digest of each row
+Trace = list[list[bytes]]  # for each env step, one digest per row
+OnEnvStep = Callable[[], None]
+
+
+def ignore() -> None:
+    """Do nothing."""
 
 
 class Repeatability(NamedTuple):
-    """Whether the same seeds and actions give the same bits, and other seeds others.
+    """Result of playing the same seeds and actions twice.
 
     Attributes:
-        env_steps: so many were compared.
-        first_difference: the env step of the first one, counted from 1, 0 for the reset; None if
-            there was none.
-        rows: with so many seeds.
-        distinct_starts: first observations among them that are not the same.
-        distinct_histories: what followed in them under the same actions.
+        env_steps: number of env steps compared.
+        first_difference: the first env step that differs, counted from 1, 0 for the reset; None if
+            none does.
+        rows: number of rows, each with its own seed.
+        distinct_starts: number of distinct first observations among the rows.
+        distinct_histories: number of distinct trajectories among the rows under equal actions.
     """
 
     env_steps: int
@@ -38,13 +44,13 @@ class Repeatability(NamedTuple):
     distinct_histories: int
 
 
-def repeatability(env: HostEnv, seed: int) -> Repeatability:
-    """Return what became of two goes of 200 env steps with the same seeds and actions."""
+def repeatability(env: HostEnv, seed: int, on_env_step: OnEnvStep = ignore) -> Repeatability:
+    """Play 200 env steps twice with the same seeds and actions, and compare them bit for bit."""
     rng = np.random.default_rng(seed)
     seeds = rng.integers(2**31, size=env.num_envs).tolist()
     one_row = [random_actions_on_host(env.spec.action, rng, 1) for _ in range(REPEATED)]
     actions = [np.repeat(action, env.num_envs, 0) for action in one_row]
-    first, second = _trace(env, seeds, actions), _trace(env, seeds, actions)
+    first, second = (_trace(env, seeds, actions, on_env_step) for _ in range(2))
     differs = [
         step for step, pair in enumerate(zip(first, second, strict=True)) if pair[0] != pair[1]
     ]
@@ -54,20 +60,22 @@ def repeatability(env: HostEnv, seed: int) -> Repeatability:
     )
 
 
-def _trace(env: HostEnv, seeds: list[int], actions: list[np.ndarray]) -> Trace:
-    """Return a digest of every row's first observation, and of what each env step brought it."""
+def _trace(
+    env: HostEnv, seeds: list[int], actions: list[np.ndarray], on_env_step: OnEnvStep
+) -> Trace:
+    """Return digests of the first observations and of the result of each env step, per row."""
     trace = [[_digest(row) for row in env.reset(seeds)]]
     for action in actions:
-        step = env.step(action)
-        trace.append([_outcome(step, row) for row in range(env.num_envs)])
+        trace.append(_step_digests(env.step(action)))
+        on_env_step()
     return trace
 
 
-def _outcome(step: HostStep, row: int) -> bytes:
-    """Return a digest of all that an env step brought one row."""
-    flags = np.array([step.terminated[row], step.truncated[row]])
-    reward = step.reward[row : row + 1]
-    return _digest(step.next_obs[row], step.obs[row], reward, flags)
+def _step_digests(step: HostStep) -> list[bytes]:
+    """Return one digest per row of everything that an env step returned."""
+    flags = np.stack([step.terminated, step.truncated], 1)
+    rows = zip(step.next_obs, step.obs, step.reward, flags, strict=True)
+    return [_digest(*row) for row in rows]
 
 
 def _digest(*parts: np.ndarray) -> bytes:
@@ -77,14 +85,14 @@ def _digest(*parts: np.ndarray) -> bytes:
     return digest.digest()
 
 
-class Choice(NamedTuple):
-    """One thing that can be done otherwise: an action, or one number of an action.
+class ActionEffect(NamedTuple):
+    """The effect of one discrete action, or of one dimension of a continuous action.
 
     Attributes:
-        name: which: `action 2`, `number 0`.
-        after: env steps it was held for when something first came out otherwise, 1 at once; None
-            if nothing ever did.
-        same_as: an action before it that led to the same in every trial, or None.
+        name: `action 2` or `number 0`.
+        after: env steps until the outcome first differed from that of another action, 1 for an
+            immediate effect; None if it never differed.
+        same_as: an earlier action with the same outcome in every trial, or None.
     """
 
     name: str
@@ -93,18 +101,19 @@ class Choice(NamedTuple):
 
 
 class ActionAudit(NamedTuple):
-    """What each action led to, from the same states.
+    """The effect of each action, tried from the same states.
 
     Attributes:
-        choices: one for each action, or for each number of a continuous one.
-        reward_after: env steps after which rewards first differed between actions, 1 at once; None
-            if they never did.
-        comparable: rows of one seed that did the same stayed equal; else nothing above has meaning.
-        trials: states from which everything was tried.
-        left_out: actions, or numbers of an action, not tried, of a space with very many.
+        choices: one entry per action, or per dimension of a continuous action.
+        reward_after: env steps until rewards first differed between actions, 1 for an immediate
+            effect; None if they never differed.
+        comparable: rows with equal seeds and actions stayed equal. If false, the other fields
+            have no meaning.
+        trials: number of states from which the actions were tried.
+        left_out: number of actions or dimensions not tried because the space is large.
     """
 
-    choices: list[Choice]
+    choices: list[ActionEffect]
     reward_after: int | None
     comparable: bool
     trials: int
@@ -112,9 +121,10 @@ class ActionAudit(NamedTuple):
 
 
 def variants(action: Box | Discrete) -> list[np.ndarray]:
-    """Return the actions to try: all of a discrete space, else the middle and each number's ends.
+    """Return the actions to try: all discrete ones, or the middle and each dimension's two ends.
 
-    A number without bounds is tried at -1 and 1. The middle comes first, then low and high of each.
+    An unbounded dimension is tried at -1 and 1. The middle comes first, then low and high of each
+    dimension.
     """
     if isinstance(action, Discrete):
         return [np.asarray(n, np.int32) for n in range(min(action.n, MOST_ACTIONS))]
@@ -129,35 +139,42 @@ def variants(action: Box | Discrete) -> list[np.ndarray]:
 
 
 def audit_actions(
-    make: Callable[[int], HostEnv], action: Box | Discrete, seed: int, called: Sequence[str] = ()
+    make: Callable[[int], HostEnv],
+    action: Box | Discrete,
+    seed: int,
+    names: Sequence[str] = (),
+    on_env_step: OnEnvStep = ignore,
 ) -> ActionAudit:
-    """Return what comes of trying every action from the same few states.
+    """Try every action from the same few states and compare the outcomes.
 
-    A row for each action; all rows have one seed and do the same up to a moment, then each does its
-    own for some env steps.
+    Each action has its own row. All rows have the same seed and take the same random actions up to
+    one of `MOMENTS`; then each row repeats its own action.
 
     Args:
-        make: returns a batch of so many environments.
-        action: the space.
-        seed: from which all randomness comes.
-        called: names of a discrete space's actions, if they have any.
+        make: returns a batch with the given number of environments.
+        action: the action space.
+        seed: the seed of all randomness.
+        names: names of discrete actions, if known.
+        on_env_step: called after each env step.
     """
     tried = np.stack(variants(action))
     env = make(len(tried))
     try:
-        trials = [_try_all(env, tried, seed + n, moment) for n, moment in enumerate(MOMENTS)]
+        trials = [_try_all(env, tried, seed + n, m, on_env_step) for n, m in enumerate(MOMENTS)]
     finally:
         env.close()
     outcomes = np.stack([trial.outcomes for trial in trials])  # (moments, env steps held, rows)
     rewards = np.stack([trial.rewards for trial in trials])
-    names, pairs = _pairs(action, len(tried))
-    names = list(called)[: len(names)] or names
+    default_names, pairs = _comparisons(action, len(tried))
+    labels = list(names)[: len(default_names)] or default_names
     return ActionAudit(
         [
-            Choice(name, _first(outcomes, rows, others), _twin(outcomes, names, index, action))
-            for index, (name, (rows, others)) in enumerate(zip(names, pairs, strict=True))
+            ActionEffect(
+                name, _first_difference(outcomes, rows, others), _twin(outcomes, labels, i, action)
+            )
+            for i, (name, (rows, others)) in enumerate(zip(labels, pairs, strict=True))
         ],
-        _first_unequal(rewards),
+        _first_step(rewards != rewards[..., :1]),
         all(trial.comparable for trial in trials),
         len(MOMENTS),
         max((action.n if isinstance(action, Discrete) else action.low.size) - MOST_ACTIONS, 0),
@@ -165,32 +182,38 @@ def audit_actions(
 
 
 class _Trial(NamedTuple):
-    """From one moment: numbers (H, V) that are equal where outcomes were, and rewards (H, V)."""
+    """One moment: outcome numbers (H, V), equal where outcomes are equal, and rewards (H, V)."""
 
     outcomes: np.ndarray
     rewards: np.ndarray
     comparable: bool
 
 
-def _try_all(env: HostEnv, tried: np.ndarray, seed: int, moment: int) -> _Trial:
+def _try_all(
+    env: HostEnv, tried: np.ndarray, seed: int, moment: int, on_env_step: OnEnvStep
+) -> _Trial:
     rng, rows = np.random.default_rng(seed), len(tried)
     obs = env.reset([seed] * rows)
     comparable = len({_digest(row) for row in obs}) == 1
     for _ in range(moment):
         step = env.step(np.repeat(random_actions_on_host(env.spec.action, rng, 1), rows, 0))
-        comparable &= len({_outcome(step, row) for row in range(rows)}) == 1
+        comparable &= len(set(_step_digests(step))) == 1
+        on_env_step()
     numbers: list[list[int]] = []
     rewards: list[np.ndarray] = []
     for _ in range(HELD):
         step = env.step(tried)
-        digests = [_outcome(step, row) for row in range(rows)]
+        digests = _step_digests(step)
         numbers.append([digests.index(digest) for digest in digests])
         rewards.append(step.reward)
+        on_env_step()
     return _Trial(np.array(numbers), np.stack(rewards), comparable)
 
 
-def _pairs(action: Box | Discrete, rows: int) -> tuple[list[str], list[tuple[int, list[int]]]]:
-    """Return the choices' names, and for each the row to compare with which others."""
+def _comparisons(
+    action: Box | Discrete, rows: int
+) -> tuple[list[str], list[tuple[int, list[int]]]]:
+    """Return the default names, and for each name its row and the rows to compare it with."""
     if isinstance(action, Discrete):
         every = [(row, [other for other in range(rows) if other != row]) for row in range(rows)]
         return [f"action {row}" for row in range(rows)], every
@@ -198,19 +221,19 @@ def _pairs(action: Box | Discrete, rows: int) -> tuple[list[str], list[tuple[int
     return [f"number {index}" for index in range(len(ends))], ends
 
 
-def _first(outcomes: np.ndarray, row: int, others: list[int]) -> int | None:
-    """Return after how many env steps a row first differed from one of the others."""
-    differs = (outcomes[:, :, others] != outcomes[:, :, [row]]).any((0, 2))
-    return int(differs.argmax()) + 1 if differs.any() else None
+def _first_difference(outcomes: np.ndarray, row: int, others: list[int]) -> int | None:
+    """Return the env step at which `row` first differed from any of `others`."""
+    return _first_step(outcomes[:, :, others] != outcomes[:, :, [row]])
 
 
-def _first_unequal(rewards: np.ndarray) -> int | None:
-    differs = (rewards != rewards[..., :1]).any((0, 2))
-    return int(differs.argmax()) + 1 if differs.any() else None
+def _first_step(differs: np.ndarray) -> int | None:
+    """Return the first env step, from 1, with a true entry in `differs` (moments, steps, rows)."""
+    steps = differs.any((0, 2))
+    return int(steps.argmax()) + 1 if steps.any() else None
 
 
 def _twin(outcomes: np.ndarray, names: list[str], row: int, action: Box | Discrete) -> str | None:
-    """Return the first action before `row` that led to the same in every trial."""
+    """Return the first action before `row` with the same outcomes in every trial."""
     if not isinstance(action, Discrete):
         return None
     same = (outcomes[:, :, :row] == outcomes[:, :, [row]]).all((0, 1))

@@ -1,27 +1,33 @@
-"""`look`: what an environment is like, before anything learns in it."""
+"""`look`: measure an environment before training in it."""
 
+import itertools
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
-from backflip.inspect.env_checks import REPEATING, TRYING, audit_actions, repeatability
 from backflip.inspect.clip_files import checked_file, drawable, first_seconds, frames_of, write_clip
-from backflip.inspect.key_bindings import actions
+from backflip.inspect.env_checks import (
+    AUDIT_STEPS,
+    REPEATABILITY_STEPS,
+    OnEnvStep,
+    audit_actions,
+    repeatability,
+)
 from backflip.inspect.env_facts import action_meanings, frame_skip, special_facts, step_seconds
+from backflip.inspect.key_bindings import actions
+from backflip.inspect.open_env import open_env
 from backflip.inspect.random_episodes import OnProgress, Warn, play_randomly
 from backflip.inspect.report import Report
-from backflip.inspect.open_env import ProgressEnv, open_env
 
-FEWEST_ROWS, MOST_ROWS = 4, 20  # environments stepped side by side
-CLIP_SECONDS = 10.0  # of the environment's own time
+FEWEST_ROWS, MOST_ROWS = 4, 20  # limits of the number of environments stepped in parallel
+CLIP_SECONDS = 10.0  # length of the clip in the environment's own time
 
 
 class LookResult(NamedTuple):
-    """What was found out, the clip's file, and what could not be drawn and why, or nothing."""
+    """The report, the clip's file, and why bars were drawn instead of the view, or nothing."""
 
     report: Report
     clip: Path
@@ -39,21 +45,21 @@ def look(
     on_progress: OnProgress,
     warn: Warn,
 ) -> LookResult:
-    """Return what an environment is like, and draw a clip of a random policy in it.
+    """Measure an environment with a random policy, and write a clip of it.
 
     Args:
-        env_id: an id, as `backflip.envs.registry` takes it.
-        env_args: for its constructor.
-        episodes: of a random policy.
-        seed: from which all randomness comes.
-        discount: γ of the horizon that is reported.
-        clip: where to write the clip, ending in .webp, or .png for a strip of frames.
+        env_id: an id that `backflip.envs.registry` accepts.
+        env_args: constructor arguments.
+        episodes: number of episodes of the random policy.
+        seed: the seed of all randomness.
+        discount: γ of the reported horizon.
+        clip: the file of the clip, ending in .webp, or .png for a strip of frames.
         on_progress: is told how far it is.
         warn: is told before anything is played if nothing can be drawn, and why.
 
     Raises:
-        UsageError: there is no such environment, or the clip cannot be of that kind.
-        EnvironmentFailed: the environment did not keep its word.
+        UsageError: the environment does not exist, or the clip's suffix is not supported.
+        EnvironmentFailed: the environment returned invalid data.
     """
     checked_file(clip)
     file = clip.absolute()  # an environment may change the current folder
@@ -70,16 +76,17 @@ def look(
         if note:
             warn(note)
         play = play_randomly(env, episodes, seed, on_progress)
-        repeated = repeatability(ProgressEnv(env, REPEATING, partial(on_progress, "repeating")), seed)
+        on_env_step = _counted(on_progress, "repeating", REPEATABILITY_STEPS)
+        repeated = repeatability(env, seed, on_env_step)
     finally:
         env.close()
-
-    def make_with_progress(rows: int) -> HostEnv:
-        return ProgressEnv(make(rows), TRYING, partial(on_progress, "trying actions"))
-
-    audit = audit_actions(make_with_progress, spec.action, seed, _action_labels(env_id, spec, env_args))
+    names = _action_labels(env_id, spec, env_args)
+    on_env_step = _counted(on_progress, "trying actions", AUDIT_STEPS)
+    audit = audit_actions(make, spec.action, seed, names, on_env_step)
     on_progress("drawing", 0.0)
-    shown = frames_of(view, spec, first_seconds(view, play.recording, CLIP_SECONDS), with_agents=True)
+    shown = frames_of(
+        view, spec, first_seconds(view, play.recording, CLIP_SECONDS), with_agents=True
+    )
     write_clip(file, shown.frames, shown.fps)
     report = Report(
         env_id,
@@ -97,8 +104,14 @@ def look(
     return LookResult(report, clip, note)
 
 
+def _counted(on_progress: OnProgress, what: str, env_steps: int) -> OnEnvStep:
+    """Return a function that reports, at each call, the finished share of `env_steps`."""
+    done = itertools.count(1)
+    return lambda: on_progress(what, next(done) / env_steps)
+
+
 def _action_labels(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> list[str]:
-    """Return the actions of a discrete space by number and, where there is one, by name."""
+    """Return the numbers of discrete actions with their names, where known."""
     if not isinstance(spec.action, Discrete):
         return []
     known = actions(spec, action_meanings(env_id, env_args))

@@ -1,4 +1,4 @@
-"""A process of `backflip play`, as the tests talk to it."""
+"""A process of `backflip play` and an HTTP client for it."""
 
 import contextlib
 import http.client
@@ -15,7 +15,7 @@ REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
 
 
 class Play:
-    """A running game."""
+    """A running process of `backflip play`."""
 
     def __init__(self, process: "subprocess.Popen[str]", address: str) -> None:
         self.process = process
@@ -23,7 +23,7 @@ class Play:
         self.port = int(address.rstrip("/").rpartition(":")[2])
 
     def get(self, path: str) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Get a path."""
+        """Return status, headers and body of a GET request."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         with contextlib.closing(connection):
             connection.request("GET", path)
@@ -31,7 +31,7 @@ class Play:
             return answer.status, answer.headers, answer.read()
 
     def post(self, path: str, fields: Any, **headers: str) -> tuple[int, Any]:
-        """Post JSON as the page does; in names of headers `_` stands for `-`."""
+        """POST JSON with the page's token; `_` in names of `headers` stands for `-`."""
         token = re.findall('name="backflip-token" content="([0-9a-f]+)"', self.get("/")[2].decode())
         usual = {"Content-Type": "application/json", "X-Backflip-Token": token[0]}
         given = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -42,7 +42,7 @@ class Play:
             return answer.status, json.loads(answer.read())
 
     def interrupt(self) -> dict[str, Any]:
-        """Press Ctrl-C; return what the program says at its end."""
+        """Send SIGINT; return the JSON that the process prints at its end."""
         self.process.send_signal(signal.SIGINT)
         out, errors = self.process.communicate(timeout=60)
         assert self.process.returncode == 0, errors
@@ -51,7 +51,7 @@ class Play:
 
 @contextlib.contextmanager
 def playing(home: Path, env: str, *options: str) -> Generator[Play, None, None]:
-    """A game that is killed with the block."""
+    """Start `backflip play` and kill it at the end of the block."""
     command = [sys.executable, "-c", REAL, "play", env, "--no-open", "--json", "--home", str(home)]
     process = subprocess.Popen(
         [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

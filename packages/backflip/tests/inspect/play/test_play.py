@@ -1,4 +1,4 @@
-"""A person plays: in a real browser, against a real process, with the score in a run at the end."""
+"""`backflip play` in a real browser: keys, sliders, views, and the recorded score."""
 
 import base64
 import io
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.medium
 READY = "html[data-shows=ready]"
 
 
-def test_a_game_is_played_and_its_score_is_kept(
+def test_episode_is_played_and_its_score_is_recorded(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
     with playing(tmp_path, "CartPole-v1", "--seed", "3") as play:
@@ -28,9 +28,9 @@ def test_a_game_is_played_and_its_score_is_kept(
         page.keyboard.press("Enter")
         page.keyboard.down("ArrowRight")
         page.wait_for_selector("#over:not([hidden])", timeout=60_000)
-        assert page.inner_text("#over-title") == "The episode is over"
+        assert page.inner_text("#over-title") == "Episode terminated"
         score = float(page.inner_text("#return"))
-        assert 5 <= score <= 12  # one way only, the pole falls
+        assert 5 <= score <= 12  # pushing one way makes the pole fall
         assert page.inner_text("#length") == f"{score:.0f} / 500"
         canvas = page.locator("#person canvas")
         assert canvas.evaluate("c => [c.width, c.height]") == [320, 240]
@@ -44,13 +44,13 @@ def test_a_game_is_played_and_its_score_is_kept(
     assert record["episode_return"] == record["episode_length"] == score
 
 
-def test_turns_wait_for_keys_and_views_change(
+def test_turn_based_mode_waits_for_keys_and_views_change(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
     with playing(tmp_path, "dot") as play:
         page = open_page(play.address, wait=False)
         page.wait_for_selector(READY)
-        assert page.locator("#person").is_hidden()  # images are shown as the agent gets them
+        assert page.locator("#person").is_hidden()  # images show the agent's observation first
         page.keyboard.press("t")
         page.keyboard.press("Enter")
         page.wait_for_selector("html[data-length='0']")
@@ -83,22 +83,22 @@ def test_sliders_and_keys_move_a_continuous_action(
         assert page.inner_text("#legend output") == "2.00"
         page.locator("#legend input").fill("-1.5")
         page.locator("#legend input").blur()
-        page.wait_for_selector("html[data-length='2']")  # a slider moved is a turn
+        page.wait_for_selector("html[data-length='2']")  # moving a slider takes an env step
         page.keyboard.press("ArrowLeft")
         page.wait_for_selector("html[data-length='3']")
         assert page.inner_text("#legend output") == "-2.00"
-        page.locator("#legend input").click()  # and does not keep the keys for itself
+        page.locator("#legend input").click()  # and does not keep the keyboard focus
         page.wait_for_selector("html[data-length='4']")
         page.keyboard.press("ArrowRight")
         page.wait_for_selector("html[data-length='5']")
         assert page.inner_text("#legend output") == "2.00"
 
 
-def test_a_letter_let_go_under_shift_is_let_go(
+def test_letter_released_with_shift_is_released(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
-    """The third number of an action is on letters; nobody knows this one's time, so it waits."""
-    with playing(tmp_path, "packages.backflip.tests.inspect.envs:Three") as play:
+    """The third dimension has letter keys. The env step's duration is unknown, so the game waits."""
+    with playing(tmp_path, "packages.backflip.tests.inspect.faulty_envs:ThreeDimensions") as play:
         page = open_page(play.address, wait=False)
         page.wait_for_selector(READY)
         page.keyboard.press("Enter")
@@ -114,7 +114,7 @@ def test_a_letter_let_go_under_shift_is_let_go(
         assert page.locator("#legend output").all_inner_texts() == ["1.00", "0.00", "0.00"]
 
 
-def test_the_server_holds_its_door_and_refuses_nonsense(tmp_path: Path) -> None:
+def test_server_refuses_foreign_and_invalid_requests(tmp_path: Path) -> None:
     with playing(tmp_path, "CartPole-v1") as play:
         status, headers, _ = play.get("/")
         assert status == 200
@@ -125,7 +125,7 @@ def test_the_server_holds_its_door_and_refuses_nonsense(tmp_path: Path) -> None:
         me = {"player": "me", "view": "agent"}
         assert play.post("/api/begin", me, X_Backflip_Token="0")[0] == 403
         assert play.post("/api/begin", me, Origin="http://evil.example")[0] == 403
-        assert play.post("/api/act", {**me, "action": 0})[0] == 409  # nobody has begun
+        assert play.post("/api/act", {**me, "action": 0})[0] == 409  # no episode has begun
         status, told = play.post("/api/begin", me)
         assert status == 200
         assert Image.open(io.BytesIO(base64.b64decode(told["agent"]))).size == (320, 240)
