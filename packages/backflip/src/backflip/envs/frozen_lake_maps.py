@@ -1,4 +1,4 @@
-"""The maps of FrozenLake, for the environment and for its view: S start, F ice, H hole, G goal."""
+"""The maps of FrozenLake: S start, F ice, H hole, G goal. Imports nothing, as views avoid JAX."""
 
 MAPS = {
     "4x4": ("SFFF", "FHFH", "FFFH", "HFFG"),

@@ -74,7 +74,7 @@ def _trace(
 def _step_digests(step: HostStep) -> list[bytes]:
     """Return one digest per row of everything that an env step returned."""
     flags = np.stack([step.terminated, step.truncated], 1)
-    rows = zip(step.next_obs, step.obs, step.reward, flags, strict=True)
+    rows = zip(step.next_obs, step.obs, step.reward[:, None], flags, strict=True)
     return [_digest(*row) for row in rows]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from backflip.core.spec import Discrete, newest_frame
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.views.choose import view_of
-from backflip.envs.views.view import NeedsScene, View
+from backflip.envs.views.view import Interpolates, NeedsScene, View
 from backflip.inspect.clip_files import drawable
 from backflip.inspect.env_facts import action_meanings
 from backflip.inspect.key_bindings import actions, dials, is_turn_based
@@ -65,7 +65,7 @@ class Game:
         """Return the facts of the game that never change."""
         spec, action = self._spec, self._spec.action
         discrete = isinstance(action, Discrete)
-        still = not spec.is_pixels and not self._view.interpolates
+        still = not spec.is_pixels and not isinstance(self._view, Interpolates)
         return {
             "env": spec.id,
             "actions": [one._asdict() for one in actions(spec, self._meanings)]

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,7 +96,7 @@ def test_sliders_and_keys_move_a_continuous_action(
 def test_letter_released_with_shift_is_released(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
-    """The third dimension has letter keys. The env step's duration is unknown, so the game waits."""
+    """The third dimension has letter keys. The game waits: an env step's duration is unknown."""
     with playing(tmp_path, "packages.backflip.tests.inspect.faulty_envs:ThreeDimensions") as play:
         page = open_page(play.address, wait=False)
         page.wait_for_selector(READY)
@@ -119,17 +118,17 @@ def test_server_refuses_foreign_and_invalid_requests(tmp_path: Path) -> None:
         status, headers, _ = play.get("/")
         assert status == 200
         assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
-        assert play.get("/static/play.js")[0] == 200
-        assert play.get("/static/page.js")[0] == 404  # the labelling page's
-        assert play.get("/static/..%2fplay.html")[0] == 404
+        assert play.get("/static/play.js").status == 200
+        assert play.get("/static/page.js").status == 404  # the labelling page's
+        assert play.get("/static/..%2fplay.html").status == 404
         me = {"player": "me", "view": "agent"}
-        assert play.post("/api/begin", me, X_Backflip_Token="0")[0] == 403
-        assert play.post("/api/begin", me, Origin="http://evil.example")[0] == 403
-        assert play.post("/api/act", {**me, "action": 0})[0] == 409  # no episode has begun
-        status, told = play.post("/api/begin", me)
-        assert status == 200
-        assert Image.open(io.BytesIO(base64.b64decode(told["agent"]))).size == (320, 240)
-        assert "person" not in told
+        assert play.post("/api/begin", me, X_Backflip_Token="0").status == 403
+        assert play.post("/api/begin", me, Origin="http://evil.example").status == 403
+        assert play.post("/api/act", {**me, "action": 0}).status == 409  # no episode has begun
+        begun = play.post("/api/begin", me)
+        assert begun.status == 200
+        assert Image.open(io.BytesIO(base64.b64decode(begun.json["agent"]))).size == (320, 240)
+        assert "person" not in begun.json
         for fields, says in (
             ({"action": 7}, "`action` must be a whole number below 2"),
             ({"action": "left"}, "`action` must be a whole number"),
@@ -137,15 +136,15 @@ def test_server_refuses_foreign_and_invalid_requests(tmp_path: Path) -> None:
             ({}, "`actions` is missing"),
             ({"action": 0, "view": "x"}, "`view` must be one of both, person, agent"),
         ):
-            status, told = play.post("/api/act", me | fields)
-            assert status == 422
-            assert told["error"].startswith(says)
-        assert play.post("/api/act", {**me, "action": 1})[1]["length"] == 1
-        assert play.post("/api/begin", {"player": "other", "view": "x"})[0] == 422
-        assert play.post("/api/act", {**me, "action": 1})[0] == 200  # still this page's
+            answered = play.post("/api/act", me | fields)
+            assert answered.status == 422
+            assert answered.json["error"].startswith(says)
+        assert play.post("/api/act", {**me, "action": 1}).json["length"] == 1
+        assert play.post("/api/begin", {"player": "other", "view": "x"}).status == 422
+        assert play.post("/api/act", {**me, "action": 1}).status == 200  # still this page's
         other = {"player": "other", "view": "agent"}
-        assert play.post("/api/begin", other)[1]["episode"] == 2
-        status, told = play.post("/api/act", {**me, "action": 1})
-        assert (status, told["problem"]) == (409, "another page")
-        assert re.search("another window", told["error"])
+        assert play.post("/api/begin", other).json["episode"] == 2
+        answered = play.post("/api/act", {**me, "action": 1})
+        assert (answered.status, answered.json["problem"]) == (409, "another page")
+        assert "another window" in answered.json["error"]
         assert play.interrupt()["episodes"] == 0

@@ -1,9 +1,9 @@
 """The process that draws MuJoCo's pictures: `python -m backflip.envs.views.mujoco_worker`.
 
-It speaks over its standard input and output in messages: one byte that says what it is, eight that
-say how long, then so many. Asked to make an environment (JSON), it answers with the model's facts
-(JSON); asked to draw states (float64, one after the other), it answers with frames (uint8), or says
-in words what went wrong.
+Messages on standard input and output have one byte for the kind, eight for the length, and the
+content. A request to make an environment (JSON) is answered with the model's facts (JSON). A
+request to draw states (float64) is answered with frames (uint8). Either may be answered with an
+error message.
 """
 
 import contextlib
@@ -26,19 +26,19 @@ ASK_MAKE, ASK_DRAW = b"M", b"D"
 ANSWER_MADE, ANSWER_FRAMES, ANSWER_FAILED, ANSWER_UNDRAWABLE = b"m", b"d", b"f", b"u"
 HEADER = struct.Struct("<cQ")
 BALL_JOINT, FREE_JOINT = 1, 0  # MuJoCo's mjtJoint
-TRACKING = "track"  # the camera that follows the body, where a model has one
+TRACKING = "track"  # name of the camera that follows the body, if the model has one
 CAMERA_ARGS = {"camera_id", "camera_name"}
 
 
 class Message(NamedTuple):
-    """What is said: one of the bytes above, and what belongs to it."""
+    """A message: one of the kinds above, and the content."""
 
     kind: bytes
     content: bytes
 
 
 def send(pipe: int, message: Message) -> None:
-    """Write a message, whole."""
+    """Write a whole message."""
     data = memoryview(HEADER.pack(message.kind, len(message.content)) + message.content)
     while data:
         data = data[os.write(pipe, data) :]
@@ -48,8 +48,8 @@ def receive(pipe: int, seconds: float | None = None) -> Message:
     """Read a message.
 
     Raises:
-        EOFError: the other side is gone.
-        TimeoutError: it did not say everything within so many seconds.
+        EOFError: the other side closed the pipe.
+        TimeoutError: the message was not complete within `seconds`.
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     kind, length = HEADER.unpack(_read(pipe, HEADER.size, deadline))
@@ -74,7 +74,7 @@ class _NothingToDrawWith(Exception):
 
 
 def _serve(requests: int, answers: int) -> NoReturn:
-    """Answer until the other side is gone."""
+    """Answer requests until the other side closes the pipe."""
     picture: Any = None
     while True:
         asked = receive(requests)
@@ -86,19 +86,19 @@ def _serve(requests: int, answers: int) -> NoReturn:
                 answer = Message(ANSWER_FRAMES, _drawn(picture, asked.content).tobytes())
         except _NothingToDrawWith as error:
             answer = Message(ANSWER_UNDRAWABLE, str(error).encode())
-        except Exception as error:  # noqa: BLE001  (the asking process is told)
+        except Exception as error:  # noqa: BLE001  (sent to the other process)
             answer = Message(ANSWER_FAILED, _one_line(error).encode())
         send(answers, answer)
 
 
 @runtime_checkable
 class _Picture(Protocol):
-    """What draws states of one model.
+    """Draws states of one model.
 
     Attributes:
-        model: MuJoCo's.
-        seconds: how long an env step lasts.
-        start: a state, which says how many numbers each has.
+        model: MuJoCo's model.
+        seconds: duration of an env step.
+        start: an initial state, which shows how many numbers a state has.
     """
 
     model: Any
