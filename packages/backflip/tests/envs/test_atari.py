@@ -185,7 +185,7 @@ def test_facts_say_what_is() -> None:
     table = dict(atari_facts("ALE/Enduro-v5", {"preference": True, "frameskip": 2}))
     assert table["time limit"] == "1,500 env steps = 3,000 frames"
     assert table["blanked"] == "rows 64-83 of 84"
-    assert table["actions"].startswith("9, those the game knows: NOOP, FIRE, RIGHT")
+    assert table["actions"].startswith("9, the game's own: NOOP, FIRE, RIGHT")
     table = dict(facts("ALE/Pong-v5", "pong", AtariSettings(full_action_space=True)))
     assert table["actions"].startswith("18, all of the joystick: NOOP")
     assert table["sticky actions"].startswith("0.25: ")
@@ -229,7 +229,7 @@ def test_gymnasiums_own_is_reached_by_its_prefix() -> None:
         ),
         ("ALE/Pong-v5", {"max_episode_steps": 500_000_001}, "at least 1 and at most 500,000,000"),
         ("ALE/Freeway-v5", {"blank_score": True}, "in beam_rider, breakout, .*; not in freeway"),
-        ("ALE/Pong-v5", {"preference": True}, "`preference` is for ALE/Enduro-v5, not for pong"),
+        ("ALE/Pong-v5", {"preference": True}, "`preference` supports only ALE/Enduro-v5, not pong"),
     ],
 )
 def test_what_cannot_be_is_refused(env_id: str, args: dict[str, Any], message: str) -> None:

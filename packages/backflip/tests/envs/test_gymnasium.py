@@ -327,7 +327,9 @@ def test_actions_are_clipped_and_shifted_on_their_way() -> None:
 def test_an_action_that_is_not_finite_is_the_policys_fault() -> None:
     env = make_host("gymnasium:Pendulum-v1", {}, 2)
     env.reset([0, 1])
-    with pytest.raises(UserFacingError, match=r"the policy chose the action \[nan\] in row 1"):
+    with pytest.raises(
+        UserFacingError, match=r"the policy's action \[nan\] in row 1 is not finite"
+    ):
         env.step(np.array([[0], [np.nan]], np.float32))
 
 
@@ -588,7 +590,7 @@ def test_a_constructor_that_closes_standard_output_is_refused(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setattr(sys, "stdout", (tmp_path / "out").open("w"))
-    with pytest.raises(UsageError, match=r"`shuts:Shuts` cannot be made: .*output was closed"):
+    with pytest.raises(UsageError, match=r"`shuts:Shuts` cannot be created: .*output was closed"):
         make_host("shuts:Shuts")
 
 

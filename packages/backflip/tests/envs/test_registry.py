@@ -216,7 +216,7 @@ def test_an_id_whose_class_takes_nothing_may_have_a_time_limit(
 
 
 def test_leaving_in_a_constructor_is_failing(own: str) -> None:
-    with pytest.raises(UsageError, match="`own_envs:Left` cannot be made: SystemExit: 9"):
+    with pytest.raises(UsageError, match="`own_envs:Left` cannot be created: SystemExit: 9"):
         make_host(f"{own}:Left")
 
 
@@ -240,18 +240,21 @@ def test_an_own_class_may_have_many_actions_and_none_of_bounds(own: str, name: s
         ("own_envs:Narrow", r"`observe` is float32\[3\], expected float32\[1\]"),
         ("own_envs:Broken", "cannot be traced: KeyError: 'position'"),
         ("own_envs:Table", r"its observation has the shape \(3, 1\); return a vector"),
-        ("own_envs:Many", r"its actions are 1,000,000,000 choices, expected 1 to 100,000"),
-        ("own_envs:Vast", "its actions lie between .* of at most 1e\\+38, low below high, or none"),
-        ("own_envs:Still", r"its actions lie between \[1.0\] and \[1.0\], expected bounds"),
+        ("own_envs:Many", r"it has 1,000,000,000 actions, expected 1 to 100,000"),
+        (
+            "own_envs:Vast",
+            "its actions have the bounds .* of at most 1e\\+38, low below high, or none",
+        ),
+        ("own_envs:Still", r"its actions have the bounds \[1.0\] and \[1.0\], expected bounds"),
         ("own_envs:Void", r"its action has the shape \(0,\)"),
-        ("own_envs:Nothing", "`own_envs:Nothing` is no environment: expected a subclass of"),
+        ("own_envs:Nothing", "`own_envs:Nothing` is not an environment: expected a subclass of"),
         ("own_envs:Prob", "`own_envs` has no class `Prob`, did you mean `Probe`?"),
         ("own_envs:number", "`own_envs` has no class `number`"),
         ("no_such_module:Env", "no module `no_such_module` in /"),
         ("own_envs.sub:Env", "unknown environment `own_envs.sub:Env`"),
         (
             "probe:6",
-            r"unknown environment `probe:6`, did you mean `probe:.`\? \(there are: probe:1,",
+            r"unknown environment `probe:6`, did you mean `probe:.`\? \(known: probe:1,",
         ),
         ("dott:6", "no module `dott` in /"),
         ("needy_env:Env", "`needy_env` needs `surely_not_installed`, which is not installed"),
@@ -280,9 +283,9 @@ def test_an_own_class_that_will_not_do(own: str, name: str, message: str) -> Non
         ("MinAtar/Pendulum", "did you mean `Pendulum-v1`?"),
         (":Class", "write `module:Class` for a class of your own"),
         ("own_envs:", "write `module:Class` for a class of your own"),
-        ("Hopper-v3", r"cannot be made: .*; try Hopper-v5$"),
+        ("Hopper-v3", r"cannot be created: .*; try Hopper-v5$"),
         ("gymnasium:Hoper-v5", r"did you mean `.*Hopper-v\d`?"),
-        ("xxxxxxxxxxxx", r"unknown environment `xxxxxxxxxxxx` \(ours: dot, "),
+        ("xxxxxxxxxxxx", r"unknown environment `xxxxxxxxxxxx` \(native: dot, "),
         ("Blackjack-v1", r"observation space Tuple\(Discrete\(32\)"),
     ],
 )
@@ -303,18 +306,22 @@ def test_an_unknown_environment(env_id: str, message: str) -> None:
         ("Pendulum-v1", {"g": True}, "`g` must be a number, got True"),
         ("CartPole-v1", {"sutton_barto_reward": 1}, "must be true or false, got 1"),
         ("CartPole-v1", {"max_episode_steps": 1.5}, "must be a whole number, got 1.5"),
-        ("dot", {"goal": 5}, "`goal` must be values with commas between, got 5"),
+        ("dot", {"goal": 5}, "`goal` must be values separated by commas, got 5"),
         ("dot", {"goal": (500, 5)}, "`goal` of dot must be"),
         ("probe:1", {"size": 3}, "`size`; accepted: none"),
         ("gymnasium:Pendulum-v1", {"g": "x"}, "`g` must be a number, got 'x'"),
         ("gymnasium:CartPole-v1", {"max_episode_steps": "x"}, "must be a whole number, got 'x'"),
         ("Hopper-v5", {"gravity": 3}, "`gravity`.*xml_file=hopper.xml"),
-        ("own_envs:Ladder", {}, "cannot be made without `height`; try --env-arg height=1$"),
+        ("own_envs:Ladder", {}, "requires the arguments `height`; try --env-arg height=1$"),
         ("own_envs:Ladder", {"height": 1, "max_episode_steps": 0}, "must be at least 1 .*, got 0"),
         ("own_envs:Ladder", {"height": 1, "max_episode_steps": 1.5}, "a whole number, got 1.5"),
         ("own_envs:Anything", {"max_episode_steps": "x"}, "must be a whole number, got 'x'"),
         ("own_envs:Needs", {"flag": True}, "without `size`, `name`; try .*size=1.0 .*name=text$"),
-        ("own_envs:Ladder", {"height": 1, "names": 3}, "`names` must be values with commas"),
+        (
+            "own_envs:Ladder",
+            {"height": 1, "names": 3},
+            "`names` must be values separated by commas",
+        ),
         (
             "own_envs:Ladder",
             {"hight": 3},
@@ -338,7 +345,7 @@ def test_a_whole_number_stays_one_where_a_default_alone_says_what_is_taken() -> 
 
 
 def test_what_shows_nothing_or_says_nothing_is_refused_in_a_line() -> None:
-    with pytest.raises(UsageError, match="those with at least one number"):
+    with pytest.raises(UsageError, match="Box of at least one number"):
         make_host("packages.backflip.tests.inspect.faulty_envs:EmptyObservation")
     with pytest.raises(UsageError, match="`spec` raised ValueError: no spec"):
         make_native("packages.backflip.tests.inspect.faulty_envs:FailingSpec")

@@ -13,7 +13,7 @@ from packages.backflip.tests.conformance.host_env import check_host_env, random_
 from backflip.envs.mujoco import simulators
 from backflip.envs.mujoco.batch import MujocoBatch
 from backflip.envs.mujoco.tasks import TASKS
-from backflip.envs.registry import ENDLESS, STEPPED, make_host
+from backflip.envs.registry import BATCHED, ENDLESS, make_host
 from runshelf.errors import UsageError
 
 ROWS = 3
@@ -60,7 +60,7 @@ def assert_equal(name: str, env_steps: int, seeds: list[int]) -> None:
 
 
 def test_the_tasks_are_those_the_registry_names() -> None:
-    assert sorted(TASKS) == list(STEPPED)
+    assert sorted(TASKS) == list(BATCHED)
     endless = {name for name in TASKS if name.rpartition("-v")[0] in ENDLESS}
     assert endless == set(TASKS) - set(ENDING)
 
@@ -158,11 +158,11 @@ def test_arguments_or_the_prefix_ask_for_gymnasiums_own() -> None:
 @pytest.mark.parametrize(
     ("name", "args", "message"),
     [
-        ("fixed:Swimmer-v5", {}, "only the time limit ends `Swimmer-v5` as it is"),
+        ("fixed:Swimmer-v5", {}, "`Swimmer-v5` already has a fixed horizon"),
         (
             "fixed:Hopper-v4",
             {},
-            r"there are: fixed:Ant-v5, fixed:Hopper-v5, .*, fixed:Walker2d-v5\)",
+            r"known: fixed:Ant-v5, fixed:Hopper-v5, .*, fixed:Walker2d-v5\)",
         ),
         ("fixed:Hopper-v5", {"frame_skip": 2}, "does not take --env-arg `frame_skip`"),
         ("Hopper-v5", {"max_episode_steps": 0}, "must be at least 1 and at most .*, got 0"),

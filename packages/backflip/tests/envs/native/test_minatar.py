@@ -10,9 +10,9 @@ import pytest
 
 from backflip.core.spec import Discrete
 from backflip.envs.native.minatar.asterix import Asterix, AsterixV0
+from backflip.envs.native.minatar.base import Game, MinAtar
 from backflip.envs.native.minatar.breakout import Breakout, BreakoutV0
 from backflip.envs.native.minatar.freeway import TIME_LIMIT, Freeway, FreewayV0
-from backflip.envs.native.minatar.base import Game, MinAtar
 from backflip.envs.native.minatar.seaquest import Seaquest, SeaquestV0
 from backflip.envs.native.minatar.space_invaders import SpaceInvaders, SpaceInvadersV0
 from backflip.envs.registry import make_native

@@ -171,7 +171,7 @@ def test_nothing_to_draw_with_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.medium
 def test_arguments_the_environment_refuses_are_not_the_librarys_fault() -> None:
-    with pytest.raises(UserFacingError, match=r"cannot be made to be drawn: TypeError") as e:
+    with pytest.raises(UserFacingError, match=r"cannot be created for drawing: TypeError") as e:
         view(PENDULUM, frame_skip="x").draw(np.zeros((1, 4)))
     assert not isinstance(e.value, UsageError)
 
