@@ -459,7 +459,7 @@ def test_a_given_batch_is_checked_too() -> None:
 def test_an_unsupported_space_is_named(spaces_given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)) as caught:
         GymnasiumEnv.of("mine:Env", lambda: _Counter(**spaces_given), 2)
-    assert "Box" in str(caught.value).split("not supported:")[1]
+    assert "Box" in str(caught.value).split("; supported:")[1]
     assert "\n" not in str(caught.value)
 
 

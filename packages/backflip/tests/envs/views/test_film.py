@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.envs.views.choose import DRAWN
+from backflip.envs.views.choose import VIEWS
 from backflip.envs.views.film import DIMMED, Movie, agent_film, ended, film
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView
@@ -51,12 +51,12 @@ def observations(name: str, length: int) -> np.ndarray:
 )
 def test_pace_by_hand(name: str, length: int, frames: int, fps: float, slowdown: float) -> None:
     obs = observations(name, length)
-    movie = film(DRAWN[name], obs, obs, NOTHING, np.ones(length, bool))
+    movie = film(VIEWS[name], obs, obs, NOTHING, np.ones(length, bool))
     assert len(movie.frames) == frames
     assert movie.fps == pytest.approx(fps)
     assert movie.slowdown == pytest.approx(slowdown)
     assert movie.pixelated == (name == "dot")
-    seconds = length * DRAWN[name].step_seconds()
+    seconds = length * VIEWS[name].step_seconds()
     assert (len(movie.frames) - 1) / movie.fps == pytest.approx(seconds * slowdown)
 
 
@@ -102,10 +102,10 @@ def test_the_end_of_an_episode_is_what_followed_its_last_step(name: str) -> None
     length, alive = 20, 7
     obs, lived = observations(name, length), np.arange(length) < alive
     next_obs = observations(name, length)[::-1].copy()
-    movie = film(DRAWN[name], obs, next_obs, NOTHING, lived)
+    movie = film(VIEWS[name], obs, next_obs, NOTHING, lived)
     per_step = (len(movie.frames) - 1) // length
-    poses = DRAWN[name].poses(next_obs[alive - 1 : alive], next_obs[:1], NOTHING)
-    final = DRAWN[name].draw(poses[:1])[0]
+    poses = VIEWS[name].poses(next_obs[alive - 1 : alive], next_obs[:1], NOTHING)
+    final = VIEWS[name].draw(poses[:1])[0]
     np.testing.assert_array_equal(movie.frames[alive * per_step], final)
     behind = movie.frames[alive * per_step + 1 :]
     assert len(behind) == (length - alive) * per_step
@@ -129,7 +129,7 @@ def test_the_agents_film_has_the_same_clock(alive: int) -> None:
     length = 6
     obs, next_obs = numbered(length)
     lived = np.arange(length) < alive
-    shown = film(DRAWN["CartPole"], *[observations("CartPole", length)] * 2, NOTHING, lived)
+    shown = film(VIEWS["CartPole"], *[observations("CartPole", length)] * 2, NOTHING, lived)
     movie = agent_film(spec((1, 1, 1), np.uint8), obs, lived, shown)
     assert len(movie.frames) == len(shown.frames)
     assert (movie.fps, movie.slowdown) == (shown.fps, shown.slowdown)
@@ -145,7 +145,7 @@ def test_the_agents_film_has_the_same_clock(alive: int) -> None:
 
 def test_the_agents_film_of_vectors_is_bars() -> None:
     obs = observations("CartPole", 6)
-    shown = film(DRAWN["CartPole"], obs, obs, NOTHING, np.ones(6, bool))
+    shown = film(VIEWS["CartPole"], obs, obs, NOTHING, np.ones(6, bool))
     bars = NumbersView(spec((4,)))
     movie = agent_film(spec((4,)), obs, np.ones(6, bool), shown)
     assert movie.frames.shape == shown.frames.shape

@@ -6,7 +6,7 @@ from packages.backflip.tests.envs.views.pixels_of import at
 
 from backflip.envs.native import mountain_car, mountain_car_continuous
 from backflip.envs.views.canvas import BACKGROUND, BODY, BODY_DARK, FAINT, JOINT, LIMIT
-from backflip.envs.views.choose import DRAWN
+from backflip.envs.views.choose import VIEWS
 from backflip.envs.views.mountain_car import MAX_POSITION, MIN_POSITION, MountainCarView, height
 
 VIEW = MountainCarView()
@@ -28,7 +28,7 @@ def test_the_hill_is_the_environments() -> None:
 @pytest.mark.parametrize("env_id", ["MountainCar", "MountainCarContinuous"])
 def test_the_flag_is_where_each_task_is_done(env_id: str) -> None:
     goal = {"MountainCar": mountain_car.GOAL, "MountainCarContinuous": mountain_car_continuous.GOAL}
-    (frame,) = DRAWN[env_id].draw(np.array([[-0.5]]))
+    (frame,) = VIEWS[env_id].draw(np.array([[-0.5]]))
     assert at(frame, place(goal[env_id], height(goal[env_id]) + 0.1)) == JOINT
     other = ({0.45, 0.5} - {goal[env_id]}).pop()
     assert at(frame, place(other, height(other) + 0.1)) == BACKGROUND

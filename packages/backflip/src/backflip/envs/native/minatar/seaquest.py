@@ -260,7 +260,7 @@ def _bombs_moved(state: SeaquestState, fired: Bombs) -> tuple[Bombs, Bool[Array,
 def _breathed(
     state: SeaquestState, ramping: bool
 ) -> tuple[SeaquestState, Int[Array, ""], Bool[Array, ""]]:
-    """Return the game after the oxygen changed, the reward for surfacing, and whether it is lost."""
+    """Return the game after oxygen changed, the reward for surfacing, and whether it is lost."""
     at_surface, stifled = state.y == 0, state.oxygen <= 0
     arrived = at_surface & ~state.surfaced
     breathes, full = arrived & (state.rescued != 0), state.rescued == MAX_DIVERS
