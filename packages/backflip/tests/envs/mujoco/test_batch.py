@@ -59,20 +59,20 @@ def assert_equal(name: str, env_steps: int, seeds: list[int]) -> None:
     theirs.close()
 
 
-def test_the_tasks_are_those_the_registry_names() -> None:
+def test_tasks_agree_with_the_registry() -> None:
     assert sorted(TASKS) == list(BATCHED)
     endless = {name for name in TASKS if name.rpartition("-v")[0] in ENDLESS}
     assert endless == set(TASKS) - set(ENDING)
 
 
 @pytest.mark.parametrize("name", ["Reacher-v5", "InvertedPendulum-v5", "Hopper-v5"])
-def test_equals_gymnasium_to_the_bit(name: str) -> None:
+def test_equals_gymnasium_bit_for_bit(name: str) -> None:
     assert_equal(name, 60, [7, 8, 9])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(TASKS))
-def test_equals_gymnasium_to_the_bit_for_long(name: str) -> None:
+def test_equals_gymnasium_bit_for_bit_over_long_runs(name: str) -> None:
     assert_equal(name, 1_001, [7, 8, 9])
 
 
@@ -85,7 +85,7 @@ def test_equals_gymnasium_to_the_bit_for_long(name: str) -> None:
         ("fixed:InvertedPendulum-v5", 9, {"truncated"}, 25),
     ],
 )
-def test_keeps_the_interface(
+def test_conforms_to_the_interface(
     name: str, limit: int, ends_by: set[str], env_steps: int, autoreset: str
 ) -> None:
     check_host_env(
@@ -96,7 +96,7 @@ def test_keeps_the_interface(
     )
 
 
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     found, before = [], threading.active_count()
     for cores in (1, 3):
         monkeypatch.setattr(simulators, "usable_cores", lambda cores=cores: cores)
@@ -110,7 +110,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_what_fails_in_a_thread_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exception_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulators, "usable_cores", lambda: 2)
     batch = MujocoBatch("InvertedPendulum-v5", 8, AutoresetMode.NEXT_STEP)
     batch.reset(seed=list(range(8)))
@@ -130,12 +130,12 @@ def test_what_fails_in_a_thread_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("name", ["HalfCheetah-v5", "gymnasium:HalfCheetah-v5", "fixed:Hopper-v5"])
-def test_says_whether_a_state_ends_the_task(name: str) -> None:
+def test_spec_says_whether_states_terminate(name: str) -> None:
     assert not make_host(name).spec.terminates
     assert make_host("Hopper-v5").spec.terminates
 
 
-def test_arguments_or_the_prefix_ask_for_gymnasiums_own() -> None:
+def test_arguments_or_the_prefix_select_gymnasiums_own() -> None:
     """All three see and earn the same, as long as the argument says what is so anyway."""
     plain = make_host("Hopper-v5", {"max_episode_steps": 9}, ROWS)
     others = [
@@ -170,7 +170,7 @@ def test_arguments_or_the_prefix_ask_for_gymnasiums_own() -> None:
         ("Hopper-v5", {"max_episode_steps": 1.5}, "must be a whole number, got 1.5"),
     ],
 )
-def test_what_cannot_be_is_refused(name: str, args: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(name: str, args: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_host(name, args)
 
@@ -179,7 +179,7 @@ def test_what_cannot_be_is_refused(name: str, args: dict[str, Any], message: str
 
 
 @pytest.mark.parametrize("name", ["fixed:Hopper-v5", "fixed:InvertedDoublePendulum-v5"])
-def test_nothing_but_the_time_limit_ends_an_episode(name: str) -> None:
+def test_fixed_horizon_ends_only_by_the_time_limit(name: str) -> None:
     env = make_host(name, {"max_episode_steps": 50}, ROWS)
     assert env.spec.max_episode_steps == 50
     env.reset([0, 1, 2])
@@ -192,7 +192,7 @@ def test_nothing_but_the_time_limit_ends_an_episode(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "penalty"), [("Hopper-v5", 1), ("Walker2d-v5", 1), ("Ant-v5", 1), ("Humanoid-v5", 5)]
 )
-def test_a_state_that_would_have_ended_it_costs_the_bonus(name: str, penalty: int) -> None:
+def test_unhealthy_state_costs_the_bonus(name: str, penalty: int) -> None:
     """Everything else is Gymnasium's with `terminate_when_unhealthy` off."""
     seeds = list(range(ROWS))
     ours = MujocoBatch(name, ROWS, AutoresetMode.NEXT_STEP, fixed_horizon=True)

@@ -27,7 +27,7 @@ def test_constant_reward() -> None:
     assert episode(probes.ConstantReward(), [0]) == [(0, 1, True, False)]
 
 
-def test_observed_reward_comes_both_ways() -> None:
+def test_observed_reward_has_both_signs() -> None:
     env = probes.ObservedReward()
     found = {episode(env, [0], jax.random.key(seed))[0] for seed in range(16)}
     assert found == {(1, 1, True, False), (-1, -1, True, False)}
@@ -51,7 +51,7 @@ def test_matched_reward() -> None:
     assert found == {(*case, True, False) for case in expected}
 
 
-def test_endless_reward_is_cut_after_ten_steps() -> None:
+def test_endless_reward_is_truncated_after_ten_steps() -> None:
     steps = episode(probes.EndlessReward(), [0] * 10)
     assert steps == [(0, 1, False, False)] * 9 + [(0, 1, False, True)]
 

@@ -22,14 +22,14 @@ def centre_of(frame: np.ndarray, colour: tuple[int, int, int], side: int) -> np.
 
 
 @pytest.mark.parametrize("side", [4, 8])
-def test_the_agent_is_where_it_stands(side: int) -> None:
+def test_agent_is_drawn_in_its_cell(side: int) -> None:
     for place in (0, side + 2, side * side - 2):
         frame = drawn(np.eye(side * side)[place])
         expected = np.array([place % side + 0.5, place // side + 0.5])
         np.testing.assert_allclose(centre_of(frame, LIMB, side), expected, atol=0.08)
 
 
-def test_between_two_steps_it_is_between_two_cells() -> None:
+def test_agent_moves_between_two_cells() -> None:
     one, other = np.eye(16)[[0]], np.eye(16)[[1]]
     (pose,) = VIEW.between(one, other, np.array([0.25]))
     np.testing.assert_allclose(centre_of(drawn(pose), LIMB, 4), [0.75, 0.5], atol=0.08)
@@ -48,7 +48,7 @@ def test_every_letter_of_the_map_is_drawn(side: int) -> None:
             assert (cell == GOAL).all(-1).any() == (letter == "G")
 
 
-def test_poses_are_what_was_seen_with_the_last() -> None:
+def test_poses_include_the_last_next_observation() -> None:
     obs = np.eye(16, dtype=np.float32)
     poses = VIEW.poses(obs[:3], obs[1:4], np.zeros(0, np.float32))
     np.testing.assert_array_equal(poses, obs[:4])
