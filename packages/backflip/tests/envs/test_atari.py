@@ -1,4 +1,4 @@
-"""Atari's games look and pay as said, and keep the interface."""
+"""Observations, rewards, settings and interface of Atari games."""
 
 import sys
 from typing import Any
@@ -30,9 +30,9 @@ def played(env_id: str, args: dict[str, Any], env_steps: int, rows: int = 2) -> 
 
 
 def grey_by_hand(game: str, actions: np.ndarray) -> tuple[np.ndarray, list[float]]:
-    """Return the screen (210, 160) after each action held for four frames, and what they paid.
+    """Return screens (210, 160) and rewards after actions repeated for four frames.
 
-    As the paper has it: of the last two frames, the brighter of each pixel.
+    As in the paper, a screen is the pixelwise maximum of the last two frames.
     """
     settings: Any = {"frameskip": 1, "repeat_action_probability": 0.0, "obs_type": "grayscale"}
     env = gymnasium.make(f"ALE/{game}-v5", **settings)
@@ -47,7 +47,7 @@ def grey_by_hand(game: str, actions: np.ndarray) -> tuple[np.ndarray, list[float
 
 
 def shares(size: int, small: int) -> np.ndarray:
-    """Return (small, size): the share of each of `size` pixels in each that covers the same."""
+    """Return (small, size): the share of each source pixel in each target pixel."""
     ends = np.arange(small + 1) * size / small
     pixels = np.arange(size)
     overlap = np.minimum(ends[1:, None], pixels + 1) - np.maximum(ends[:-1, None], pixels)
@@ -57,7 +57,7 @@ def shares(size: int, small: int) -> np.ndarray:
 @pytest.mark.medium
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 def test_conforms_to_the_interface(autoreset: str) -> None:
-    """Of Breakout's episodes, random ones end by losing a life or soon after by the limit."""
+    """Random episodes of Breakout end by a lost life, or soon after by the limit."""
     args = {"max_episode_steps": 22, "episodic_life": True}
     check_host_env(
         lambda num_envs: make_host("ALE/Breakout-v5", args, num_envs, autoreset),
@@ -68,7 +68,7 @@ def test_conforms_to_the_interface(autoreset: str) -> None:
 
 
 def test_rows_start_from_their_own_seeds() -> None:
-    """Seeds of any size; in Seaquest, no-ops show in the first picture."""
+    """Seeds may have any size; in Seaquest the number of no-ops changes the first frame."""
     seeds = [3, 2**62 + 1, 2**40]
     env = make_host("ALE/Seaquest-v5", {}, 3)
     first = env.reset(seeds)
@@ -126,7 +126,7 @@ def test_rewards_are_the_score() -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize("game", list(SCORE_ROWS))
 def test_blank_score_changes_only_its_rows(game: str) -> None:
-    """Where a score shows, those rows are not black before; the play is the same."""
+    """The rows of the score are not black without the setting; the game is the same."""
     env_id = f"ALE/{game.title().replace('_', '')}-v5"
     (plain, paid), (blank, same) = (
         played(env_id, args, 80, rows=1) for args in ({}, {"blank_score": True})
@@ -152,7 +152,7 @@ def test_enduro_for_preferences() -> None:
 
 @pytest.mark.medium
 def test_enduro_ends_before_the_weather_changes() -> None:
-    """Snow is bright where grass was dark."""
+    """Snow is brighter than grass."""
     args = {"repeat_action_probability": 0.0, "preference": True}
     env = make_host("ALE/Enduro-v5", args | {"max_episode_steps": 790}, 2)
     env.reset([0, 1])

@@ -1,4 +1,4 @@
-"""The DeepMind Control Suite by dm_control."""
+"""Tasks of the DeepMind Control Suite."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The adapter yields what a plain loop over single environments would, in both autoreset modes."""
+"""The Gymnasium adapter equals a plain loop over single environments, in both autoreset modes."""
 
 import io
 import os
@@ -33,7 +33,7 @@ TASKS: list[tuple[str, int, set[str], int]] = [
 
 
 class _Counter(gymnasium.Env[Any, Any]):
-    """Shows how many env steps the episode has seen; ends after `length`; reuses its buffer."""
+    """Observes the number of env steps; ends after `length`; reuses its observation buffer."""
 
     def __init__(self, length: int = 4, observation: Any = None, action: Any = None) -> None:
         self.observation_space = observation or spaces.Box(-np.inf, np.inf, (2,), np.float64)
@@ -53,7 +53,7 @@ class _Counter(gymnasium.Env[Any, Any]):
 
 
 class _Shows(_Counter):
-    """Shows `value` at env step 7 and zeros before."""
+    """Observes `value` at env step 7 and zeros before."""
 
     def __init__(self, value: Any, observation: Any = None) -> None:
         super().__init__(length=20, observation=observation)
@@ -72,7 +72,7 @@ class _Shows(_Counter):
 
 
 class _Returns(_Counter):
-    """Returns `values` in place of some of a step's five at env step 7."""
+    """Replaces some of the five values that `step` returns at env step 7."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__(length=20)
@@ -101,7 +101,7 @@ class _Untold(Exception):
 
 
 class _Leaves(_Raises):
-    """Raises what is asked for at env step 7; only a `SystemExit` when it is closed."""
+    """Raises the given exception at env step 7; `close` raises `SystemExit`."""
 
     def __init__(self, how: BaseException) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ def step_often(env: GymnasiumEnv, env_steps: int) -> None:
 
 
 def by_hand(env_id: str, limit: int, seed: int, actions: np.ndarray) -> list[tuple[Any, ...]]:
-    """The transitions of one environment, from a loop that resets when an episode is over."""
+    """Return the transitions of one environment, from a loop that resets after each episode."""
     env = gymnasium.make(env_id.removeprefix("gymnasium:"), max_episode_steps=limit)
     obs, rows = env.reset(seed=seed)[0], []
     for action in actions:
@@ -289,7 +289,7 @@ def test_images_are_unchanged_and_vectors_become_float32() -> None:
 
 
 def test_matrices_become_vectors_and_grey_images_get_a_channel() -> None:
-    """Row by row on the way in, and back again on the way out."""
+    """Observations are flattened row by row, and actions are reshaped."""
     table = spaces.Box(-9, 9, (3, 2), np.float64)
     action = spaces.Box(np.full((2, 3), -1.0), np.arange(6.0).reshape(2, 3), dtype=np.float64)
     inner = _Shows(np.arange(6.0).reshape(3, 2), table)
@@ -514,10 +514,8 @@ def test_wrong_calls_are_refused() -> None:
 
 @pytest.mark.parametrize("autoreset", MODES)
 @pytest.mark.parametrize("env_id", ["InvertedPendulum-v5", "Hopper-v5"])
-def test_scenes_are_the_states_of_the_current_observations(
-    env_id: str, autoreset: str
-) -> None:
-    """Both show positions and velocities: Hopper all but the first position, within ±10."""
+def test_scenes_are_the_states_of_the_current_observations(env_id: str, autoreset: str) -> None:
+    """Both observe positions and velocities: Hopper without the first position, within ±10."""
     hidden = 1 if env_id == "Hopper-v5" else 0
     env = make_host(env_id, {"max_episode_steps": 12}, ROWS, autoreset)
     rng = np.random.default_rng(0)
@@ -545,7 +543,7 @@ def test_environment_without_mujoco_has_no_scenes() -> None:
 
 
 class _Closes(_Counter):
-    """Closes standard output in its second env step: the stream, or the descriptor under it."""
+    """Closes standard output, the stream or the descriptor, in its second env step."""
 
     def __init__(self, close: Callable[[], None]) -> None:
         super().__init__()

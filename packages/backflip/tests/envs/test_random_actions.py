@@ -1,4 +1,4 @@
-"""Random actions fill what bounds there are, and are standard normal where one is missing."""
+"""Random actions are uniform within bounds, and standard normal without."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""What a person types finds its environment, or is told in one line what would."""
+"""Ids and arguments give the right environment, or a one-line error with a suggestion."""
 
 import subprocess
 import sys
@@ -83,7 +83,7 @@ class Table(Probe):
         return jnp.zeros((3, 1))
 
 def acting(action):
-    """Return a class like `Probe` with other actions."""
+    """Return a class like `Probe` with another action space."""
     class Acting(Probe):
         spec = EnvSpec("acting", Probe().spec.observation, action, 9)
         def step(self, state, action, key):
@@ -191,7 +191,7 @@ def test_user_gymnasium_class(own: str, capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_user_gymnasium_class_gets_a_time_limit(own: str) -> None:
-    """Taxi's constructor has no parameters of its own but how it is drawn."""
+    """The only parameter of Taxi's constructor is the render mode."""
     for name, args in (("Ladder", {"height": 9}), ("Anything", {})):
         env = make_host(f"{own}:{name}", {**args, "max_episode_steps": 2}, 2)
         assert env.spec.max_episode_steps == 2

@@ -1,4 +1,4 @@
-"""The batch stepper is Gymnasium's equal, and a fixed horizon is fixed."""
+"""The MuJoCo batch equals Gymnasium's environments; fixed horizons do not terminate."""
 
 import threading
 from pathlib import Path
@@ -38,10 +38,9 @@ def actions_of(batch: Any, env_steps: int) -> np.ndarray:
 
 
 def assert_equal(name: str, env_steps: int, seeds: list[int]) -> None:
-    """Assert that every float64 and every flag is Gymnasium's, ends and new starts included.
+    """Assert that every float64 and every flag equals Gymnasium's, including resets.
 
-    Of one task, NumPy may round the rewards otherwise: it squares arrays with another function than
-    single numbers.
+    Rewards of one task may differ by rounding: NumPy squares arrays differently from scalars.
     """
     off = 1e-12 if name == "InvertedDoublePendulum-v5" else 0.0
     ours = MujocoBatch(name, len(seeds), AutoresetMode.NEXT_STEP)
@@ -136,7 +135,7 @@ def test_spec_says_whether_states_terminate(name: str) -> None:
 
 
 def test_arguments_or_the_prefix_select_gymnasiums_own() -> None:
-    """All three see and earn the same, as long as the argument says what is so anyway."""
+    """All three have equal results, because the argument has its default value."""
     plain = make_host("Hopper-v5", {"max_episode_steps": 9}, ROWS)
     others = [
         make_host("gymnasium:Hopper-v5", {"max_episode_steps": 9}, ROWS),
@@ -193,7 +192,7 @@ def test_fixed_horizon_ends_only_by_the_time_limit(name: str) -> None:
     ("name", "penalty"), [("Hopper-v5", 1), ("Walker2d-v5", 1), ("Ant-v5", 1), ("Humanoid-v5", 5)]
 )
 def test_unhealthy_state_costs_the_bonus(name: str, penalty: int) -> None:
-    """Everything else is Gymnasium's with `terminate_when_unhealthy` off."""
+    """All else equals Gymnasium with `terminate_when_unhealthy=False`."""
     seeds = list(range(ROWS))
     ours = MujocoBatch(name, ROWS, AutoresetMode.NEXT_STEP, fixed_horizon=True)
     made = gymnasium.make_vec(name, ROWS, vectorization_mode="sync", terminate_when_unhealthy=False)
@@ -214,7 +213,7 @@ def test_unhealthy_state_costs_the_bonus(name: str, penalty: int) -> None:
 
 
 def test_penalties_by_hand() -> None:
-    """A pole that has fallen pays -1 where standing pays 1; two that have fallen, -10 and more."""
+    """A fallen pole has reward -1 instead of 1; two fallen poles have -10 and less."""
     one = MujocoBatch("InvertedPendulum-v5", 1, AutoresetMode.NEXT_STEP, fixed_horizon=True)
     one.reset(seed=[0])
     push = np.full((1, 1), 3.0, np.float32)

@@ -1,4 +1,4 @@
-"""Every native environment of ours keeps the interface, and the suite notices who does not."""
+"""Every native environment conforms to the interface, and the suite fails for broken ones."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -121,7 +121,7 @@ class _Unhashable(EndlessReward):
 
 
 class _Impure(EndlessReward):
-    """Pays more each time that it is traced: what happens to a row depends on who else asked."""
+    """Increases the reward with every trace, so that results depend on other calls."""
 
     traced: ClassVar[list[bool]] = []
 

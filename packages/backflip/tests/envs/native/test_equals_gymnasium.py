@@ -1,4 +1,4 @@
-"""Our classic control tasks equal Gymnasium's, step for step, wherever they are set down."""
+"""Classic control tasks equal Gymnasium's step by step, from any state."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def by_id(env: NativeEnv) -> str:
 
 
 def gymnasium_steps(env: Any, physics: Any, env_steps: Any, actions: Any) -> list[np.ndarray]:
-    """One step of Gymnasium's environment from each of the states, which it is put into."""
+    """Return one step of Gymnasium's environment from each of the states."""
     env.reset(seed=0)
     rows = []
     for state, age, action in zip(physics.astype(np.float64), env_steps, actions, strict=True):
@@ -155,7 +155,7 @@ def test_initial_states_are_distributed_as_in_gymnasium(env: NativeEnv) -> None:
 
 
 def test_pendulum_keeps_precision_over_many_turns() -> None:
-    """Spun for 200 env steps, the angle is still that of a float64 sum of all turns."""
+    """After 200 env steps of spinning, the angle equals that of a float64 sum."""
     env = Pendulum(g=0.0)
     state = env.reset(jax.random.key(0))._replace(physics=jnp.array([0.3, 7.77]))
     step = jax.jit(env.step)

@@ -1,4 +1,4 @@
-"""The probes that look for one fault each show and pay what their headings say."""
+"""Observations and rewards of the extra probes are as documented."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ KEYS = [jax.random.key(seed) for seed in range(24)]
 
 
 def episode(env: Any, actions: list[Any], key: Any) -> list[tuple[Any, float, bool, bool]]:
-    """What is seen, what is paid, and the flags, step by step."""
+    """Return observations, rewards and flags of each step."""
     state, rows = env.reset(key), []
     for action in actions:
         step = env.step(state, jnp.asarray(action), key)

@@ -1,4 +1,4 @@
-"""FrozenLake: Gymnasium's chances for every cell and action, and returns spread like its."""
+"""FrozenLake has Gymnasium's transition probabilities and distribution of returns."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def by_args(args: Any) -> str:
 
 
 def of_gymnasium(args: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """P(s'|s,a), and of each s' what it pays and whether it ends, out of Gymnasium's table."""
+    """Return P(s'|s,a), and reward and termination of each s', from Gymnasium's table."""
     env: Any = gymnasium.make("FrozenLake-v1", **args).unwrapped
     size = env.observation_space.n
     chances, reward, ends = np.zeros((size, 4, size)), np.zeros(size), np.zeros(size, bool)
@@ -132,7 +132,7 @@ def test_time_limit_truncates_unless_the_step_terminates() -> None:
 
 @pytest.mark.parametrize("args", [{}, {"map_name": "8x8", "max_episode_steps": 200}], ids=by_args)
 def test_optimum_equals_a_recursion_over_gymnasiums_table(args: dict[str, Any]) -> None:
-    """By a recursion over Gymnasium's own table, state by state."""
+    """The recursion goes state by state."""
     env: Any = gymnasium.make("FrozenLake-v1", **args).unwrapped
     ours = FrozenLake(**args)
     values = np.zeros(env.observation_space.n)

@@ -1,4 +1,4 @@
-"""Our games of MinAtar equal the reference's, step for step, in recorded games of it."""
+"""MinAtar games equal the reference step by step, along recorded games."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def recording(game: Game, number: int) -> dict[str, np.ndarray]:
 
 
 def replayed(game: Game, recorded: dict[str, np.ndarray]) -> Any:
-    """What our game does with the recorded actions and random choices: obs, rewards, losses."""
+    """Return observations, rewards and losses under the recorded actions and random choices."""
     ramping = bool(recorded["ramping"])
 
     def body(state: Any, row: tuple[Any, Any]) -> tuple[Any, tuple[Any, Any, Any]]:
@@ -65,7 +65,7 @@ def test_equals_the_reference_step_for_step(kind: type[MinAtar], number: int) ->
 
 
 def test_recordings_contain_rare_events() -> None:
-    """Nothing rare is left unseen: new bricks, six divers brought up, waves shot, harder games."""
+    """Rare events: new bricks, six divers rescued, waves shot, harder games."""
     records = {kind: [recording(kind.game, n) for n in RECORDINGS] for kind in CLASSES}
     total = {kind: [int(r["reward"].sum()) for r in records[kind]] for kind in CLASSES}
     assert max(total[Breakout]) > 60
@@ -103,7 +103,7 @@ def test_specs_equal_the_references(kind: type[MinAtar], actions: int) -> None:
 
 
 def cannon(env: MinAtar, actions: list[int], keys: Any) -> np.ndarray:
-    """The columns of many cannons after the same actions."""
+    """Return the columns of many cannons after the same actions."""
 
     def play(keys: Any) -> Any:
         state = env.reset(keys[0])
@@ -129,9 +129,9 @@ def test_minimal_actions_have_the_references_order() -> None:
 
 
 def test_sticky_actions_have_their_probability() -> None:
-    """From column 5, right and then left: 5 if none sticks, 6 if the first does not, 7 both ways.
+    """From column 5 the actions are right, then left; final columns follow from which one sticks.
 
-    A first action that sticks is no-op; a second one is the action before, whichever that was.
+    If the first action sticks it is no-op; if the second sticks it repeats the first one executed.
     """
     count, sticky = 20_000, 0.3
     keys = jax.random.split(jax.random.key(1), (count, 2))

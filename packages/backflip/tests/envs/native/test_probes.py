@@ -1,4 +1,4 @@
-"""The probe environments pay what their headings say, to the last reward."""
+"""Observations and rewards of the probes are as documented."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ ZERO = jnp.zeros((), jnp.int32)
 
 
 def episode(env: Any, actions: list[Any], key: Any = KEY) -> list[tuple[float, float, bool, bool]]:
-    """What is seen, what is paid, and the flags, step by step."""
+    """Return observations, rewards and flags of each step."""
     state, rows = env.reset(key), []
     for action in actions:
         step = env.step(state, jnp.asarray(action), key)

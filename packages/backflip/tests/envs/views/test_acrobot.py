@@ -1,4 +1,4 @@
-"""Both links are drawn where the angles say, and move as their speeds say."""
+"""The view of Acrobot draws links at their angles and interpolates with their speeds."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_constants_equal_the_environments() -> None:
 def test_links_are_drawn_at_their_angles(
     first: float, elbow: float, middle: tuple[int, int], tip: tuple[int, int]
 ) -> None:
-    """Gymnasium counts angles from hanging down, against the clock."""
+    """Gymnasium's angles are counterclockwise from hanging down."""
     (frame,) = VIEW.draw(poses(seen(first, elbow), seen(first, elbow))[:1])
     assert at(frame, middle) == BODY
     assert at(frame, tip) == LIMB
@@ -67,7 +67,7 @@ def test_curves_have_the_poses_and_speeds_of_both_ends() -> None:
 
 @pytest.mark.parametrize(("speed", "turn"), [(0.0, 0.4 - np.pi), (25.0, 0.4 + np.pi)])
 def test_fast_elbow_turns_in_the_direction_of_its_speed(speed: float, turn: float) -> None:
-    """From 0 to 0.4 - π: backwards if it is slow; forwards if 25 rad/s go on for 0.2 s."""
+    """From 0 to 0.4 - π: backwards at low speed, forwards at 25 rad/s for 0.2 s."""
     one, other = poses(seen(0, 0, 0, speed), seen(0, 0.4 - np.pi, 0, speed))
     middle = VIEW.between(one[None], other[None], np.array([0.5]))[0, 1]
     assert middle == pytest.approx(turn / 2)

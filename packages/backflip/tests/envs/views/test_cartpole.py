@@ -1,4 +1,4 @@
-"""Cart, pole and limits are drawn where the state says."""
+"""The view of CartPole draws cart, pole and limits at their positions."""
 
 import numpy as np
 import pytest
@@ -28,9 +28,7 @@ def test_constants_equal_the_environments() -> None:
         (-1.9, -0.2, (38.3, 93.2)),
     ],
 )
-def test_pole_is_drawn_at_its_angle(
-    x: float, angle: float, tip: tuple[float, float]
-) -> None:
+def test_pole_is_drawn_at_its_angle(x: float, angle: float, tip: tuple[float, float]) -> None:
     (frame,) = VIEW.draw(np.array([[x, angle]]))
     assert frame.shape == (240, 320, 3)
     assert at(frame, tip) == LIMB

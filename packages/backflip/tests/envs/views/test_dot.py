@@ -1,4 +1,4 @@
-"""The dot is drawn where it is, to the pixel."""
+"""The view of dot draws the square at its exact position."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ VIEW = DotView()
 
 
 def white(frame: np.ndarray) -> set[tuple[int, int]]:
-    """Pixels (x, y) that are white; the others must be black."""
+    """Return the white pixels (x, y); all others must be black."""
     assert set(np.unique(frame)) <= {0, 255}
     return {(int(x), int(y)) for y, x in np.argwhere(frame.all(2))}
 

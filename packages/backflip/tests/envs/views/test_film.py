@@ -1,4 +1,4 @@
-"""Films have the frames and the pace that were computed by hand."""
+"""Movies have the frames and the frame rate computed by hand."""
 
 import subprocess
 import sys
@@ -49,7 +49,9 @@ def observations(name: str, length: int) -> np.ndarray:
         ("MountainCarContinuous", 15, 31, 30.0, 2.0),
     ],
 )
-def test_frame_rate_by_hand(name: str, length: int, frames: int, fps: float, slowdown: float) -> None:
+def test_frame_rate_by_hand(
+    name: str, length: int, frames: int, fps: float, slowdown: float
+) -> None:
     obs = observations(name, length)
     movie = film(VIEWS[name], obs, obs, NOTHING, np.ones(length, bool))
     assert len(movie.frames) == frames
@@ -72,7 +74,7 @@ def test_every_movie_has_30_fps_and_one_second_or_more(view: View, length: int) 
 
 
 def numbered(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Grey images before each step, 10 apart, and what followed each, 5 brighter."""
+    """Return grey images before each step, 10 apart, and next ones, 5 brighter."""
     obs = (10 * np.arange(1, length + 1, dtype=np.uint8)).reshape(-1, 1, 1, 1)
     return obs, obs + 5
 
@@ -89,7 +91,7 @@ def test_images_are_repeated_until_the_next_env_step() -> None:
 
 
 def test_after_the_end_the_last_frame_is_repeated_darkened() -> None:
-    """Five steps of 1/5 s, six frames in each; two are lived."""
+    """Five steps of 1/5 s with six frames each; two are alive."""
     obs, next_obs = numbered(5)
     lived = np.arange(5) < 2
     movie = film(PixelsView(0.2), obs, next_obs, NOTHING, lived)
@@ -98,7 +100,7 @@ def test_after_the_end_the_last_frame_is_repeated_darkened() -> None:
 
 @pytest.mark.parametrize("name", sorted(WIDTHS))
 def test_end_of_an_episode_shows_the_last_next_observation(name: str) -> None:
-    """And nothing of what stands in the clip behind it."""
+    """The padding after it is not shown."""
     length, alive = 20, 7
     obs, lived = observations(name, length), np.arange(length) < alive
     next_obs = observations(name, length)[::-1].copy()

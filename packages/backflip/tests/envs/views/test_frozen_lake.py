@@ -1,4 +1,4 @@
-"""The lake is drawn with holes and goal where the map has them, and the agent where it stands."""
+"""The view of FrozenLake draws the map and the agent in its cell."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def drawn(pose: np.ndarray) -> np.ndarray:
 
 
 def centre_of(frame: np.ndarray, colour: tuple[int, int, int], side: int) -> np.ndarray:
-    """The middle of all pixels of a colour, in cells as (column, row)."""
+    """Return the mean position of the pixels of a colour, in cells as (column, row)."""
     rows, columns = np.nonzero((frame == colour).all(-1))
     return np.array([columns.mean() - LEFT, rows.mean() - TOP]) * side / BOARD
 

@@ -1,4 +1,4 @@
-"""Boards of MinAtar: one colour for each plane, the last one on top, cells of equal size."""
+"""The view of MinAtar draws one colour per plane, the last one on top."""
 
 import numpy as np
 

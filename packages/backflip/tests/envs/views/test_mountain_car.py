@@ -1,4 +1,4 @@
-"""The car stands on its hill, and the flag where it is to arrive."""
+"""The view of MountainCar draws the car on the hill, and the flag at the goal."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_flag_is_at_the_goal(env_id: str) -> None:
 
 @pytest.mark.parametrize("x", [-np.pi / 6, -1.0, 0.0, 0.3])
 def test_car_follows_the_slope(x: float) -> None:
-    """At -π/6 the hill is flat and 0.1 high; by hand, 0.07 above it is the car's middle."""
+    """At -π/6 the hill is flat and 0.1 high; by hand, the car's middle is 0.07 above it."""
     (frame,) = VIEW.draw(np.array([[x]]))
     slope = np.arctan(1.35 * np.cos(3 * x))
     ahead, up = np.array([np.cos(slope), np.sin(slope)]), np.array([-np.sin(slope), np.cos(slope)])

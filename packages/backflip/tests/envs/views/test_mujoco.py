@@ -1,7 +1,6 @@
-"""MuJoCo draws what was recorded as it draws the live environment, in a process of its own.
+"""The MuJoCo view draws recorded states like the live environment, in a worker process.
 
-These tests need what drawing needs: EGL or OSMesa. Without either they fail, and say what to
-install.
+These tests need EGL or OSMesa. Without either they fail and name the packages to install.
 """
 
 import gc
@@ -56,7 +55,7 @@ def pid_of(there: Any) -> int:
 @pytest.mark.medium
 @pytest.mark.parametrize(("name", "camera"), [(PENDULUM, ""), (HOPPER, "track")])
 def test_frames_equal_those_of_the_live_environment(name: str, camera: str, tmp_path: Any) -> None:
-    """To the bit; from states rounded to float32, as clips have them, but for a few edges."""
+    """Equal bit for bit; from states rounded to float32, as in clips, except for a few edges."""
     there = view(name)
     drawn_with = there.library
     command = [sys.executable, "-c", LIVE, name, camera, str(tmp_path / "live.npz")]
@@ -76,7 +75,7 @@ def test_frames_equal_those_of_the_live_environment(name: str, camera: str, tmp_
 
 @pytest.mark.medium
 def test_camera_follows_the_body() -> None:
-    """20 m on, the hopper is where it was in the picture."""
+    """20 m further, the hopper is at the same place in the picture."""
     there = view(HOPPER)
     here, far = np.zeros(12), np.zeros(12)
     here[1] = far[1] = 1.25
@@ -105,7 +104,7 @@ def test_movie_has_the_simulators_time() -> None:
 
 
 def test_clips_without_scenes_are_drawn_as_bars() -> None:
-    """And nothing is started for them."""
+    """No process is started for them."""
     there = view(HOPPER)
     obs = np.random.default_rng(0).normal(size=(5, 11)).astype(np.float32)
     plain = np.zeros(0, np.float32)
@@ -117,7 +116,7 @@ def test_clips_without_scenes_are_drawn_as_bars() -> None:
 
 @pytest.mark.medium
 def test_quaternions_stay_normalised_and_take_the_shortest_turn() -> None:
-    """Ant's trunk has its place in the first three numbers, its turn in the next four."""
+    """The position of Ant's trunk is in the first three numbers, its rotation in the next four."""
     there = view("Ant-v5")
     before, after = np.zeros((1, 29)), np.zeros((1, 29))
     after[0, 0] = 1.0

@@ -1,4 +1,4 @@
-"""Upright is up, hanging is down, and films turn the short way round."""
+"""The view of Pendulum draws the rod at its angle and takes the shortest turn."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_constants_equal_the_environments() -> None:
     ("angle", "place"), [(0.0, UP), (np.pi, DOWN), (np.pi / 2, LEFT), (-np.pi / 2, RIGHT)]
 )
 def test_weight_is_drawn_at_its_angle(angle: float, place: tuple[int, int]) -> None:
-    """Gymnasium counts angles from upright, against the clock."""
+    """Gymnasium's angles are counterclockwise from upright."""
     (frame,) = VIEW.draw(VIEW.poses(seen([angle]), seen([angle]), np.zeros(0, np.float32))[:1])
     assert at(frame, place) == BODY
     others = {UP, DOWN, LEFT, RIGHT} - {place}

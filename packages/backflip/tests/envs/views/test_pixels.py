@@ -1,4 +1,4 @@
-"""Images are shown as they are."""
+"""The pixels view shows images unchanged."""
 
 import numpy as np
 
