@@ -43,6 +43,13 @@ SCORE_ROWS = {
 }
 MOST_HELD = 1_000  # largest `frameskip` and `noop_max`: 17 seconds of play
 SCREEN_ROWS = 210  # rows of the screen, and the largest `size`
+# Differences of the older ids of a game, which observe raw frames.
+OLDER_IDS = [
+    ("as -v4", "frame skip 2, 3 or 4 at random, sticky actions 0"),
+    ("as -v0", "frame skip 2, 3 or 4 at random, sticky actions 0.25"),
+    ("as Deterministic-v4", "frame skip 4, sticky actions 0"),
+    ("as NoFrameskip-v4", "frame skip 1, sticky actions 0; papers wrapped it to skip 4 frames"),
+]
 
 _ale: Any = ale_py
 _ale.ALEInterface.setLoggerMode(_ale.LoggerMode.Error)  # suppresses a banner per game
@@ -166,6 +173,7 @@ def facts(env_id: str, game: str, settings: AtariSettings) -> list[tuple[str, st
     rows = _blank_rows(game, settings)
     actions = _actions(game, settings.full_action_space)
     kind = "all of the joystick" if settings.full_action_space else "the game's own"
+    variant = "for preferences: no speedometer, ends before the weather changes"
     return [
         ("id", env_id),
         ("game", game),
@@ -187,30 +195,14 @@ def facts(env_id: str, game: str, settings: AtariSettings) -> list[tuple[str, st
         ("actions", f"{len(actions)}, {kind}: {', '.join(actions)}"),
         ("reward", "the game's score, summed over the frames, not clipped"),
         ("time limit", f"{limit:,} env steps = {limit * skip:,} frames"),
-        *_variant(settings),
-        *_other_ids(),
+        *([("variant", variant)] if settings.preference else []),
+        *OLDER_IDS,
     ]
 
 
 def _fire(game: str, settings: AtariSettings) -> str:
     known = "FIRE" in _actions(game, full=False)
     return "no" if not settings.fire_reset else "pressed" if known else "the game has none"
-
-
-def _variant(settings: AtariSettings) -> list[tuple[str, str]]:
-    if not settings.preference:
-        return []
-    return [("variant", "for preferences: no speedometer, ends before the weather changes")]
-
-
-def _other_ids() -> list[tuple[str, str]]:
-    """Return the differences of older ids of the same game, which observe raw frames."""
-    return [
-        ("as -v4", "frame skip 2, 3 or 4 at random, sticky actions 0"),
-        ("as -v0", "frame skip 2, 3 or 4 at random, sticky actions 0.25"),
-        ("as Deterministic-v4", "frame skip 4, sticky actions 0"),
-        ("as NoFrameskip-v4", "frame skip 1, sticky actions 0; papers wrapped it to skip 4 frames"),
-    ]
 
 
 def _check(game: str, settings: AtariSettings) -> None:

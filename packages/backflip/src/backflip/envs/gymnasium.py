@@ -144,8 +144,7 @@ class GymnasiumEnv:
             raise ValueError(f"`seeds` must be {self.num_envs} numbers, got {len(seeds)}")
         self._ended[:] = False
         self._episodes[:], self._env_steps[:] = 1, 0
-        result = self._call("reset", seed=[int(seed) for seed in seeds])
-        return self._see(self._parts("reset", result, 2)[0])
+        return self._see(self._call("reset", 2, seed=[int(seed) for seed in seeds])[0])
 
     def step(self, actions: np.ndarray) -> HostStep:
         """Step every environment.
@@ -157,8 +156,8 @@ class GymnasiumEnv:
         resets = self._ended & (self._autoreset is AutoresetMode.NEXT_STEP)
         self._env_steps = np.where(resets, 0, self._env_steps + 1)
         self._episodes += resets
-        result = self._call("step", self._take(np.asarray(actions)))
-        seen, reward, terminated, truncated, infos = self._parts("step", result, 5)
+        actions = self._take(np.asarray(actions))
+        seen, reward, terminated, truncated, infos = self._call("step", 5, actions)
         reward = self._numbers("reward", reward, np.dtype(np.float32))
         terminated = self._numbers("terminated", terminated, np.dtype(bool))
         truncated = self._numbers("truncated", truncated, np.dtype(bool)) & ~terminated
@@ -234,25 +233,21 @@ class GymnasiumEnv:
             raise UserFacingError(f"the policy's action {actions[row]} in row {row} is not finite")
         return self._own.take(actions)
 
-    def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the batch; any exception becomes a one-line error."""
+    def _call(self, method: str, count: int, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the batch and return its `count` values; errors have one line."""
         try:
             # Values that are not finite are reported later.
             with np.errstate(all="ignore"), stdout_kept_open():
-                return getattr(self._vector, method)(*args, **kwargs)
+                result = getattr(self._vector, method)(*args, **kwargs)
         except _RowFailedError as error:
             raise self._failed(error.row, error.what) from error.__cause__
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # includes SystemExit
             raise self._failed(None, f"`{method}` raised {one_line(error)}") from error
-
-    def _parts(self, method: str, result: Any, count: int) -> Any:
-        if not isinstance(result, tuple) or len(result) != count:
-            raise self._failed(
-                None, f"`{method}` returned {_short(result)}, expected {count} values"
-            )
-        return result
+        if isinstance(result, tuple) and len(result) == count:
+            return result
+        raise self._failed(None, f"`{method}` returned {_short(result)}, expected {count} values")
 
     def _numbers(self, name: str, values: Any, dtype: np.dtype) -> np.ndarray:
         """Check one value per row and return a copy."""
@@ -317,23 +312,11 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
-        try:
-            result = self.env.reset(seed=seed, options=options)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise _RowFailedError(self._row, f"`reset` raised {one_line(error)}") from error
-        return self._observation(self._parts("reset", result, 2)[0]), {}
+        return self._observation(self._call("reset", 2, seed=seed, options=options)[0]), {}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step the environment."""
-        try:
-            result = self.env.step(action)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise _RowFailedError(self._row, f"`step` raised {one_line(error)}") from error
-        obs, reward, terminated, truncated, _ = self._parts("step", result, 5)
+        obs, reward, terminated, truncated, _ = self._call("step", 5, action)
         if not isinstance(reward, float):
             self._check_number("reward", reward, "fiu", "a number")
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
@@ -341,7 +324,14 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
                 self._check_number(name, flag, "b", "a bool")
         return self._observation(obs), reward, terminated, truncated, {}
 
-    def _parts(self, method: str, result: Any, count: int) -> Any:
+    def _call(self, method: str, count: int, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the environment; return its `count` values."""
+        try:
+            result = getattr(self.env, method)(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise _RowFailedError(self._row, f"`{method}` raised {one_line(error)}") from error
         if isinstance(result, tuple) and len(result) == count:
             return result
         what = f"`{method}` returned {_short(result)}, expected {count} values"

@@ -54,8 +54,8 @@ def look(
         seed: the seed of all randomness.
         discount: γ of the reported horizon.
         clip: the file of the clip, ending in .webp, or .png for a strip of frames.
-        on_progress: is told how far it is.
-        warn: is told before anything is played if nothing can be drawn, and why.
+        on_progress: called with the current activity and its finished share.
+        warn: called before the first episode if the environment cannot be drawn here.
 
     Raises:
         UsageError: the environment does not exist, or the clip's suffix is not supported.
