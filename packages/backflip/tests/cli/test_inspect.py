@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from packages.backflip.tests.restless import restless_in
+from packages.backflip.tests.chdir_env import write_chdir_env
 from PIL import Image
 
 from backflip.cli.main import main
@@ -28,14 +28,14 @@ def test_look_reports_as_json_and_draws_a_clip(
         assert clip.size[1] == 240
 
 
-def test_look_says_it_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_look_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clip = tmp_path / "strip.png"
     args = ["--episodes", "2", "--env-arg", "max_episode_steps=20", "--discount", "0.5"]
     assert main(["look", "Pendulum-v1", *args, "--out", str(clip)]) == 0
     said = capsys.readouterr().out
-    for words in ("environment", "2 random episodes", "observed number", "number 0", "at once"):
+    for words in ("environment", "2 random episodes", "observed number", "number 0", "immediately"):
         assert words in said
-    assert "horizon of γ = 0.5   2 env steps (0.1 s); an episode 20 (1 s)" in said
+    assert "horizon of γ = 0.5        2 env steps (0.1 s); an episode 20 (1 s)" in said
     assert said.splitlines()[-1] == f"clip {clip}"
     with Image.open(clip) as strip:
         assert strip.format == "PNG"
@@ -57,7 +57,7 @@ def test_look_says_it_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("watch latest --episodes x", "`--episodes` must be a whole number"),
     ],
 )
-def test_mistakes_are_answered_on_one_line(
+def test_wrong_arguments_are_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:
     assert main([*line.split(), "--home", str(tmp_path)]) == 2
@@ -67,15 +67,15 @@ def test_mistakes_are_answered_on_one_line(
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_environment_that_changes_folder_moves_nothing(
+def test_environment_may_change_the_current_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    restless_in(tmp_path, monkeypatch)
-    assert main(["look", "restless:Restless", "--episodes", "2"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "clip look-restless-Restless.webp"
-    assert (tmp_path / "look-restless-Restless.webp").is_file()
+    write_chdir_env(tmp_path, monkeypatch)
+    assert main(["look", "chdir_env:ChdirEnv", "--episodes", "2"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "clip look-chdir_env-ChdirEnv.webp"
+    assert (tmp_path / "look-chdir_env-ChdirEnv.webp").is_file()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("backflip.inspect.play_server.serve_game", lambda *_, **__: None)
-    assert main(["play", "restless:Restless"]) == 0
+    assert main(["play", "chdir_env:ChdirEnv"]) == 0
     (run,) = (tmp_path / "runs").glob("*/run.json")
     assert json.loads(run.read_text())["cwd"] == str(tmp_path)

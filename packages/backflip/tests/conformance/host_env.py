@@ -1,6 +1,6 @@
-"""What every `HostEnv` must keep. A test calls `check_host_env` with what makes one.
+"""Conformance suite of `HostEnv`: tests call `check_host_env` with a function that creates one.
 
-A clause that the rollout never reached fails, as in `tests.conformance.native_env`.
+A clause fails if the rollout never exercises it.
 """
 
 from collections.abc import Callable, Collection
@@ -15,14 +15,14 @@ ROWS = 3
 
 
 class Rollout(NamedTuple):
-    """What random actions brought about: obs acted on and steps, axes (T, N)."""
+    """Observations acted on and results of random actions, with axes (T, N)."""
 
     obs: np.ndarray
     step: HostStep
 
 
 def random_actions(spec: EnvSpec, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Return uniform actions; those of a box go beyond its bounds by a half."""
+    """Return uniform actions; those of a box exceed its bounds by up to a half."""
     if isinstance(spec.action, Discrete):
         return rng.integers(spec.action.n, size=shape, dtype=np.int32)
     low, high = spec.action.low, spec.action.high
@@ -31,7 +31,7 @@ def random_actions(spec: EnvSpec, rng: np.random.Generator, shape: tuple[int, ..
 
 
 def roll_out(env: HostEnv, env_steps: int, seeds: list[int], *, scribble: bool = False) -> Rollout:
-    """Return what happens under random actions, with the environment's own arrays scribbled on."""
+    """Return the rollout of random actions; `scribble` overwrites the arrays returned."""
     rng = np.random.default_rng(0)
     actions = random_actions(env.spec, rng, (env_steps, env.num_envs))
     obs, rows = env.reset(seeds), []
@@ -57,11 +57,11 @@ def check_host_env(
     """Assert every clause of the interface.
 
     Args:
-        make: returns so many environments.
+        make: returns a batch with the given number of environments.
         ends_by: how episodes end under random actions: `terminated`, `truncated` or both.
-        env_steps: how many to grant each of the rows.
-        reset_rows: whether the step after an episode's end is no transition.
-        random_starts: whether another seed gives another start.
+        env_steps: env steps per row.
+        reset_rows: whether the env step after an episode's end only resets.
+        random_starts: whether another seed gives another initial state.
     """
     env, seeds = make(ROWS), list(range(ROWS))
     rollout = roll_out(env, env_steps, seeds)
@@ -78,7 +78,7 @@ def check_host_env(
 
 
 def check_types(env: HostEnv, rollout: Rollout) -> None:
-    """Shapes and dtypes are the spec's, observations finite and within bounds."""
+    """Assert that shapes and dtypes equal the spec's, and that observations are finite."""
     lead, box = rollout.obs.shape[:2], env.spec.observation
     assert env.num_envs == ROWS == lead[1]
     for obs in (rollout.obs, rollout.step.obs, rollout.step.next_obs):
@@ -93,7 +93,7 @@ def check_types(env: HostEnv, rollout: Rollout) -> None:
 
 
 def check_ends(env: HostEnv, rollout: Rollout, ends_by: Collection[str]) -> None:
-    """One flag at most holds, and never on a row that did not happen; the time limit is kept."""
+    """Assert that at most one flag is true, none on invalid rows, and that the limit holds."""
     step, limit = rollout.step, env.spec.max_episode_steps
     assert ends_by
     assert not (step.terminated & step.truncated).any()
@@ -109,7 +109,7 @@ def check_ends(env: HostEnv, rollout: Rollout, ends_by: Collection[str]) -> None
 
 
 def check_valid(rollout: Rollout, reset_rows: bool) -> None:
-    """Rows that did not happen are those after an end, or there are none; they pay nothing."""
+    """Assert that invalid rows are exactly those after an end, or none, with reward 0."""
     ended = rollout.step.terminated | rollout.step.truncated
     after_end = np.concatenate([np.zeros_like(ended[:1]), ended[:-1]])
     assert after_end.any()
@@ -119,13 +119,13 @@ def check_valid(rollout: Rollout, reset_rows: bool) -> None:
 
 
 def check_successors(rollout: Rollout) -> None:
-    """Within an episode `next_obs` is what is acted on next; across episodes it is not."""
+    """Assert that `next_obs` is acted on next within an episode, but not across episodes."""
     step, ended = rollout.step, rollout.step.terminated | rollout.step.truncated
     assert np.array_equal(step.obs[:-1], rollout.obs[1:])
     inside = step.valid & ~ended
     assert np.array_equal(step.obs[inside], step.next_obs[inside])
-    # Where a new episode begins (now, or after one row that did not happen), what is acted on
-    # next must not be what the old one ended with.
+    # The first observation of an episode (at once, or after an invalid row) must differ from the
+    # last one of the episode before.
     begins = step.obs.copy()
     begins[:-1][ended[:-1] & ~step.valid[1:]] = step.obs[1:][ended[:-1] & ~step.valid[1:]]
     last = np.zeros_like(ended)
@@ -135,20 +135,20 @@ def check_successors(rollout: Rollout) -> None:
 
 
 def check_repeats(first: Rollout, second: Rollout) -> None:
-    """The same seeds and actions give the same bits, whatever was done to the arrays returned."""
+    """Assert that the same seeds and actions give the same bits."""
     assert np.array_equal(first.obs, second.obs)
     assert all(np.array_equal(a, b) for a, b in zip(first.step, second.step, strict=True))
 
 
 def check_seeds(env: HostEnv, seeds: list[int], random_starts: bool) -> None:
-    """Row i starts from seed i and no other."""
+    """Assert that the initial state of row i depends on seed i only."""
     obs = env.reset(seeds)
     assert np.array_equal(env.reset(seeds[::-1]), obs[::-1])
     assert np.array_equal(obs[0], obs[1]) != random_starts
 
 
 def check_kept_arrays(env: HostEnv, seeds: list[int]) -> None:
-    """What was returned stays as it was while the environment goes on."""
+    """Assert that returned arrays do not change in later env steps."""
     rng = np.random.default_rng(1)
     kept = [env.reset(seeds)]
     then = [kept[0].copy()]

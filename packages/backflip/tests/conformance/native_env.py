@@ -1,7 +1,7 @@
-"""What every `NativeEnv` must keep. A test calls `check_native_env` with one environment.
+"""Conformance suite of `NativeEnv`: tests call `check_native_env` with one environment.
 
-A clause that the rollout never reached fails: an environment whose episodes do not end in the
-ways the caller names, within the env steps the caller grants, has not been checked.
+A clause fails if the rollout never exercises it, for example if no episode ends in a way that the
+caller names.
 """
 
 import functools
@@ -19,7 +19,7 @@ ROWS = 4
 
 
 class Rollout(NamedTuple):
-    """Random actions in `ROWS` environments, reset where an episode ends; axes (T, N)."""
+    """Rollout of random actions in `ROWS` environments with resets; axes (T, N)."""
 
     state: Any
     obs: Any
@@ -30,7 +30,7 @@ class Rollout(NamedTuple):
 
 
 def random_actions(spec: EnvSpec, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Return uniform actions; those of a box go beyond its bounds by a half."""
+    """Return uniform actions; those of a box exceed its bounds by up to a half."""
     if isinstance(spec.action, Discrete):
         return rng.integers(spec.action.n, size=shape, dtype=np.int32)
     low, high = spec.action.low, spec.action.high
@@ -39,7 +39,7 @@ def random_actions(spec: EnvSpec, rng: np.random.Generator, shape: tuple[int, ..
 
 
 def roll_out(env: NativeEnv, env_steps: int, seed: int = 0) -> Rollout:
-    """Return what happens under random actions."""
+    """Return the rollout of random actions."""
     rng = np.random.default_rng(seed)
     actions = jnp.asarray(random_actions(env.spec, rng, (env_steps, ROWS)))
     keys = jax.random.split(jax.random.key(seed), (env_steps + 1, ROWS, 2))
@@ -77,10 +77,10 @@ def check_native_env(
     Args:
         env: the environment.
         ends_by: how episodes end under random actions: `terminated`, `truncated` or both.
-        env_steps: how many to grant each of the rows.
-        random_starts: whether episodes start in more than one state.
-        earliest_cut: the least age at which the time limit may cut an episode, where it counts
-            something other than env steps; by default `max_episode_steps`.
+        env_steps: env steps per row.
+        random_starts: whether there is more than one initial state.
+        earliest_cut: the least number of env steps before truncation, if the limit counts something
+            else; by default `max_episode_steps`.
     """
     check_spec(env)
     rollout = roll_out(env, env_steps)
@@ -93,7 +93,7 @@ def check_native_env(
 
 
 def check_spec(env: NativeEnv) -> None:
-    """The facts are of the promised kinds, and the environment can be a static argument."""
+    """Assert that the spec has the right types, and that the environment is hashable."""
     spec, box = env.spec, env.spec.observation
     assert isinstance(hash(env), int)
     assert spec.id
@@ -110,7 +110,7 @@ def check_spec(env: NativeEnv) -> None:
 
 
 def check_types(env: NativeEnv, rollout: Rollout) -> None:
-    """Shapes and dtypes are the spec's; a state's never change, or no scan could carry it."""
+    """Assert that shapes and dtypes equal the spec's, and that those of states never change."""
     lead = rollout.step.reward.shape
     for obs in (rollout.obs, rollout.next_obs):
         assert obs.shape == (*lead, *env.spec.observation.shape)
@@ -125,7 +125,7 @@ def check_types(env: NativeEnv, rollout: Rollout) -> None:
 
 
 def check_bounds(env: NativeEnv, rollout: Rollout) -> None:
-    """Observations are within the spec's bounds, rewards are finite."""
+    """Assert that observations are within the spec's bounds and rewards are finite."""
     for obs in (rollout.obs, rollout.next_obs):
         assert np.isfinite(obs).all()
         assert (obs >= env.spec.observation.low - 1e-5).all()
@@ -136,7 +136,7 @@ def check_bounds(env: NativeEnv, rollout: Rollout) -> None:
 def check_ends(
     env: NativeEnv, rollout: Rollout, ends_by: Collection[str], earliest_cut: int | None
 ) -> None:
-    """One flag at most holds; the time limit truncates, neither earlier nor later than it says."""
+    """Assert that at most one flag is true, and that truncation happens exactly at the limit."""
     terminated, truncated = rollout.step.terminated, rollout.step.truncated
     limit = env.spec.max_episode_steps
     earliest = earliest_cut or limit
@@ -156,7 +156,7 @@ def check_ends(
 
 
 def check_one_row_alone(env: NativeEnv, rollout: Rollout) -> None:
-    """A row stepped alone goes where it went beside others: vmap changes nothing."""
+    """Assert that a row stepped alone equals the same row under vmap."""
     step, observe = jax.jit(env.step), jax.jit(env.observe)
     length = len(rollout.action)
     for t, row in [(0, 0), (length // 2, 1), (length - 1, ROWS - 1)]:
@@ -170,7 +170,7 @@ def check_one_row_alone(env: NativeEnv, rollout: Rollout) -> None:
 
 
 def check_starts(env: NativeEnv, random_starts: bool) -> None:
-    """Starts follow from the key: the same one for the same key, as varied as the caller says."""
+    """Assert that initial states follow from the key, and vary as the caller says."""
     keys = jax.random.split(jax.random.key(1), 16)
     reset = jax.jit(jax.vmap(lambda key: env.observe(env.reset(key))))
     obs = np.asarray(reset(keys))
@@ -179,5 +179,5 @@ def check_starts(env: NativeEnv, random_starts: bool) -> None:
 
 
 def check_repeats(first: Rollout, second: Rollout) -> None:
-    """The same keys and actions give the same bits."""
+    """Assert that the same keys and actions give the same bits."""
     assert jax.tree.all(jax.tree.map(np.array_equal, first, second))

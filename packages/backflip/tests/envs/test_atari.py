@@ -1,4 +1,4 @@
-"""Atari's games look and pay as said, and keep the interface."""
+"""Observations, rewards, settings and interface of Atari games."""
 
 import sys
 from typing import Any
@@ -30,9 +30,9 @@ def played(env_id: str, args: dict[str, Any], env_steps: int, rows: int = 2) -> 
 
 
 def grey_by_hand(game: str, actions: np.ndarray) -> tuple[np.ndarray, list[float]]:
-    """Return the screen (210, 160) after each action held for four frames, and what they paid.
+    """Return screens (210, 160) and rewards after actions repeated for four frames.
 
-    As the paper has it: of the last two frames, the brighter of each pixel.
+    As in the paper, a screen is the pixelwise maximum of the last two frames.
     """
     settings: Any = {"frameskip": 1, "repeat_action_probability": 0.0, "obs_type": "grayscale"}
     env = gymnasium.make(f"ALE/{game}-v5", **settings)
@@ -47,7 +47,7 @@ def grey_by_hand(game: str, actions: np.ndarray) -> tuple[np.ndarray, list[float
 
 
 def shares(size: int, small: int) -> np.ndarray:
-    """Return (small, size): the share of each of `size` pixels in each that covers the same."""
+    """Return (small, size): the share of each source pixel in each target pixel."""
     ends = np.arange(small + 1) * size / small
     pixels = np.arange(size)
     overlap = np.minimum(ends[1:, None], pixels + 1) - np.maximum(ends[:-1, None], pixels)
@@ -56,8 +56,8 @@ def shares(size: int, small: int) -> np.ndarray:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
-def test_keeps_the_interface(autoreset: str) -> None:
-    """Of Breakout's episodes, random ones end by losing a life or soon after by the limit."""
+def test_conforms_to_the_interface(autoreset: str) -> None:
+    """Random episodes of Breakout end by a lost life, or soon after by the limit."""
     args = {"max_episode_steps": 22, "episodic_life": True}
     check_host_env(
         lambda num_envs: make_host("ALE/Breakout-v5", args, num_envs, autoreset),
@@ -67,8 +67,8 @@ def test_keeps_the_interface(autoreset: str) -> None:
     )
 
 
-def test_starts_are_the_rows_own() -> None:
-    """Seeds of any size; in Seaquest, no-ops show in the first picture."""
+def test_rows_start_from_their_own_seeds() -> None:
+    """Seeds may have any size; in Seaquest the number of no-ops changes the first frame."""
     seeds = [3, 2**62 + 1, 2**40]
     env = make_host("ALE/Seaquest-v5", {}, 3)
     first = env.reset(seeds)
@@ -76,7 +76,7 @@ def test_starts_are_the_rows_own() -> None:
     assert not np.array_equal(first[0], first[1])
 
 
-def test_the_spec() -> None:
+def test_spec() -> None:
     spec = make_host("ALE/Pong-v5").spec
     assert (spec.observation.shape, spec.observation.dtype) == ((84, 84, 4), np.uint8)
     assert (spec.frame_stack, spec.max_episode_steps) == (4, 27_000)
@@ -88,7 +88,7 @@ def test_the_spec() -> None:
     assert full.max_episode_steps == 54_000
 
 
-def test_pictures_move_through_the_stack_and_begin_black() -> None:
+def test_frames_shift_through_the_stack_which_begins_black() -> None:
     env = make_host("ALE/Pong-v5", {"max_episode_steps": 6}, 1)
     obs = env.reset([0])
     assert not obs[..., :3].any()
@@ -105,7 +105,7 @@ def test_pictures_move_through_the_stack_and_begin_black() -> None:
 
 
 @pytest.mark.parametrize("size", [84, 42, 50])
-def test_pictures_and_rewards_are_those_of_the_definition(size: int) -> None:
+def test_observations_and_rewards_equal_the_definition(size: int) -> None:
     actions = np.random.default_rng(1).integers(4, size=60)
     env = make_host("ALE/Breakout-v5", PLAIN | {"size": size}, 1)
     env.reset([0])
@@ -125,8 +125,8 @@ def test_rewards_are_the_score() -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("game", list(SCORE_ROWS))
-def test_a_blanked_score_is_black_and_nothing_else_is_changed(game: str) -> None:
-    """Where a score shows, those rows are not black before; the play is the same."""
+def test_blank_score_changes_only_its_rows(game: str) -> None:
+    """The rows of the score are not black without the setting; the game is the same."""
     env_id = f"ALE/{game.title().replace('_', '')}-v5"
     (plain, paid), (blank, same) = (
         played(env_id, args, 80, rows=1) for args in ({}, {"blank_score": True})
@@ -151,8 +151,8 @@ def test_enduro_for_preferences() -> None:
 
 
 @pytest.mark.medium
-def test_enduros_weather_changes_after_the_end_and_not_before() -> None:
-    """Snow is bright where grass was dark."""
+def test_enduro_ends_before_the_weather_changes() -> None:
+    """Snow is brighter than grass."""
     args = {"repeat_action_probability": 0.0, "preference": True}
     env = make_host("ALE/Enduro-v5", args | {"max_episode_steps": 790}, 2)
     env.reset([0, 1])
@@ -181,11 +181,11 @@ def test_settings_reach_the_game(game: str, change: dict[str, Any]) -> None:
     assert not np.array_equal(base, other)
 
 
-def test_facts_say_what_is() -> None:
+def test_facts_are_correct() -> None:
     table = dict(atari_facts("ALE/Enduro-v5", {"preference": True, "frameskip": 2}))
     assert table["time limit"] == "1,500 env steps = 3,000 frames"
     assert table["blanked"] == "rows 64-83 of 84"
-    assert table["actions"].startswith("9, those the game knows: NOOP, FIRE, RIGHT")
+    assert table["actions"].startswith("9, the game's own: NOOP, FIRE, RIGHT")
     table = dict(facts("ALE/Pong-v5", "pong", AtariSettings(full_action_space=True)))
     assert table["actions"].startswith("18, all of the joystick: NOOP")
     assert table["sticky actions"].startswith("0.25: ")
@@ -197,7 +197,7 @@ def test_facts_say_what_is() -> None:
     ("old", "sticky"),
     [("Pong-v0", "0.25"), ("PongNoFrameskip-v4", "0"), ("SpaceInvadersDeterministic-v4", "0")],
 )
-def test_an_old_id_is_told_the_new_one(old: str, sticky: str) -> None:
+def test_old_id_is_refused_with_the_new_one(old: str, sticky: str) -> None:
     new = f"ALE/{old.split('NoF')[0].split('Det')[0].split('-')[0]}-v5"
     with pytest.raises(UsageError) as caught:
         make_host(old)
@@ -205,7 +205,7 @@ def test_an_old_id_is_told_the_new_one(old: str, sticky: str) -> None:
     assert str(caught.value).endswith(f"Gymnasium's own gymnasium:{old}")
 
 
-def test_gymnasiums_own_is_reached_by_its_prefix() -> None:
+def test_prefix_selects_gymnasiums_own() -> None:
     spec = make_host("gymnasium:PongNoFrameskip-v4").spec
     assert spec.observation.shape == (210, 160, 3)
 
@@ -228,23 +228,23 @@ def test_gymnasiums_own_is_reached_by_its_prefix() -> None:
             "1.*; `max_episode_steps` must be at least 1 and at most 2,000,000, or 0 for ALE's",
         ),
         ("ALE/Pong-v5", {"max_episode_steps": 500_000_001}, "at least 1 and at most 500,000,000"),
-        ("ALE/Freeway-v5", {"blank_score": True}, "in beam_rider, breakout, .*; not in freeway"),
-        ("ALE/Pong-v5", {"preference": True}, "`preference` is for ALE/Enduro-v5, not for pong"),
+        ("ALE/Freeway-v5", {"blank_score": True}, "only beam_rider, breakout, .*, not freeway"),
+        ("ALE/Pong-v5", {"preference": True}, "`preference` supports only ALE/Enduro-v5, not pong"),
     ],
 )
-def test_what_cannot_be_is_refused(env_id: str, args: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(env_id: str, args: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_host(env_id, args)
 
 
-def test_without_ale_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ale_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ale_py", None)
     monkeypatch.delitem(sys.modules, "backflip.envs.atari")
     with pytest.raises(UsageError, match=r"needs ale-py, .* try: pip install 'backflip\[atari\]'"):
         make_host("ALE/Pong-v5")
 
 
-def test_an_action_out_of_range_is_reported() -> None:
+def test_action_out_of_range_is_refused() -> None:
     env = GymnasiumEnv("x", AtariBatch("pong", 2, AutoresetMode.NEXT_STEP, AtariSettings()))
     env.reset([0, 1])
     with pytest.raises(EnvironmentFailed, match="`x` failed in one of 2 rows at step 1 of episode"):

@@ -1,4 +1,4 @@
-"""The DeepMind Control Suite by dm_control."""
+"""Tasks of the DeepMind Control Suite."""
 
 import sys
 from pathlib import Path
@@ -22,7 +22,7 @@ from backflip.training.train import train
 from runshelf.errors import UsageError
 
 
-def test_without_dm_control_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_dm_control_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dm_control", None)
     monkeypatch.delitem(sys.modules, "backflip.envs.dm_control", raising=False)
     with pytest.raises(
@@ -31,7 +31,7 @@ def test_without_dm_control_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
         make_host("dm_control:cheetah-run")
 
 
-def test_a_mujoco_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsuitable_mujoco_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import mujoco  # noqa: PLC0415
 
     from backflip.envs import dm_control  # noqa: PLC0415
@@ -44,7 +44,7 @@ def test_a_mujoco_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) ->
         make_host("dm_control:cheetah-run")
 
 
-def test_is_for_the_host() -> None:
+def test_is_a_host_environment() -> None:
     assert not is_native("dm_control:cheetah-run")
     assert make_native("dm_control:cheetah-run") is None
 
@@ -53,7 +53,7 @@ def test_is_for_the_host() -> None:
 @pytest.mark.parametrize(
     "name", ["cheetah-run", "ball_in_cup-catch", "cartpole-swingup_sparse", "reacher-easy"]
 )
-def test_keeps_the_interface(name: str, autoreset: str) -> None:
+def test_conforms_to_the_interface(name: str, autoreset: str) -> None:
     check_host_env(
         lambda rows: make_host(f"dm_control:{name}", {"max_episode_steps": 12}, rows, autoreset),
         ends_by={"truncated"},
@@ -62,7 +62,7 @@ def test_keeps_the_interface(name: str, autoreset: str) -> None:
     )
 
 
-def test_the_goal_of_lqr_terminates_and_earns_nothing_more() -> None:
+def test_goal_of_lqr_terminates_with_reward_zero() -> None:
     task = ControlTask("lqr-lqr_2_1")
     task.reset(seed=0)
     with task.physics.reset_context():
@@ -72,7 +72,7 @@ def test_the_goal_of_lqr_terminates_and_earns_nothing_more() -> None:
     assert make_host("dm_control:lqr-lqr_2_1").spec.terminates
 
 
-def test_facts_and_rewards() -> None:
+def test_spec_and_rewards() -> None:
     env = make_host("dm_control:walker-walk", {}, 2)
     assert (env.spec.max_episode_steps, env.spec.terminates) == (1_000, False)
     assert env.spec.observation.shape == (24,)
@@ -83,7 +83,7 @@ def test_facts_and_rewards() -> None:
     env.close()
 
 
-def test_an_observation_is_the_suites_arrays_in_the_order_of_the_task() -> None:
+def test_observation_is_the_suites_arrays_in_order() -> None:
     task = ControlTask("fish-swim")
     obs, _ = task.reset(seed=3)
     parts = task._env.task.get_observation(task.physics)
@@ -94,7 +94,7 @@ def test_an_observation_is_the_suites_arrays_in_the_order_of_the_task() -> None:
     assert np.array_equal(obs[11:], parts["velocity"])
 
 
-def test_the_limit_of_the_suite_is_ours() -> None:
+def test_time_limit_equals_the_suites() -> None:
     import dm_control.suite  # noqa: PLC0415
 
     theirs = dm_control.suite.load("cartpole", "swingup")
@@ -108,14 +108,14 @@ def test_the_limit_of_the_suite_is_ours() -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"), [("cheetah-rum", "cheetah-run"), ("cheeta-run", "cheetah-run")]
 )
-def test_an_unknown_task_is_named(typed: str, meant: str) -> None:
+def test_unknown_task_is_refused(typed: str, meant: str) -> None:
     with pytest.raises(
         UsageError, match=f"unknown dm_control task `{typed}`, did you mean `{meant}`"
     ):
         make_host(f"dm_control:{typed}")
 
 
-def test_a_picture_shows_the_target_of_its_episode() -> None:
+def test_picture_shows_the_target_of_its_episode() -> None:
     env = make_host("dm_control:reacher-easy", {}, 2)
     env.reset([0, 1])
     scenes = env.scenes()
@@ -134,7 +134,7 @@ def test_a_picture_shows_the_target_of_its_episode() -> None:
 
 
 @pytest.mark.medium
-def test_it_can_be_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_look_accepts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clip = tmp_path / "clip.png"
     args = ["--episodes", "2", "--env-arg", "max_episode_steps=10", "--out", str(clip)]
     assert main(["look", "dm_control:cartpole-swingup", *args]) == 0
@@ -160,7 +160,7 @@ def test_it_can_be_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         ),
     ],
 )
-def test_it_can_be_learnt(tmp_path: Path, algorithm: str, settings: dict[str, Any]) -> None:
+def test_algorithms_train_on_it(tmp_path: Path, algorithm: str, settings: dict[str, Any]) -> None:
     result = train(
         algorithm,
         env="dm_control:cartpole-swingup",

@@ -1,4 +1,4 @@
-"""The adapter yields what a plain loop over single environments would, in both autoreset modes."""
+"""The Gymnasium adapter equals a plain loop over single environments, in both autoreset modes."""
 
 import io
 import os
@@ -33,7 +33,7 @@ TASKS: list[tuple[str, int, set[str], int]] = [
 
 
 class _Counter(gymnasium.Env[Any, Any]):
-    """Shows how many env steps the episode has seen; ends after `length`; reuses its buffer."""
+    """Observes the number of env steps; ends after `length`; reuses its observation buffer."""
 
     def __init__(self, length: int = 4, observation: Any = None, action: Any = None) -> None:
         self.observation_space = observation or spaces.Box(-np.inf, np.inf, (2,), np.float64)
@@ -53,7 +53,7 @@ class _Counter(gymnasium.Env[Any, Any]):
 
 
 class _Shows(_Counter):
-    """Shows `value` at env step 7 and zeros before."""
+    """Observes `value` at env step 7 and zeros before."""
 
     def __init__(self, value: Any, observation: Any = None) -> None:
         super().__init__(length=20, observation=observation)
@@ -72,7 +72,7 @@ class _Shows(_Counter):
 
 
 class _Returns(_Counter):
-    """Returns `values` in place of some of a step's five at env step 7."""
+    """Replaces some of the five values that `step` returns at env step 7."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__(length=20)
@@ -101,7 +101,7 @@ class _Untold(Exception):
 
 
 class _Leaves(_Raises):
-    """Raises what is asked for at env step 7; only a `SystemExit` when it is closed."""
+    """Raises the given exception at env step 7; `close` raises `SystemExit`."""
 
     def __init__(self, how: BaseException) -> None:
         super().__init__()
@@ -141,7 +141,7 @@ def step_often(env: GymnasiumEnv, env_steps: int) -> None:
 
 
 def by_hand(env_id: str, limit: int, seed: int, actions: np.ndarray) -> list[tuple[Any, ...]]:
-    """The transitions of one environment, from a loop that resets when an episode is over."""
+    """Return the transitions of one environment, from a loop that resets after each episode."""
     env = gymnasium.make(env_id.removeprefix("gymnasium:"), max_episode_steps=limit)
     obs, rows = env.reset(seed=seed)[0], []
     for action in actions:
@@ -181,7 +181,7 @@ def test_equals_a_loop_by_hand(
 
 @pytest.mark.parametrize("autoreset", MODES)
 @pytest.mark.parametrize(("env_id", "limit", "ends_by", "env_steps"), TASKS)
-def test_keeps_the_interface(
+def test_conforms_to_the_interface(
     env_id: str, limit: int, ends_by: set[str], env_steps: int, autoreset: str
 ) -> None:
     check_host_env(
@@ -194,7 +194,7 @@ def test_keeps_the_interface(
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 @pytest.mark.parametrize("copy", [True, False])
-def test_keeps_the_interface_over_a_given_batch(mode: AutoresetMode, copy: bool) -> None:
+def test_given_batch_conforms_to_the_interface(mode: AutoresetMode, copy: bool) -> None:
     def make(num_envs: int) -> GymnasiumEnv:
         makers = [lambda: gymnasium.make("Pendulum-v1", max_episode_steps=9)] * num_envs
         return GymnasiumEnv("mine", SyncVectorEnv(makers, copy=copy, autoreset_mode=mode))
@@ -205,7 +205,7 @@ def test_keeps_the_interface_over_a_given_batch(mode: AutoresetMode, copy: bool)
 
 
 @pytest.mark.parametrize("autoreset", MODES)
-def test_the_last_observation_survives_a_buffer_used_again(autoreset: str) -> None:
+def test_last_observation_is_copied_from_a_reused_buffer(autoreset: str) -> None:
     env = GymnasiumEnv.of("counter", _Counter, 2, autoreset)
     assert env.reset([5, 6]).tolist() == [[0, 5], [0, 6]]
     steps = [env.step(np.zeros(2, np.int32)) for _ in range(5)]
@@ -217,7 +217,7 @@ def test_the_last_observation_survives_a_buffer_used_again(autoreset: str) -> No
     assert steps[0].obs.tolist() == [[1, 5], [1, 6]]
 
 
-def test_the_suite_needs_what_it_is_told_of() -> None:
+def test_suite_fails_if_an_announced_case_does_not_occur() -> None:
     for wrong in ({"ends_by": {"truncated"}}, {"env_steps": 3}, {"reset_rows": False}):
         given: dict[str, Any] = {"ends_by": {"terminated"}, "env_steps": 12, "reset_rows": True}
         with pytest.raises(AssertionError):
@@ -225,7 +225,7 @@ def test_the_suite_needs_what_it_is_told_of() -> None:
 
 
 @pytest.mark.parametrize("broken", ["aliased", "successor", "flags", "seeds", "valid"])
-def test_the_suite_notices(broken: str) -> None:
+def test_suite_fails_for_broken_environments(broken: str) -> None:
     class Broken:
         def __init__(self, num_envs: int) -> None:
             self.env = make_host("gymnasium:CartPole-v1", {"max_episode_steps": 14}, num_envs)
@@ -251,7 +251,7 @@ def test_the_suite_notices(broken: str) -> None:
         check_host_env(Broken, ends_by=ends_by, env_steps=60, reset_rows=True)
 
 
-def test_a_discrete_observation_is_one_hot_from_where_it_starts() -> None:
+def test_discrete_observation_is_one_hot_from_its_start() -> None:
     observation = spaces.Discrete(3, start=5)
     env = GymnasiumEnv.of("x", lambda: _Discrete(observation=observation), 2)
     assert env.spec.observation.shape == (3,)
@@ -272,7 +272,7 @@ class _Discrete(_Counter):
         return np.int64(self.place), 0, False, False, {}
 
 
-def test_images_stay_and_other_kinds_become_float32() -> None:
+def test_images_are_unchanged_and_vectors_become_float32() -> None:
     image = spaces.Box(0, 255, (4, 5, 3), np.uint8)
     pixels = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
     env = GymnasiumEnv.of("x", lambda: _Shows(pixels, image), 1)
@@ -288,8 +288,8 @@ def test_images_stay_and_other_kinds_become_float32() -> None:
     assert env.reset([0]).shape == (1, 1) == (1, *env.spec.observation.shape)
 
 
-def test_arrays_of_several_axes_become_vectors_and_grey_pictures_images() -> None:
-    """Row by row on the way in, and back again on the way out."""
+def test_matrices_become_vectors_and_grey_images_get_a_channel() -> None:
+    """Observations are flattened row by row, and actions are reshaped."""
     table = spaces.Box(-9, 9, (3, 2), np.float64)
     action = spaces.Box(np.full((2, 3), -1.0), np.arange(6.0).reshape(2, 3), dtype=np.float64)
     inner = _Shows(np.arange(6.0).reshape(3, 2), table)
@@ -310,7 +310,7 @@ def test_arrays_of_several_axes_become_vectors_and_grey_pictures_images() -> Non
     assert inner.taken[0].tolist() == [[0, 1, 2], [2, 2, 2]]
 
 
-def test_actions_are_clipped_and_shifted_on_their_way() -> None:
+def test_actions_are_clipped_and_shifted() -> None:
     inner = _Counter(action=spaces.Box(-1, np.array([0.5, 2.0]), dtype=np.float64))
     env = GymnasiumEnv.of("x", lambda: inner, 1)
     env.reset([0])
@@ -324,10 +324,12 @@ def test_actions_are_clipped_and_shifted_on_their_way() -> None:
     assert inner.taken == [-1]
 
 
-def test_an_action_that_is_not_finite_is_the_policys_fault() -> None:
+def test_action_that_is_not_finite_is_an_error_of_the_policy() -> None:
     env = make_host("gymnasium:Pendulum-v1", {}, 2)
     env.reset([0, 1])
-    with pytest.raises(UserFacingError, match=r"the policy chose the action \[nan\] in row 1"):
+    with pytest.raises(
+        UserFacingError, match=r"the policy's action \[nan\] in row 1 is not finite"
+    ):
         env.step(np.array([[0], [np.nan]], np.float32))
 
 
@@ -361,7 +363,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
 
 @pytest.mark.parametrize("autoreset", MODES)
 @pytest.mark.parametrize(("make", "message"), WRONG, ids=[message for _, message in WRONG])
-def test_what_is_wrong_is_said_in_one_line(
+def test_invalid_data_is_reported_in_one_line(
     make: Callable[[], Any], message: str, autoreset: str
 ) -> None:
     good = make()
@@ -390,7 +392,7 @@ def test_episodes_are_counted(autoreset: str) -> None:
     ("autoreset", "when"),
     [("next_step", "the start of episode 2"), ("same_step", "step 4 of episode 1")],
 )
-def test_a_failing_reset_is_said_in_one_line(autoreset: str, when: str) -> None:
+def test_failing_reset_is_reported_in_one_line(autoreset: str, when: str) -> None:
     env = GymnasiumEnv.of("x", _CannotReset, 1, autoreset)
     env.reset([0])
     message = f"`x` failed in row 0 at {when}: `reset` raised OSError: no simulator"
@@ -398,7 +400,7 @@ def test_a_failing_reset_is_said_in_one_line(autoreset: str, when: str) -> None:
         step_often(env, 6)
 
 
-def test_leaving_in_a_reset_is_failing() -> None:
+def test_sys_exit_in_reset_is_a_failure() -> None:
     class Leaves(_Counter):
         def reset(self, **_: Any) -> Any:
             raise SystemExit(5)
@@ -407,7 +409,7 @@ def test_leaving_in_a_reset_is_failing() -> None:
         GymnasiumEnv.of("x", Leaves, 1).reset([0])
 
 
-def test_ctrl_c_is_no_failure_and_nothing_hinders_closing() -> None:
+def test_ctrl_c_is_not_a_failure_and_close_ignores_exceptions() -> None:
     env = GymnasiumEnv.of("x", lambda: _Leaves(KeyboardInterrupt()), 2)
     env.reset([0, 1])
     with pytest.raises(KeyboardInterrupt):
@@ -419,7 +421,7 @@ def test_ctrl_c_is_no_failure_and_nothing_hinders_closing() -> None:
         step_often(given, 7)
 
 
-def test_a_given_batch_is_checked_too() -> None:
+def test_given_batch_is_checked() -> None:
     class Batch(SyncVectorEnv):
         def step(self, actions: Any) -> Any:
             obs, reward, *rest = super().step(actions)
@@ -454,14 +456,14 @@ def test_a_given_batch_is_checked_too() -> None:
         ({"observation": spaces.Discrete(10**9)}, "observation space Discrete(1000000000)"),
     ],
 )
-def test_an_unsupported_space_is_named(spaces_given: dict[str, Any], message: str) -> None:
+def test_unsupported_space_is_named(spaces_given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)) as caught:
         GymnasiumEnv.of("mine:Env", lambda: _Counter(**spaces_given), 2)
-    assert "Box" in str(caught.value).split("not supported:")[1]
+    assert "Box" in str(caught.value).split("; supported:")[1]
     assert "\n" not in str(caught.value)
 
 
-def test_the_largest_spaces_are_supported() -> None:
+def test_largest_spaces_are_supported() -> None:
     wide = spaces.Box(-1e38, 1e38, (2,), np.float64)
     env = GymnasiumEnv.of("x", lambda: _Counter(action=wide), 1)
     env.reset([0])
@@ -475,30 +477,30 @@ FIRST = [(3, 16, 20), (4, 84, 84), (1, 64, 64), (12, 84, 84), (24, 40, 30)]
 
 
 @pytest.mark.parametrize("shape", FIRST)
-def test_images_with_their_channels_first_are_refused(shape: tuple[int, ...]) -> None:
+def test_images_with_channels_first_are_refused(shape: tuple[int, ...]) -> None:
     image = spaces.Box(0, 255, shape, np.uint8)
     with pytest.raises(UsageError, match=r"channels first, .* `numpy.moveaxis\(image, 0, -1\)`"):
         GymnasiumEnv.of("x", lambda: _Shows(None, image), 1)
 
 
 @pytest.mark.parametrize("shape", [(84, 84, 12), (16, 16, 16), (10, 10, 12), (3, 15, 20)])
-def test_images_that_are_small_or_of_many_channels_are_not(shape: tuple[int, ...]) -> None:
+def test_small_images_and_many_channels_are_accepted(shape: tuple[int, ...]) -> None:
     image = spaces.Box(0, 255, shape, np.uint8)
     assert GymnasiumEnv.of("x", lambda: _Shows(None, image), 1).spec.is_pixels
 
 
-def test_an_action_that_cannot_vary_is_refused() -> None:
+def test_constant_action_is_refused() -> None:
     with pytest.raises(UsageError, match=r"action space Box.* low below high"):
         GymnasiumEnv.of("x", lambda: _Counter(action=spaces.Box(0, np.array([0.0, 1]))), 1)
 
 
-def test_a_batch_that_does_not_reset_itself_is_refused() -> None:
+def test_batch_without_autoreset_is_refused() -> None:
     vector = SyncVectorEnv([_Counter], autoreset_mode=AutoresetMode.DISABLED)
     with pytest.raises(UsageError, match=r"must be AutoresetMode\.NEXT_STEP or"):
         GymnasiumEnv("x", vector)
 
 
-def test_wrong_calls() -> None:
+def test_wrong_calls_are_refused() -> None:
     with pytest.raises(UsageError, match="`num_envs` must be at least 1, got 0"):
         GymnasiumEnv.of("x", _Counter, 0)
     with pytest.raises(UsageError, match="`autoreset` must be next_step or same_step, got `never`"):
@@ -512,10 +514,8 @@ def test_wrong_calls() -> None:
 
 @pytest.mark.parametrize("autoreset", MODES)
 @pytest.mark.parametrize("env_id", ["InvertedPendulum-v5", "Hopper-v5"])
-def test_scenes_are_the_states_that_the_present_observations_are_of(
-    env_id: str, autoreset: str
-) -> None:
-    """Both show positions and velocities: Hopper all but the first position, within ±10."""
+def test_scenes_are_the_states_of_the_current_observations(env_id: str, autoreset: str) -> None:
+    """Both observe positions and velocities: Hopper without the first position, within ±10."""
     hidden = 1 if env_id == "Hopper-v5" else 0
     env = make_host(env_id, {"max_episode_steps": 12}, ROWS, autoreset)
     rng = np.random.default_rng(0)
@@ -535,7 +535,7 @@ def test_scenes_are_the_states_that_the_present_observations_are_of(
     env.close()
 
 
-def test_an_environment_without_a_simulators_state_has_no_scenes() -> None:
+def test_environment_without_mujoco_has_no_scenes() -> None:
     env = make_host("gymnasium:CartPole-v1", {}, ROWS)
     env.reset([0, 1, 2])
     assert env.scenes() is None
@@ -543,7 +543,7 @@ def test_an_environment_without_a_simulators_state_has_no_scenes() -> None:
 
 
 class _Closes(_Counter):
-    """Closes standard output in its second env step: the stream, or the descriptor under it."""
+    """Closes standard output, the stream or the descriptor, in its second env step."""
 
     def __init__(self, close: Callable[[], None]) -> None:
         super().__init__()
@@ -565,7 +565,7 @@ def _close_stream() -> None:
 
 
 @pytest.mark.parametrize("close", [_close_stream, _close_descriptor])
-def test_closing_standard_output_is_said_with_the_environment(
+def test_closing_standard_output_is_reported(
     close: Callable[[], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     descriptor = os.open(tmp_path / "out", os.O_CREAT | os.O_WRONLY)
@@ -577,7 +577,7 @@ def test_closing_standard_output_is_said_with_the_environment(
         env.step(np.zeros(1, int))
 
 
-def test_a_constructor_that_closes_standard_output_is_refused(
+def test_constructor_that_closes_standard_output_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "shuts.py").write_text(
@@ -588,11 +588,11 @@ def test_a_constructor_that_closes_standard_output_is_refused(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setattr(sys, "stdout", (tmp_path / "out").open("w"))
-    with pytest.raises(UsageError, match=r"`shuts:Shuts` cannot be made: .*output was closed"):
+    with pytest.raises(UsageError, match=r"`shuts:Shuts` cannot be created: .*output was closed"):
         make_host("shuts:Shuts")
 
 
-def test_a_stream_without_a_descriptor_is_no_closed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_without_descriptor_counts_as_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     env = GymnasiumEnv.of("counts", _Counter, 2)
     env.reset([0, 1])

@@ -1,4 +1,4 @@
-"""Random actions fill what bounds there are, and are standard normal where one is missing."""
+"""Random actions are uniform within bounds, and standard normal without."""
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ HALF_OPEN = Box(
 
 
 @pytest.mark.parametrize("where", ["JAX", "NumPy"])
-def test_a_number_without_a_bound_is_standard_normal(where: str) -> None:
+def test_unbounded_dimension_is_standard_normal(where: str) -> None:
     drawn = np.asarray(
         random_actions(HALF_OPEN, jax.random.key(0), COUNT)
         if where == "JAX"
@@ -29,7 +29,7 @@ def test_a_number_without_a_bound_is_standard_normal(where: str) -> None:
     assert -1 <= drawn[:, 0].min() < drawn[:, 0].max() <= 3
 
 
-def test_every_choice_is_drawn_alike() -> None:
+def test_discrete_actions_are_uniform() -> None:
     for drawn in (
         random_actions(Discrete(3), jax.random.key(0), COUNT),
         random_actions_on_host(Discrete(3), np.random.default_rng(0), COUNT),

@@ -1,4 +1,4 @@
-"""What a person types finds its environment, or is told in one line what would."""
+"""Ids and arguments give the right environment, or a one-line error with a suggestion."""
 
 import subprocess
 import sys
@@ -83,7 +83,7 @@ class Table(Probe):
         return jnp.zeros((3, 1))
 
 def acting(action):
-    """Return a class like `Probe` with other actions."""
+    """Return a class like `Probe` with another action space."""
     class Acting(Probe):
         spec = EnvSpec("acting", Probe().spec.observation, action, 9)
         def step(self, state, action, key):
@@ -95,7 +95,7 @@ def between(low, high, size=1):
     return acting(Box(low, high, low.dtype))
 
 Many, Most, Void = acting(Discrete(10**9)), acting(Discrete(100_000)), between(-1, 1, 0)
-Vast, Wide = between(-3e38, 3e38), between(-1e38, 1e38)
+Vast, ManyDimensions = between(-3e38, 3e38), between(-1e38, 1e38)
 Free, Still = between(-np.inf, 1), between(1, 1)
 
 class Broken(Probe):
@@ -121,7 +121,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "own_envs"
 
 
-def test_env_args_become_values() -> None:
+def test_env_args_are_parsed() -> None:
     texts = ["goal=40,60", "g=9.81", "n=3", "x=1e-3", "on=true", "off=False", "file=a=b", "one=4,"]
     assert parse_env_args([*texts, "big=inf", "mix=a,1", "empty="]) == {
         "goal": (40, 60),
@@ -143,17 +143,17 @@ def test_env_args_become_values() -> None:
 
 
 @pytest.mark.parametrize("text", ["goal", "=3", "2x=3", "go al=3", ""])
-def test_an_env_arg_without_key_or_value_is_refused(text: str) -> None:
+def test_env_arg_without_key_or_value_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--env-arg must be KEY=VALUE, got `" + text):
         parse_env_args([text])
 
 
-def test_an_env_arg_given_twice_is_refused() -> None:
+def test_repeated_env_arg_is_refused() -> None:
     with pytest.raises(UsageError, match="`g` is given twice"):
         parse_env_args(["g=1", "g=2"])
 
 
-def test_our_own_ids_are_native() -> None:
+def test_built_in_ids_are_native() -> None:
     assert all(is_native(env_id) for env_id in NATIVE)
     assert make_native("Pendulum-v1", {"g": 3}) == Pendulum(g=3.0)
     assert make_native("CartPole-v1") == CartPole()
@@ -161,12 +161,12 @@ def test_our_own_ids_are_native() -> None:
 
 
 @pytest.mark.parametrize("env_id", ["gymnasium:CartPole-v1", "Hopper-v5", "no-such-v0"])
-def test_other_ids_are_for_the_host(env_id: str) -> None:
+def test_other_ids_are_host_environments(env_id: str) -> None:
     assert not is_native(env_id)
     assert make_native(env_id) is None
 
 
-def test_the_host_path_can_be_forced_with_arguments() -> None:
+def test_prefix_selects_the_host_environment_with_arguments() -> None:
     env = make_host("gymnasium:Pendulum-v1", {"g": 3, "max_episode_steps": 5}, 2, "same_step")
     assert (env.num_envs, env.spec.max_episode_steps) == (2, 5)
     assert env.spec.id == "gymnasium:Pendulum-v1"
@@ -177,7 +177,7 @@ def test_the_host_path_can_be_forced_with_arguments() -> None:
     assert not np.array_equal(env.step(push).obs, plain.step(push).obs)
 
 
-def test_a_gymnasium_class_of_ones_own(own: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_user_gymnasium_class(own: str, capfd: pytest.CaptureFixture[str]) -> None:
     env_id = f"{own}:Ladder"
     assert not is_native(env_id)
     assert make_native(env_id, {"height": 2}) is None
@@ -190,8 +190,8 @@ def test_a_gymnasium_class_of_ones_own(own: str, capfd: pytest.CaptureFixture[st
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_own_gymnasium_class_is_put_under_a_time_limit(own: str) -> None:
-    """Taxi's constructor has no parameters of its own but how it is drawn."""
+def test_user_gymnasium_class_gets_a_time_limit(own: str) -> None:
+    """The only parameter of Taxi's constructor is the render mode."""
     for name, args in (("Ladder", {"height": 9}), ("Anything", {})):
         env = make_host(f"{own}:{name}", {**args, "max_episode_steps": 2}, 2)
         assert env.spec.max_episode_steps == 2
@@ -204,7 +204,7 @@ def test_an_own_gymnasium_class_is_put_under_a_time_limit(own: str) -> None:
     assert env.step(np.array([1], np.int32)).terminated.all()
 
 
-def test_an_id_whose_class_takes_nothing_may_have_a_time_limit(
+def test_id_without_parameters_accepts_a_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Plain(gymnasium.Env[Any, Any]):
@@ -215,12 +215,12 @@ def test_an_id_whose_class_takes_nothing_may_have_a_time_limit(
     assert make_host("Plain-v0", {"max_episode_steps": 3}).spec.max_episode_steps == 3
 
 
-def test_leaving_in_a_constructor_is_failing(own: str) -> None:
-    with pytest.raises(UsageError, match="`own_envs:Left` cannot be made: SystemExit: 9"):
+def test_sys_exit_in_a_constructor_is_a_failure(own: str) -> None:
+    with pytest.raises(UsageError, match="`own_envs:Left` cannot be created: SystemExit: 9"):
         make_host(f"{own}:Left")
 
 
-def test_a_native_class_of_ones_own(own: str) -> None:
+def test_user_native_class(own: str) -> None:
     env = make_native(f"{own}:Probe", {"size": 5, "goal": (1, 2)})
     assert env is not None
     assert env.size == 5  # pyright: ignore[reportAttributeAccessIssue]
@@ -229,8 +229,8 @@ def test_a_native_class_of_ones_own(own: str) -> None:
         make_host(f"{own}:Probe")
 
 
-@pytest.mark.parametrize("name", ["Most", "Wide", "Free"])
-def test_an_own_class_may_have_many_actions_and_none_of_bounds(own: str, name: str) -> None:
+@pytest.mark.parametrize("name", ["Most", "ManyDimensions", "Free"])
+def test_user_class_may_have_many_or_unbounded_actions(own: str, name: str) -> None:
     assert make_native(f"{own}:{name}")
 
 
@@ -240,18 +240,21 @@ def test_an_own_class_may_have_many_actions_and_none_of_bounds(own: str, name: s
         ("own_envs:Narrow", r"`observe` is float32\[3\], expected float32\[1\]"),
         ("own_envs:Broken", "cannot be traced: KeyError: 'position'"),
         ("own_envs:Table", r"its observation has the shape \(3, 1\); return a vector"),
-        ("own_envs:Many", r"its actions are 1,000,000,000 choices, expected 1 to 100,000"),
-        ("own_envs:Vast", "its actions lie between .* of at most 1e\\+38, low below high, or none"),
-        ("own_envs:Still", r"its actions lie between \[1.0\] and \[1.0\], expected bounds"),
+        ("own_envs:Many", r"it has 1,000,000,000 actions, expected 1 to 100,000"),
+        (
+            "own_envs:Vast",
+            "its actions have the bounds .* of at most 1e\\+38, low below high, or none",
+        ),
+        ("own_envs:Still", r"its actions have the bounds \[1.0\] and \[1.0\], expected bounds"),
         ("own_envs:Void", r"its action has the shape \(0,\)"),
-        ("own_envs:Nothing", "`own_envs:Nothing` is no environment: expected a subclass of"),
+        ("own_envs:Nothing", "`own_envs:Nothing` is not an environment: expected a subclass of"),
         ("own_envs:Prob", "`own_envs` has no class `Prob`, did you mean `Probe`?"),
         ("own_envs:number", "`own_envs` has no class `number`"),
         ("no_such_module:Env", "no module `no_such_module` in /"),
         ("own_envs.sub:Env", "unknown environment `own_envs.sub:Env`"),
         (
             "probe:6",
-            r"unknown environment `probe:6`, did you mean `probe:.`\? \(there are: probe:1,",
+            r"unknown environment `probe:6`, did you mean `probe:.`\? \(known: probe:1,",
         ),
         ("dott:6", "no module `dott` in /"),
         ("needy_env:Env", "`needy_env` needs `surely_not_installed`, which is not installed"),
@@ -261,7 +264,7 @@ def test_an_own_class_may_have_many_actions_and_none_of_bounds(own: str, name: s
         ("own_envs:Hidden", "`spec` raised SystemExit: 8"),
     ],
 )
-def test_an_own_class_that_will_not_do(own: str, name: str, message: str) -> None:
+def test_invalid_user_class_is_refused(own: str, name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_native(name)
 
@@ -280,13 +283,13 @@ def test_an_own_class_that_will_not_do(own: str, name: str, message: str) -> Non
         ("MinAtar/Pendulum", "did you mean `Pendulum-v1`?"),
         (":Class", "write `module:Class` for a class of your own"),
         ("own_envs:", "write `module:Class` for a class of your own"),
-        ("Hopper-v3", r"cannot be made: .*; try Hopper-v5$"),
+        ("Hopper-v3", r"cannot be created: .*; try Hopper-v5$"),
         ("gymnasium:Hoper-v5", r"did you mean `.*Hopper-v\d`?"),
-        ("xxxxxxxxxxxx", r"unknown environment `xxxxxxxxxxxx` \(ours: dot, "),
+        ("xxxxxxxxxxxx", r"unknown environment `xxxxxxxxxxxx` \(native: dot, "),
         ("Blackjack-v1", r"observation space Tuple\(Discrete\(32\)"),
     ],
 )
-def test_an_unknown_environment(env_id: str, message: str) -> None:
+def test_unknown_environment_is_refused(env_id: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_host(env_id)
 
@@ -303,18 +306,22 @@ def test_an_unknown_environment(env_id: str, message: str) -> None:
         ("Pendulum-v1", {"g": True}, "`g` must be a number, got True"),
         ("CartPole-v1", {"sutton_barto_reward": 1}, "must be true or false, got 1"),
         ("CartPole-v1", {"max_episode_steps": 1.5}, "must be a whole number, got 1.5"),
-        ("dot", {"goal": 5}, "`goal` must be values with commas between, got 5"),
+        ("dot", {"goal": 5}, "`goal` must be values separated by commas, got 5"),
         ("dot", {"goal": (500, 5)}, "`goal` of dot must be"),
         ("probe:1", {"size": 3}, "`size`; accepted: none"),
         ("gymnasium:Pendulum-v1", {"g": "x"}, "`g` must be a number, got 'x'"),
         ("gymnasium:CartPole-v1", {"max_episode_steps": "x"}, "must be a whole number, got 'x'"),
         ("Hopper-v5", {"gravity": 3}, "`gravity`.*xml_file=hopper.xml"),
-        ("own_envs:Ladder", {}, "cannot be made without `height`; try --env-arg height=1$"),
+        ("own_envs:Ladder", {}, "requires the arguments `height`; try --env-arg height=1$"),
         ("own_envs:Ladder", {"height": 1, "max_episode_steps": 0}, "must be at least 1 .*, got 0"),
         ("own_envs:Ladder", {"height": 1, "max_episode_steps": 1.5}, "a whole number, got 1.5"),
         ("own_envs:Anything", {"max_episode_steps": "x"}, "must be a whole number, got 'x'"),
         ("own_envs:Needs", {"flag": True}, "without `size`, `name`; try .*size=1.0 .*name=text$"),
-        ("own_envs:Ladder", {"height": 1, "names": 3}, "`names` must be values with commas"),
+        (
+            "own_envs:Ladder",
+            {"height": 1, "names": 3},
+            "`names` must be values separated by commas",
+        ),
         (
             "own_envs:Ladder",
             {"hight": 3},
@@ -323,34 +330,34 @@ def test_an_unknown_environment(env_id: str, message: str) -> None:
         ("own_envs:Probe", {"size": 1.5}, "`size` must be a whole number, got 1.5"),
     ],
 )
-def test_arguments_that_do_not_fit(own: str, env_id: str, args: Any, message: str) -> None:
+def test_invalid_arguments_are_refused(own: str, env_id: str, args: Any, message: str) -> None:
     del own
     with pytest.raises(UsageError, match=message) as caught:
         make_native(env_id, args) or make_host(env_id, args)
     assert "\n" not in str(caught.value)
 
 
-def test_a_whole_number_stays_one_where_a_default_alone_says_what_is_taken() -> None:
-    env = make_host("packages.backflip.tests.inspect.envs:Grid", {"size": 7})
+def test_integer_stays_one_if_only_a_default_gives_the_type() -> None:
+    env = make_host("packages.backflip.tests.inspect.faulty_envs:Grid", {"size": 7})
     env.close()
     with pytest.raises(UsageError, match="`size` must be a number, got 'x'"):
-        make_host("packages.backflip.tests.inspect.envs:Grid", {"size": "x"})
+        make_host("packages.backflip.tests.inspect.faulty_envs:Grid", {"size": "x"})
 
 
-def test_what_shows_nothing_or_says_nothing_is_refused_in_a_line() -> None:
-    with pytest.raises(UsageError, match="those with at least one number"):
-        make_host("packages.backflip.tests.inspect.envs:Empty")
+def test_empty_observation_and_failing_spec_are_refused() -> None:
+    with pytest.raises(UsageError, match="Box of at least one number"):
+        make_host("packages.backflip.tests.inspect.faulty_envs:EmptyObservation")
     with pytest.raises(UsageError, match="`spec` raised ValueError: no spec"):
-        make_native("packages.backflip.tests.inspect.envs:Speechless")
+        make_native("packages.backflip.tests.inspect.faulty_envs:FailingSpec")
 
 
-def test_what_may_be_of_several_types_is_passed_on_as_it_was_typed() -> None:
+def test_union_types_are_passed_unchanged() -> None:
     for name in ("MaybeGrid", "OptionalGrid", "PostponedGrid"):
-        make_host(f"packages.backflip.tests.inspect.envs:{name}", {"size": 7}).close()
+        make_host(f"packages.backflip.tests.inspect.faulty_envs:{name}", {"size": 7}).close()
     make_host("gymnasium:ALE/Pong-v5", {"frameskip": 2}).close()
 
 
-def test_a_missing_simulator_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_simulator_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     needy = ("gymnasium.envs.mujoco", "backflip.envs.mujoco")
     for name in [name for name in sys.modules if name.startswith(needy)]:
         monkeypatch.delitem(sys.modules, name)
@@ -360,7 +367,7 @@ def test_a_missing_simulator_names_the_extra(monkeypatch: pytest.MonkeyPatch) ->
             make_host(env_id)
 
 
-def test_finding_out_imports_neither_jax_nor_gymnasium() -> None:
+def test_lookup_imports_neither_jax_nor_gymnasium() -> None:
     program = (
         "import sys; from backflip.envs.arguments import parse_env_args;"
         "from backflip.envs.registry import is_native;"

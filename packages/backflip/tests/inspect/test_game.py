@@ -1,4 +1,4 @@
-"""A game is the environment, and its score is kept in the run."""
+"""`Game` steps the environment and records the score in the run."""
 
 import io
 from pathlib import Path
@@ -9,21 +9,21 @@ import pytest
 from PIL import Image
 
 from backflip.inspect.game import Game
-from backflip.inspect.stepping import open_env
+from backflip.inspect.open_env import open_env
 from runshelf.errors import UsageError
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import create_run
 
 
 def played(game: Game, action: Any) -> dict[str, Any]:
-    """The last thing told of an episode of one action."""
+    """Return the last answer of an episode in which one action is repeated."""
     told = game.begin()
     while not told["ended"]:
         told = game.act(action)
     return told
 
 
-def test_the_score_is_the_environments_and_is_kept(tmp_path: Path) -> None:
+def test_scores_are_recorded_in_the_run(tmp_path: Path) -> None:
     game = Game("CartPole-v1", {}, 3)
     with create_run(tmp_path, command="play", config={}, seeds=[3], argv=[]) as writer:
         game.keep_in(writer)
@@ -38,14 +38,14 @@ def test_the_score_is_the_environments_and_is_kept(tmp_path: Path) -> None:
     assert second["ended"] == "terminated"
 
 
-def test_the_same_seed_gives_the_same_episode() -> None:
+def test_same_seed_gives_the_same_episode() -> None:
     one, other = (Game("Pendulum-v1", {}, 4) for _ in range(2))
     assert one.begin()["numbers"] == other.begin()["numbers"]
     assert one.act([0.5]) == other.act([0.5])
     assert one.begin()["numbers"] != Game("Pendulum-v1", {}, 5).begin()["numbers"]
 
 
-def test_time_is_up_where_the_limit_is() -> None:
+def test_time_limit_truncates() -> None:
     told = played(Game("Pendulum-v1", {"max_episode_steps": 7}, 0), [2.0])
     assert (told["ended"], told["length"]) == ("truncated", 7)
 
@@ -62,16 +62,16 @@ def test_time_is_up_where_the_limit_is() -> None:
         ("Pendulum-v1", "x", "`action` must be 1 numbers"),
     ],
 )
-def test_what_is_no_action_is_refused(env_id: str, action: Any, says: str) -> None:
+def test_invalid_action_is_refused(env_id: str, action: Any, says: str) -> None:
     game = Game(env_id, {}, 0)
-    with pytest.raises(UsageError, match="no episode is under way"):
+    with pytest.raises(UsageError, match="no episode is running"):
         game.act(0 if env_id == "CartPole-v1" else [0.0])
     game.begin()
     with pytest.raises(UsageError, match=says):
         game.act(action)
 
 
-def test_pixels_are_shown_exactly_as_the_agent_gets_them() -> None:
+def test_agent_picture_shows_the_exact_pixels() -> None:
     game = Game("dot", {}, 1)
     game.begin()
     game.act(2)
@@ -88,8 +88,8 @@ def test_pixels_are_shown_exactly_as_the_agent_gets_them() -> None:
     assert game.describe()["views"][0] == "agent"
 
 
-def test_numbers_are_shown_as_bars_and_text() -> None:
-    game = Game("probe:3", {}, 0)  # nobody has drawn it
+def test_environment_without_a_view_is_shown_as_bars_and_text() -> None:
+    game = Game("probe:3", {}, 0)
     assert game.begin()["numbers"] == [0.0]
     assert game.act(0)["numbers"] == [1.0]
     assert game.describe()["views"] == ["agent"]
@@ -97,6 +97,6 @@ def test_numbers_are_shown_as_bars_and_text() -> None:
     assert Image.open(io.BytesIO(game.picture("person"))).size == (320, 240)
 
 
-def test_where_nothing_moves_by_itself_every_env_step_waits_for_a_key() -> None:
+def test_turn_based_environments_wait_for_keys() -> None:
     assert Game("FrozenLake-v1", {}, 0).describe()["waits"]
     assert not Game("CartPole-v1", {}, 0).describe()["waits"]

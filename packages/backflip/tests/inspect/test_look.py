@@ -1,4 +1,4 @@
-"""`look` as a whole, on environments of every kind."""
+"""`look` on environments of every kind."""
 
 from pathlib import Path
 from typing import Any
@@ -6,16 +6,18 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from backflip.inspect.facts import frame_skip
-from backflip.inspect.look import Looked, look
-from backflip.inspect.verdict import findings, verdict
+from backflip.inspect.env_facts import frame_skip
+from backflip.inspect.findings import findings, verdict
+from backflip.inspect.look import LookResult, look
 
 
-def looked_at(env_id: str, clip: Path, said: list[str] | None = None, **env_args: Any) -> Looked:
-    """Look at an environment; what is told and warned of goes to `said`, in order."""
+def looked_at(
+    env_id: str, clip: Path, said: list[str] | None = None, **env_args: Any
+) -> LookResult:
+    """Call `look`; append activities and warnings to `said`, in order."""
     said = [] if said is None else said
 
-    def tell(what: str, share: float) -> None:
+    def on_progress(what: str, share: float) -> None:
         del share
         said.append(what)
 
@@ -26,24 +28,30 @@ def looked_at(env_id: str, clip: Path, said: list[str] | None = None, **env_args
         seed=0,
         discount=0.99,
         clip=clip,
-        tell=tell,
+        on_progress=on_progress,
         warn=said.append,
     )
 
 
 KINDS: dict[str, tuple[dict[str, Any], str]] = {
-    "MinAtar/Breakout-v1": ({}, "Pixels lie between 0 and 1; "),
-    "ALE/Pong-v5": ({"max_episode_steps": 40}, "Pixels lie between 0 and "),
+    "MinAtar/Breakout-v1": ({}, "Pixel values range from 0 to 1; "),
+    "ALE/Pong-v5": ({"max_episode_steps": 40}, "Pixel values range from 0 to "),
     "FrozenLake-v1": ({}, "Observed numbers"),
-    "Pendulum-v1": ({}, "Actions go from -2 to 2"),
-    "packages.backflip.tests.inspect.envs:Drawn": ({}, "is drawn where it is made"),
-    "packages.backflip.tests.inspect.envs:Wide": ({}, "the first 64 alone were tried, 6 were not"),
-    "packages.backflip.tests.inspect.envs:Flat": ({}, "Pixels lie between 0 and 1; "),
+    "Pendulum-v1": ({}, "Actions range from -2 to 2"),
+    "packages.backflip.tests.inspect.faulty_envs:RandomConstructor": (
+        {},
+        "the constructor draws random",
+    ),
+    "packages.backflip.tests.inspect.faulty_envs:ManyDimensions": ({}, "were tried, 6 were not"),
+    "packages.backflip.tests.inspect.faulty_envs:LargeBoard": (
+        {},
+        "Pixel values range from 0 to 1; ",
+    ),
 }
 
 
 @pytest.mark.parametrize("env_id", KINDS)
-def test_every_kind_of_environment_gets_its_verdict_and_a_clip(env_id: str, tmp_path: Path) -> None:
+def test_every_kind_of_environment_gets_a_verdict_and_a_clip(env_id: str, tmp_path: Path) -> None:
     env_args, said = KINDS[env_id]
     seen = looked_at(env_id, tmp_path / "clip.webp", **env_args)
     found = findings(seen.report)
@@ -53,7 +61,7 @@ def test_every_kind_of_environment_gets_its_verdict_and_a_clip(env_id: str, tmp_
         assert image.size[0] > 0
 
 
-def test_what_may_take_long_is_told_step_by_step_up_to_its_end(tmp_path: Path) -> None:
+def test_progress_is_reported_at_every_env_step(tmp_path: Path) -> None:
     told: dict[str, list[float]] = {}
     look(
         "CartPole-v1",
@@ -62,7 +70,7 @@ def test_what_may_take_long_is_told_step_by_step_up_to_its_end(tmp_path: Path) -
         seed=0,
         discount=0.99,
         clip=tmp_path / "clip.webp",
-        tell=lambda what, share: told.setdefault(what, []).append(share),
+        on_progress=lambda what, share: told.setdefault(what, []).append(share),
         warn=print,
     )
     for what, env_steps in (("repeating", 2 * 200), ("trying actions", 0 + 5 + 25 + 100 + 4 * 8)):
@@ -70,7 +78,7 @@ def test_what_may_take_long_is_told_step_by_step_up_to_its_end(tmp_path: Path) -
 
 
 @pytest.mark.medium
-def test_who_cannot_draw_says_so_before_playing(
+def test_missing_drawing_library_is_warned_of_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MUJOCO_GL", "glfw")
@@ -81,11 +89,11 @@ def test_who_cannot_draw_says_so_before_playing(
     assert said.count(seen.note) == 1
 
 
-def test_a_fixed_horizon_leaves_the_frame_skip_as_it_is() -> None:
+def test_fixed_horizon_has_the_same_frame_skip() -> None:
     assert frame_skip("fixed:Hopper-v5", {}) == frame_skip("Hopper-v5", {}) == 4
 
 
-def test_a_clip_of_atari_lasts_as_long_as_the_game(tmp_path: Path) -> None:
+def test_clip_of_atari_plays_in_real_time(tmp_path: Path) -> None:
     args = {"frameskip": 1, "max_episode_steps": 70}
     seen = looked_at("ALE/Pong-v5", tmp_path / "clip.webp", **args)
     assert seen.report.step_seconds == pytest.approx(1 / 60)

@@ -1,4 +1,4 @@
-"""Pictures: of several channels, side by side, and clips as files."""
+"""Pictures of observations, clip files and tracks."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.clips import write_clip
-from backflip.inspect.pictures import agent_frame, beside, enlarged
-from backflip.inspect.timeline import HEIGHT, with_tracks
+from backflip.inspect.clip_files import write_clip
+from backflip.inspect.pictures import agent_frame, enlarged, side_by_side
+from backflip.inspect.track_plots import HEIGHT, with_tracks
 from runshelf.errors import UsageError
 
 
@@ -18,7 +18,7 @@ def spec(channels: int, high: int = 255) -> EnvSpec:
     return EnvSpec("x", Box(low, low + high, low.dtype), Discrete(2), 10)
 
 
-def test_colours_stay_and_channels_of_ones_become_white() -> None:
+def test_colour_images_stay_and_binary_channels_become_white() -> None:
     colours = np.arange(36, dtype=np.uint8).reshape(3, 4, 3)
     np.testing.assert_array_equal(agent_frame(spec(3), colours, colours), colours)
     planes = np.zeros((3, 4, 2), np.uint8)
@@ -31,10 +31,10 @@ def test_colours_stay_and_channels_of_ones_become_white() -> None:
 def test_enlarging_repeats_pixels() -> None:
     frame = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
     np.testing.assert_array_equal(enlarged(frame, 4), frame.repeat(2, 0).repeat(2, 1))
-    assert beside(frame, frame).shape == (2, 2 + 8 + 2, 3)
+    assert side_by_side(frame, frame).shape == (2, 2 + 8 + 2, 3)
 
 
-def test_a_clip_moves_and_a_strip_does_not(tmp_path: Path) -> None:
+def test_clip_is_animated_and_strip_is_not(tmp_path: Path) -> None:
     frames = [np.full((20, 30, 3), shade, np.uint8) for shade in (0, 80, 160, 240)]
     write_clip(tmp_path / "a" / "clip.webp", frames, 10.0)
     with Image.open(tmp_path / "a" / "clip.webp") as moving:
@@ -46,7 +46,7 @@ def test_a_clip_moves_and_a_strip_does_not(tmp_path: Path) -> None:
         write_clip(tmp_path / "clip.gif", frames, 10.0)
 
 
-def test_tracks_are_beneath_on_the_same_clock() -> None:
+def test_tracks_are_below_on_the_same_time_axis() -> None:
     frames = [np.zeros((240, 320, 3), np.uint8)] * 9  # four env steps of two frames
     values = np.array([0.0, 1.0, 2.0, 3.0, 99.0])  # the last one is beyond the clip
     shown = with_tracks(frames, 2, {"value": values, "reward": values})

@@ -1,4 +1,4 @@
-"""Watching a run: every checkpoint it kept, from the same starts, with what it thought."""
+"""`watch` plays every saved checkpoint of a run from the same initial states."""
 
 import json
 from pathlib import Path
@@ -11,8 +11,8 @@ from PIL import Image
 
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.ppo import ppo
-from backflip.inspect.performance import Performer
-from backflip.inspect.stepping import open_env
+from backflip.inspect.open_env import open_env
+from backflip.inspect.policy_episodes import PolicyPlayer
 from backflip.inspect.watch import checkpoints, watch
 from backflip.training.policy import load_acting, load_policy
 from backflip.training.train import train
@@ -22,12 +22,12 @@ from runshelf.store.run import create_run, open_run
 SETTINGS = {"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (8,)}
 
 
-def test_an_episode_lasts_as_long_as_its_limit_lets_it() -> None:
-    """Endless reward of 1, and a limit beyond what one without any is stopped at."""
+def test_time_limit_may_exceed_the_default_longest_episode() -> None:
+    """Every reward is 1, so the return equals the length."""
     env = open_env("probe:truncation", {"max_episode_steps": 10_050}, 1)
     algorithm = ppo(PPOConfig(hidden=(4,)), env.spec)
     state = jax.tree.map(jnp.asarray, algorithm.init(0))
-    played = Performer(algorithm).play(env, state, 0)
+    played = PolicyPlayer(algorithm).play(env, state, 0)
     assert played.lengths.tolist() == played.returns.tolist() == [10_050]
 
 
@@ -36,7 +36,7 @@ def silent(what: str, share: float) -> None:
 
 
 @pytest.mark.medium
-def test_a_run_is_watched_from_its_first_checkpoint_to_its_last(tmp_path: Path) -> None:
+def test_every_checkpoint_is_played_and_drawn(tmp_path: Path) -> None:
     trained = train(
         "ppo",
         "Pendulum-v1",
@@ -52,47 +52,47 @@ def test_a_run_is_watched_from_its_first_checkpoint_to_its_last(tmp_path: Path) 
     assert [one.env_steps for one in kept] == [n * 128 for n in range(1, 11)]
     said: list[str] = []
     shown = watch(
-        run, seed=6, episodes=3, out=None, tell=lambda what, _: said.append(what), warn=print
+        run, seed=6, episodes=3, out=None, on_progress=lambda what, _: said.append(what), warn=print
     )
     assert len(shown.checkpoints) == 10
     assert said[-20:] == [f"watching checkpoint 10 at env step {n}" for n in range(20)]
     for one in shown.checkpoints:
-        assert one.performance.lengths.tolist() == [20] * 3
-        tracks = one.performance.tracks
+        assert one.episodes.lengths.tolist() == [20] * 3
+        tracks = one.episodes.tracks
         assert list(tracks) == ["value", "entropy", "reward"]
-        np.testing.assert_allclose(tracks["reward"].sum(), one.performance.returns[0], rtol=1e-5)
+        np.testing.assert_allclose(tracks["reward"].sum(), one.episodes.returns[0], rtol=1e-5)
         assert one.clip.parent == trained.folder / "watch" / "seed-6"
         with Image.open(one.clip) as clip:
             assert clip.size[0] == 320
         assert one.map_file is not None
         assert one.map_file.is_file()
-    starts = {one.performance.filmed.obs[0].tobytes() for one in shown.checkpoints}
+    starts = {one.episodes.recording.obs[0].tobytes() for one in shown.checkpoints}
     assert len(starts) == 1
-    assert len({float(one.performance.returns[0]) for one in shown.checkpoints}) > 1
+    assert len({float(one.episodes.returns[0]) for one in shown.checkpoints}) > 1
     told = json.loads(shown.numbers.read_text())
     assert told["checkpoints"][-1]["env_steps"] == trained.env_steps
     assert len(told["checkpoints"][0]["state_space"]["value"]) == 41
 
-    # What is drawn is what the saved policy does, and what PPO says of the states it saw.
-    last = shown.checkpoints[-1].performance
+    # The plotted value is the one that PPO reports for the recorded observations.
+    last = shown.checkpoints[-1].episodes
     policy = load_policy(trained.folder, 6)
     env = open_env("Pendulum-v1", {"max_episode_steps": 20}, 1)
-    actions = policy.act(last.filmed.obs)
+    actions = policy.act(last.recording.obs)
     assert actions.shape == (20, 1)
     acting = load_acting(trained.folder / "policy.safetensors", 6)
-    said = Performer(acting.algorithm).assess(acting.state, last.filmed.obs)
+    said = PolicyPlayer(acting.algorithm).assess(acting.state, last.recording.obs)
     np.testing.assert_allclose(said["value"], last.tracks["value"], rtol=1e-4, atol=1e-5)
     env.close()
     with pytest.raises(UsageError, match="has no seed 7; it has 5, 6"):
-        watch(run, seed=7, episodes=1, out=None, tell=silent, warn=print)
+        watch(run, seed=7, episodes=1, out=None, on_progress=silent, warn=print)
 
-    # An algorithm that says nothing of a state: what it does is drawn, and it is said.
-    mute = Performer(acting.algorithm._replace(assess=None))
-    assert mute.assess(acting.state, last.filmed.obs) == {}
+    # An algorithm without `assess` has no tracks but the reward.
+    without = PolicyPlayer(acting.algorithm._replace(assess=None))
+    assert without.assess(acting.state, last.recording.obs) == {}
 
 
-def test_a_run_without_a_policy_is_refused(tmp_path: Path) -> None:
+def test_run_without_a_policy_is_refused(tmp_path: Path) -> None:
     with create_run(tmp_path, command="run", config={}, argv=["ls"]) as writer:
         run = writer.run
     with pytest.raises(UsageError, match="of kind `run` has no policy to watch: runs of train"):
-        watch(run, seed=None, episodes=1, out=None, tell=silent, warn=print)
+        watch(run, seed=None, episodes=1, out=None, on_progress=silent, warn=print)

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from packages.backflip.tests.restless import restless_in
+from packages.backflip.tests.chdir_env import write_chdir_env
 
 import backflip
 from backflip.algorithms.entries.ppo import PPOConfig
@@ -558,24 +558,24 @@ def test_an_environment_that_changes_folder_moves_no_run(
     work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a constructor, and in every env step; the run and its code are where it was typed."""
-    restless_in(tmp_path, monkeypatch)
+    write_chdir_env(tmp_path, monkeypatch)
     settings: dict[str, Any] = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1}
     settings |= {"hidden": (4,)}
     of: dict[str, Any] = {"env_steps": 64, "settings": settings}
     if work == "train":
         monkeypatch.setattr(telling, "SECONDS_BETWEEN_REPORTS", 0.0)
         with pytest.raises(Interrupted):
-            train("ppo", "restless:Restless", report=within_a_phase, **of)
+            train("ppo", "chdir_env:ChdirEnv", report=within_a_phase, **of)
         os.chdir(tmp_path)
         result = resume_train(the_run(Path()))
     else:
         of["settings"] |= {"clip_length": 2, "phases": 2, "random_env_steps": 8}
-        result = backflip.teach("restless:Restless", labels=4, **of)
+        result = backflip.teach("chdir_env:ChdirEnv", labels=4, **of)
     assert Path.cwd() == Path("/")
     assert result.folder.parent == tmp_path / "runs"
     manifest = open_run(result.folder).manifest
     assert manifest["cwd"] == str(tmp_path)
-    assert "restless.py" in (result.folder / "code.json").read_text()
+    assert "chdir_env.py" in (result.folder / "code.json").read_text()
     assert {"policy.safetensors", "curve.svg"} <= {path.name for path in result.folder.iterdir()}
     os.chdir(tmp_path)
     assert result.to_json()["folder"] == f"runs/{result.run}"

@@ -1,4 +1,4 @@
-"""The commands that look: at an environment, by playing it, at what a run has learnt."""
+"""The commands `look`, `play` and `watch`."""
 
 import argparse
 import contextlib
@@ -13,20 +13,21 @@ from backflip.core.paths import from_here
 from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
 
 if TYPE_CHECKING:
-    from backflip.inspect.random_play import OnEnvSteps
+    from backflip.inspect.random_episodes import OnProgress
 
-_SILENT_SECONDS, _SECONDS_BETWEEN = 2.0, 5.0  # before the first line of progress, and after each
+# Seconds before the first line of progress, and between two lines.
+_SILENT_SECONDS, _SECONDS_BETWEEN = 2.0, 5.0
 
 
 def add(commands: Any) -> None:
-    """Add the commands to the parser's."""
+    """Add the three commands to the parser."""
     _add_look(commands)
     _add_play(commands)
     _add_watch(commands)
 
 
 def _add_look(commands: Any) -> None:
-    about = "report what ENV is like before anything learns in it"
+    about = "measure ENV with a random policy before training"
     parser = commands.add_parser("look", help=about, description=sentence(about), epilog=EPILOG)
     _add_env(parser)
     parser.add_argument(
@@ -34,79 +35,82 @@ def _add_look(commands: Any) -> None:
         type=whole(1, 100_000, 20),
         default=20,
         metavar="N",
-        help="episodes of a random policy; default 20",
+        help="episodes of the random policy; default 20",
     )
     parser.add_argument(
         "--discount",
         type=_discount,
         default=0.99,
         metavar="γ",
-        help="of the horizon that is compared with an episode; default 0.99",
+        help="discount of the reported horizon; default 0.99",
     )
     parser.add_argument(
         "--out",
         metavar="FILE",
-        help="where to write the clip, .webp or a strip as .png; default look-ENV.webp",
+        help="file of the clip, .webp, or .png for a strip; default look-ENV.webp",
     )
     add_output(parser)
     parser.set_defaults(act=_look)
 
 
 def _add_play(commands: Any) -> None:
-    about = "act in ENV yourself, in the browser, seeing what an agent gets"
+    about = "play ENV yourself in the browser, with the agent's observations"
     parser = commands.add_parser("play", help=about, description=sentence(about), epilog=EPILOG)
     _add_env(parser)
     parser.add_argument(
         "--open",
         action=argparse.BooleanOptionalAction,
-        help="open the page in a browser; default: where there is a screen",
+        help="open the page in a browser; default: if there is a screen",
     )
     parser.add_argument(
-        "--port", type=whole(1, 65_535, 8765), metavar="N", help="default: from 8765, one free"
+        "--port",
+        type=whole(1, 65_535, 8765),
+        metavar="N",
+        help="default: the first free port from 8765",
     )
     add_output(parser)
     parser.set_defaults(act=_play)
 
 
 def _add_watch(commands: Any) -> None:
-    about = "draw episodes of the policies a run has kept"
+    about = "play and draw the policies saved in a run"
     parser = commands.add_parser("watch", help=about, description=sentence(about))
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument(
         "--seed",
         type=whole(0, LARGEST_SEED, 0),
         metavar="N",
-        help="whose policy; default: the run's first seed",
+        help="seed whose policy is played; default: the run's first seed",
     )
     parser.add_argument(
         "--episodes",
         type=whole(1, 1_000, 1),
         default=1,
         metavar="K",
-        help="episodes of each checkpoint, the first of them drawn; default 1",
+        help="episodes per checkpoint, of which the first is drawn; default 1",
     )
     parser.add_argument(
-        "--out", metavar="FOLDER", help="where to write; default: watch/seed-N/ in the run's folder"
+        "--out", metavar="FOLDER", help="output folder; default: watch/seed-N/ in the run's folder"
     )
     add_output(parser)
     parser.set_defaults(act=_watch)
 
 
 def _add_env(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("env", metavar="ENV", help="which environment")
+    parser.add_argument("env", metavar="ENV", help="the environment's id")
     parser.add_argument(
         "--seed",
         type=whole(0, LARGEST_SEED, 0),
         default=0,
         metavar="N",
-        help="of everything random; default 0",
+        help="seed of all randomness; default 0",
     )
     parser.add_argument(
         "--env-arg",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="give ENV's constructor an argument; repeatable",
+        help="argument of ENV's constructor; repeatable",
     )
 
 
@@ -122,8 +126,8 @@ def _discount(text: str) -> float:
 
 def _look(options: argparse.Namespace) -> dict[str, Any] | None:
     from backflip.envs.arguments import parse_env_args
+    from backflip.inspect.findings import findings, verdict
     from backflip.inspect.look import look
-    from backflip.inspect.verdict import findings, verdict
     from backflip.training.runtime import prepare
 
     prepare()
@@ -134,14 +138,18 @@ def _look(options: argparse.Namespace) -> dict[str, Any] | None:
         seed=options.seed,
         discount=options.discount,
         clip=Path(options.out or f"look-{_as_file(options.env)}.webp"),
-        tell=_progress(),
+        on_progress=_progress(),
         warn=_warn,
     )
     found = findings(looked.report)
     if options.json:
-        said = {"findings": [one._asdict() for one in found], "verdict": verdict(found)}
-        drawn = {"clip": str(looked.clip), "note": looked.note}
-        return {**looked.report.to_json(), **said, **drawn}
+        return {
+            **looked.report.to_json(),
+            "findings": [one._asdict() for one in found],
+            "verdict": verdict(found),
+            "clip": str(looked.clip),
+            "note": looked.note,
+        }
     from backflip.cli.reporting import print_report
 
     print_report(looked, found, verdict(found))
@@ -193,7 +201,7 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
 def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.store.run import find_run
 
-    run = find_run(home(options), options.run)  # before the second that JAX takes to import
+    run = find_run(home(options), options.run)  # fails before JAX is imported, which is slow
     from backflip.inspect.watch import watch
     from backflip.training.runtime import prepare
 
@@ -203,7 +211,7 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
         seed=options.seed,
         episodes=options.episodes,
         out=Path(options.out) if options.out else None,
-        tell=_progress(),
+        on_progress=_progress(),
         warn=_warn,
     )
     if options.json:
@@ -222,7 +230,7 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _as_file(env_id: str) -> str:
-    """Return an environment's id as part of a file's name."""
+    """Return an environment's id with characters that are safe in file names."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in env_id)
 
 
@@ -230,11 +238,11 @@ def _warn(note: str) -> None:
     print(f"backflip: note: {note}", file=sys.stderr, flush=True)
 
 
-def _progress() -> "OnEnvSteps":
-    """Return what says on stderr how far it is, once it takes longer than two seconds."""
+def _progress() -> "OnProgress":
+    """Return a callback that prints progress on stderr, at first after two seconds."""
     next_at = time.monotonic() + _SILENT_SECONDS
 
-    def tell(what: str, share: float) -> None:
+    def on_progress(what: str, share: float) -> None:
         nonlocal next_at
         if time.monotonic() < next_at:
             return
@@ -242,4 +250,4 @@ def _progress() -> "OnEnvSteps":
         done = f" {share:.0%}" if share else ""
         print(f"backflip: {what}{done}", file=sys.stderr, flush=True)
 
-    return tell
+    return on_progress

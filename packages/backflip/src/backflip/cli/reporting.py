@@ -1,4 +1,4 @@
-"""Prints the results of `look` as tables on a terminal."""
+"""Print the results of `look` and `watch` as tables."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -7,17 +7,17 @@ from backflip.core.paths import from_here
 from runshelf.cli.tables import harmless, print_table
 
 if TYPE_CHECKING:
-    from backflip.inspect.look import Looked
-    from backflip.inspect.verdict import Finding
-    from backflip.inspect.watch import Shown
+    from backflip.inspect.findings import Finding
+    from backflip.inspect.look import LookResult
+    from backflip.inspect.watch import WatchResult
 
 UNKNOWN = "unknown"
-_MOST_ROWS = 40  # of a table of observed numbers or of actions
+_MOST_ROWS = 40  # rows printed of a table
 _KINDS = {"hinders": "!", "note": "-", "fine": "ok"}
 
 
-def print_report(looked: "Looked", found: "list[Finding]", verdict: str) -> None:
-    """Print tables of numbers, then the findings, the verdict last."""
+def print_report(looked: "LookResult", found: "list[Finding]", verdict: str) -> None:
+    """Print tables of numbers, then the findings and the verdict."""
     report = looked.report
     fields = report.to_json()
     _print_pairs([("environment", report.env), *_facts(fields), *report.facts])
@@ -36,28 +36,26 @@ def print_report(looked: "Looked", found: "list[Finding]", verdict: str) -> None
         print(f"{_KINDS[finding.kind]:>2} {harmless(finding.text)}")
     print(f"\n{harmless(verdict)}")
     if looked.note:
-        print(f"clip drawn as bars: {harmless(looked.note)}")
+        print(f"the clip shows bars: {harmless(looked.note)}")
     print(f"clip {looked.clip}")
 
 
-def print_watched(shown: "Shown") -> None:
-    """Print the results of each checkpoint, and where its pictures are."""
+def print_watched(shown: "WatchResult") -> None:
+    """Print the results of each checkpoint and the names of the files."""
     rows = shown.checkpoints
     columns: dict[str, list[object]] = {
         "env steps": [f"{one.env_steps or 0:,}" for one in rows],
-        "return": [_number(float(one.performance.returns.mean())) for one in rows],
-        "length": [_number(float(one.performance.lengths.mean())) for one in rows],
+        "return": [_number(float(one.episodes.returns.mean())) for one in rows],
+        "length": [_number(float(one.episodes.lengths.mean())) for one in rows],
     }
-    for name in rows[0].performance.tracks:
-        means = [float(one.performance.tracks[name].mean()) for one in rows]
+    for name in rows[0].episodes.tracks:
+        means = [float(one.episodes.tracks[name].mean()) for one in rows]
         columns[f"mean {name}"] = [_number(mean) for mean in means]
     columns["clip"] = [one.clip.name for one in rows]
     print_table(columns, right=[name for name in columns if name != "clip"])
     for note in shown.notes:
         print(f"note: {harmless(note)}")
-    print(
-        f"overview as a picture and as numbers: {from_here(shown.overview)}, {shown.numbers.name}"
-    )
+    print(f"overview {from_here(shown.overview)}, numbers {shown.numbers.name}")
 
 
 def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
@@ -72,8 +70,8 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
         ("one env step", _known(fields["step_seconds"], " s")),
         (
             "episodes end",
-            f"{fields['terminated_share']:.0%} by the task, {fields['truncated_share']:.0%} by "
-            "the time limit",
+            f"{fields['terminated_share']:.0%} terminated, {fields['truncated_share']:.0%} "
+            "truncated by the time limit",
         ),
         ("informative rewards", f"{rewards['informative_share']:.2%} of env steps"),
         (
@@ -83,8 +81,8 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
             f"{_in_seconds(horizon['episode_seconds'])}",
         ),
         ("deterministic", _repeats(fields)),
-        ("seeds", f"{seeds['distinct_starts']} different starts of {seeds['rows']}"),
-        ("reward on action", _reward_delay(fields["actions"])),
+        ("seeds", f"{seeds['rows']} seeds, {seeds['distinct_starts']} different starts"),
+        ("reward depends on action", _reward_delay(fields["actions"])),
         ("speed", f"{fields['env_steps_per_second']:,} env steps/s, random actions"),
     ]
 
@@ -104,16 +102,14 @@ def _print_observations(rows: list[dict[str, Any]], pixels: bool) -> None:
     columns["bounds"] = [" to ".join(map(_number, row["bounds"])) for row in shown]
     print_table(columns, right=names)
     if len(rows) > len(shown):
-        print(f"and {len(rows) - len(shown)} more: --json has them all")
+        print(f"and {len(rows) - len(shown)} more; --json prints all")
 
 
 def _print_actions(choices: list[dict[str, Any]], *, comparable: bool) -> None:
     shown = choices[:_MOST_ROWS]
     columns: dict[str, list[object]] = {
         "action": [choice["name"] for choice in shown],
-        "changes the observation": [
-            _after(choice["after"]) if comparable else UNKNOWN for choice in shown
-        ],
+        "has an effect": [_after(choice["after"]) if comparable else UNKNOWN for choice in shown],
         "same as": [(choice["same_as"] or "") if comparable else UNKNOWN for choice in shown],
     }
     print_table(columns)
@@ -128,10 +124,10 @@ def _action(action: dict[str, Any]) -> str:
 
 def _repeats(fields: dict[str, Any]) -> str:
     if not fields["determinism"]["same"]:
-        return f"no, {fields['determinism']['env_steps']} steps"
+        return f"no, {fields['determinism']['env_steps']} env steps"
     if not fields["actions"]["comparable"]:
-        return "no, two equal environments differ"
-    return f"yes, {fields['determinism']['env_steps']} steps"
+        return "no, two instances with one seed differ"
+    return f"yes, {fields['determinism']['env_steps']} env steps"
 
 
 def _reward_delay(actions: dict[str, Any]) -> str:
@@ -141,11 +137,11 @@ def _reward_delay(actions: dict[str, Any]) -> str:
 def _after(env_steps: int | None) -> str:
     if env_steps is None:
         return "not seen"
-    return "at once" if env_steps == 1 else f"after {env_steps} env steps"
+    return "immediately" if env_steps == 1 else f"after {env_steps} env steps"
 
 
 def _known(value: int | float | None, unit: str) -> str:
-    return "not known" if value is None else f"{value:.4g}{unit}"
+    return UNKNOWN if value is None else f"{value:.4g}{unit}"
 
 
 def _in_seconds(seconds: float | None) -> str:

@@ -1,1 +1,1 @@
-"""Environments: their specification, our own in JAX, and the adapter for Gymnasium's."""
+"""Environments: interfaces, environments in JAX, and adapters for other packages."""

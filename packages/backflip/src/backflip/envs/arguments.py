@@ -1,4 +1,4 @@
-"""Arguments of environments: what a person types, and what a constructor takes."""
+"""Arguments of environments: parse `--env-arg`, and check values against constructor signatures."""
 
 import inspect
 import math
@@ -11,27 +11,27 @@ from typing import Any
 from runshelf.errors import UsageError, did_you_mean
 
 EnvArg = int | float | bool | str | tuple[int | float | bool | str, ...]
-WHOLE = re.compile(r"[-+]?\d+e\+?\d{1,2}", re.IGNORECASE)  # a number such as 1e5
+WHOLE = re.compile(r"[-+]?\d+e\+?\d{1,2}", re.IGNORECASE)  # an integer such as 1e5
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 LIMIT = inspect.Parameter(
     "max_episode_steps", inspect.Parameter.KEYWORD_ONLY, default=500, annotation=int
 )
-UNHELPFUL = ("self", "render_mode")  # parameters that no `--env-arg` is for
-WANTED = {
+HIDDEN = ("self", "render_mode")  # parameters that `--env-arg` cannot set
+TYPE_NAMES = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "text",
-    tuple: "values with commas between",
+    tuple: "values separated by commas",
 }
 EXAMPLES = {bool: "true", int: "1", float: "1.0", str: "text", tuple: "1,2", None: "1"}
 
 
 def parse_env_args(texts: Sequence[str]) -> dict[str, EnvArg]:
-    """Return the values of `KEY=VALUE` texts: numbers, true/false, tuples by comma, else text.
+    """Parse `KEY=VALUE` texts; values are numbers, true/false, comma-separated tuples, or text.
 
     Raises:
-        UsageError: a text is not `KEY=VALUE`, or a key comes twice.
+        UsageError: a text is not `KEY=VALUE`, or a key is repeated.
     """
     args: dict[str, EnvArg] = {}
     for text in texts:
@@ -44,9 +44,9 @@ def parse_env_args(texts: Sequence[str]) -> dict[str, EnvArg]:
     return args
 
 
-def limited(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of which there can be only a time limit."""
-    from backflip.core.settings import LARGEST_COUNT  # noqa: PLC0415  (NumPy takes a while to import)
+def time_limit_only(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Check arguments of an environment whose only argument is the time limit."""
+    from backflip.core.settings import LARGEST_COUNT  # noqa: PLC0415  (importing NumPy is slow)
 
     args = fitting(env_id, {LIMIT.name: LIMIT}, args)
     if not 1 <= args.get(LIMIT.name, 1) <= LARGEST_COUNT:
@@ -60,33 +60,35 @@ def limited(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
 def with_limit(
     parameters: dict[str, inspect.Parameter] | None,
 ) -> dict[str, inspect.Parameter] | None:
-    """Return the parameters of an environment, and a time limit, which any may be given."""
+    """Return the parameters of an environment and the time limit, which every one accepts."""
     return None if parameters is None else {**parameters, LIMIT.name: LIMIT}
 
 
 def refuse_missing(
     env_id: str, parameters: dict[str, inspect.Parameter] | None, args: Mapping[str, Any]
 ) -> None:
-    """Refuse to make what a constructor cannot make without more arguments.
+    """Check that all required arguments are given.
 
     Raises:
-        UsageError: all that are missing, with an example of each.
+        UsageError: lists all missing arguments, each with an example.
     """
     required = [p for p in (parameters or {}).values() if p.default is p.empty]
     missing = [p for p in required if p.name not in args]
     if missing:
         names = ", ".join(f"`{p.name}`" for p in missing)
         typed = " ".join(f"--env-arg {p.name}={_example(p)}" for p in missing)
-        raise UsageError(f"environment `{env_id}` cannot be made without {names}; try {typed}")
+        raise UsageError(f"environment `{env_id}` requires the arguments {names}; try {typed}")
 
 
 def fitting(
     env_id: str, parameters: dict[str, inspect.Parameter] | None, args: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return arguments of the types a constructor wants, whole numbers as floats where it does.
+    """Return the arguments after a check against a constructor's parameters.
+
+    Integers are converted to float where the parameter is a float.
 
     Raises:
-        UsageError: it has no such parameters or wants other types; all of them at once.
+        UsageError: lists all unknown names or wrong types.
     """
     if parameters is None:
         return dict(args)
@@ -106,17 +108,17 @@ def fitting(
     ]
     if wrong:
         raise UsageError(f"environment `{env_id}`: --env-arg {'; '.join(wrong)}")
-    return {k: _as_taken(v, parameters[k]) for k, v in args.items()}
+    return {k: _converted(v, parameters[k]) for k, v in args.items()}
 
 
-def _as_taken(value: Any, parameter: inspect.Parameter) -> Any:
-    """Return a value as a constructor takes it; a number for `size=5` stays as it was typed."""
-    whole = type(parameter.default) is int and parameter.annotation is parameter.empty
-    return value if whole or _kind(parameter) is not float else float(value)
+def _converted(value: Any, parameter: inspect.Parameter) -> Any:
+    """Return a value as the parameter's type; a number for `size=5` keeps its type."""
+    untyped = type(parameter.default) is int and parameter.annotation is parameter.empty
+    return value if untyped or _kind(parameter) is not float else float(value)
 
 
 def parameters_of(target: Any) -> dict[str, inspect.Parameter] | None:
-    """Return the named parameters a class takes, by way of `**kwargs` its bases'; None: any."""
+    """Return a class's named parameters, with its bases' if it has `**kwargs`; None: unlimited."""
     found: dict[str, inspect.Parameter] = {}
     classes = target.__mro__ if isinstance(target, type) else [target]
     for part in classes:
@@ -124,9 +126,9 @@ def parameters_of(target: Any) -> dict[str, inspect.Parameter] | None:
             return found
         signature = inspect.signature(part.__init__ if isinstance(part, type) else part)
         named = [p for p in signature.parameters.values() if p.kind in NAMED]
-        # What a base class requires, the class that passes `**kwargs` on to it gives it itself.
+        # A class that passes `**kwargs` to a base class gives it the required arguments itself.
         named = [p for p in named if part is target or p.default is not p.empty]
-        found = {p.name: p for p in named if p.name not in UNHELPFUL} | found
+        found = {p.name: p for p in named if p.name not in HIDDEN} | found
         if all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in signature.parameters.values()):
             return found
     return None
@@ -140,29 +142,29 @@ def _fits(value: Any, parameter: inspect.Parameter) -> bool:
 
 
 def _kind(parameter: inspect.Parameter) -> type | None:
-    """Return which of `WANTED` a parameter takes, by its annotation or else its default."""
+    """Return which of `TYPE_NAMES` a parameter has, from its annotation or its default value."""
     annotation = parameter.annotation
     if _is_union(annotation):
         return None
-    if isinstance(annotation, str):  # a module with postponed annotations
-        annotation = {kind.__name__: kind for kind in WANTED}.get(annotation.partition("[")[0])
+    if isinstance(annotation, str):  # postponed annotations
+        annotation = {kind.__name__: kind for kind in TYPE_NAMES}.get(annotation.partition("[")[0])
     annotation = typing.get_origin(annotation) or annotation
-    if annotation in WANTED:
+    if annotation in TYPE_NAMES:
         return annotation
     default = type(parameter.default)
-    return float if default is int else default if default in WANTED else None
+    return float if default is int else default if default in TYPE_NAMES else None
 
 
 def _is_union(annotation: Any) -> bool:
-    """Return whether one of several types is taken: what is typed is passed on as it is then."""
-    if isinstance(annotation, str):  # a module with postponed annotations
+    """Return whether an annotation is a union; such values are passed without a check."""
+    if isinstance(annotation, str):  # postponed annotations
         return "|" in annotation or "Optional[" in annotation or "Union[" in annotation
     return typing.get_origin(annotation) in (types.UnionType, typing.Union)
 
 
 def _wanted(parameter: inspect.Parameter) -> str:
     kind = _kind(parameter)
-    return WANTED[kind] if kind else "a value"
+    return TYPE_NAMES[kind] if kind else "a value"
 
 
 def _example(parameter: inspect.Parameter) -> str:

@@ -1,13 +1,13 @@
-"""Atari 2600 games, many at once in ALE's C++ threads, preprocessed as in the papers.
+"""Atari 2600 games, batched in ALE's C++ threads, with the papers' preprocessing.
 
-An action is held for `frameskip` frames; what is seen is the brighter of the last two of them pixel
-by pixel, grey, shrunk to 84 x 84 or another size, with the three such pictures before it (Mnih et
-al. 2015, DOI 10.1038/nature14236, "Preprocessing"). At an episode's start, ALE leaves the three
-older pictures black. Episodes begin with up to `noop_max` frames of doing nothing. The reward is
-the game's score: an algorithm that wants its sign clips it itself, so that returns stay true.
+An action is repeated for `frameskip` frames. The observation is the pixelwise maximum of the last
+two frames, grey, resized to 84 x 84 or another size, stacked with the three previous pictures (Mnih
+et al. 2015, DOI 10.1038/nature14236, "Preprocessing"). At an episode's start ALE leaves the three
+older pictures black. Episodes begin with up to `noop_max` frames of no-ops. The reward is the
+game's score; algorithms clip it themselves, so that returns stay true.
 
-Sticky actions: in every frame the emulator repeats the action before, with a chance of .25 under
-the -v5 ids (Machado et al. 2018, arXiv:1709.06009, 5).
+Sticky actions: in every frame the emulator repeats the previous action with a probability, which
+is .25 for the -v5 ids (Machado et al. 2018, arXiv:1709.06009, 5).
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ from runshelf.cores import usable_cores
 from runshelf.errors import UsageError
 
 STACK = 4
-LEAST_SIZE = 20  # below it there is nothing to tell from anything else
-FRAMES = 108_000  # ALE's limit of one episode: half an hour of play at 60 frames a second
-# Enduro brings snow in frame 3,072 of a race; starts may take up to 30 frames.
+LEAST_SIZE = 20  # smaller pictures show nothing recognisable
+FRAMES = 108_000  # ALE's limit of an episode: half an hour at 60 frames per second
+# Snow begins in frame 3,072 of a race in Enduro; no-ops take up to 30 frames.
 FRAMES_BEFORE_WEATHER = 3_000
-# Rows of the 210 on the screen that show the score, and in BeamRider and Enduro the count of
-# enemies: blanked in Christiano et al. 2017, arXiv:1706.03741, appendix A.2.
+# Rows (of 210) of the screen that show the score, and in BeamRider and Enduro the number of
+# enemies. Christiano et al. 2017, arXiv:1706.03741, appendix A.2, blank them.
 SCORE_ROWS = {
     "beam_rider": (5, 42),
     "breakout": (0, 17),
@@ -41,29 +41,36 @@ SCORE_ROWS = {
     "seaquest": (7, 19),
     "space_invaders": (9, 21),
 }
-MOST_HELD = 1_000  # frames that an action, or nothing, is done for: a quarter of a minute
-SCREEN_ROWS = 210  # and as many pixels a side are the most there can be
+MOST_HELD = 1_000  # largest `frameskip` and `noop_max`: 17 seconds of play
+SCREEN_ROWS = 210  # rows of the screen, and the largest `size`
+# Differences of the older ids of a game, which observe raw frames.
+OLDER_IDS = [
+    ("as -v4", "frame skip 2, 3 or 4 at random, sticky actions 0"),
+    ("as -v0", "frame skip 2, 3 or 4 at random, sticky actions 0.25"),
+    ("as Deterministic-v4", "frame skip 4, sticky actions 0"),
+    ("as NoFrameskip-v4", "frame skip 1, sticky actions 0; papers wrapped it to skip 4 frames"),
+]
 
 _ale: Any = ale_py
-_ale.ALEInterface.setLoggerMode(_ale.LoggerMode.Error)  # no banner for every game
+_ale.ALEInterface.setLoggerMode(_ale.LoggerMode.Error)  # suppresses a banner per game
 
 
 @dataclass(frozen=True)
 class AtariSettings:
-    """What `--env-arg` may set.
+    """The arguments that `--env-arg` can set.
 
     Attributes:
-        size: pixels of a side of what is seen; 42 takes a quarter of the memory of 84.
-        frameskip: frames an action is held for, 1 to 1,000.
-        repeat_action_probability: the chance, in every frame, that the action before is repeated.
-        full_action_space: whether there are all 18 actions of the joystick, or the game's own.
-        episodic_life: whether losing a life ends the episode; ALE then begins a new game.
-        noop_max: the most frames of doing nothing at an episode's start, up to 1,000.
-        fire_reset: whether FIRE is pressed at an episode's start, where the game has it.
-        blank_score: whether the score is black.
-        preference: Enduro without the rows that tell speed and place, and over before the weather
-            changes, as people compare clips of it.
-        max_episode_steps: the time limit in env steps; 0 is ALE's, 108,000 frames.
+        size: side of an observation in pixels; 42 needs a quarter of the memory of 84.
+        frameskip: frames per env step, 1 to 1,000.
+        repeat_action_probability: probability, in every frame, of repeating the previous action.
+        full_action_space: use all 18 joystick actions instead of the game's own.
+        episodic_life: losing a life ends the episode; ALE then begins a new game.
+        noop_max: largest number of no-op frames at an episode's start, up to 1,000.
+        fire_reset: press FIRE at an episode's start, if the game has it.
+        blank_score: blacken the score.
+        preference: Enduro for preferences: hides the rows with speed and rank, and ends before
+            the weather changes.
+        max_episode_steps: the time limit in env steps; 0 for ALE's limit of 108,000 frames.
     """
 
     size: int = 84
@@ -85,16 +92,16 @@ class AtariSettings:
 
 @final
 class AtariBatch(VectorEnv[Any, Any, Any]):
-    """N games of one kind: ALE's batch, with the frames of a picture as its channels.
+    """A batch of N copies of one game, with the stacked frames as channels.
 
     Args:
-        game: ALE's name of it, as `space_invaders`.
+        game: ALE's name of the game, such as `space_invaders`.
         num_envs: N.
         autoreset_mode: when episodes begin.
-        settings: what a person chose.
+        settings: the user's settings.
 
     Raises:
-        UsageError: the settings cannot be, or not in this game.
+        UsageError: a setting is invalid, or not supported for this game.
     """
 
     def __init__(
@@ -131,7 +138,7 @@ class AtariBatch(VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start an episode in every row, from a seed of its own where there are any."""
+        """Start an episode in every row, with one seed per row if given."""
         del options
         seeds = None if seed is None else np.array([_ale_seed(one) for one in seed])
         return self._see(self._games.reset(seed=seeds)[0]), {}
@@ -139,56 +146,57 @@ class AtariBatch(VectorEnv[Any, Any, Any]):
     def step(
         self, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Step every row, or begin its next episode where the autoreset mode says so."""
+        """Step every row, or begin its next episode, depending on the autoreset mode."""
         if actions.min() < 0 or actions.max() >= self.single_action_space.n:
-            # ALE's threads would never answer.
+            # With an invalid action ALE's threads would hang.
             raise ValueError(f"`actions` must be in {self.single_action_space}, got {actions}")
         obs, reward, terminated, truncated, infos = self._games.step(actions)
         finals = {key: self._see(infos[key]) for key in ("final_obs",) if key in infos}
         return self._see(obs), reward, terminated, truncated, finals
 
     def _see(self, frames: np.ndarray) -> np.ndarray:
-        """Return a copy with axes (N, row, column, frame), blanked where that is wanted."""
+        """Return a copy with axes (N, row, column, frame), with the blanked rows black."""
         pictures = np.ascontiguousarray(np.moveaxis(frames, 1, -1))
         pictures[:, self._blank] = 0
         return pictures
 
 
 def facts(env_id: str, game: str, settings: AtariSettings) -> list[tuple[str, str]]:
-    """Return what an id and its settings come down to, as a table of names and meanings.
+    """Return the facts of a game with its settings as (name, text) pairs.
 
     Raises:
-        UsageError: the settings cannot be, or not in this game.
+        UsageError: a setting is invalid, or not supported for this game.
     """
     _check(game, settings)
     size = settings.size
     skip, limit, sticky = settings.frameskip, settings.limit(), settings.repeat_action_probability
     rows = _blank_rows(game, settings)
     actions = _actions(game, settings.full_action_space)
-    kind = "all of the joystick" if settings.full_action_space else "those the game knows"
+    kind = "all of the joystick" if settings.full_action_space else "the game's own"
+    variant = "for preferences: no speedometer, ends before the weather changes"
     return [
         ("id", env_id),
         ("game", game),
-        ("observation", f"{size} x {size} x {STACK} uint8; {STACK} pictures, the oldest first"),
-        ("at the start", "the older pictures are black until there are as many"),
+        ("observation", f"{size} x {size} x {STACK} uint8; {STACK} pictures, oldest first"),
+        ("at the start", "missing older pictures are black"),
         ("colour", "grey"),
         ("blanked", f"rows {rows.start}-{rows.stop - 1} of {size}" if rows.stop else "nothing"),
-        ("frame skip", f"{skip}: an action is held for {skip} of 60 frames a second"),
+        ("frame skip", f"{skip}: an action is repeated for {skip} of 60 frames per second"),
         ("max-pool", "over the last two frames" if skip > 1 else "no, there is only one frame"),
-        ("sticky actions", f"{sticky:g}: the chance in each frame to repeat the action before"),
+        ("sticky actions", f"{sticky:g}: probability per frame to repeat the previous action"),
         ("no-ops", f"up to {settings.noop_max} frames at an episode's start"),
         ("FIRE at the start", _fire(game, settings)),
         (
             "life loss",
             "ends the episode, and a new game begins"
             if settings.episodic_life
-            else "ends nothing but the life",
+            else "does not end the episode",
         ),
         ("actions", f"{len(actions)}, {kind}: {', '.join(actions)}"),
         ("reward", "the game's score, summed over the frames, not clipped"),
         ("time limit", f"{limit:,} env steps = {limit * skip:,} frames"),
-        *_variant(settings),
-        *_other_ids(),
+        *([("variant", variant)] if settings.preference else []),
+        *OLDER_IDS,
     ]
 
 
@@ -197,24 +205,8 @@ def _fire(game: str, settings: AtariSettings) -> str:
     return "no" if not settings.fire_reset else "pressed" if known else "the game has none"
 
 
-def _variant(settings: AtariSettings) -> list[tuple[str, str]]:
-    if not settings.preference:
-        return []
-    return [("variant", "for preferences: no speedometer, and over before the weather changes")]
-
-
-def _other_ids() -> list[tuple[str, str]]:
-    """Return how the older ids of the same game would differ; they show the screen as it is."""
-    return [
-        ("as -v4", "frame skip 2, 3 or 4 at random, sticky actions 0"),
-        ("as -v0", "frame skip 2, 3 or 4 at random, sticky actions 0.25"),
-        ("as Deterministic-v4", "frame skip 4, sticky actions 0"),
-        ("as NoFrameskip-v4", "frame skip 1, sticky actions 0; papers wrapped it to skip 4 frames"),
-    ]
-
-
 def _check(game: str, settings: AtariSettings) -> None:
-    """Refuse settings that cannot be, all of them at once."""
+    """Raise a UsageError that lists all invalid settings."""
     chance = settings.repeat_action_probability
     held = min(max(settings.frameskip, 1), MOST_HELD)
     longest = LARGEST_COUNT // held  # ALE counts frames in 32 bits
@@ -239,15 +231,15 @@ def _check(game: str, settings: AtariSettings) -> None:
     ]
     if settings.blank_score and game not in SCORE_ROWS:
         known = ", ".join(SCORE_ROWS)
-        wrong.append(f"`blank_score` knows where the score is in {known}; not in {game}")
+        wrong.append(f"`blank_score` supports only {known}, not {game}")
     if settings.preference and game != "enduro":
-        wrong.append(f"`preference` is for ALE/Enduro-v5, not for {game}; try blank_score=true")
+        wrong.append(f"`preference` supports only ALE/Enduro-v5, not {game}; try blank_score=true")
     if wrong:
         raise UsageError(f"--env-arg {'; '.join(wrong)}")
 
 
 def _blank_rows(game: str, settings: AtariSettings) -> slice:
-    """Return the rows of the small picture that show anything of the score's rows, or none."""
+    """Return the rows of the resized picture that contain the score, if they are blanked."""
     if not settings.blank_score and not settings.preference:
         return slice(0, 0)
     (first, after), size = SCORE_ROWS[game], settings.size
@@ -255,7 +247,7 @@ def _blank_rows(game: str, settings: AtariSettings) -> slice:
 
 
 def _actions(game: str, full: bool) -> list[str]:
-    """Return the names of a game's actions in order."""
+    """Return the names of a game's actions."""
     ale = _ale.ALEInterface()
     ale.loadROM(roms.get_rom_path(game))
     actions = ale.getLegalActionSet() if full else ale.getMinimalActionSet()
@@ -263,5 +255,5 @@ def _actions(game: str, full: bool) -> list[str]:
 
 
 def _ale_seed(seed: int) -> int:
-    """Return a seed of any size as one of ALE's, which are not negative and have 31 bits."""
+    """Return a seed for ALE, which has 31 bits, from a seed of any size."""
     return int(np.random.SeedSequence(seed).generate_state(1)[0] >> 1)

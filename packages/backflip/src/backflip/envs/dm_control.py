@@ -1,9 +1,11 @@
 """The tasks of the DeepMind Control Suite as Gymnasium environments.
 
-Tassa et al. 2018, arXiv:1801.00690. `dm_control:cheetah-run` is the domain `cheetah` with the task
-`run`. The suite observes several named arrays; here the observation is one vector, the arrays
-flattened and joined in the order of the task. Rewards lie between 0 and 1 and episodes last 1,000
-env steps, except in `lqr`, whose rewards have no such bounds and whose goal state ends the episode.
+`dm_control:cheetah-run` is the domain `cheetah` with the task `run`. The suite's observation is
+several named arrays; here it is one vector, the flattened arrays in the order of the task. Rewards
+are in [0, 1] and episodes have 1,000 env steps, except in `lqr`, whose rewards are not bounded and
+whose goal state terminates.
+
+Source: Tassa et al. 2018, arXiv:1801.00690.
 """
 
 import functools
@@ -21,9 +23,9 @@ from runshelf.errors import UsageError, did_you_mean
 
 EPISODE_STEPS = 1_000
 ENDING_DOMAIN = "lqr"
-TARGET = "target"  # what a task places anew in every episode has this in its name
+TARGET = "target"  # part of the name of objects that a task moves in every episode
 
-# The suite logs a warning about deprecated parts of its own models whenever it loads one.
+# The suite logs warnings about deprecated elements in its own models.
 logging.getLogger("absl").setLevel(logging.ERROR)
 
 # The package has no types.
@@ -34,16 +36,16 @@ _suite: Any = suite
 class ControlTask(gymnasium.Env[np.ndarray, np.ndarray]):
     """One task of the suite.
 
-    The model is the same for every seed. (`lqr` draws its springs when it is made, here always from
-    seed 0, so that all environments of a batch are one task.) The seed of a reset decides the
-    starts of the episodes that follow.
+    The model does not depend on the seed: `lqr` draws its springs in the constructor, here always
+    from seed 0, so that all environments of a batch have the same task. The seed of a reset
+    determines the initial states of the following episodes.
 
     Args:
-        name: domain and task, as `cheetah-run`.
+        name: domain and task, such as `cheetah-run`.
         max_episode_steps: the time limit in env steps.
 
     Raises:
-        UsageError: there is no such task, or the installed MuJoCo does not fit dm_control.
+        UsageError: the task does not exist, or MuJoCo's version does not suit dm_control.
     """
 
     def __init__(self, name: str, max_episode_steps: int = EPISODE_STEPS) -> None:
@@ -76,7 +78,7 @@ class ControlTask(gymnasium.Env[np.ndarray, np.ndarray]):
         return _joined(step.observation), float(step.reward), terminated, truncated, {}
 
     def drawing_state(self) -> Float[np.ndarray, " S"]:
-        """Return positions, velocities and the places of targets."""
+        """Return positions, velocities and target positions."""
         data = self.physics.data
         return np.concatenate([data.qpos, data.qvel, *self._targets])
 
@@ -91,13 +93,13 @@ class ControlTask(gymnasium.Env[np.ndarray, np.ndarray]):
         return self.physics.render(height, width, camera_id=camera)
 
     def close(self) -> None:
-        """Free the simulator and whatever it draws with."""
+        """Free the simulator and its renderer."""
         self._env.close()
         self.physics.free()
 
     @functools.cached_property
     def _targets(self) -> list[Float[np.ndarray, "3"]]:
-        """The places of all targets in the model, which can be written to."""
+        """Writable views of the positions of all targets in the model."""
         model = self.physics.model
         return [
             places[number]
@@ -112,25 +114,25 @@ class ControlTask(gymnasium.Env[np.ndarray, np.ndarray]):
 
 
 def terminates(name: str) -> bool:
-    """Return whether some state of a task ends an episode."""
+    """Return whether a state of the task can terminate an episode."""
     return name.partition("-")[0] == ENDING_DOMAIN
 
 
 def load(name: str) -> Any:
-    """Return one task as `dm_control.suite` makes it, without a time limit.
+    """Return a task of `dm_control.suite` without a time limit.
 
     Raises:
-        UsageError: there is no such task, or the installed MuJoCo does not fit dm_control.
+        UsageError: the task does not exist, or MuJoCo's version does not suit dm_control.
     """
     known = {f"{domain}-{task}": (domain, task) for domain, task in _suite.ALL_TASKS}
     if name not in known:
         raise UsageError(
             f"unknown dm_control task `{name}`{did_you_mean(name, known)} "
-            "(a domain, a hyphen and a task, as dm_control:cheetah-run)"
+            "(write domain-task, as in dm_control:cheetah-run)"
         )
     try:
         return _suite.load(*known[name], task_kwargs={"random": 0, "time_limit": float("inf")})
-    except AttributeError as error:  # each release reads the fields of one MuJoCo's structures
+    except AttributeError as error:  # a dm_control release supports one MuJoCo version only
         if getattr(error.obj, "__class__", object).__module__.partition(".")[0] != "mujoco":
             raise
         raise UsageError(

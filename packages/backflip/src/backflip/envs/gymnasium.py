@@ -1,8 +1,8 @@
-"""Any Gymnasium environment with Box or Discrete spaces, as a `HostEnv`.
+"""Adapter that makes Gymnasium environments with Box or Discrete spaces a `HostEnv`.
 
-Whatever autoreset mode the vector environment has, `next_obs` is the true successor, and the rows
-on which NEXT_STEP merely reset are marked as no transitions. What an environment gets wrong
-(NaN, a wrong shape, an exception) is reported in one line that says where, before it can spread.
+In every autoreset mode `next_obs` is the true next observation, and rows that only reset in the
+mode NEXT_STEP are marked as invalid. Invalid data (NaN, a wrong shape) and exceptions are reported
+in one line that names row, env step and value.
 """
 
 import contextlib
@@ -24,23 +24,23 @@ from backflip.core.spec import (
     OwnSpaces,
     has_room,
 )
-from backflip.envs.output import stdout_kept_open
 from backflip.envs.spec import HasDrawingState, HostStep
+from backflip.envs.stdout_guard import stdout_kept_open
 from runshelf.errors import UsageError, UserFacingError, one_line
 
-SMALLEST_PICTURE = 16  # of which 16 channels would be a wonder
+SMALLEST_PICTURE = 16  # images with fewer pixels per side than channels are not expected
 DISCRETE = f"Discrete of at most {LARGEST_DISCRETE:,}"
 MODES = {"next_step": AutoresetMode.NEXT_STEP, "same_step": AutoresetMode.SAME_STEP}
 
-# Gymnasium's own words about style and versions; what matters is raised by this module.
+# Silence Gymnasium's warnings about style and versions; this module raises real errors.
 gymnasium.logger.min_level = gymnasium.logger.ERROR + 1
 
 
 def mode_of(num_envs: int, autoreset: str) -> AutoresetMode:
-    """Return Gymnasium's name of an autoreset mode.
+    """Return Gymnasium's constant of an autoreset mode.
 
     Raises:
-        UsageError: there is no such mode, or no environment to be reset.
+        UsageError: the mode is unknown, or `num_envs` is less than 1.
     """
     if num_envs < 1:
         raise UsageError(f"`num_envs` must be at least 1, got {num_envs}")
@@ -53,19 +53,19 @@ def mode_of(num_envs: int, autoreset: str) -> AutoresetMode:
 class GymnasiumEnv:
     """A batch of Gymnasium environments.
 
-    A discrete observation becomes one-hot, images (uint8 with three axes, or two, which get one
-    channel) stay as they are, and every other observation becomes a vector of float32. An action
-    is a vector, too; on its way to the environment it gets its box's shape and is clipped to it,
-    or is shifted to where its discrete space starts. Every array returned is a copy.
+    Discrete observations become one-hot. Images (uint8 with two or three axes) keep their values
+    and get a channel axis. All other observations become float32 vectors. Actions are vectors,
+    too: they are reshaped and clipped to the environment's box, or shifted to the start of its
+    discrete space. Every array returned is a copy.
 
     Args:
-        env_id: the name a person typed.
-        vector: the batch, in either autoreset mode; from here on this object's to step and close.
-        max_episode_steps: the time limit in env steps; None asks the batch.
-        frame_stack: how many frames an image observation holds in its channels, oldest first.
-        terminates: some state ends the task by its own rule.
-        repeats_first_frame: what stands in a stack before the episode's first frame: that one
-            again, or black.
+        env_id: the environment's id.
+        vector: the batch, in either autoreset mode; owned by this object from now on.
+        max_episode_steps: the time limit in env steps; None to read it from the batch.
+        frame_stack: number of frames in the channels of an image observation, oldest first.
+        terminates: whether a state can terminate an episode.
+        repeats_first_frame: whether stacks are padded with the first frame of an episode, or
+            with black.
 
     Raises:
         UsageError: a space or the autoreset mode is not supported.
@@ -111,55 +111,53 @@ class GymnasiumEnv:
         terminates: bool = True,
         max_episode_steps: int | None = None,
     ) -> "GymnasiumEnv":
-        """Return `num_envs` environments, each of its own call of `make`, stepped one by one.
+        """Return a batch of `num_envs` environments, each created by a call of `make`.
 
         Args:
-            env_id: the name a person typed.
+            env_id: the environment's id.
             make: returns a new `gymnasium.Env`.
-            num_envs: how many, at least 1.
-            autoreset: `next_step` or `same_step`, as Gymnasium means them.
-            terminates: some state ends the task by its own rule.
-            max_episode_steps: the time limit in env steps; None asks the environments.
+            num_envs: batch size, at least 1.
+            autoreset: Gymnasium's `next_step` or `same_step`.
+            terminates: whether a state can terminate an episode.
+            max_episode_steps: the time limit in env steps; None to read it from the environments.
         """
         mode = mode_of(num_envs, autoreset)
         rows = [_Row(make(), row) for row in range(num_envs)]
-        _facts(env_id, rows[0].observation_space, rows[0].action_space)  # before they are batched
-        # The batch is to own the rows: it takes them out of one iterator, in order.
-        take = iter(rows).__next__
+        _facts(env_id, rows[0].observation_space, rows[0].action_space)  # check before batching
+        take = iter(rows).__next__  # each call of the constructor list takes the next row
         vector = SyncVectorEnv([take] * num_envs, copy=False, autoreset_mode=mode)
         return cls(env_id, vector, max_episode_steps=max_episode_steps, terminates=terminates)
 
     @property
     def spec(self) -> EnvSpec:
-        """The facts of one environment."""
+        """The specification of one environment."""
         return self._spec
 
     @property
     def num_envs(self) -> int:
-        """How many environments are stepped at once."""
+        """The batch size."""
         return self._vector.num_envs
 
     def reset(self, seeds: list[int]) -> np.ndarray:
-        """Start a new episode in every environment, row i from seed i; return (N, ...) obs."""
+        """Start a new episode in every row, row i from seed i; return observations (N, ...)."""
         if len(seeds) != self.num_envs:
             raise ValueError(f"`seeds` must be {self.num_envs} numbers, got {len(seeds)}")
         self._ended[:] = False
         self._episodes[:], self._env_steps[:] = 1, 0
-        result = self._call("reset", seed=[int(seed) for seed in seeds])
-        return self._see(self._parts("reset", result, 2)[0])
+        return self._see(self._call("reset", 2, seed=[int(seed) for seed in seeds])[0])
 
     def step(self, actions: np.ndarray) -> HostStep:
         """Step every environment.
 
         Raises:
-            EnvironmentFailed: what came back is no transition.
-            UserFacingError: an action is not finite, so that the fault is the policy's.
+            EnvironmentFailed: an environment raised or returned invalid data.
+            UserFacingError: an action is not finite, which is the policy's fault.
         """
         resets = self._ended & (self._autoreset is AutoresetMode.NEXT_STEP)
         self._env_steps = np.where(resets, 0, self._env_steps + 1)
         self._episodes += resets
-        result = self._call("step", self._take(np.asarray(actions)))
-        seen, reward, terminated, truncated, infos = self._parts("step", result, 5)
+        actions = self._take(np.asarray(actions))
+        seen, reward, terminated, truncated, infos = self._call("step", 5, actions)
         reward = self._numbers("reward", reward, np.dtype(np.float32))
         terminated = self._numbers("terminated", terminated, np.dtype(bool))
         truncated = self._numbers("truncated", truncated, np.dtype(bool)) & ~terminated
@@ -168,11 +166,10 @@ class GymnasiumEnv:
         return HostStep(obs, reward, terminated, truncated, next_obs, ~resets)
 
     def scenes(self) -> np.ndarray | None:
-        """Return the states to draw from, float32 (N, S), where the simulator is MuJoCo, else None.
+        """Return the states to draw from, float32 (N, S), of MuJoCo environments, else None.
 
-        These are positions, velocities and, in dm_control, the places of targets. In float32 a limb
-        is off by less than a thousandth of a pixel: enough to draw from, too little to go on
-        simulating from.
+        A state has positions, velocities and, in dm_control, target positions. float32 is precise
+        to a thousandth of a pixel, which suffices to draw but not to continue a simulation.
         """
         rows: Any = getattr(self._vector, "envs", None)
         simulators = getattr(self._vector, "data", []) if rows is None else rows
@@ -181,12 +178,12 @@ class GymnasiumEnv:
         return np.stack(drawn).astype(np.float32) if drawn and len(drawn) == len(states) else None
 
     def close(self) -> None:
-        """Free what the environments hold. One that cannot be closed has nothing left to spoil."""
+        """Free the environments' resources; exceptions are ignored."""
         with contextlib.suppress(Exception, SystemExit):
             self._vector.close()
 
     def _observations(self, seen: Any, infos: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return what to act on next, and the true successors."""
+        """Return the observations to act on next, and the true next observations."""
         if self._autoreset is AutoresetMode.NEXT_STEP or not self._ended.any():
             obs = self._see(seen)
             return obs, obs.copy()
@@ -196,18 +193,18 @@ class GymnasiumEnv:
         return self._see(seen), successors
 
     def _with_final(self, seen: Any, infos: Any) -> np.ndarray:
-        """Return the batch as seen, but with the last observations of the episodes that ended."""
+        """Return the batch of observations with the last ones of the episodes that ended."""
         successors = np.array(seen)
         for row in np.flatnonzero(self._ended):
             final_obs = infos.get("final_obs", {row: None})[row]
             if final_obs is None or np.shape(final_obs) != successors.shape[1:]:
-                what = f"`final_obs` is {_short(final_obs)} where an episode ended"
+                what = f"`final_obs` is {_short(final_obs)} after the end of an episode"
                 raise self._failed(int(row), what)
             successors[row] = final_obs
         return successors
 
     def _see(self, batch: Any) -> np.ndarray:
-        """Return a copy of a batch of observations as the spec promises it, once it is checked."""
+        """Check a batch of observations and return a copy that conforms to the spec."""
         array, box = np.asarray(batch), self._spec.observation
         shape, dtype = (self.num_envs, *(self._seen.shape or ())), self._seen.dtype
         if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
@@ -215,7 +212,7 @@ class GymnasiumEnv:
             raise self._failed(None, f"observations are {got}, expected {dtype} of shape {shape}")
         if isinstance(self._seen, spaces.Discrete):
             return self._one_hot(array - self._seen.start, int(self._seen.n))
-        with np.errstate(over="ignore"):  # beyond float32: reported as the infinity it becomes
+        with np.errstate(over="ignore"):  # overflow gives infinity, which is reported below
             array = array.astype(box.dtype).reshape(self.num_envs, *box.shape)
         self._check_finite("observation", array)
         return array
@@ -224,40 +221,36 @@ class GymnasiumEnv:
         outside = (places < 0) | (places >= size)
         if outside.any():
             row = int(outside.argmax())
-            what = f"observation is number {places[row]} of {self._seen}, counted from 0"
+            what = f"observation has index {places[row]} in {self._seen}, counted from 0"
             raise self._failed(row, what)
         return (places[:, None] == np.arange(size)).astype(np.float32)
 
     def _take(self, actions: np.ndarray) -> np.ndarray:
-        """Return actions as the environments want them."""
+        """Return actions in the environments' own form."""
         finite = np.isfinite(actions)
         if not finite.all():
             row = int(np.argwhere(~finite)[0, 0])
-            raise UserFacingError(f"the policy chose the action {actions[row]} in row {row}")
+            raise UserFacingError(f"the policy's action {actions[row]} in row {row} is not finite")
         return self._own.take(actions)
 
-    def _call(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        """Return what the batch returns; whatever it raises becomes one line."""
+    def _call(self, method: str, count: int, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the batch and return its `count` values; errors have one line."""
         try:
-            # What is not finite is reported below.
+            # Values that are not finite are reported later.
             with np.errstate(all="ignore"), stdout_kept_open():
-                return getattr(self._vector, method)(*args, **kwargs)
+                result = getattr(self._vector, method)(*args, **kwargs)
         except _RowFailedError as error:
             raise self._failed(error.row, error.what) from error.__cause__
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # `sys.exit` is an environment's failure, too
+        except BaseException as error:  # includes SystemExit
             raise self._failed(None, f"`{method}` raised {one_line(error)}") from error
-
-    def _parts(self, method: str, result: Any, count: int) -> Any:
-        if not isinstance(result, tuple) or len(result) != count:
-            raise self._failed(
-                None, f"`{method}` returned {_short(result)}, expected {count} values"
-            )
-        return result
+        if isinstance(result, tuple) and len(result) == count:
+            return result
+        raise self._failed(None, f"`{method}` returned {_short(result)}, expected {count} values")
 
     def _numbers(self, name: str, values: Any, dtype: np.dtype) -> np.ndarray:
-        """Return a copy of one value per row, once it is checked."""
+        """Check one value per row and return a copy."""
         array = np.asarray(values)
         if array.shape != (self.num_envs,) or not np.can_cast(array.dtype, dtype, "same_kind"):
             got = f"{array.dtype} of shape {array.shape}"
@@ -279,7 +272,7 @@ class GymnasiumEnv:
             raise self._failed(row, f"{where} is {array[row, *place]}, expected a finite number")
 
     def _failed(self, row: int | None, what: str) -> EnvironmentFailed:
-        """Return the one line that says which environment, where, when and what."""
+        """Return the error with environment, row, env step and cause in one line."""
         place = f"one of {self.num_envs} rows" if row is None else f"row {row}"
         at = int(np.argmax(self._env_steps)) if row is None else row
         step, episode = self._env_steps[at], self._episodes[at]
@@ -290,11 +283,11 @@ class GymnasiumEnv:
 
 
 class _RowFailedError(Exception):
-    """One environment of a batch did something wrong; `GymnasiumEnv` knows when.
+    """One environment of a batch raised or returned invalid data.
 
     Attributes:
-        row: which one.
-        what: what it did.
+        row: the row.
+        what: the cause.
     """
 
     def __init__(self, row: int, what: str) -> None:
@@ -303,11 +296,11 @@ class _RowFailedError(Exception):
 
 
 class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """One environment, held to its word before its values are mixed with those of others.
+    """Checks the data of one environment before it is batched.
 
-    A batch would broadcast a wrong shape, round a float where a bool should be, or say that
-    something raised but not where. Observations are copied: an environment may reuse its buffer
-    while the last one of an episode is still to be read. Infos are dropped: nothing uses them.
+    A batch would broadcast a wrong shape, convert a float to bool, and not say which environment
+    raised. Observations are copied, because an environment may reuse its buffer before the last
+    one of an episode is read. Infos are dropped.
     """
 
     def __init__(self, env: "gymnasium.Env[Any, Any]", row: int) -> None:
@@ -319,23 +312,11 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
-        try:
-            result = self.env.reset(seed=seed, options=options)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise _RowFailedError(self._row, f"`reset` raised {one_line(error)}") from error
-        return self._observation(self._parts("reset", result, 2)[0]), {}
+        return self._observation(self._call("reset", 2, seed=seed, options=options)[0]), {}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step the environment."""
-        try:
-            result = self.env.step(action)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise _RowFailedError(self._row, f"`step` raised {one_line(error)}") from error
-        obs, reward, terminated, truncated, _ = self._parts("step", result, 5)
+        obs, reward, terminated, truncated, _ = self._call("step", 5, action)
         if not isinstance(reward, float):
             self._check_number("reward", reward, "fiu", "a number")
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
@@ -343,7 +324,14 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
                 self._check_number(name, flag, "b", "a bool")
         return self._observation(obs), reward, terminated, truncated, {}
 
-    def _parts(self, method: str, result: Any, count: int) -> Any:
+    def _call(self, method: str, count: int, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the environment; return its `count` values."""
+        try:
+            result = getattr(self.env, method)(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise _RowFailedError(self._row, f"`{method}` raised {one_line(error)}") from error
         if isinstance(result, tuple) and len(result) == count:
             return result
         what = f"`{method}` returned {_short(result)}, expected {count} values"
@@ -372,10 +360,10 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
 def _facts(
     env_id: str, observation: "spaces.Space[Any]", action: "spaces.Space[Any]"
 ) -> tuple[Box, Box | Discrete]:
-    """Return what the spec says of two spaces.
+    """Return observation and action space for the spec.
 
     Raises:
-        UsageError: one of them is not supported.
+        UsageError: a space is not supported.
     """
     return _observation_box(env_id, observation), _action_facts(env_id, action)
 
@@ -389,12 +377,12 @@ def _observation_box(env_id: str, space: "spaces.Space[Any]") -> Box:
     if not isinstance(space, spaces.Box):
         raise _unsupported(env_id, "observation", space, "Box and Discrete")
     if 0 in space.shape:
-        raise _unsupported(env_id, "observation", space, "those with at least one number")
+        raise _unsupported(env_id, "observation", space, "Box of at least one number")
     if space.dtype == np.uint8 and len(space.shape) in (2, 3):
         if _channels_come_first(space.shape):
             raise UsageError(
-                f"environment `{env_id}` shows images of shape {space.shape}, channels first, and "
-                "they must come last; wrap it in gymnasium.wrappers.TransformObservation, with "
+                f"environment `{env_id}` has images of shape {space.shape}, channels first, but "
+                "channels must come last; wrap it in gymnasium.wrappers.TransformObservation with "
                 "`numpy.moveaxis(image, 0, -1)`"
             )
         return _box(space, (*space.shape, 1)[:3], np.dtype(np.uint8))
@@ -410,36 +398,36 @@ def _action_facts(env_id: str, space: "spaces.Space[Any]") -> Box | Discrete:
             return box
     supported = (
         f"{DISCRETE}, and Box of at least one float between bounds of at most "
-        f"{LARGEST_BOUND:g}, low below high,"
+        f"{LARGEST_BOUND:g}, low below high"
     )
     raise _unsupported(env_id, "action", space, supported)
 
 
 def _own(space: Any) -> Box | Discrete:
-    """Return a supported space as it is."""
+    """Return a supported space unchanged, in our own type."""
     if isinstance(space, spaces.Discrete):
         return Discrete(int(space.n), int(space.start))
     return Box(space.low, space.high, space.dtype)
 
 
 def _box(space: spaces.Box, shape: tuple[int, ...], dtype: np.dtype) -> Box:
-    with np.errstate(over="ignore"):  # the largest float64 is a common way to say "no bound"
+    with np.errstate(over="ignore"):  # the largest float64 often stands for "no bound"
         low, high = space.low.astype(dtype).reshape(shape), space.high.astype(dtype).reshape(shape)
     return Box(low, high, dtype)
 
 
 def _channels_come_first(shape: tuple[int, ...]) -> bool:
-    """Return whether a shape is an image's that has its few channels on the first axis.
+    """Return whether an image's shape has the channels on the first axis.
 
-    There are a dozen or more in a stack of frames, but fewer than pixels along either side.
+    A stack of frames has a dozen or more channels, but fewer than pixels along either side.
     """
     return len(shape) == 3 and max(shape[0], SMALLEST_PICTURE - 1) < min(shape[1:])
 
 
 def _unsupported(env_id: str, role: str, space: "spaces.Space[Any]", supported: str) -> UsageError:
     return UsageError(
-        f"environment `{env_id}` has the {role} space {_short(space)}, "
-        f"which is not supported: {supported} are; wrap the environment to give one of these"
+        f"environment `{env_id}` has the {role} space {_short(space)}, which is not supported; "
+        f"supported: {supported}; wrap the environment"
     )
 
 
@@ -454,7 +442,7 @@ def _autoreset_mode(env_id: str, vector: "VectorEnv[Any, Any, Any]") -> Autorese
 
 
 def _drawing_state(simulator: Any) -> np.ndarray | None:
-    """Return what to draw one environment or MuJoCo's data from; None if it is not MuJoCo's."""
+    """Return the state to draw an environment or MuJoCo's data from; None without MuJoCo."""
     simulator = getattr(simulator, "unwrapped", simulator)
     if isinstance(simulator, HasDrawingState):
         return simulator.drawing_state()

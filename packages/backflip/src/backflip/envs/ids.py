@@ -1,4 +1,4 @@
-"""The ids of environments: ours, Gymnasium's, and what somebody meant who typed neither."""
+"""The ids of environments: native ones, Gymnasium's, and suggestions for unknown ids."""
 
 import contextlib
 import importlib
@@ -50,14 +50,14 @@ NATIVE = {
     "probe:action": "backflip.envs.native.extra_probes:ActionReward",
 }
 OLD_ATARI = re.compile(r"(\w+?)(?:NoFrameskip|Deterministic)?-(v0|v4)")
-STICKY = {"v0": "0.25", "v4": "0"}  # the chance that an action is repeated
+STICKY = {"v0": "0.25", "v4": "0"}  # probability of repeating the previous action
 
 
 def gymnasium_spec(env_id: str) -> Any:
-    """Return what Gymnasium knows of an id, ale-py's and `module:Id-v0` among them.
+    """Return Gymnasium's registration of an id, which may be ale-py's or `module:Id-v0`.
 
     Raises:
-        UsageError: it knows no such id; with those that are like it.
+        UsageError: the id is not registered; suggests similar ids.
     """
     import gymnasium  # noqa: PLC0415
 
@@ -68,13 +68,17 @@ def gymnasium_spec(env_id: str) -> Any:
         known = [*NATIVE, *(x for x in gymnasium.registry if not _is_old_atari(x))]
         raise UsageError(
             f"unknown environment `{env_id}`{_did_you_mean(env_id, known)} "
-            f"(ours: {', '.join(NATIVE)}; or a Gymnasium id; or `module:Class` for your own)"
+            f"(native: {', '.join(NATIVE)}; or a Gymnasium id; or `module:Class` for your own)"
         )
     return gymnasium.registry[name]
 
 
 def refuse_old_atari(env_id: str) -> None:
-    """Refuse Atari's ids before -v5, which show raw frames and differ in what they repeat."""
+    """Refuse Atari ids before -v5, which observe raw frames and have other sticky actions.
+
+    Raises:
+        UsageError: the id is such an id; suggests the -v5 id with arguments.
+    """
     import gymnasium  # noqa: PLC0415
 
     found = OLD_ATARI.fullmatch(env_id)
@@ -84,19 +88,19 @@ def refuse_old_atari(env_id: str) -> None:
     name = f"{ATARI_PREFIX}{found[1]}-v5"
     if name in gymnasium.registry:
         raise UsageError(
-            f"environment `{env_id}` shows raw frames; for the papers' pictures try {name} "
+            f"environment `{env_id}` has raw frames; for the papers' preprocessing try {name} "
             f"--env-arg repeat_action_probability={STICKY[found[2]]}, for Gymnasium's own "
             f"{HOST_PREFIX}{env_id}"
         )
 
 
 def family(env_id: str) -> str:
-    """Return an id of Gymnasium's without its version, nor what we may put before it."""
+    """Return a Gymnasium id without its version and our prefixes."""
     return _bare_id(env_id.removeprefix(HOST_PREFIX).removeprefix(FIXED_PREFIX))
 
 
 def newest(env_id: str) -> str:
-    """Return the id of the newest version of a Gymnasium environment, or nothing."""
+    """Return the id of the newest version of a Gymnasium environment, or an empty text."""
     import gymnasium  # noqa: PLC0415
 
     same = [x for x in gymnasium.registry if _bare_id(x) == _bare_id(env_id)]
@@ -104,8 +108,8 @@ def newest(env_id: str) -> str:
 
 
 def _did_you_mean(env_id: str, known: Sequence[str]) -> str:
-    """Return `, did you mean ...?` for ids of the same name, or else of one like it."""
-    latest: dict[str, str] = {}  # in the order in which they are known
+    """Return `, did you mean ...?` with ids of the same name, or with a similar one."""
+    latest: dict[str, str] = {}
     for x in known:
         if _bare(x) == _bare(env_id):
             latest[_bare_id(x)] = max(latest.get(_bare_id(x), x), x, key=_version)
@@ -115,7 +119,7 @@ def _did_you_mean(env_id: str, known: Sequence[str]) -> str:
 
 
 def _is_old_atari(env_id: str) -> bool:
-    """Return whether an id that Gymnasium knows is one of Atari's before -v5."""
+    """Return whether a registered id is an Atari id before -v5."""
     import gymnasium  # noqa: PLC0415
 
     entry_point = str(gymnasium.registry[env_id].entry_point)
@@ -123,13 +127,13 @@ def _is_old_atari(env_id: str) -> bool:
 
 
 def _register_atari() -> None:
-    """Have ale-py, where it is installed, tell Gymnasium its ids."""
+    """Register ale-py's ids with Gymnasium, if ale-py is installed."""
     with contextlib.suppress(ImportError):
         importlib.import_module("ale_py")
 
 
 def _bare(env_id: str) -> str:
-    """Return an id's name alone: no package, no version."""
+    """Return an id's name in lower case, without package and version."""
     return _bare_id(env_id).rpartition("/")[2].rpartition(":")[2].casefold()
 
 

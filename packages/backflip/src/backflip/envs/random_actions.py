@@ -1,4 +1,4 @@
-"""Actions drawn uniformly from a space: what is known of an environment before anything is."""
+"""Random actions: uniform over a space."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from backflip.core.spec import Box, Discrete
 
 
 def random_actions(action: Box | Discrete, key: PRNGKeyArray, count: int) -> Array:
-    """Return actions uniform over the space, or standard normal where it has no bound."""
+    """Return `count` actions: uniform over the space, standard normal in unbounded dimensions."""
     if isinstance(action, Discrete):
         return jax.random.randint(key, (count,), 0, action.n)
     low, high, bounded = action.low, action.high, action.bounded
@@ -23,7 +23,7 @@ def random_actions(action: Box | Discrete, key: PRNGKeyArray, count: int) -> Arr
 def random_actions_on_host(
     action: Box | Discrete, rng: np.random.Generator, count: int
 ) -> np.ndarray:
-    """Return the same in NumPy."""
+    """Return the same as `random_actions`, in NumPy."""
     if isinstance(action, Discrete):
         return rng.integers(action.n, size=count, dtype=np.int32)
     low, high, bounded = action.low, action.high, action.bounded

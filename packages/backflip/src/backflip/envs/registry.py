@@ -1,6 +1,6 @@
-"""From what a person types to an environment: our own by id, Gymnasium's, or `module:Class`.
+"""Create environments from their ids: native ones, Gymnasium's, or `module:Class`.
 
-Neither JAX nor Gymnasium is imported before an environment is made.
+JAX and Gymnasium are imported only when an environment is created.
 """
 
 import functools
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from backflip.envs.arguments import (
     LIMIT,
     fitting,
-    limited,
     parameters_of,
     refuse_missing,
+    time_limit_only,
     with_limit,
 )
 from backflip.envs.ids import (
@@ -28,20 +28,20 @@ from backflip.envs.ids import (
     newest,
     refuse_old_atari,
 )
-from backflip.envs.output import stdout_kept_open
-from backflip.envs.own import check_native, is_gymnasium, own_class
+from backflip.envs.stdout_guard import stdout_kept_open
+from backflip.envs.user_envs import check_native, is_gymnasium, user_class
 from runshelf.errors import UsageError, UserFacingError, one_line
 
 if TYPE_CHECKING:
     from backflip.envs.spec import HostEnv, NativeEnv
 
-EXTRAS = {  # the extra that brings what an entry point needs
+EXTRAS = {  # entry point -> the extra of backflip that installs its package
     "ale_py": "atari",
     "gymnasium.envs.mujoco": "mujoco",
 }
-PACKAGES = {"atari": "ale-py"}  # what an extra brings, where it has another name
+PACKAGES = {"atari": "ale-py"}  # extra -> package, if the names differ
 # The tasks of `backflip.envs.mujoco.tasks`.
-STEPPED = (
+BATCHED = (
     "Ant-v5",
     "HalfCheetah-v5",
     "Hopper-v5",
@@ -52,29 +52,29 @@ STEPPED = (
     "Swimmer-v5",
     "Walker2d-v5",
 )
-# Families of Gymnasium's ids of which no state ends the task.
+# Families of Gymnasium ids in which no state terminates.
 ENDLESS = ("HalfCheetah", "HumanoidStandup", "Pendulum", "Pusher", "Reacher", "Swimmer")
 
 
 def is_native(env_id: str) -> bool:
-    """Return whether `env_id` names an environment written in JAX, ours or a person's own class.
+    """Return whether `env_id` names an environment in JAX, built in or a user's class.
 
     Raises:
-        UsageError: a `module:Class` cannot be loaded or is no environment.
+        UsageError: a `module:Class` cannot be loaded or is not an environment.
     """
     if env_id in NATIVE:
         return True
-    own = own_class(env_id)
+    own = user_class(env_id)
     return own is not None and not is_gymnasium(own)
 
 
 def make_native(env_id: str, args: Mapping[str, Any] | None = None) -> "NativeEnv | None":
-    """Return the environment written in JAX, or None where `env_id` is for the host path.
+    """Create an environment in JAX; return None if `env_id` is a host environment.
 
     Raises:
-        UsageError: the arguments do not fit, or a `module:Class` is no environment.
+        UsageError: the arguments are invalid, or a `module:Class` is not an environment.
     """
-    own = own_class(env_id)
+    own = user_class(env_id)
     target = _load(NATIVE[env_id]) if env_id in NATIVE else own
     if target is None or is_gymnasium(target):
         return None
@@ -93,19 +93,19 @@ def make_host(
     num_envs: int = 1,
     autoreset: str = "next_step",
 ) -> "HostEnv":
-    """Return `num_envs` copies of an environment, stepped outside JAX.
+    """Create a batch of `num_envs` environments that are stepped outside JAX.
 
     Args:
-        env_id: a Gymnasium id, `ALE/Pong-v5` and `Hopper-v5` among them; `fixed:Hopper-v5`, which
-            only the time limit ends; `dm_control:cheetah-run`; or `module:Class`. With
-            `gymnasium:` before it, an id is Gymnasium's own and not what we made of it.
-        args: what `parse_env_args` returned.
-        num_envs: how many, at least 1.
-        autoreset: `next_step` or `same_step`, as Gymnasium means them.
+        env_id: a Gymnasium id such as `ALE/Pong-v5` or `Hopper-v5`; `fixed:Hopper-v5`, which only
+            the time limit ends; `dm_control:cheetah-run`; or `module:Class`. The prefix
+            `gymnasium:` selects Gymnasium's own environment instead of our version.
+        args: constructor arguments, as `parse_env_args` returns them.
+        num_envs: batch size, at least 1.
+        autoreset: Gymnasium's `next_step` or `same_step`.
 
     Raises:
-        UsageError: there is no such environment, what it needs is not installed, the arguments
-            do not fit, or its spaces are not supported.
+        UsageError: the environment does not exist, its package is not installed, the arguments
+            are invalid, or its spaces are not supported.
     """
     from backflip.envs.gymnasium import GymnasiumEnv  # noqa: PLC0415  (takes a second to import)
 
@@ -114,9 +114,9 @@ def make_host(
         return _atari(env_id, args, num_envs, autoreset)
     if env_id.startswith(CONTROL_PREFIX):
         return _dm_control(env_id, args, num_envs, autoreset)
-    if env_id.startswith(FIXED_PREFIX) or (env_id in STEPPED and args.keys() <= {LIMIT.name}):
+    if env_id.startswith(FIXED_PREFIX) or (env_id in BATCHED and args.keys() <= {LIMIT.name}):
         return _mujoco(env_id, args, num_envs, autoreset)
-    own = own_class(env_id)
+    own = user_class(env_id)
     if own is not None and not is_gymnasium(own):
         raise UsageError(f"environment `{env_id}` is written in JAX and has no host path")
     if own is None:
@@ -133,10 +133,10 @@ def make_host(
 
 
 def atari_facts(env_id: str, args: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
-    """Return what an Atari id and its arguments come down to, as a table of names and meanings.
+    """Return the facts of an Atari environment as (name, text) pairs.
 
     Raises:
-        UsageError: there is no such game, ale-py is not installed, or the arguments do not fit.
+        UsageError: the game does not exist, ale-py is not installed, or an argument is invalid.
     """
     game, settings = _atari_settings(env_id, args or {})
     return _load("backflip.envs.atari:facts")(env_id, game, settings)
@@ -157,30 +157,30 @@ def _atari(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) 
             batch,
             max_episode_steps=limit,
             frame_stack=STACK,
-            repeats_first_frame=False,  # ale-py's stacks begin black
+            repeats_first_frame=False,  # ale-py pads the first stacks with black frames
         )
 
     return _construct(env_id, "atari", build)
 
 
 def _atari_settings(env_id: str, args: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the game of an id of ale-py's and what its arguments set."""
+    """Return the game of an ale-py id and the settings from its arguments."""
     kind = _construct(env_id, "atari", lambda: _load("backflip.envs.atari:AtariSettings"))
     game = gymnasium_spec(env_id).kwargs["game"]
     return game, kind(**fitting(env_id, parameters_of(kind), args))
 
 
 def _mujoco(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
-    """Return one of `STEPPED`, with a fixed horizon where the id says so."""
+    """Create one of `BATCHED`, with a fixed horizon if the id has that prefix."""
     from backflip.envs.gymnasium import GymnasiumEnv, mode_of  # noqa: PLC0415
 
     name, fixed = env_id.removeprefix(FIXED_PREFIX), env_id.startswith(FIXED_PREFIX)
     endless = family(name) in ENDLESS
-    if fixed and (name not in STEPPED or endless):
-        known = [f"{FIXED_PREFIX}{x}" for x in STEPPED if family(x) not in ENDLESS]
-        why = f"only the time limit ends `{name}` as it is" if endless else "it is not known"
-        raise UsageError(f"unknown environment `{env_id}`: {why} (there are: {', '.join(known)})")
-    mode, args = mode_of(num_envs, autoreset), limited(env_id, args)
+    if fixed and (name not in BATCHED or endless):
+        known = [f"{FIXED_PREFIX}{x}" for x in BATCHED if family(x) not in ENDLESS]
+        why = f"`{name}` already has a fixed horizon" if endless else "it is not known"
+        raise UsageError(f"unknown environment `{env_id}`: {why} (known: {', '.join(known)})")
+    mode, args = mode_of(num_envs, autoreset), time_limit_only(env_id, args)
 
     def build() -> GymnasiumEnv:
         from backflip.envs.mujoco.batch import MujocoBatch  # noqa: PLC0415
@@ -195,7 +195,7 @@ def _mujoco(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str)
 def _dm_control(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str) -> "HostEnv":
     from backflip.envs.gymnasium import GymnasiumEnv  # noqa: PLC0415
 
-    name, args = env_id.removeprefix(CONTROL_PREFIX), limited(env_id, args)
+    name, args = env_id.removeprefix(CONTROL_PREFIX), time_limit_only(env_id, args)
 
     def build() -> GymnasiumEnv:
         from backflip.envs.dm_control import EPISODE_STEPS, ControlTask, terminates  # noqa: PLC0415
@@ -208,7 +208,7 @@ def _dm_control(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: 
 
 
 def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callable[[], Any]:
-    """Return what makes one registered Gymnasium environment, once its arguments are checked."""
+    """Return a function that creates a Gymnasium environment, after a check of the arguments."""
     import gymnasium  # noqa: PLC0415
     from gymnasium.envs.registration import load_env_creator  # noqa: PLC0415
 
@@ -217,12 +217,12 @@ def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callabl
         entry_point = _construct(env_id, extra, lambda: load_env_creator(entry_point))
     args = fitting(env_id, with_limit(parameters_of(entry_point)), args)
     name = env_id.removeprefix(HOST_PREFIX)
-    # The adapter checks what the environment returns; Gymnasium's checker only warns about it.
+    # Our adapter checks the returned data; Gymnasium's checker only warns.
     return lambda: gymnasium.make(name, disable_env_checker=True, **args)
 
 
 def _extra(env_id: str) -> str:
-    """Return the extra of ours that brings what a Gymnasium environment imports, or nothing."""
+    """Return backflip's extra that installs a Gymnasium environment's package, or nothing."""
     entry_point = str(gymnasium_spec(env_id).entry_point)
     return next((extra for start, extra in EXTRAS.items() if entry_point.startswith(start)), "")
 
@@ -230,9 +230,9 @@ def _extra(env_id: str) -> str:
 def _own_make(
     env_id: str, own: type, args: Mapping[str, Any]
 ) -> tuple[Callable[[], Any], int | None]:
-    """Return what makes an environment of one's own, and the time limit it is put under, if any.
+    """Return a function that creates a user's Gymnasium environment, and the time limit added.
 
-    A class with a parameter of that name keeps the limit itself.
+    A class with a parameter `max_episode_steps` applies the limit itself.
     """
     from gymnasium.wrappers import TimeLimit  # noqa: PLC0415
 
@@ -243,11 +243,11 @@ def _own_make(
         return lambda: own(**args), None
     args = fitting(env_id, with_limit(parameters), args)
     refuse_missing(env_id, parameters, args)
-    asked = limited(env_id, {name: x for name, x in args.items() if name == LIMIT.name})
+    limit = time_limit_only(env_id, {name: x for name, x in args.items() if name == LIMIT.name})
     args = {name: x for name, x in args.items() if name != LIMIT.name}
-    if not asked:
+    if not limit:
         return lambda: own(**args), None
-    return lambda: TimeLimit(own(**args), **asked), asked[LIMIT.name]
+    return lambda: TimeLimit(own(**args), **limit), limit[LIMIT.name]
 
 
 def _load(target: str) -> Any:
@@ -256,14 +256,14 @@ def _load(target: str) -> Any:
 
 
 def _construct(env_id: str, extra: str, build: Callable[[], Any]) -> Any:
-    """Return what `build` builds; whatever it raises becomes one line."""
+    """Return the result of `build`; any exception becomes a one-line UsageError."""
     try:
         with warnings.catch_warnings(), stdout_kept_open():
             warnings.simplefilter("ignore")
             return build()
     except (UserFacingError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # `sys.exit` in a constructor, too
+    except BaseException as error:  # includes SystemExit
         missing = isinstance(error, ImportError) or type(error).__name__ == "DependencyNotInstalled"
         if missing and extra:
             package = PACKAGES.get(extra, extra)
@@ -274,5 +274,5 @@ def _construct(env_id: str, extra: str, build: Callable[[], Any]) -> Any:
         newer = newest(env_id)
         hint = f"; try {newer}" if newer not in ("", env_id) else ""
         raise UsageError(
-            f"environment `{env_id}` cannot be made: {one_line(error)}{hint}"
+            f"environment `{env_id}` cannot be created: {one_line(error)}{hint}"
         ) from error

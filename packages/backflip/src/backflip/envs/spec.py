@@ -1,9 +1,8 @@
-"""The two interfaces of environments, and the records their steps yield.
+"""The two interfaces of environments, and the results of their env steps.
 
-A `NativeEnv` is written in JAX: single-environment pure functions that a driver vmaps and scans.
-A `HostEnv` steps a batch of environments in NumPy. Both yield the same facts, so that both can
-feed `backflip.core.types.Transition`. Observations are always arrays: a discrete observation is
-one-hot by the time it gets here.
+A `NativeEnv` is written in JAX: pure functions of a single environment, which a driver vmaps and
+scans. A `HostEnv` steps a batch of environments in NumPy. Both provide the fields of
+`backflip.core.types.Transition`. Observations are always arrays; discrete ones are one-hot.
 """
 
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -15,10 +14,10 @@ from backflip.core.spec import EnvSpec, within
 
 
 class NativeStep(NamedTuple):
-    """What one step of a native environment yields.
+    """The result of one env step of a native environment.
 
-    `truncated` already knows the time limit. Where both flags would hold, only `terminated` does:
-    nothing is left to bootstrap from.
+    `truncated` includes the time limit. If an env step both terminates and reaches the time limit,
+    only `terminated` is true.
     """
 
     state: Any
@@ -29,43 +28,43 @@ class NativeStep(NamedTuple):
 
 @runtime_checkable
 class NativeEnv(Protocol):
-    """One environment in JAX. No auto-reset: drivers do that, and keep the true successor."""
+    """One environment in JAX, without auto-reset: drivers reset, and keep the true next state."""
 
     @property
     def spec(self) -> EnvSpec:
-        """The environment's public facts."""
+        """The environment's specification."""
         ...
 
     def reset(self, key: PRNGKeyArray) -> Any:
-        """Return the state at the start of a new episode."""
+        """Return the initial state of an episode."""
         ...
 
     def step(self, state: Any, action: Any, key: PRNGKeyArray) -> NativeStep:
-        """Return the state after `action`, which is within its space, with reward and flags."""
+        """Return state, reward and flags after `action`, which is inside the action space."""
         ...
 
     def observe(self, state: Any) -> Any:
-        """Return what the agent sees of `state`."""
+        """Return the observation of `state`."""
         ...
 
 
 def step_within_bounds(env: NativeEnv, state: Any, action: Any, key: PRNGKeyArray) -> NativeStep:
-    """Step one environment, which is given no action outside its space."""
+    """Step one environment with the action clipped to its space."""
     return env.step(state, within(env.spec.action, action), key)
 
 
 @runtime_checkable
 class KnowsOptimum(Protocol):
-    """An environment that can say what the best policy would earn from a state."""
+    """An environment whose optimal return is known."""
 
     def optimum(self, state: Any) -> Float[Array, ""]:
-        """Return the largest undiscounted return from `state` to the episode's end."""
+        """Return the largest expected undiscounted return from `state` to the episode's end."""
         ...
 
 
 @runtime_checkable
 class HasScene(Protocol):
-    """An environment of which the observations do not suffice to draw pictures for a person."""
+    """An environment that cannot be drawn from observations alone."""
 
     def scene(self, state: Any) -> Float[Array, " S"]:
         """Return float32 numbers from which `backflip.envs.views` can draw `state`."""
@@ -73,15 +72,15 @@ class HasScene(Protocol):
 
 
 class HostStep(NamedTuple):
-    """What one step of a batch of N host environments yields, as NumPy arrays with leading axis N.
+    """The result of one env step of N host environments, as NumPy arrays with leading axis N.
 
     Attributes:
-        obs: what to act on next (the first observation of a new episode where one began).
+        obs: the observations to act on next: the first of a new episode where one began.
         reward: float32.
         terminated: bool.
-        truncated: bool; false wherever `terminated` is true.
-        next_obs: the true successor of the observation acted on.
-        valid: false for reset rows, which are no transitions.
+        truncated: bool; false where `terminated` is true.
+        next_obs: the true next observations of this env step.
+        valid: false for rows that only reset, which are not transitions.
     """
 
     obs: np.ndarray
@@ -98,53 +97,57 @@ class HostEnv(Protocol):
 
     @property
     def spec(self) -> EnvSpec:
-        """The environment's public facts."""
+        """The environment's specification."""
         ...
 
     @property
     def num_envs(self) -> int:
-        """N, the number of environments."""
+        """The batch size N."""
         ...
 
     def reset(self, seeds: list[int]) -> np.ndarray:
-        """Start a new episode in every environment, row i from seed i; return (N, ...) obs."""
+        """Start a new episode in every row, row i from seed i; return observations (N, ...)."""
         ...
 
     def step(self, actions: np.ndarray) -> HostStep:
-        """Step every environment; raise `EnvironmentFailed` naming environment, step and value."""
+        """Step every environment.
+
+        Raises:
+            EnvironmentFailed: an environment raised or returned invalid data; names environment,
+                env step and value.
+        """
         ...
 
     def close(self) -> None:
-        """Free what the environments hold."""
+        """Free the environments' resources."""
         ...
 
 
 @runtime_checkable
 class HasFacts(Protocol):
-    """An environment of which more is to be known than its spec says."""
+    """An environment with facts that its spec does not contain."""
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return that, as a table of names and meanings."""
+        """Return the facts as (name, text) pairs."""
         ...
 
 
 @runtime_checkable
 class HasScenes(Protocol):
-    """A batch of environments of which observations may not suffice to draw pictures."""
+    """A batch of environments that may not be drawable from observations alone."""
 
     def scenes(self) -> np.ndarray | None:
-        """Return float32 (N, S), from which the present state of every row can be drawn, or None.
+        """Return float32 (N, S) numbers to draw the current states from; None to use observations.
 
-        Present is the state that the last observations to act on are of. None: whoever draws has
-        to make do with the observations.
+        The current states are those of the last `obs`.
         """
         ...
 
 
 @runtime_checkable
 class HasDrawingState(Protocol):
-    """A Gymnasium environment that gives its own state to draw from."""
+    """A Gymnasium environment that provides the numbers to draw it from."""
 
     def drawing_state(self) -> np.ndarray:
-        """Return float64 (S,), from which `backflip.envs.views` can draw the present state."""
+        """Return float64 (S,) from which `backflip.envs.views` can draw the current state."""
         ...

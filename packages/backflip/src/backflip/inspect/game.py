@@ -1,4 +1,4 @@
-"""A game: an environment that a person acts in, episode by episode, and the score that is kept."""
+"""An environment that a person plays, and the record of the scores."""
 
 import time
 from collections.abc import Mapping
@@ -9,31 +9,31 @@ import numpy as np
 from backflip.core.spec import Discrete, newest_frame
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.views.choose import view_of
-from backflip.envs.views.view import NeedsScene, View
-from backflip.inspect.clips import drawable
-from backflip.inspect.controls import actions, dials, goes_by_turns
-from backflip.inspect.facts import action_meanings
+from backflip.envs.views.view import Interpolates, NeedsScene, View
+from backflip.inspect.clip_files import drawable
+from backflip.inspect.env_facts import action_meanings
+from backflip.inspect.key_bindings import actions, dials, is_turn_based
+from backflip.inspect.open_env import open_env, scenes_of
 from backflip.inspect.pictures import agent_frame, png, shows_the_same
-from backflip.inspect.stepping import open_env, scenes_of
 from runshelf.errors import UsageError
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.run import RunWriter
 
-METRICS = "play"  # the writer's name
-MOST_NUMBERS = 60  # of an observation, told as text
+METRICS = "play"  # name of the metrics writer
+MOST_NUMBERS = 60  # longest observation that the page also shows as text
 
 
 @final
 class Game:
-    """One environment, played by a person; all calls come from one thread.
+    """One environment played by a person. Not thread-safe.
 
     Args:
-        env_id: an id, as `backflip.envs.registry` takes it.
-        env_args: for its constructor.
-        seed: from which the seed of each episode follows.
+        env_id: an id that `backflip.envs.registry` accepts.
+        env_args: constructor arguments.
+        seed: determines the seed of each episode.
 
     Raises:
-        UsageError: there is no such environment.
+        UsageError: the environment does not exist.
     """
 
     def __init__(self, env_id: str, env_args: Mapping[str, Any], seed: int) -> None:
@@ -52,20 +52,20 @@ class Game:
         self._warm_up()
 
     def _warm_up(self) -> None:
-        """Take an env step that nobody sees, so that what has to be compiled is."""
+        """Take one env step before the game, so that JAX compiles it."""
         self._env.reset([self._seed])
         rng = np.random.default_rng(self._seed)
         self._env.step(random_actions_on_host(self._spec.action, rng, 1))
 
     def keep_in(self, writer: RunWriter) -> None:
-        """Keep the score of every episode from now on in a run."""
+        """Write the score of every episode from now on into a run."""
         self._metrics = MetricsWriter(writer.folder, METRICS)
 
     def describe(self) -> dict[str, Any]:
-        """Return what a page needs to know once."""
+        """Return the facts of the game that never change."""
         spec, action = self._spec, self._spec.action
         discrete = isinstance(action, Discrete)
-        still = not spec.is_pixels and not self._view.interpolates
+        still = not spec.is_pixels and not isinstance(self._view, Interpolates)
         return {
             "env": spec.id,
             "actions": [one._asdict() for one in actions(spec, self._meanings)]
@@ -73,7 +73,7 @@ class Game:
             else None,
             "dials": None if isinstance(action, Discrete) else [d._asdict() for d in dials(action)],
             "step_seconds": self._view.step_seconds(),
-            "waits": still or goes_by_turns(spec.id),
+            "waits": still or is_turn_based(spec.id),
             "limit": spec.max_episode_steps,
             "views": self._views(),
             "pixels": spec.is_pixels,
@@ -83,22 +83,22 @@ class Game:
         }
 
     def begin(self) -> dict[str, Any]:
-        """Begin the next episode; return what there is to see."""
+        """Begin the next episode; return its first observation and the score."""
         entropy = np.random.default_rng([self._seed, self._episode])
         self._obs = self._env.reset([int(entropy.integers(2**31))])[0]
         self._episode, self._length, self._return, self._ended = self._episode + 1, 0, 0.0, ""
         return self._fields(0.0)
 
     def act(self, action: Any) -> dict[str, Any]:
-        """Take one env step; return what came of it.
+        """Take one env step; return the new observation and the score.
 
         Raises:
-            UsageError: there is no such action, or no episode.
-            EnvironmentFailed: the environment did not keep its word.
+            UsageError: the action is invalid, or no episode is running.
+            EnvironmentFailed: the environment returned invalid data.
         """
-        chosen = self._checked(action)
+        chosen = self._valid_action(action)
         if self._ended:
-            raise UsageError("no episode is under way: begin one")
+            raise UsageError("no episode is running: begin one")
         step = self._env.step(chosen)
         self._obs = step.next_obs[0]
         self._env_steps, self._length = self._env_steps + 1, self._length + 1
@@ -110,20 +110,20 @@ class Game:
         return self._fields(reward)
 
     def close(self) -> None:
-        """Free the environment, and end the record."""
+        """Close the environment and the metrics file."""
         self._env.close()
         if self._metrics is not None:
             self._metrics.close()
 
     def _views(self) -> list[str]:
-        """Return what can be shown, first what is at the start: frames as the agent gets them."""
+        """Return the views that the page offers, the default one first."""
         if shows_the_same(self._view, self._spec):
             return ["agent"]
         frames = self._spec.is_pixels and self._spec.frame_stack > 1
         return ["agent", "both", "person"] if frames else ["both", "agent", "person"]
 
-    def _checked(self, action: Any) -> np.ndarray:
-        """Return an action as a batch of one."""
+    def _valid_action(self, action: Any) -> np.ndarray:
+        """Return an action as a batch of size one, clipped to its bounds."""
         space = self._spec.action
         if isinstance(space, Discrete):
             if isinstance(action, bool) or not isinstance(action, int) or not 0 <= action < space.n:
@@ -166,7 +166,7 @@ class Game:
         }
 
     def picture(self, which: str) -> bytes:
-        """Return the present moment as a PNG: what the `agent` gets, or what a `person` sees."""
+        """Return the current state as a PNG: the `agent`'s observation or the `person`'s view."""
         if which == "agent":
             return png(agent_frame(self._spec, self._obs, self._largest))
         seen = newest_frame(self._spec, self._obs)[None]

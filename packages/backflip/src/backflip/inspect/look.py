@@ -1,27 +1,33 @@
-"""`look`: what an environment is like, before anything learns in it."""
+"""`look`: measure an environment before training in it."""
 
+import itertools
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
-from backflip.inspect.audit import REPEATING, TRYING, audit_actions, repeatability
-from backflip.inspect.clips import checked_file, drawable, first_seconds, frames_of, write_clip
-from backflip.inspect.controls import actions
-from backflip.inspect.facts import action_meanings, frame_skip, special_facts, step_seconds
-from backflip.inspect.random_play import OnEnvSteps, Warn, play_randomly
+from backflip.inspect.clip_files import checked_file, drawable, first_seconds, frames_of, write_clip
+from backflip.inspect.env_checks import (
+    AUDIT_STEPS,
+    REPEATABILITY_STEPS,
+    OnEnvStep,
+    audit_actions,
+    repeatability,
+)
+from backflip.inspect.env_facts import action_meanings, frame_skip, special_facts, step_seconds
+from backflip.inspect.key_bindings import actions
+from backflip.inspect.open_env import open_env
+from backflip.inspect.random_episodes import OnProgress, Warn, play_randomly
 from backflip.inspect.report import Report
-from backflip.inspect.stepping import ToldEnv, open_env
 
-FEWEST_ROWS, MOST_ROWS = 4, 20  # environments stepped side by side
-CLIP_SECONDS = 10.0  # of the environment's own time
+FEWEST_ROWS, MOST_ROWS = 4, 20  # limits of the number of environments stepped in parallel
+CLIP_SECONDS = 10.0  # length of the clip in the environment's own time
 
 
-class Looked(NamedTuple):
-    """What was found out, the clip's file, and what could not be drawn and why, or nothing."""
+class LookResult(NamedTuple):
+    """The report, the clip's file, and why bars were drawn instead of the view, or nothing."""
 
     report: Report
     clip: Path
@@ -36,24 +42,24 @@ def look(
     seed: int,
     discount: float,
     clip: Path,
-    tell: OnEnvSteps,
+    on_progress: OnProgress,
     warn: Warn,
-) -> Looked:
-    """Return what an environment is like, and draw a clip of a random policy in it.
+) -> LookResult:
+    """Measure an environment with a random policy, and write a clip of it.
 
     Args:
-        env_id: an id, as `backflip.envs.registry` takes it.
-        env_args: for its constructor.
-        episodes: of a random policy.
-        seed: from which all randomness comes.
-        discount: γ of the horizon that is reported.
-        clip: where to write the clip, ending in .webp, or .png for a strip of frames.
-        tell: is told how far it is.
-        warn: is told before anything is played if nothing can be drawn, and why.
+        env_id: an id that `backflip.envs.registry` accepts.
+        env_args: constructor arguments.
+        episodes: number of episodes of the random policy.
+        seed: the seed of all randomness.
+        discount: γ of the reported horizon.
+        clip: the file of the clip, ending in .webp, or .png for a strip of frames.
+        on_progress: called with the current activity and its finished share.
+        warn: called before the first episode if the environment cannot be drawn here.
 
     Raises:
-        UsageError: there is no such environment, or the clip cannot be of that kind.
-        EnvironmentFailed: the environment did not keep its word.
+        UsageError: the environment does not exist, or the clip's suffix is not supported.
+        EnvironmentFailed: the environment returned invalid data.
     """
     checked_file(clip)
     file = clip.absolute()  # an environment may change the current folder
@@ -69,17 +75,18 @@ def look(
         view, note = drawable(known, spec)
         if note:
             warn(note)
-        play = play_randomly(env, episodes, seed, tell)
-        repeated = repeatability(ToldEnv(env, REPEATING, partial(tell, "repeating")), seed)
+        play = play_randomly(env, episodes, seed, on_progress)
+        on_env_step = _counted(on_progress, "repeating", REPEATABILITY_STEPS)
+        repeated = repeatability(env, seed, on_env_step)
     finally:
         env.close()
-
-    def make_told(rows: int) -> HostEnv:
-        return ToldEnv(make(rows), TRYING, partial(tell, "trying actions"))
-
-    audit = audit_actions(make_told, spec.action, seed, _called(env_id, spec, env_args))
-    tell("drawing", 0.0)
-    shown = frames_of(view, spec, first_seconds(view, play.filmed, CLIP_SECONDS), with_agents=True)
+    names = _action_labels(env_id, spec, env_args)
+    on_env_step = _counted(on_progress, "trying actions", AUDIT_STEPS)
+    audit = audit_actions(make, spec.action, seed, names, on_env_step)
+    on_progress("drawing", 0.0)
+    shown = frames_of(
+        view, spec, first_seconds(view, play.recording, CLIP_SECONDS), with_agents=True
+    )
     write_clip(file, shown.frames, shown.fps)
     report = Report(
         env_id,
@@ -94,11 +101,17 @@ def look(
         audit,
         facts,
     )
-    return Looked(report, clip, note)
+    return LookResult(report, clip, note)
 
 
-def _called(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> list[str]:
-    """Return the actions of a discrete space by number and, where there is one, by name."""
+def _counted(on_progress: OnProgress, what: str, env_steps: int) -> OnEnvStep:
+    """Return a function that reports, at each call, the finished share of `env_steps`."""
+    done = itertools.count(1)
+    return lambda: on_progress(what, next(done) / env_steps)
+
+
+def _action_labels(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> list[str]:
+    """Return the numbers of discrete actions with their names, where known."""
     if not isinstance(spec.action, Discrete):
         return []
     known = actions(spec, action_meanings(env_id, env_args))

@@ -1,7 +1,7 @@
-"""The page on which a person acts in an environment: its HTML, and what it asks the game for.
+"""The page on which a person plays an environment: its HTML and its HTTP API.
 
-The page is the clock: it sends an action whenever one is due and draws what comes back. So nothing
-moves while it is hidden, and a slow line makes a slow game, never a skipped step.
+The page drives the game: it sends an action when one is due and draws the answer. So the game
+pauses while the page is hidden, and a slow connection slows it down without skipping steps.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import base64
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
-from typing import Any, Protocol, TypeVar, final, runtime_checkable
+from typing import Any, TypeVar, final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
@@ -18,50 +18,32 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from backflip.inspect.game import Game
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.web.address import Endpoint
 from runshelf.web.json_fields import Fields, read_fields
 
 VIEWS = {"both": ("person", "agent"), "person": ("person",), "agent": ("agent",)}
-SHARED = ("api.js", "dom.js", "icon.svg")  # of the labelling page's files
+SHARED = ("api.js", "dom.js", "icon.svg")  # files of the labelling page used here
 _KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 T = TypeVar("T")
 
 
-@runtime_checkable
-class Game(Protocol):
-    """What is played; it is called from one thread."""
-
-    def describe(self) -> dict[str, Any]:
-        """Return what a page needs to know once."""
-        ...
-
-    def begin(self) -> dict[str, Any]:
-        """Begin the next episode; return what there is to see."""
-        ...
-
-    def act(self, action: Any) -> dict[str, Any]:
-        """Take one env step; return what came of it."""
-        ...
-
-    def picture(self, which: str) -> bytes:
-        """Return the present moment as a PNG: what the `agent` gets, or what a `person` sees."""
-        ...
-
-
 class AnotherPage(UsageError):
-    """Another page has begun an episode since."""
+    """Another page has begun an episode since this page's last request."""
 
 
 @final
-class Playing:
-    """The page of one game. The page that began the last episode plays it; others are refused.
+class PlayPage:
+    """The web application of one game.
+
+    Only the browser page that began the current episode can act in it.
 
     Args:
-        game: what is played.
-        thread: the one thread it is asked in.
-        endpoint: where the server listens.
+        game: the game.
+        thread: the single thread that calls the game.
+        place: the server's address.
     """
 
     def __init__(self, game: Game, thread: ThreadPoolExecutor, endpoint: Endpoint) -> None:
@@ -75,7 +57,7 @@ class Playing:
         ).get_template("play.html")
 
     def app(self) -> Starlette:
-        """Return the application, without a guard."""
+        """Return the application, without the guard that checks tokens."""
         return Starlette(
             routes=[
                 Route("/", self.page),
@@ -86,54 +68,54 @@ class Playing:
                 Route("/api/look", self.look, methods=["POST"]),
             ],
             exception_handlers={
-                HTTPException: _say_http,
-                AnotherPage: _say_another,
-                UsageError: _say_refused,
-                UserFacingError: _say_failed,
-                Exception: _say_unexpected,
+                HTTPException: _http_error,
+                AnotherPage: _another_page,
+                UsageError: _invalid_request,
+                UserFacingError: _game_failed,
+                Exception: _unexpected_error,
             },
         )
 
     async def page(self, request: Request) -> Response:
-        """The page itself."""
-        told = await self._ask(self._game.describe)
-        html = self._page.render(env=told["env"], token=self._endpoint.token("same-site"))
+        """The HTML page."""
+        facts = await self._call(self._game.describe)
+        html = self._page.render(env=facts["env"], token=self._endpoint.token("same-site"))
         return HTMLResponse(html)
 
     async def static(self, request: Request) -> Response:
-        """A script, a style sheet or a picture of the page."""
+        """A script, a style sheet or an image."""
         name = request.path_params["name"]
         if name not in self._static:
             raise HTTPException(404)
         return Response(self._static[name], media_type=_KINDS[name.rpartition(".")[2]])
 
     async def describe(self, request: Request) -> Response:
-        """What is played, and with which keys."""
-        return JSONResponse(await self._ask(self._game.describe))
+        """The facts of the game, with its key bindings."""
+        return JSONResponse(await self._call(self._game.describe))
 
     async def begin(self, request: Request) -> Response:
-        """A new episode, which from now on is this page's."""
+        """Begin an episode, which then belongs to this page."""
         fields = read_fields(await request.body())
         player, view = fields.text("player"), self._view(fields)
         self._player = player
         return await self._answer(view, self._game.begin)
 
     async def act(self, request: Request) -> Response:
-        """One env step."""
+        """Take one env step."""
         fields = read_fields(await request.body())
         self._check(fields)
         action = fields.integer("action") if fields.has("action") else fields.numbers("actions")
         return await self._answer(self._view(fields), lambda: self._game.act(action))
 
     async def look(self, request: Request) -> Response:
-        """The present moment once more, in another view."""
+        """Return the current state again, in another view."""
         fields = read_fields(await request.body())
         self._check(fields)
         return await self._answer(self._view(fields), dict)
 
     def _check(self, fields: Fields) -> None:
         if fields.text("player") != self._player:
-            raise AnotherPage("this game is played in another window: begin an episode to go on")
+            raise AnotherPage("this game is played in another window: begin an episode here")
 
     def _view(self, fields: Fields) -> str:
         view = fields.text("view")
@@ -142,16 +124,16 @@ class Playing:
         return view
 
     async def _answer(self, view: str, work: Callable[[], dict[str, Any]]) -> Response:
-        """Return what `work` tells, with the pictures of the view asked for."""
+        """Return the result of `work` with the pictures of the requested view."""
 
         def play() -> dict[str, Any]:
-            told = work()
+            fields = work()
             shown = {which: self._game.picture(which) for which in VIEWS[view]}
-            return told | {name: base64.b64encode(data).decode() for name, data in shown.items()}
+            return fields | {name: base64.b64encode(data).decode() for name, data in shown.items()}
 
-        return JSONResponse(await self._ask(play))
+        return JSONResponse(await self._call(play))
 
-    async def _ask(self, work: Callable[[], T]) -> T:
+    async def _call(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
@@ -162,28 +144,28 @@ def _read_static() -> dict[str, bytes]:
     return own | {name: (shared / name).read_bytes() for name in SHARED}
 
 
-async def _say_http(request: Request, error: Exception) -> Response:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = {404: "there is nothing at this address", 405: "this cannot be done with it"}
+    messages = {404: "there is nothing at this address", 405: "this method is not allowed here"}
     plain = error.detail in ("Not Found", "Method Not Allowed")
-    message = said[error.status_code] if plain else error.detail
+    message = messages[error.status_code] if plain else error.detail
     return JSONResponse({"error": message}, error.status_code, error.headers)
 
 
-async def _say_another(request: Request, error: Exception) -> Response:
+async def _another_page(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error), "problem": "another page"}, 409)
 
 
-async def _say_refused(request: Request, error: Exception) -> Response:
+async def _invalid_request(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error), "problem": "invalid"}, 422)
 
 
-async def _say_failed(request: Request, error: Exception) -> Response:
-    # The environment, most likely: the next env step will not be better.
+async def _game_failed(request: Request, error: Exception) -> Response:
+    # Most likely the environment failed, so further env steps would fail too.
     message = " ".join(str(error).split())
     return JSONResponse({"error": message, "problem": "failed"}, 422)
 
 
-async def _say_unexpected(request: Request, error: Exception) -> Response:
-    # The guard, to which the error goes on, tells whoever runs the server.
-    return JSONResponse({"error": "something unexpected went wrong here"}, 500)
+async def _unexpected_error(request: Request, error: Exception) -> Response:
+    # Starlette raises the error again; the guard prints it in the server's terminal.
+    return JSONResponse({"error": "an unexpected error occurred on the server"}, 500)

@@ -1,11 +1,12 @@
-"""The server of a game: one process, one event loop, one thread for the environment."""
+"""The web server of a game, with a single thread for the environment."""
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from backflip.inspect.play_page import Game, Playing
+from backflip.inspect.game import Game
+from backflip.inspect.play_page import PlayPage
 from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
 from runshelf.web.guard import Guard
 from runshelf.web.uvicorn_server import Server, settings
@@ -14,16 +15,16 @@ from runshelf.web.uvicorn_server import Server, settings
 def serve_game(
     game: Game, folder: Path, *, port: int | None, announce: Callable[[Endpoint], None]
 ) -> None:
-    """Serve the page of a game, on this machine alone, until told to end.
+    """Serve the page of a game on the loopback address until the process is told to stop.
 
     Args:
-        game: what is played.
-        folder: where the server's port and secret are kept, the run's.
-        port: the port; None for the first one free from 8765.
-        announce: called once the page is answered.
+        game: the game.
+        folder: the run's folder, where the server's port and secret are stored.
+        port: the port; None for the first free one from 8765.
+        announce: called with the address once the page is served.
 
     Raises:
-        UsageError: the port is taken.
+        UsageError: the port is in use.
     """
     asyncio.run(_serve(game, folder, port, announce))
 
@@ -34,7 +35,7 @@ async def _serve(
     listener, endpoint = bind_endpoint(folder, LOOPBACK, port)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="game") as thread:
         server = Server(
-            settings(Guard(Playing(game, thread, endpoint).app(), endpoint)),
+            settings(Guard(PlayPage(game, thread, endpoint).app(), endpoint)),
             announce=lambda: announce(endpoint),
             ending=asyncio.Event(),
             handle_signals=True,

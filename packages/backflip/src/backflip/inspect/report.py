@@ -1,4 +1,4 @@
-"""What `look` reports of an environment, as numbers."""
+"""The numbers that `look` reports about an environment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,29 +7,29 @@ from typing import Any
 import numpy as np
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.audit import ActionAudit, Repeatability
-from backflip.inspect.random_play import RandomPlay
-from backflip.inspect.scales import Scale
+from backflip.inspect.env_checks import ActionAudit, Repeatability
+from backflip.inspect.observation_stats import ObservationStats
+from backflip.inspect.random_episodes import RandomEpisodes
 
-DIGITS = 6  # significant, of measured numbers
+DIGITS = 6  # significant digits of measured numbers
 
 
 @dataclass(frozen=True)
 class Report:
-    """Everything found out about an environment.
+    """All measurements of one environment.
 
     Attributes:
         env: its id.
-        env_args: what it was made with.
-        seed: of all that was random.
-        spec: its public facts.
+        env_args: its constructor arguments.
+        seed: the seed of all randomness.
+        spec: its specification.
         discount: γ of the horizon.
-        step_seconds: what an env step lasts in the environment's own time, where that is known.
-        frame_skip: steps of the simulation in an env step, where that is known.
-        play: random episodes.
-        repeatability: of 200 env steps.
-        actions: what each of them does.
-        facts: more of its kind of environment, name and text.
+        step_seconds: duration of an env step in the environment's own time, None if unknown.
+        frame_skip: simulation steps per env step, None if unknown.
+        episodes: episodes of a random policy.
+        repeatability: comparison of 200 env steps played twice.
+        actions: the effect of each action.
+        facts: further facts that only some kinds of environments have, as (name, text) pairs.
     """
 
     env: str
@@ -39,35 +39,35 @@ class Report:
     discount: float
     step_seconds: float | None
     frame_skip: int | None
-    play: RandomPlay
+    episodes: RandomEpisodes
     repeatability: Repeatability
     actions: ActionAudit
     facts: list[tuple[str, str]]
 
     @property
     def horizon(self) -> float:
-        """1 / (1 - γ): env steps after which a reward counts 1/e as much; infinite for γ = 1."""
+        """1 / (1 - γ): env steps after which a reward is discounted to 1/e; infinite for γ = 1."""
         return np.inf if self.discount == 1.0 else 1.0 / (1.0 - self.discount)
 
     @property
     def commonest_reward(self) -> float:
-        """The reward paid most often."""
-        values, counts = np.unique(self.play.rewards, return_counts=True)
+        """The most frequent reward."""
+        values, counts = np.unique(self.episodes.rewards, return_counts=True)
         return float(values[counts.argmax()])
 
     @property
     def informative(self) -> float:
-        """Share of env steps whose reward is not the commonest one."""
-        return float((self.play.rewards != np.float32(self.commonest_reward)).mean())
+        """The share of env steps whose reward is not the most frequent one."""
+        return float((self.episodes.rewards != np.float32(self.commonest_reward)).mean())
 
     def to_json(self) -> dict[str, Any]:
         """Return the numbers as JSON values."""
-        play, spec = self.play, self.spec
+        random, spec = self.episodes, self.spec
         return {
             "env": self.env,
             "env_args": dict(self.env_args),
             "seed": self.seed,
-            "episodes": len(play.returns),
+            "episodes": len(random.returns),
             "observation": _space(spec.observation),
             "action": _space(spec.action),
             "max_episode_steps": spec.max_episode_steps,
@@ -75,12 +75,12 @@ class Report:
             "frame_stack": spec.frame_stack,
             "frame_skip": self.frame_skip,
             "step_seconds": self.step_seconds,
-            "returns": summary(play.returns),
-            "lengths": summary(play.lengths),
-            "terminated_share": float(play.terminated.mean()),
-            "truncated_share": float(play.truncated.mean()),
+            "returns": summary(random.returns),
+            "lengths": summary(random.lengths),
+            "terminated_share": float(random.terminated.mean()),
+            "truncated_share": float(random.truncated.mean()),
             "rewards": {
-                **summary(play.rewards),
+                **summary(random.rewards),
                 "commonest": self.commonest_reward,
                 "informative_share": self.informative,
             },
@@ -89,8 +89,8 @@ class Report:
                 "discount": self.discount,
                 "env_steps": self.horizon,
                 "seconds": self._seconds(self.horizon),
-                "episode_env_steps": float(play.lengths.mean()),
-                "episode_seconds": self._seconds(float(play.lengths.mean())),
+                "episode_env_steps": float(random.lengths.mean()),
+                "episode_seconds": self._seconds(float(random.lengths.mean())),
             },
             "determinism": {
                 "env_steps": self.repeatability.env_steps,
@@ -107,42 +107,42 @@ class Report:
                 "choices": [choice._asdict() for choice in self.actions.choices],
             },
             "facts": dict(self.facts),
-            "env_steps_per_second": round(play.env_steps_per_second),
+            "env_steps_per_second": round(random.env_steps_per_second),
         }
 
     def _seconds(self, env_steps: float) -> float | None:
         return None if self.step_seconds is None else env_steps * self.step_seconds
 
     def _observations(self) -> list[dict[str, Any]]:
-        """Return the scale of every number, or of all pixels of each channel together."""
-        scale, box = self.play.scale, self.spec.observation
+        """Return the statistics of each dimension, or of each channel of an image."""
+        stats, box = self.episodes.obs_stats, self.spec.observation
         if self.spec.is_pixels:
-            scale = per_channel(scale, box.shape[-1])
-        count = len(scale.mean)
+            stats = per_channel(stats, box.shape[-1])
+        count = len(stats.mean)
         low, high = box.low.reshape(-1, count).min(0), box.high.reshape(-1, count).max(0)
         return [
             {
                 "index": index,
                 **_rounded(row),
-                "largest_z": _short(scale.largest_z[index]),
+                "largest_z": _short(stats.largest_z[index]),
                 "bounds": [float(low[index]), float(high[index])],
             }
-            for index, row in enumerate(zip(*scale, strict=True))
+            for index, row in enumerate(zip(*stats, strict=True))
         ]
 
 
-def per_channel(scale: Scale, channels: int) -> Scale:
-    """Return the scale of all pixels of a channel together, for each channel.
+def per_channel(stats: ObservationStats, channels: int) -> ObservationStats:
+    """Return the statistics of each channel, over all its pixels.
 
-    The variance of all is the mean of the variances and the variance of the means.
+    A channel's variance is the mean of the pixels' variances plus the variance of their means.
     """
-    low, mean, std, high = (part.reshape(-1, channels) for part in scale)
+    low, mean, std, high = (part.reshape(-1, channels) for part in stats)
     spread = np.sqrt(np.square(std).mean(0) + mean.var(0))
-    return Scale(low.min(0), mean.mean(0), spread, high.max(0))
+    return ObservationStats(low.min(0), mean.mean(0), spread, high.max(0))
 
 
 def summary(values: np.ndarray) -> dict[str, float]:
-    """Return least, mean, standard deviation and largest of some numbers."""
+    """Return minimum, mean, standard deviation and maximum."""
     exact = values.astype(np.float64)
     return _rounded((exact.min(), exact.mean(), exact.std(), exact.max()))
 

@@ -1,4 +1,4 @@
-"""`watch`: what the policies of a run do, from its first checkpoint to its last."""
+"""`watch`: play and draw the policies of a run, from its first checkpoint to its last."""
 
 import json
 from pathlib import Path
@@ -15,13 +15,13 @@ from backflip.core.spec import EnvSpec
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
 from backflip.envs.views.view import View
-from backflip.inspect.clips import drawable, frames_of, write_clip
-from backflip.inspect.performance import Performance, Performer
+from backflip.inspect.clip_files import drawable, frames_of, write_clip
+from backflip.inspect.open_env import open_env
 from backflip.inspect.pictures import PAPER, enlarged, png
-from backflip.inspect.random_play import OnEnvSteps, Warn
-from backflip.inspect.state_space import Map, map_policy, picture, state_space_of
-from backflip.inspect.stepping import open_env
-from backflip.inspect.timeline import with_tracks
+from backflip.inspect.policy_episodes import PolicyEpisodes, PolicyPlayer
+from backflip.inspect.policy_map import PolicyMap, map_policy, picture, state_space_of
+from backflip.inspect.random_episodes import OnProgress, Warn
+from backflip.inspect.track_plots import with_tracks
 from backflip.training.build import env_args_of
 from backflip.training.policy import POLICY, Acting, kept_policies, load_acting, refuse_changed
 from runshelf.errors import UsageError
@@ -30,34 +30,34 @@ from runshelf.store.records import to_json
 from runshelf.store.run import Run
 
 NUMBERS = "watch.json"
-MOMENTS, SMALL, CAPTION = 6, 150, 22  # of the overview: pictures in a row, their height, its words
+PANELS, SMALL, CAPTION = 6, 150, 22  # overview: pictures per row, heights of picture and caption
 
 
-class Watched(NamedTuple):
-    """What was seen of one checkpoint.
+class CheckpointResult(NamedTuple):
+    """Episodes and files of one checkpoint.
 
     Attributes:
-        env_steps: how long it had learnt; None where that was not written down.
-        performance: its episodes.
+        env_steps: env steps of training before the checkpoint; None if not recorded.
+        episodes: the episodes played.
         clip: the clip's file.
-        map: the policy over the state space, where that has two dimensions.
-        map_file: its picture.
+        map: the policy over the state space, if that has two dimensions.
+        map_file: the picture of the map.
     """
 
     env_steps: int | None
-    performance: Performance
+    episodes: PolicyEpisodes
     clip: Path
-    map: Map | None
+    map: PolicyMap | None
     map_file: Path | None
 
     def to_json(self) -> dict[str, Any]:
         """Return the numbers as JSON values."""
-        shown = self.performance
-        tracks = {name: [float(f"{x:.5g}") for x in v.tolist()] for name, v in shown.tracks.items()}
+        played = self.episodes
+        tracks = {n: [float(f"{x:.5g}") for x in v.tolist()] for n, v in played.tracks.items()}
         return {
             "env_steps": self.env_steps,
-            "returns": shown.returns.tolist(),
-            "lengths": shown.lengths.tolist(),
+            "returns": played.returns.tolist(),
+            "lengths": played.lengths.tolist(),
             "first_episode": tracks,
             "clip": str(from_here(self.clip)),
             "state_space": None if self.map is None else self.map.to_json(),
@@ -65,38 +65,44 @@ class Watched(NamedTuple):
         }
 
 
-class Shown(NamedTuple):
-    """All that was seen of a run: each checkpoint, other files, what could not be shown and why."""
+class WatchResult(NamedTuple):
+    """The results of all checkpoints, further files, and notes on what could not be drawn."""
 
-    checkpoints: list[Watched]
+    checkpoints: list[CheckpointResult]
     overview: Path
     numbers: Path
     notes: list[str]
 
 
 def watch(
-    run: Run, *, seed: int | None, episodes: int, out: Path | None, tell: OnEnvSteps, warn: Warn
-) -> Shown:
+    run: Run,
+    *,
+    seed: int | None,
+    episodes: int,
+    out: Path | None,
+    on_progress: OnProgress,
+    warn: Warn,
+) -> WatchResult:
     """Play episodes with the policy of each checkpoint of a run, and draw them.
 
-    Every checkpoint starts from the same states. The first episode, or its beginning, becomes a
-    clip; the others count for the returns.
+    Every checkpoint plays from the same initial states. The beginning of the first episode becomes
+    a clip.
 
     Args:
-        run: of `train` or `teach`.
-        seed: whose policy, by default of the first.
-        episodes: of each checkpoint.
-        out: where to write, by default `watch/` in the run's folder.
-        tell: is told how far it is.
-        warn: is told before anything is played if nothing can be drawn, and why.
+        run: a run of `train` or `teach`.
+        seed: the seed whose policy is played; None for the first.
+        episodes: number of episodes per checkpoint.
+        out: output folder; None for `watch/seed-N` in the run's folder.
+        on_progress: called with the current activity and its finished share.
+        warn: called before the first episode if the environment cannot be drawn here.
 
     Raises:
-        UsageError: the run has no policies, or no such seed.
-        EnvironmentFailed: the environment did not keep its word.
+        UsageError: the run has no policies, or does not have the seed.
+        EnvironmentFailed: the environment returned invalid data.
     """
     found = checkpoints(run, seed)
     folder = out or run.folder / "watch" / f"seed-{run.seeds[0] if seed is None else seed}"
-    folder = folder.absolute()  # an environment may change the current one
+    folder = folder.absolute()  # an environment may change the current folder
     env_id, args = run.manifest["env"], env_args_of(run)
     env = open_env(env_id, args, episodes)
     try:
@@ -104,40 +110,39 @@ def watch(
         view, note = drawable(view_of(env_id, env.spec, args), env.spec)
         if note:
             warn(note)
-        performer = Performer(found[0].algorithm)
-        watched: list[Watched] = []
+        player = PolicyPlayer(found[0].algorithm)
+        watched: list[CheckpointResult] = []
         rows: list[UInt8[np.ndarray, "H W 3"]] = []
         for number, acting in enumerate(found):
-            tell("watching", number / len(found))
-            one, frames = _watch_one(env, view, performer, acting, folder, number, tell)
+            on_progress("watching", number / len(found))
+            one, frames = _watch_one(env, view, player, acting, folder, number, on_progress)
             watched.append(one)
             rows.append(_row(one, frames))
     finally:
         env.close()
     notes = [note] if note else []
     if found[0].algorithm.assess is None:
-        notes.append(
-            f"`{found[0].algorithm.name}` says no value or entropy of a state: the reward is drawn"
-        )
+        name = found[0].algorithm.name
+        notes.append(f"`{name}` has no value or entropy, so only the reward is plotted")
     overview, numbers = folder / "overview.png", folder / NUMBERS
     write_whole(overview, png(np.concatenate(rows)))
-    told = {"run": run.ulid, "env": env_id, "checkpoints": [one.to_json() for one in watched]}
-    write_whole(numbers, json.dumps(to_json(told)).encode())
-    return Shown(watched, overview, numbers, notes)
+    fields = {"run": run.ulid, "env": env_id, "checkpoints": [one.to_json() for one in watched]}
+    write_whole(numbers, json.dumps(to_json(fields)).encode())
+    return WatchResult(watched, overview, numbers, notes)
 
 
 def checkpoints(run: Run, seed: int | None) -> list[Acting]:
-    """Return the policies that a run has kept, oldest first, the last one saved among them.
+    """Return the policies saved in a run, oldest first.
 
     Raises:
-        UsageError: there are none, or not of that seed.
-        DamagedFile: one cannot be read.
+        UsageError: the run has no policies, or does not have the seed.
+        DamagedFile: a policy cannot be read.
     """
     if not has_checkpoint(run.folder / POLICY):
         kind = run.manifest["command"]
         raise UsageError(
             f"run `{run.ulid}` of kind `{kind}` has no policy to watch: runs of train and teach "
-            "have one as soon as their first phase is done"
+            "save one after their first phase"
         )
     kept = [load_acting(path, seed) for path in kept_policies(run.folder)]
     last = load_acting(run.folder / POLICY, seed)
@@ -147,49 +152,50 @@ def checkpoints(run: Run, seed: int | None) -> list[Acting]:
 def _watch_one(
     env: HostEnv,
     view: View,
-    performer: Performer,
+    player: PolicyPlayer,
     acting: Acting,
     folder: Path,
     number: int,
-    tell: OnEnvSteps,
-) -> tuple[Watched, list[UInt8[np.ndarray, "H W 3"]]]:
-    """Return what one checkpoint does, its files written, and the frames of its clip."""
+    on_progress: OnProgress,
+) -> tuple[CheckpointResult, list[UInt8[np.ndarray, "H W 3"]]]:
+    """Play one checkpoint and write its files; return the result and the frames of its clip."""
 
-    def tell_of_step(env_steps: int) -> None:
-        tell(f"watching checkpoint {number + 1} at env step {env_steps:,}", 0.0)
+    def on_step(env_steps: int) -> None:
+        on_progress(f"watching checkpoint {number + 1} at env step {env_steps:,}", 0.0)
 
     state = jax.device_put(acting.state)
-    shown = performer.play(env, state, seed=0, tell=tell_of_step)
-    clip = frames_of(view, env.spec, shown.filmed, with_agents=False)
-    frames = with_tracks(clip.frames, clip.per_step, shown.tracks)
+    played = player.play(env, state, seed=0, on_progress=on_step)
+    clip = frames_of(view, env.spec, played.recording, with_agents=False)
+    frames = with_tracks(clip.frames, clip.per_step, played.tracks)
     name = f"{number + 1:02}-{acting.env_steps or 0}-env-steps"
     file = folder / f"{name}.webp"
     write_clip(file, frames, clip.fps)
-    found, map_file = _map(env.spec, performer, state), None
+    found, map_file = _map(env.spec, player, state), None
     if found is not None:
         map_file = folder / f"{name}-state-space.png"
         with disk_errors(map_file):
             write_whole(map_file, png(picture(found, env.spec)))
-    return Watched(acting.env_steps, shown, file, found, map_file), frames
+    return CheckpointResult(acting.env_steps, played, file, found, map_file), frames
 
 
-def _map(spec: EnvSpec, performer: Performer, state: Any) -> Map | None:
+def _map(spec: EnvSpec, player: PolicyPlayer, state: Any) -> PolicyMap | None:
     space = state_space_of(spec.id, spec)
     if space is None:
         return None
 
     def act(obs: np.ndarray) -> np.ndarray:
-        return performer.evaluation_action(state, obs, jax.random.key(0))
+        return player.evaluation_action(state, obs, jax.random.key(0))
 
-    return map_policy(space, act, lambda obs: performer.assess(state, obs).get("value"))
+    return map_policy(space, act, lambda obs: player.assess(state, obs).get("value"))
 
 
-def _row(one: Watched, frames: list[UInt8[np.ndarray, "H W 3"]]) -> UInt8[np.ndarray, "H2 W2 3"]:
-    """Return a few small frames of a clip in a row, under what they are of."""
-    chosen = np.linspace(0, len(frames) - 1, MOMENTS).round().astype(int)
+def _row(
+    one: CheckpointResult, frames: list[UInt8[np.ndarray, "H W 3"]]
+) -> UInt8[np.ndarray, "H2 W2 3"]:
+    """Return a few small frames of a clip in a row, below a caption."""
+    chosen = np.linspace(0, len(frames) - 1, PANELS).round().astype(int)
     small = np.concatenate([enlarged(frames[index], SMALL) for index in chosen], 1)
-    words = Image.new("RGB", (small.shape[1], CAPTION), PAPER)
-    returns = one.performance.returns
-    text = f"after {one.env_steps or 0:,} env steps: return {returns.mean():.4g}"
-    ImageDraw.Draw(words).text((4, 4), text, (228, 231, 237), ImageFont.load_default(13))
-    return np.concatenate([np.asarray(words), small])
+    caption = Image.new("RGB", (small.shape[1], CAPTION), PAPER)
+    text = f"after {one.env_steps or 0:,} env steps: return {one.episodes.returns.mean():.4g}"
+    ImageDraw.Draw(caption).text((4, 4), text, (228, 231, 237), ImageFont.load_default(13))
+    return np.concatenate([np.asarray(caption), small])

@@ -1,4 +1,4 @@
-"""The batch stepper is Gymnasium's equal, and a fixed horizon is fixed."""
+"""The MuJoCo batch equals Gymnasium's environments; fixed horizons do not terminate."""
 
 import threading
 from pathlib import Path
@@ -13,7 +13,7 @@ from packages.backflip.tests.conformance.host_env import check_host_env, random_
 from backflip.envs.mujoco import simulators
 from backflip.envs.mujoco.batch import MujocoBatch
 from backflip.envs.mujoco.tasks import TASKS
-from backflip.envs.registry import ENDLESS, STEPPED, make_host
+from backflip.envs.registry import BATCHED, ENDLESS, make_host
 from runshelf.errors import UsageError
 
 ROWS = 3
@@ -38,10 +38,9 @@ def actions_of(batch: Any, env_steps: int) -> np.ndarray:
 
 
 def assert_equal(name: str, env_steps: int, seeds: list[int]) -> None:
-    """Assert that every float64 and every flag is Gymnasium's, ends and new starts included.
+    """Assert that every float64 and every flag equals Gymnasium's, including resets.
 
-    Of one task, NumPy may round the rewards otherwise: it squares arrays with another function than
-    single numbers.
+    Rewards of one task may differ by rounding: NumPy squares arrays differently from scalars.
     """
     off = 1e-12 if name == "InvertedDoublePendulum-v5" else 0.0
     ours = MujocoBatch(name, len(seeds), AutoresetMode.NEXT_STEP)
@@ -59,20 +58,20 @@ def assert_equal(name: str, env_steps: int, seeds: list[int]) -> None:
     theirs.close()
 
 
-def test_the_tasks_are_those_the_registry_names() -> None:
-    assert sorted(TASKS) == list(STEPPED)
+def test_tasks_agree_with_the_registry() -> None:
+    assert sorted(TASKS) == list(BATCHED)
     endless = {name for name in TASKS if name.rpartition("-v")[0] in ENDLESS}
     assert endless == set(TASKS) - set(ENDING)
 
 
 @pytest.mark.parametrize("name", ["Reacher-v5", "InvertedPendulum-v5", "Hopper-v5"])
-def test_equals_gymnasium_to_the_bit(name: str) -> None:
+def test_equals_gymnasium_bit_for_bit(name: str) -> None:
     assert_equal(name, 60, [7, 8, 9])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(TASKS))
-def test_equals_gymnasium_to_the_bit_for_long(name: str) -> None:
+def test_equals_gymnasium_bit_for_bit_over_long_runs(name: str) -> None:
     assert_equal(name, 1_001, [7, 8, 9])
 
 
@@ -85,7 +84,7 @@ def test_equals_gymnasium_to_the_bit_for_long(name: str) -> None:
         ("fixed:InvertedPendulum-v5", 9, {"truncated"}, 25),
     ],
 )
-def test_keeps_the_interface(
+def test_conforms_to_the_interface(
     name: str, limit: int, ends_by: set[str], env_steps: int, autoreset: str
 ) -> None:
     check_host_env(
@@ -96,7 +95,7 @@ def test_keeps_the_interface(
     )
 
 
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     found, before = [], threading.active_count()
     for cores in (1, 3):
         monkeypatch.setattr(simulators, "usable_cores", lambda cores=cores: cores)
@@ -110,7 +109,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-def test_what_fails_in_a_thread_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exception_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulators, "usable_cores", lambda: 2)
     batch = MujocoBatch("InvertedPendulum-v5", 8, AutoresetMode.NEXT_STEP)
     batch.reset(seed=list(range(8)))
@@ -130,13 +129,13 @@ def test_what_fails_in_a_thread_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("name", ["HalfCheetah-v5", "gymnasium:HalfCheetah-v5", "fixed:Hopper-v5"])
-def test_says_whether_a_state_ends_the_task(name: str) -> None:
+def test_spec_says_whether_states_terminate(name: str) -> None:
     assert not make_host(name).spec.terminates
     assert make_host("Hopper-v5").spec.terminates
 
 
-def test_arguments_or_the_prefix_ask_for_gymnasiums_own() -> None:
-    """All three see and earn the same, as long as the argument says what is so anyway."""
+def test_arguments_or_the_prefix_select_gymnasiums_own() -> None:
+    """All three have equal results, because the argument has its default value."""
     plain = make_host("Hopper-v5", {"max_episode_steps": 9}, ROWS)
     others = [
         make_host("gymnasium:Hopper-v5", {"max_episode_steps": 9}, ROWS),
@@ -158,11 +157,11 @@ def test_arguments_or_the_prefix_ask_for_gymnasiums_own() -> None:
 @pytest.mark.parametrize(
     ("name", "args", "message"),
     [
-        ("fixed:Swimmer-v5", {}, "only the time limit ends `Swimmer-v5` as it is"),
+        ("fixed:Swimmer-v5", {}, "`Swimmer-v5` already has a fixed horizon"),
         (
             "fixed:Hopper-v4",
             {},
-            r"there are: fixed:Ant-v5, fixed:Hopper-v5, .*, fixed:Walker2d-v5\)",
+            r"known: fixed:Ant-v5, fixed:Hopper-v5, .*, fixed:Walker2d-v5\)",
         ),
         ("fixed:Hopper-v5", {"frame_skip": 2}, "does not take --env-arg `frame_skip`"),
         ("Hopper-v5", {"max_episode_steps": 0}, "must be at least 1 and at most .*, got 0"),
@@ -170,7 +169,7 @@ def test_arguments_or_the_prefix_ask_for_gymnasiums_own() -> None:
         ("Hopper-v5", {"max_episode_steps": 1.5}, "must be a whole number, got 1.5"),
     ],
 )
-def test_what_cannot_be_is_refused(name: str, args: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(name: str, args: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make_host(name, args)
 
@@ -179,7 +178,7 @@ def test_what_cannot_be_is_refused(name: str, args: dict[str, Any], message: str
 
 
 @pytest.mark.parametrize("name", ["fixed:Hopper-v5", "fixed:InvertedDoublePendulum-v5"])
-def test_nothing_but_the_time_limit_ends_an_episode(name: str) -> None:
+def test_fixed_horizon_ends_only_by_the_time_limit(name: str) -> None:
     env = make_host(name, {"max_episode_steps": 50}, ROWS)
     assert env.spec.max_episode_steps == 50
     env.reset([0, 1, 2])
@@ -192,8 +191,8 @@ def test_nothing_but_the_time_limit_ends_an_episode(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "penalty"), [("Hopper-v5", 1), ("Walker2d-v5", 1), ("Ant-v5", 1), ("Humanoid-v5", 5)]
 )
-def test_a_state_that_would_have_ended_it_costs_the_bonus(name: str, penalty: int) -> None:
-    """Everything else is Gymnasium's with `terminate_when_unhealthy` off."""
+def test_unhealthy_state_costs_the_bonus(name: str, penalty: int) -> None:
+    """All else equals Gymnasium with `terminate_when_unhealthy=False`."""
     seeds = list(range(ROWS))
     ours = MujocoBatch(name, ROWS, AutoresetMode.NEXT_STEP, fixed_horizon=True)
     made = gymnasium.make_vec(name, ROWS, vectorization_mode="sync", terminate_when_unhealthy=False)
@@ -214,7 +213,7 @@ def test_a_state_that_would_have_ended_it_costs_the_bonus(name: str, penalty: in
 
 
 def test_penalties_by_hand() -> None:
-    """A pole that has fallen pays -1 where standing pays 1; two that have fallen, -10 and more."""
+    """A fallen pole has reward -1 instead of 1; two fallen poles have -10 and less."""
     one = MujocoBatch("InvertedPendulum-v5", 1, AutoresetMode.NEXT_STEP, fixed_horizon=True)
     one.reset(seed=[0])
     push = np.full((1, 1), 3.0, np.float32)

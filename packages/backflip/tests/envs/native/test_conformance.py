@@ -1,4 +1,4 @@
-"""Every native environment of ours keeps the interface, and the suite notices who does not."""
+"""Every native environment conforms to the interface, and the suite fails for broken ones."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -67,7 +67,7 @@ EACH = [pytest.param(i, marks=marks(i)) for i in NATIVE]
 
 
 @pytest.mark.parametrize("env_id", EACH)
-def test_keeps_the_interface(env_id: str) -> None:
+def test_conforms_to_the_interface(env_id: str) -> None:
     args = {} if env_id == "dot" or env_id.startswith("probe:") else LIMITED
     env = make_native(env_id, args)
     assert env is not None
@@ -121,7 +121,7 @@ class _Unhashable(EndlessReward):
 
 
 class _Impure(EndlessReward):
-    """Pays more each time that it is traced: what happens to a row depends on who else asked."""
+    """Increases the reward with every trace, so that results depend on other calls."""
 
     traced: ClassVar[list[bool]] = []
 
@@ -145,7 +145,7 @@ class _Impure(EndlessReward):
         _Impure,
     ],
 )
-def test_the_suite_notices(broken: type) -> None:
+def test_suite_fails_for_broken_environments(broken: type) -> None:
     case = CASES["CartPole-v1"] if broken is _BothFlags else CASES["probe:truncation"]
     with pytest.raises((AssertionError, TypeError)):
         check_native_env(broken(), **case)
@@ -154,6 +154,6 @@ def test_the_suite_notices(broken: type) -> None:
 @pytest.mark.parametrize(
     ("wrong", "value"), [("ends_by", {"terminated"}), ("env_steps", 5), ("random_starts", True)]
 )
-def test_an_untested_clause_fails(wrong: str, value: Any) -> None:
+def test_untested_clause_fails(wrong: str, value: Any) -> None:
     with pytest.raises(AssertionError):
         check_native_env(EndlessReward(), **(CASES["probe:truncation"] | {wrong: value}))

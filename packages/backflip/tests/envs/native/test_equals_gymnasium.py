@@ -1,4 +1,4 @@
-"""Our classic control tasks equal Gymnasium's, step for step, wherever they are set down."""
+"""Classic control tasks equal Gymnasium's step by step, from any state."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def by_id(env: NativeEnv) -> str:
 
 
 def gymnasium_steps(env: Any, physics: Any, env_steps: Any, actions: Any) -> list[np.ndarray]:
-    """One step of Gymnasium's environment from each of the states, which it is put into."""
+    """Return one step of Gymnasium's environment from each of the states."""
     env.reset(seed=0)
     rows = []
     for state, age, action in zip(physics.astype(np.float64), env_steps, actions, strict=True):
@@ -61,7 +61,7 @@ def assert_equal_steps(step: Any, next_obs: Any, reference: list[np.ndarray]) ->
 
 
 @pytest.mark.parametrize("env", ENVS, ids=by_id)
-def test_the_facts_are_gymnasiums(env: NativeEnv) -> None:
+def test_specs_equal_gymnasiums(env: NativeEnv) -> None:
     reference = gymnasium.make(env.spec.id)
     assert reference.spec is not None
     assert env.spec.max_episode_steps == reference.spec.max_episode_steps
@@ -91,7 +91,7 @@ def test_equal_along_random_trajectories(env: NativeEnv) -> None:
 
 
 @pytest.mark.parametrize("env", SHORT, ids=by_id)
-def test_equal_from_anywhere(env: NativeEnv) -> None:
+def test_equal_from_arbitrary_states(env: NativeEnv) -> None:
     rng = np.random.default_rng(0)
     low, high = np.array(REACH[env.spec.id]).T
     physics = rng.uniform(low, high, (800, len(low)))
@@ -142,7 +142,7 @@ def test_equal_with_other_arguments(env: NativeEnv, kwargs: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("env", ENVS, ids=by_id)
-def test_starts_are_spread_like_gymnasiums(env: NativeEnv) -> None:
+def test_initial_states_are_distributed_as_in_gymnasium(env: NativeEnv) -> None:
     reference = gymnasium.make(env.spec.id)
     theirs = np.stack([reference.reset(seed=seed)[0] for seed in range(300)])
     keys = jax.random.split(jax.random.key(0), 3000)
@@ -154,8 +154,8 @@ def test_starts_are_spread_like_gymnasiums(env: NativeEnv) -> None:
     np.testing.assert_allclose(theirs.max(0), ours.max(0), atol=0.1 * spread.max())
 
 
-def test_the_pendulum_loses_no_precision_over_many_turns() -> None:
-    """Spun for 200 env steps, the angle is still that of a float64 sum of all turns."""
+def test_pendulum_keeps_precision_over_many_turns() -> None:
+    """After 200 env steps of spinning, the angle equals that of a float64 sum."""
     env = Pendulum(g=0.0)
     state = env.reset(jax.random.key(0))._replace(physics=jnp.array([0.3, 7.77]))
     step = jax.jit(env.step)

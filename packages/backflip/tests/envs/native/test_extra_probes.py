@@ -1,4 +1,4 @@
-"""The probes that look for one fault each show and pay what their headings say."""
+"""Observations and rewards of the extra probes are as documented."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ KEYS = [jax.random.key(seed) for seed in range(24)]
 
 
 def episode(env: Any, actions: list[Any], key: Any) -> list[tuple[Any, float, bool, bool]]:
-    """What is seen, what is paid, and the flags, step by step."""
+    """Return observations, rewards and flags of each step."""
     state, rows = env.reset(key), []
     for action in actions:
         step = env.step(state, jnp.asarray(action), key)
@@ -25,7 +25,7 @@ def episode(env: Any, actions: list[Any], key: Any) -> list[tuple[Any, float, bo
     return rows
 
 
-def test_each_kind_of_row_pays_in_its_own_step() -> None:
+def test_each_kind_of_row_has_its_reward_in_its_own_step() -> None:
     kinds = set()
     for key in KEYS:
         rows = episode(probes.OneRowReward(), [0] * 4, key)
@@ -39,7 +39,7 @@ def test_each_kind_of_row_pays_in_its_own_step() -> None:
 
 
 @pytest.mark.parametrize("action", [0, 1])
-def test_far_from_zero_pays_for_the_match(action: int) -> None:
+def test_far_from_zero_rewards_the_match(action: int) -> None:
     found = {episode(probes.FarFromZero(), [action], key)[0] for key in KEYS}
     up, down = (float(np.float32(1000) + np.float32(s * 1e-3)) for s in (1, -1))
     right = 2 * action - 1
@@ -60,7 +60,7 @@ def test_best_at_zero(action: float, reward: float) -> None:
 
 
 @pytest.mark.parametrize("last", [0, 1])
-def test_memory_pays_for_what_was_seen_two_steps_before(last: int) -> None:
+def test_memory_rewards_the_coin_shown_two_steps_before(last: int) -> None:
     third = pytest.approx(1 / 3)
     coins = set()
     for key in KEYS:
@@ -73,7 +73,7 @@ def test_memory_pays_for_what_was_seen_two_steps_before(last: int) -> None:
     assert coins == {-1, 1}
 
 
-def test_a_stack_of_three_still_shows_the_coin_when_it_counts() -> None:
+def test_stack_of_three_shows_the_coin_in_the_third_step() -> None:
     env: Any = make_native("probe:memory", {"stack": 3})
     rows = episode(env, [0, 0, 0], KEYS[0])
     coin = rows[0][0][4]
@@ -86,7 +86,7 @@ def test_a_stack_of_three_still_shows_the_coin_when_it_counts() -> None:
         make_native("probe:memory", {"stack": 0})
 
 
-def test_only_the_first_number_counts_among_distractors() -> None:
+def test_only_the_first_number_matters_among_distractors() -> None:
     cases = set()
     noise = []
     for key in KEYS:
@@ -108,7 +108,7 @@ def test_the_action_is_the_reward() -> None:
 
 
 @pytest.mark.parametrize("env_id", ["probe:action", "probe:truncation", "Pendulum-v1"])
-def test_what_only_a_time_limit_ends_says_so(env_id: str) -> None:
+def test_spec_says_that_only_the_time_limit_ends(env_id: str) -> None:
     endless, other = make_native(env_id), make_native("probe:row")
     assert endless is not None
     assert other is not None

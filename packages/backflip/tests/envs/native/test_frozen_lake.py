@@ -1,4 +1,4 @@
-"""FrozenLake: Gymnasium's chances for every cell and action, and returns spread like its."""
+"""FrozenLake has Gymnasium's transition probabilities and distribution of returns."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def by_args(args: Any) -> str:
 
 
 def of_gymnasium(args: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """P(s'|s,a), and of each s' what it pays and whether it ends, out of Gymnasium's table."""
+    """Return P(s'|s,a), and reward and termination of each s', from Gymnasium's table."""
     env: Any = gymnasium.make("FrozenLake-v1", **args).unwrapped
     size = env.observation_space.n
     chances, reward, ends = np.zeros((size, 4, size)), np.zeros(size), np.zeros(size, bool)
@@ -42,12 +42,12 @@ def of_gymnasium(args: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 @pytest.mark.parametrize("args", ARGS, ids=by_args)
-def test_chances_are_gymnasiums(args: dict[str, Any]) -> None:
+def test_transition_probabilities_equal_gymnasiums(args: dict[str, Any]) -> None:
     np.testing.assert_allclose(transitions(FrozenLake(**args)), of_gymnasium(args)[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("args", ARGS, ids=by_args)
-def test_steps_have_these_chances_and_gymnasiums_rewards_and_ends(args: dict[str, Any]) -> None:
+def test_steps_follow_the_probabilities_rewards_and_flags(args: dict[str, Any]) -> None:
     env = FrozenLake(**args)
     chances, reward, ends = of_gymnasium(args)
     alive = np.flatnonzero(~ends)
@@ -71,7 +71,7 @@ def test_steps_have_these_chances_and_gymnasiums_rewards_and_ends(args: dict[str
 @pytest.mark.parametrize(
     ("env_id", "limit", "size"), [("FrozenLake-v1", 100, 16), ("FrozenLake8x8-v1", 200, 64)]
 )
-def test_the_facts_are_the_host_paths(env_id: str, limit: int, size: int) -> None:
+def test_spec_equals_the_host_environments(env_id: str, limit: int, size: int) -> None:
     ours, theirs = make_native(env_id), make_host(env_id)
     assert ours is not None
     assert ours.spec.max_episode_steps == theirs.spec.max_episode_steps == limit
@@ -82,14 +82,14 @@ def test_the_facts_are_the_host_paths(env_id: str, limit: int, size: int) -> Non
     theirs.close()
 
 
-def test_the_larger_map_keeps_the_limit_of_its_id() -> None:
+def test_larger_map_keeps_the_limit_of_its_id() -> None:
     reference = gymnasium.make("FrozenLake-v1", map_name="8x8").spec
     assert reference is not None
     assert FrozenLake(map_name="8x8").max_episode_steps == reference.max_episode_steps
     assert FrozenLake8x8().map_name == "8x8"
 
 
-def test_returns_and_lengths_of_random_play_are_spread_like_gymnasiums() -> None:
+def test_random_episodes_are_distributed_as_in_gymnasium() -> None:
     reference, rng = gymnasium.make("FrozenLake-v1"), np.random.default_rng(0)
     theirs = []
     for seed in range(1500):
@@ -111,7 +111,7 @@ def test_returns_and_lengths_of_random_play_are_spread_like_gymnasiums() -> None
     np.testing.assert_allclose(length.std(), their_length.std(), rtol=0.15)
 
 
-def test_the_time_limit_cuts_and_ends_win_over_it() -> None:
+def test_time_limit_truncates_unless_the_step_terminates() -> None:
     env = FrozenLake(is_slippery=False, max_episode_steps=6)
     step = jax.jit(env.step)
     state = env.reset(jax.random.key(0))
@@ -131,8 +131,8 @@ def test_the_time_limit_cuts_and_ends_win_over_it() -> None:
 
 
 @pytest.mark.parametrize("args", [{}, {"map_name": "8x8", "max_episode_steps": 200}], ids=by_args)
-def test_optimum_is_the_best_of_all_plans(args: dict[str, Any]) -> None:
-    """By a recursion over Gymnasium's own table, state by state."""
+def test_optimum_equals_a_recursion_over_gymnasiums_table(args: dict[str, Any]) -> None:
+    """The recursion goes state by state."""
     env: Any = gymnasium.make("FrozenLake-v1", **args).unwrapped
     ours = FrozenLake(**args)
     values = np.zeros(env.observation_space.n)
@@ -153,7 +153,7 @@ def test_optimum_is_the_best_of_all_plans(args: dict[str, Any]) -> None:
         )
 
 
-def test_without_slipping_the_goal_is_certain_in_six_steps_and_not_in_five() -> None:
+def test_without_slipping_the_goal_needs_six_steps() -> None:
     for limit, chance in ((5, 0), (6, 1)):
         env = FrozenLake(is_slippery=False, max_episode_steps=limit)
         assert float(env.optimum(env.reset(jax.random.key(0)))) == chance
@@ -163,6 +163,6 @@ def test_without_slipping_the_goal_is_certain_in_six_steps_and_not_in_five() -> 
     ("args", "words"),
     [({"map_name": "9x9"}, "4x4 or 8x8"), ({"success_rate": 1.5}, "probability in")],
 )
-def test_bad_arguments(args: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_are_refused(args: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         make_native("FrozenLake-v1", args)

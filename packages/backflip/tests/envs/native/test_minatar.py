@@ -1,4 +1,4 @@
-"""Our games of MinAtar equal the reference's, step for step, in recorded games of it."""
+"""MinAtar games equal the reference step by step, along recorded games."""
 
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ import pytest
 
 from backflip.core.spec import Discrete
 from backflip.envs.native.minatar.asterix import Asterix, AsterixV0
+from backflip.envs.native.minatar.base import Game, MinAtar
 from backflip.envs.native.minatar.breakout import Breakout, BreakoutV0
 from backflip.envs.native.minatar.freeway import TIME_LIMIT, Freeway, FreewayV0
-from backflip.envs.native.minatar.game import Game, MinAtar
 from backflip.envs.native.minatar.seaquest import Seaquest, SeaquestV0
 from backflip.envs.native.minatar.space_invaders import SpaceInvaders, SpaceInvadersV0
 from backflip.envs.registry import make_native
-from backflip.inspect.facts import action_meanings, special_facts
+from backflip.inspect.env_facts import action_meanings, special_facts
 from runshelf.errors import UsageError
 
 DATA = Path(__file__).parents[2] / "data" / "minatar"
@@ -32,7 +32,7 @@ def recording(game: Game, number: int) -> dict[str, np.ndarray]:
 
 
 def replayed(game: Game, recorded: dict[str, np.ndarray]) -> Any:
-    """What our game does with the recorded actions and random choices: obs, rewards, losses."""
+    """Return observations, rewards and losses under the recorded actions and random choices."""
     ramping = bool(recorded["ramping"])
 
     def body(state: Any, row: tuple[Any, Any]) -> tuple[Any, tuple[Any, Any, Any]]:
@@ -64,8 +64,8 @@ def test_equals_the_reference_step_for_step(kind: type[MinAtar], number: int) ->
     assert not (game is Freeway.game and recorded["lost"].any())
 
 
-def test_the_recordings_show_the_rare_things() -> None:
-    """Nothing rare is left unseen: new bricks, six divers brought up, waves shot, harder games."""
+def test_recordings_contain_rare_events() -> None:
+    """Rare events: new bricks, six divers rescued, waves shot, harder games."""
     records = {kind: [recording(kind.game, n) for n in RECORDINGS] for kind in CLASSES}
     total = {kind: [int(r["reward"].sum()) for r in records[kind]] for kind in CLASSES}
     assert max(total[Breakout]) > 60
@@ -77,7 +77,7 @@ def test_the_recordings_show_the_rare_things() -> None:
 
 
 @pytest.mark.parametrize("kind", [Asterix, SpaceInvaders, Seaquest])
-def test_the_recordings_can_tell_if_a_game_ramps(kind: type[MinAtar]) -> None:
+def test_recordings_depend_on_ramping(kind: type[MinAtar]) -> None:
     recorded = recording(kind.game, 0) | {"ramping": np.array(False)}
     obs, _, _ = replayed(kind.game, recorded)
     cells = 100 * len(kind.game.channels)
@@ -89,7 +89,7 @@ def test_the_recordings_can_tell_if_a_game_ramps(kind: type[MinAtar]) -> None:
     ("kind", "actions"),
     [(Breakout, 3), (Asterix, 5), (Freeway, 3), (SpaceInvaders, 4), (Seaquest, 6)],
 )
-def test_the_facts_are_the_references(kind: type[MinAtar], actions: int) -> None:
+def test_specs_equal_the_references(kind: type[MinAtar], actions: int) -> None:
     env, older = kind(), OLDER[CLASSES.index(kind)]()
     spec = env.spec
     assert spec.id == f"MinAtar/{kind.game.name}-v1"
@@ -103,7 +103,7 @@ def test_the_facts_are_the_references(kind: type[MinAtar], actions: int) -> None
 
 
 def cannon(env: MinAtar, actions: list[int], keys: Any) -> np.ndarray:
-    """The columns of many cannons after the same actions."""
+    """Return the columns of many cannons after the same actions."""
 
     def play(keys: Any) -> Any:
         state = env.reset(keys[0])
@@ -114,7 +114,7 @@ def cannon(env: MinAtar, actions: list[int], keys: Any) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(play))(keys))
 
 
-def test_minimal_actions_are_the_references_by_their_order() -> None:
+def test_minimal_actions_have_the_references_order() -> None:
     key = jax.random.key(0)
 
     def columns(env: MinAtar, actions: int) -> list[int]:
@@ -128,10 +128,10 @@ def test_minimal_actions_are_the_references_by_their_order() -> None:
     assert np.argwhere(env.observe(fired)[:, :, 4]).tolist() == [[8, 5]]
 
 
-def test_an_action_sticks_with_its_chance_and_no_op_comes_before_the_first() -> None:
-    """From column 5, right and then left: 5 if none sticks, 6 if the first does not, 7 both ways.
+def test_sticky_actions_have_their_probability() -> None:
+    """From column 5 the actions are right, then left; final columns follow from which one sticks.
 
-    A first action that sticks is no-op; a second one is the action before, whichever that was.
+    If the first action sticks it is no-op; if the second sticks it repeats the first one executed.
     """
     count, sticky = 20_000, 0.3
     keys = jax.random.split(jax.random.key(1), (count, 2))
@@ -147,7 +147,7 @@ def test_an_action_sticks_with_its_chance_and_no_op_comes_before_the_first() -> 
     assert (cannon(SpaceInvaders(sticky=1.0), [2, 1], keys[:50]) == 5).all()
 
 
-def test_freeway_is_cut_and_never_lost() -> None:
+def test_freeway_is_truncated_and_never_terminates() -> None:
     env = Freeway()
     state = env.reset(jax.random.key(0))._replace(env_steps=jnp.int32(TIME_LIMIT - 2))
     step = jax.jit(env.step)
@@ -157,7 +157,7 @@ def test_freeway_is_cut_and_never_lost() -> None:
         state = after.state
 
 
-def test_a_time_limit_can_be_asked_for() -> None:
+def test_time_limit_can_be_set() -> None:
     env = Asterix(max_episode_steps=2)
     state = env.reset(jax.random.key(0))
     flags = []
@@ -169,7 +169,7 @@ def test_a_time_limit_can_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize("kind", [Breakout, Freeway])
-def test_starts_and_traffic_are_all_equally_likely(kind: type[MinAtar]) -> None:
+def test_initial_states_and_traffic_are_uniform(kind: type[MinAtar]) -> None:
     keys = jax.random.split(jax.random.key(0), 4000)
     game: Any = jax.jit(jax.vmap(kind().reset))(keys).game
     if kind is Breakout:
@@ -184,7 +184,7 @@ def test_starts_and_traffic_are_all_equally_likely(kind: type[MinAtar]) -> None:
 
 
 @pytest.mark.parametrize(("version", "actions"), [(0, "6, all six"), (1, "3, those the game")])
-def test_what_an_id_means_is_told(version: int, actions: str) -> None:
+def test_facts_describe_the_id(version: int, actions: str) -> None:
     facts = dict(special_facts(f"MinAtar/Breakout-v{version}", {"sticky": 0.2, "ramping": False}))
     assert facts["sticky actions"].startswith("0.2: ")
     assert facts["ramping"] == "as hard all along"
@@ -202,6 +202,6 @@ def test_what_an_id_means_is_told(version: int, actions: str) -> None:
         ({"stick": 0.1}, "did you mean"),
     ],
 )
-def test_bad_arguments(args: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_are_refused(args: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         make_native("MinAtar/Breakout-v1", args)

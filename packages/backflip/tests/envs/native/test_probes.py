@@ -1,4 +1,4 @@
-"""The probe environments pay what their headings say, to the last reward."""
+"""Observations and rewards of the probes are as documented."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ ZERO = jnp.zeros((), jnp.int32)
 
 
 def episode(env: Any, actions: list[Any], key: Any = KEY) -> list[tuple[float, float, bool, bool]]:
-    """What is seen, what is paid, and the flags, step by step."""
+    """Return observations, rewards and flags of each step."""
     state, rows = env.reset(key), []
     for action in actions:
         step = env.step(state, jnp.asarray(action), key)
@@ -27,7 +27,7 @@ def test_constant_reward() -> None:
     assert episode(probes.ConstantReward(), [0]) == [(0, 1, True, False)]
 
 
-def test_observed_reward_comes_both_ways() -> None:
+def test_observed_reward_has_both_signs() -> None:
     env = probes.ObservedReward()
     found = {episode(env, [0], jax.random.key(seed))[0] for seed in range(16)}
     assert found == {(1, 1, True, False), (-1, -1, True, False)}
@@ -51,7 +51,7 @@ def test_matched_reward() -> None:
     assert found == {(*case, True, False) for case in expected}
 
 
-def test_endless_reward_is_cut_after_ten_steps() -> None:
+def test_endless_reward_is_truncated_after_ten_steps() -> None:
     steps = episode(probes.EndlessReward(), [0] * 10)
     assert steps == [(0, 1, False, False)] * 9 + [(0, 1, False, True)]
 

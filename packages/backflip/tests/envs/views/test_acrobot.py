@@ -1,4 +1,4 @@
-"""Both links are drawn where the angles say, and move as their speeds say."""
+"""The view of Acrobot draws links at their angles and interpolates with their speeds."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def poses(*observations: np.ndarray) -> np.ndarray:
     return VIEW.poses(np.concatenate(observations[:-1]), observations[-1], nothing)
 
 
-def test_time_and_line_are_the_environments() -> None:
+def test_constants_equal_the_environments() -> None:
     assert SECONDS == acrobot.SECONDS
     # It is over where -cos θ₁ - cos(θ₁ + θ₂) > 1: the tip is that many metres above the hinge.
     assert LINE == 1.0
@@ -38,10 +38,10 @@ def test_time_and_line_are_the_environments() -> None:
         (0.0, -np.pi / 2, (160, 146), (134, 172)),
     ],
 )
-def test_links_are_where_the_angles_say(
+def test_links_are_drawn_at_their_angles(
     first: float, elbow: float, middle: tuple[int, int], tip: tuple[int, int]
 ) -> None:
-    """Gymnasium counts angles from hanging down, against the clock."""
+    """Gymnasium's angles are counterclockwise from hanging down."""
     (frame,) = VIEW.draw(poses(seen(first, elbow), seen(first, elbow))[:1])
     assert at(frame, middle) == BODY
     assert at(frame, tip) == LIMB
@@ -49,13 +49,13 @@ def test_links_are_where_the_angles_say(
     assert at(frame, mirrored) != LIMB
 
 
-def test_the_line_to_be_reached_is_shown() -> None:
+def test_target_line_is_drawn() -> None:
     (frame,) = VIEW.draw(poses(seen(0, 0), seen(0, 0))[:1])
     row = {tuple(map(int, pixel)) for pixel in frame[240 // 2 - 52]}
     assert GOAL in row
 
 
-def test_curves_start_and_end_at_the_poses_with_their_speeds() -> None:
+def test_curves_have_the_poses_and_speeds_of_both_ends() -> None:
     one, other = poses(seen(0.1, 0.2, 1.0, -2.0), seen(0.4, -0.3, 2.0, -3.0))
     shares = np.array([0.0, 1e-4, 1 - 1e-4])
     start, soon, nearly = VIEW.between(np.stack([one] * 3), np.stack([other] * 3), shares)
@@ -66,14 +66,14 @@ def test_curves_start_and_end_at_the_poses_with_their_speeds() -> None:
 
 
 @pytest.mark.parametrize(("speed", "turn"), [(0.0, 0.4 - np.pi), (25.0, 0.4 + np.pi)])
-def test_a_fast_elbow_turns_the_way_its_speed_says(speed: float, turn: float) -> None:
-    """From 0 to 0.4 - π: backwards if it is slow; forwards if 25 rad/s go on for 0.2 s."""
+def test_fast_elbow_turns_in_the_direction_of_its_speed(speed: float, turn: float) -> None:
+    """From 0 to 0.4 - π: backwards at low speed, forwards at 25 rad/s for 0.2 s."""
     one, other = poses(seen(0, 0, 0, speed), seen(0, 0.4 - np.pi, 0, speed))
     middle = VIEW.between(one[None], other[None], np.array([0.5]))[0, 1]
     assert middle == pytest.approx(turn / 2)
 
 
-def test_a_slow_joint_turns_the_short_way_round() -> None:
+def test_slow_joint_takes_the_shortest_turn() -> None:
     one, other = poses(seen(3.0, -3.0), seen(-3.0, 3.0))
     middle = VIEW.between(one[None], other[None], np.array([0.5]))[0, :2]
     np.testing.assert_allclose(np.cos(middle), [-1, -1])

@@ -1,4 +1,4 @@
-"""Cart, pole and limits are drawn where the state says."""
+"""The view of CartPole draws cart, pole and limits at their positions."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from backflip.envs.views.cartpole import MAX_POSITION, POLE, CartPoleView
 VIEW = CartPoleView()
 
 
-def test_sizes_and_time_are_the_environments() -> None:
+def test_constants_equal_the_environments() -> None:
     assert MAX_POSITION == cartpole.MAX_POSITION
     assert POLE == 2 * cartpole.HALF_LENGTH
     assert VIEW.step_seconds() == cartpole.SECONDS
@@ -28,9 +28,7 @@ def test_sizes_and_time_are_the_environments() -> None:
         (-1.9, -0.2, (38.3, 93.2)),
     ],
 )
-def test_the_poles_tip_is_where_the_angle_says(
-    x: float, angle: float, tip: tuple[float, float]
-) -> None:
+def test_pole_is_drawn_at_its_angle(x: float, angle: float, tip: tuple[float, float]) -> None:
     (frame,) = VIEW.draw(np.array([[x, angle]]))
     assert frame.shape == (240, 320, 3)
     assert at(frame, tip) == LIMB
@@ -43,13 +41,13 @@ def test_the_poles_tip_is_where_the_angle_says(
     assert at(frame, (160 + 58 * x - 24, 155)) == BACKGROUND
 
 
-def test_the_limits_are_shown() -> None:
+def test_limits_are_drawn() -> None:
     (frame,) = VIEW.draw(np.zeros((1, 2)))
     for x in (160 - 2.4 * 58, 160 + 2.4 * 58):
         assert at(frame, (x, 154)) == LIMIT
 
 
-def test_poses_are_positions_and_angles_up_to_what_followed_the_last_step() -> None:
+def test_poses_include_the_last_next_observation() -> None:
     obs = np.arange(8, dtype=np.float32).reshape(2, 4)
     poses = VIEW.poses(obs, obs + 10, np.zeros(0, np.float32))
     np.testing.assert_array_equal(poses, [[0, 2], [4, 6], [14, 16]])

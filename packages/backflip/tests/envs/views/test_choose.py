@@ -49,24 +49,24 @@ def test_by_name(env_id: str, kind: type) -> None:
     assert isinstance(view, kind)
 
 
-def test_a_lake_of_ones_own_is_shown_as_numbers() -> None:
+def test_custom_lake_is_drawn_as_bars() -> None:
     view = view_of("gymnasium:FrozenLake-v1", VECTOR, {"desc": ("SFF", "FHF", "FFG")})
     assert isinstance(view, NumbersView)
 
 
 @pytest.mark.parametrize("env_id", ["MinAtar/Seaquest-v1", "module:Game"])
-def test_planes_of_0_and_1_have_colours(env_id: str) -> None:
+def test_binary_planes_have_the_minatar_view(env_id: str) -> None:
     ones = np.ones((10, 10, 4), np.uint8)
     spec = EnvSpec("x", Box(ones * 0, ones, ones.dtype), Discrete(2), None)
     assert isinstance(view_of(env_id, spec, {}), MinAtarView)
 
 
-def test_unknown_images_are_shown_as_they_are() -> None:
+def test_other_images_have_the_pixels_view() -> None:
     assert isinstance(view_of("module:Game", PIXELS, {}), PixelsView)
 
 
 @pytest.mark.parametrize("env_id", sorted(NATIVE))
-def test_every_environment_of_ours_has_one(env_id: str) -> None:
+def test_every_native_environment_has_a_view(env_id: str) -> None:
     env = make_native(env_id)
     assert env is not None
     view = view_of(env_id, env.spec, {})
@@ -79,7 +79,7 @@ def test_every_environment_of_ours_has_one(env_id: str) -> None:
 
 
 @pytest.mark.parametrize(("args", "seconds"), [({}, 4 / 60), ({"frameskip": 1}, 1 / 60)])
-def test_an_env_step_of_atari_lasts_its_frames(args: dict[str, int], seconds: float) -> None:
+def test_env_step_of_atari_lasts_its_frames(args: dict[str, int], seconds: float) -> None:
     view = view_of("ALE/Pong-v5", PIXELS, args)
     assert isinstance(view, PixelsView)
     assert view.step_seconds() == pytest.approx(seconds)

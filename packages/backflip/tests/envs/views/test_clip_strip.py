@@ -38,7 +38,7 @@ def test_strip_of_pixels_shows_the_track_then_frames_in_order() -> None:
     assert np.argmax(last.max(0)) > 110
 
 
-def test_the_track_shows_dark_things_on_light_ground_too() -> None:
+def test_track_shows_dark_objects_on_light_ground() -> None:
     track = panel(opened(clip_strip_png([255 - moving_dot()], ["c"])), 0, 0)
     assert (track.min(0) < 150).mean() == pytest.approx(80 / 84, abs=0.03)
 
@@ -49,7 +49,7 @@ def test_strip_takes_channels(channels: int) -> None:
     assert panel(opened(clip_strip_png([clip], ["c"])), 0, 0).max() > 100
 
 
-def test_strip_says_in_its_description_what_it_shows() -> None:
+def test_strip_has_the_captions_as_description() -> None:
     image = opened(clip_strip_png([moving_dot()] * 2, ["before: −1", "after: +20"]))
     assert image.info["Description"] == "before: −1; after: +20"
 
@@ -85,6 +85,6 @@ def test_strip_survives_values_that_are_not_finite() -> None:
         ([np.zeros((5, 8, 8), np.float32)], ["a"]),
     ],
 )
-def test_strip_refuses_what_it_cannot_draw(clips: list[np.ndarray], captions: list[str]) -> None:
+def test_strip_refuses_invalid_clips(clips: list[np.ndarray], captions: list[str]) -> None:
     with pytest.raises(UsageError):
         clip_strip_png(clips, captions)

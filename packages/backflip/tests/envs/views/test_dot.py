@@ -1,4 +1,4 @@
-"""The dot is drawn where it is, to the pixel."""
+"""The view of dot draws the square at its exact position."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ VIEW = DotView()
 
 
 def white(frame: np.ndarray) -> set[tuple[int, int]]:
-    """Pixels (x, y) that are white; the others must be black."""
+    """Return the white pixels (x, y); all others must be black."""
     assert set(np.unique(frame)) <= {0, 255}
     return {(int(x), int(y)) for y, x in np.argwhere(frame.all(2))}
 
 
-def test_the_frame_is_that_of_the_environment() -> None:
+def test_frame_size_equals_the_environments() -> None:
     assert tuple(dot.FRAME) == (FRAME_WIDTH, FRAME_HEIGHT)
     assert (HALF, RAW_STEPS) == (dot.HALF, dot.SKIP)
 
@@ -33,7 +33,7 @@ def test_exactly_the_square_is_white(position: tuple[int, int]) -> None:
     assert white(frame) == square
 
 
-def test_a_film_moves_from_scene_to_scene_by_half_steps() -> None:
+def test_movie_interpolates_between_scenes() -> None:
     scene = np.array([[40, 50], [44, 50], [44, 46]], np.float32)
     obs = np.zeros((3, 84, 84, 1), np.uint8)
     movie = film(VIEW, obs, obs, scene, np.ones(3, bool))
@@ -45,7 +45,7 @@ def test_a_film_moves_from_scene_to_scene_by_half_steps() -> None:
     assert [corners[j] for j in (0, 5, 10, 15, 20, 30)] == expected
 
 
-def test_clips_without_scenes_show_the_square_where_it_was_seen() -> None:
+def test_clips_without_scenes_use_the_observed_square() -> None:
     env = dot.Dot()
 
     @jax.jit

@@ -1,4 +1,4 @@
-"""Films have the frames and the pace that were computed by hand."""
+"""Movies have the frames and the frame rate computed by hand."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.envs.views.choose import DRAWN
+from backflip.envs.views.choose import VIEWS
 from backflip.envs.views.film import DIMMED, Movie, agent_film, ended, film
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView
@@ -49,20 +49,22 @@ def observations(name: str, length: int) -> np.ndarray:
         ("MountainCarContinuous", 15, 31, 30.0, 2.0),
     ],
 )
-def test_pace_by_hand(name: str, length: int, frames: int, fps: float, slowdown: float) -> None:
+def test_frame_rate_by_hand(
+    name: str, length: int, frames: int, fps: float, slowdown: float
+) -> None:
     obs = observations(name, length)
-    movie = film(DRAWN[name], obs, obs, NOTHING, np.ones(length, bool))
+    movie = film(VIEWS[name], obs, obs, NOTHING, np.ones(length, bool))
     assert len(movie.frames) == frames
     assert movie.fps == pytest.approx(fps)
     assert movie.slowdown == pytest.approx(slowdown)
     assert movie.pixelated == (name == "dot")
-    seconds = length * DRAWN[name].step_seconds()
+    seconds = length * VIEWS[name].step_seconds()
     assert (len(movie.frames) - 1) / movie.fps == pytest.approx(seconds * slowdown)
 
 
 @pytest.mark.parametrize("length", range(1, 120))
 @pytest.mark.parametrize("view", [PixelsView(), PixelsView(0.02), PixelsView(0.2)], ids=str)
-def test_every_film_is_smooth_and_lasts_a_second(view: View, length: int) -> None:
+def test_every_movie_has_30_fps_and_one_second_or_more(view: View, length: int) -> None:
     images = np.zeros((length, 1, 1, 1), np.uint8)
     movie = film(view, images, images, NOTHING, np.ones(length, bool))
     assert movie.fps >= 30 - 1e-3
@@ -72,7 +74,7 @@ def test_every_film_is_smooth_and_lasts_a_second(view: View, length: int) -> Non
 
 
 def numbered(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Grey images before each step, 10 apart, and what followed each, 5 brighter."""
+    """Return grey images before each step, 10 apart, and next ones, 5 brighter."""
     obs = (10 * np.arange(1, length + 1, dtype=np.uint8)).reshape(-1, 1, 1, 1)
     return obs, obs + 5
 
@@ -81,15 +83,15 @@ def greys(movie: Movie) -> list[int]:
     return movie.frames[:, 0, 0, 0].tolist()
 
 
-def test_unknown_images_stand_until_the_next_and_the_last_frame_is_what_followed() -> None:
+def test_images_are_repeated_until_the_next_env_step() -> None:
     obs, next_obs = numbered(15)
     movie = film(PixelsView(), obs, next_obs, NOTHING, np.ones(15, bool))
     expected = [grey for grey in range(10, 160, 10) for _ in range(2)] + [155]
     assert greys(movie) == expected
 
 
-def test_after_the_end_the_last_frame_stands_darkened() -> None:
-    """Five steps of 1/5 s, six frames in each; two are lived."""
+def test_after_the_end_the_last_frame_is_repeated_darkened() -> None:
+    """Five steps of 1/5 s with six frames each; two are alive."""
     obs, next_obs = numbered(5)
     lived = np.arange(5) < 2
     movie = film(PixelsView(0.2), obs, next_obs, NOTHING, lived)
@@ -97,15 +99,15 @@ def test_after_the_end_the_last_frame_stands_darkened() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(WIDTHS))
-def test_the_end_of_an_episode_is_what_followed_its_last_step(name: str) -> None:
-    """And nothing of what stands in the clip behind it."""
+def test_end_of_an_episode_shows_the_last_next_observation(name: str) -> None:
+    """The padding after it is not shown."""
     length, alive = 20, 7
     obs, lived = observations(name, length), np.arange(length) < alive
     next_obs = observations(name, length)[::-1].copy()
-    movie = film(DRAWN[name], obs, next_obs, NOTHING, lived)
+    movie = film(VIEWS[name], obs, next_obs, NOTHING, lived)
     per_step = (len(movie.frames) - 1) // length
-    poses = DRAWN[name].poses(next_obs[alive - 1 : alive], next_obs[:1], NOTHING)
-    final = DRAWN[name].draw(poses[:1])[0]
+    poses = VIEWS[name].poses(next_obs[alive - 1 : alive], next_obs[:1], NOTHING)
+    final = VIEWS[name].draw(poses[:1])[0]
     np.testing.assert_array_equal(movie.frames[alive * per_step], final)
     behind = movie.frames[alive * per_step + 1 :]
     assert len(behind) == (length - alive) * per_step
@@ -114,7 +116,7 @@ def test_the_end_of_an_episode_is_what_followed_its_last_step(name: str) -> None
     assert behind.mean() < 0.6 * final.mean()
 
 
-def test_the_end_has_its_word_where_there_is_room() -> None:
+def test_large_frames_say_ended() -> None:
     large = ended(np.full((240, 320, 3), 100, np.uint8))
     np.testing.assert_array_equal(large[60:], 45)
     assert large[:40].max() == 255
@@ -125,11 +127,11 @@ def test_the_end_has_its_word_where_there_is_room() -> None:
 
 
 @pytest.mark.parametrize("alive", [1, 3, 6])
-def test_the_agents_film_has_the_same_clock(alive: int) -> None:
+def test_agent_movie_has_the_same_frame_rate(alive: int) -> None:
     length = 6
     obs, next_obs = numbered(length)
     lived = np.arange(length) < alive
-    shown = film(DRAWN["CartPole"], *[observations("CartPole", length)] * 2, NOTHING, lived)
+    shown = film(VIEWS["CartPole"], *[observations("CartPole", length)] * 2, NOTHING, lived)
     movie = agent_film(spec((1, 1, 1), np.uint8), obs, lived, shown)
     assert len(movie.frames) == len(shown.frames)
     assert (movie.fps, movie.slowdown) == (shown.fps, shown.slowdown)
@@ -143,9 +145,9 @@ def test_the_agents_film_has_the_same_clock(alive: int) -> None:
     del next_obs
 
 
-def test_the_agents_film_of_vectors_is_bars() -> None:
+def test_agent_movie_of_vectors_shows_bars() -> None:
     obs = observations("CartPole", 6)
-    shown = film(DRAWN["CartPole"], obs, obs, NOTHING, np.ones(6, bool))
+    shown = film(VIEWS["CartPole"], obs, obs, NOTHING, np.ones(6, bool))
     bars = NumbersView(spec((4,)))
     movie = agent_film(spec((4,)), obs, np.ones(6, bool), shown)
     assert movie.frames.shape == shown.frames.shape
@@ -154,7 +156,7 @@ def test_the_agents_film_of_vectors_is_bars() -> None:
     np.testing.assert_array_equal(movie.frames[:-1:per_step], bars.draw(poses)[:6])
 
 
-def test_a_film_needs_no_jax() -> None:
+def test_film_does_not_import_jax() -> None:
     program = (
         "import sys, numpy as np\n"
         "from backflip.core.spec import Box, Discrete, EnvSpec\n"

@@ -1,9 +1,9 @@
-"""The lake is drawn with holes and goal where the map has them, and the agent where it stands."""
+"""The view of FrozenLake draws the map and the agent in its cell."""
 
 import numpy as np
 import pytest
 
-from backflip.envs.lakes import LAKES
+from backflip.envs.frozen_lake_maps import MAPS
 from backflip.envs.views.canvas import GOAL, LIMB
 from backflip.envs.views.frozen_lake import BOARD, FrozenLakeView
 
@@ -16,20 +16,20 @@ def drawn(pose: np.ndarray) -> np.ndarray:
 
 
 def centre_of(frame: np.ndarray, colour: tuple[int, int, int], side: int) -> np.ndarray:
-    """The middle of all pixels of a colour, in cells as (column, row)."""
+    """Return the mean position of the pixels of a colour, in cells as (column, row)."""
     rows, columns = np.nonzero((frame == colour).all(-1))
     return np.array([columns.mean() - LEFT, rows.mean() - TOP]) * side / BOARD
 
 
 @pytest.mark.parametrize("side", [4, 8])
-def test_the_agent_is_where_it_stands(side: int) -> None:
+def test_agent_is_drawn_in_its_cell(side: int) -> None:
     for place in (0, side + 2, side * side - 2):
         frame = drawn(np.eye(side * side)[place])
         expected = np.array([place % side + 0.5, place // side + 0.5])
         np.testing.assert_allclose(centre_of(frame, LIMB, side), expected, atol=0.08)
 
 
-def test_between_two_steps_it_is_between_two_cells() -> None:
+def test_agent_moves_between_two_cells() -> None:
     one, other = np.eye(16)[[0]], np.eye(16)[[1]]
     (pose,) = VIEW.between(one, other, np.array([0.25]))
     np.testing.assert_allclose(centre_of(drawn(pose), LIMB, 4), [0.75, 0.5], atol=0.08)
@@ -39,7 +39,7 @@ def test_between_two_steps_it_is_between_two_cells() -> None:
 def test_every_letter_of_the_map_is_drawn(side: int) -> None:
     frame = drawn(np.eye(side * side)[0])
     size = BOARD // side
-    for row, letters in enumerate(LAKES[f"{side}x{side}"]):
+    for row, letters in enumerate(MAPS[f"{side}x{side}"]):
         for column, letter in enumerate(letters):
             y, x = TOP + row * size + size // 2, LEFT + column * size + size // 2
             dark = frame[y, x].sum() < 300
@@ -48,7 +48,7 @@ def test_every_letter_of_the_map_is_drawn(side: int) -> None:
             assert (cell == GOAL).all(-1).any() == (letter == "G")
 
 
-def test_poses_are_what_was_seen_with_the_last() -> None:
+def test_poses_include_the_last_next_observation() -> None:
     obs = np.eye(16, dtype=np.float32)
     poses = VIEW.poses(obs[:3], obs[1:4], np.zeros(0, np.float32))
     np.testing.assert_array_equal(poses, obs[:4])

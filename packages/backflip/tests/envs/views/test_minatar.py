@@ -1,4 +1,4 @@
-"""Boards of MinAtar: one colour for each plane, the last one on top, cells of equal size."""
+"""The view of MinAtar draws one colour per plane, the last one on top."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def middle(frame: np.ndarray, row: int, column: int) -> list[int]:
     return frame[24 * row + 12, 24 * column + 12].tolist()
 
 
-def test_each_plane_has_its_colour_and_the_last_is_on_top() -> None:
+def test_planes_have_colours_and_the_last_is_on_top() -> None:
     (frame,) = VIEW.draw(board((0, 0, 0), (3, 7, 2), (9, 9, 1), (9, 9, 3)))
     assert frame.shape == (240, 240, 3)
     assert middle(frame, 0, 0) == colours(4)[1].tolist()
@@ -33,7 +33,7 @@ def test_each_plane_has_its_colour_and_the_last_is_on_top() -> None:
     assert (frame[:, 48] == LINE).all()
 
 
-def test_colours_are_those_of_the_helix() -> None:
+def test_colours_equal_greens_equation() -> None:
     """Green's equation at λ = 1/2: φ = 2π (1/6 - 3/4) = -7π/6, so cos φ = -√3/2, sin φ = 1/2."""
     cos, sin = -np.sqrt(3) / 2, 0.5
     around = [-0.14861 * cos + 1.78277 * sin, -0.29227 * cos - 0.90649 * sin, 1.97294 * cos]
@@ -45,7 +45,7 @@ def test_colours_are_those_of_the_helix() -> None:
     assert len(np.unique(colours(10), axis=0)) == 11
 
 
-def test_a_film_shows_every_board_once_and_the_agents_film_the_same_ones() -> None:
+def test_both_movies_show_every_board_once() -> None:
     rng = np.random.default_rng(0)
     obs = rng.integers(2, size=(31, 10, 10, 10)).astype(np.uint8)
     lived = np.ones(30, bool)
@@ -56,7 +56,7 @@ def test_a_film_shows_every_board_once_and_the_agents_film_the_same_ones() -> No
     np.testing.assert_array_equal(seen.frames[:-1], movie.frames[:-1])
 
 
-def test_only_images_of_0_and_1_are_planes() -> None:
+def test_only_binary_images_are_planes() -> None:
     assert is_planes(Seaquest().spec)
     white = np.full((10, 10, 4), 255, np.uint8)
     one = np.ones(4, np.float32)

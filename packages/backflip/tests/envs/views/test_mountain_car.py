@@ -1,4 +1,4 @@
-"""The car stands on its hill, and the flag where it is to arrive."""
+"""The view of MountainCar draws the car on the hill, and the flag at the goal."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from packages.backflip.tests.envs.views.pixels_of import at
 
 from backflip.envs.native import mountain_car, mountain_car_continuous
 from backflip.envs.views.canvas import BACKGROUND, BODY, BODY_DARK, FAINT, JOINT, LIMIT
-from backflip.envs.views.choose import DRAWN
+from backflip.envs.views.choose import VIEWS
 from backflip.envs.views.mountain_car import MAX_POSITION, MIN_POSITION, MountainCarView, height
 
 VIEW = MountainCarView()
@@ -17,7 +17,7 @@ def place(x: float, y: float) -> tuple[float, float]:
     return 213 + 168 * x, 232 - 168 * y
 
 
-def test_the_hill_is_the_environments() -> None:
+def test_hill_equals_the_environments() -> None:
     assert (mountain_car.MIN_POSITION, mountain_car.MAX_POSITION) == (MIN_POSITION, MAX_POSITION)
     # Gravity along the track is 0.0025 cos 3x: as the hill's slope is, 1.35 cos 3x.
     x = np.linspace(-1.2, 0.6, 19)
@@ -26,17 +26,17 @@ def test_the_hill_is_the_environments() -> None:
 
 
 @pytest.mark.parametrize("env_id", ["MountainCar", "MountainCarContinuous"])
-def test_the_flag_is_where_each_task_is_done(env_id: str) -> None:
+def test_flag_is_at_the_goal(env_id: str) -> None:
     goal = {"MountainCar": mountain_car.GOAL, "MountainCarContinuous": mountain_car_continuous.GOAL}
-    (frame,) = DRAWN[env_id].draw(np.array([[-0.5]]))
+    (frame,) = VIEWS[env_id].draw(np.array([[-0.5]]))
     assert at(frame, place(goal[env_id], height(goal[env_id]) + 0.1)) == JOINT
     other = ({0.45, 0.5} - {goal[env_id]}).pop()
     assert at(frame, place(other, height(other) + 0.1)) == BACKGROUND
 
 
 @pytest.mark.parametrize("x", [-np.pi / 6, -1.0, 0.0, 0.3])
-def test_the_car_stands_on_the_ground_and_leans_with_it(x: float) -> None:
-    """At -π/6 the hill is flat and 0.1 high; by hand, 0.07 above it is the car's middle."""
+def test_car_follows_the_slope(x: float) -> None:
+    """At -π/6 the hill is flat and 0.1 high; by hand, the car's middle is 0.07 above it."""
     (frame,) = VIEW.draw(np.array([[x]]))
     slope = np.arctan(1.35 * np.cos(3 * x))
     ahead, up = np.array([np.cos(slope), np.sin(slope)]), np.array([-np.sin(slope), np.cos(slope)])
@@ -48,12 +48,12 @@ def test_the_car_stands_on_the_ground_and_leans_with_it(x: float) -> None:
     assert at(frame, place(*(ground - 0.05 * up))) == FAINT
 
 
-def test_the_wall_at_the_left_end_is_shown() -> None:
+def test_wall_is_drawn() -> None:
     (frame,) = VIEW.draw(np.array([[0.0]]))
     assert at(frame, place(-1.22, height(-1.22) + 0.06)) == LIMIT
 
 
-def test_poses_are_positions_up_to_what_followed_the_last_step() -> None:
+def test_poses_include_the_last_next_observation() -> None:
     obs = np.array([[-0.5, 0.01], [-0.4, 0.02]], np.float32)
     poses = VIEW.poses(obs, obs + 0.125, np.zeros(0, np.float32))
     np.testing.assert_allclose(poses, [[-0.5], [-0.4], [-0.275]], atol=1e-6)

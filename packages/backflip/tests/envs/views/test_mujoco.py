@@ -1,7 +1,6 @@
-"""MuJoCo draws what was recorded as it draws the live environment, in a process of its own.
+"""The MuJoCo view draws recorded states like the live environment, in a worker process.
 
-These tests need what drawing needs: EGL or OSMesa. Without either they fail, and say what to
-install.
+These tests need EGL or OSMesa. Without either they fail and name the packages to install.
 """
 
 import gc
@@ -55,8 +54,8 @@ def pid_of(there: Any) -> int:
 
 @pytest.mark.medium
 @pytest.mark.parametrize(("name", "camera"), [(PENDULUM, ""), (HOPPER, "track")])
-def test_frames_are_those_of_the_live_environment(name: str, camera: str, tmp_path: Any) -> None:
-    """To the bit; from states rounded to float32, as clips have them, but for a few edges."""
+def test_frames_equal_those_of_the_live_environment(name: str, camera: str, tmp_path: Any) -> None:
+    """Equal bit for bit; from states rounded to float32, as in clips, except for a few edges."""
     there = view(name)
     drawn_with = there.library
     command = [sys.executable, "-c", LIVE, name, camera, str(tmp_path / "live.npz")]
@@ -75,8 +74,8 @@ def test_frames_are_those_of_the_live_environment(name: str, camera: str, tmp_pa
 
 
 @pytest.mark.medium
-def test_the_body_stays_in_sight_wherever_it_runs() -> None:
-    """20 m on, the hopper is where it was in the picture."""
+def test_camera_follows_the_body() -> None:
+    """20 m further, the hopper is at the same place in the picture."""
     there = view(HOPPER)
     here, far = np.zeros(12), np.zeros(12)
     here[1] = far[1] = 1.25
@@ -89,7 +88,7 @@ def test_the_body_stays_in_sight_wherever_it_runs() -> None:
 
 
 @pytest.mark.medium
-def test_a_film_has_the_simulators_time() -> None:
+def test_movie_has_the_simulators_time() -> None:
     """Hopper's env step is four of 0.002 s: 10 of them take 12.5 times as long, 3 frames each."""
     there = view(HOPPER)
     assert there.step_seconds() == pytest.approx(0.008)
@@ -104,8 +103,8 @@ def test_a_film_has_the_simulators_time() -> None:
     assert movie.frames[7:].mean() < 0.6 * movie.frames[6].mean()
 
 
-def test_clips_without_scenes_are_shown_as_numbers() -> None:
-    """And nothing is started for them."""
+def test_clips_without_scenes_are_drawn_as_bars() -> None:
+    """No process is started for them."""
     there = view(HOPPER)
     obs = np.random.default_rng(0).normal(size=(5, 11)).astype(np.float32)
     plain = np.zeros(0, np.float32)
@@ -116,8 +115,8 @@ def test_clips_without_scenes_are_shown_as_numbers() -> None:
 
 
 @pytest.mark.medium
-def test_turns_in_space_stay_turns_and_take_the_short_way() -> None:
-    """Ant's trunk has its place in the first three numbers, its turn in the next four."""
+def test_quaternions_stay_normalised_and_take_the_shortest_turn() -> None:
+    """The position of Ant's trunk is in the first three numbers, its rotation in the next four."""
     there = view("Ant-v5")
     before, after = np.zeros((1, 29)), np.zeros((1, 29))
     after[0, 0] = 1.0
@@ -131,7 +130,7 @@ def test_turns_in_space_stay_turns_and_take_the_short_way() -> None:
 
 
 @pytest.mark.medium
-def test_a_process_that_crashes_is_one_line_and_the_next_picture_starts_another() -> None:
+def test_crashed_process_is_reported_and_restarted() -> None:
     there = view(PENDULUM)
     scene = np.zeros((1, 4))
     first = there.draw(scene)
@@ -149,7 +148,7 @@ def test_a_process_that_crashes_is_one_line_and_the_next_picture_starts_another(
 
 
 @pytest.mark.medium
-def test_the_process_ends_with_its_view() -> None:
+def test_process_ends_with_its_view() -> None:
     there = view(PENDULUM)
     there.draw(np.zeros((1, 4)))
     pid = pid_of(there)
@@ -161,7 +160,7 @@ def test_the_process_ends_with_its_view() -> None:
 
 
 @pytest.mark.medium
-def test_nothing_to_draw_with_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_graphics_library_names_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "nonsense")
     with pytest.raises(UsageError, match=r"nonsense: .*; try: apt-get install libegl1 libgl1") as e:
         view(PENDULUM).draw(np.zeros((1, 4)))
@@ -170,19 +169,19 @@ def test_nothing_to_draw_with_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.medium
-def test_arguments_the_environment_refuses_are_not_the_librarys_fault() -> None:
-    with pytest.raises(UserFacingError, match=r"cannot be made to be drawn: TypeError") as e:
+def test_invalid_arguments_are_not_a_drawing_error() -> None:
+    with pytest.raises(UserFacingError, match=r"cannot be created for drawing: TypeError") as e:
         view(PENDULUM, frame_skip="x").draw(np.zeros((1, 4)))
     assert not isinstance(e.value, UsageError)
 
 
 @pytest.mark.medium
-def test_a_scene_of_another_model_is_refused() -> None:
+def test_scene_of_another_model_is_refused() -> None:
     with pytest.raises(UserFacingError, match="has 5 numbers, its model 4"):
         view(PENDULUM).draw(np.zeros((1, 5)))
 
 
-def test_messages_come_through_a_pipe_in_pieces() -> None:
+def test_messages_may_arrive_in_pieces() -> None:
     reading, writing = os.pipe()
     content = bytes(range(256)) * 2000  # more than a pipe holds
     writer = threading.Thread(target=send, args=(writing, Message(b"x", content)), daemon=True)

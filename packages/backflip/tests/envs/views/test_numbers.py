@@ -1,4 +1,4 @@
-"""Bars are as long as the numbers say, of the bound or of the clip's largest."""
+"""Bars are proportional to the numbers, relative to the bound or the clip's maximum."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def view(high: list[float]) -> NumbersView:
     return NumbersView(EnvSpec("x", Box(-bound, bound, bound.dtype), Discrete(2), None))
 
 
-def test_numbers_are_shares_of_the_bound_or_of_the_clips_largest() -> None:
+def test_numbers_are_divided_by_the_bound_or_the_maximum() -> None:
     largest = float(np.finfo(np.float32).max)  # a common way to say "no bound"
     obs = np.array([[1, 1, 2, 0], [2, -3, -1, 0]], np.float32)
     after = np.array([[0, 0, 0, 0], [-4, 1, 0, 0]], np.float32)
@@ -26,7 +26,7 @@ def test_numbers_are_shares_of_the_bound_or_of_the_clips_largest() -> None:
 
 
 def test_bars_by_hand() -> None:
-    """One number: bars from x = 30 to 312, so 171 is zero, half of it 70.5 to either side."""
+    """One number: bars from x = 30 to 312, so zero is at 171, and a half is 70.5 long."""
     (plus, minus, zero) = view([1]).draw(np.array([[0.5], [-0.5], [0.0]]))
     y = 120
     assert [at(plus, (x, y)) for x in (35, 165, 180, 238, 250)] == [FAINT, FAINT, BODY, BODY, FAINT]
@@ -36,8 +36,8 @@ def test_bars_by_hand() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 14, 15, 60, 150])
-def test_every_number_has_a_bar_inside_the_frame(count: int) -> None:
-    """A full bar differs from an empty one for each number, and for no two in the same place."""
+def test_every_number_has_its_own_bar(count: int) -> None:
+    """A full bar differs from an empty one, at a different place for each number."""
     many = view([1] * count)
     poses = np.concatenate([np.zeros((1, count)), np.eye(count)])
     empty, *full = many.draw(poses)

@@ -1,4 +1,4 @@
-"""Upright is up, hanging is down, and films turn the short way round."""
+"""The view of Pendulum draws the rod at its angle and takes the shortest turn."""
 
 import numpy as np
 import pytest
@@ -18,15 +18,15 @@ def seen(angles: list[float]) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles), np.zeros(len(angles))], 1).astype(np.float32)
 
 
-def test_time_is_the_environments() -> None:
+def test_constants_equal_the_environments() -> None:
     assert VIEW.step_seconds() == pendulum.SECONDS
 
 
 @pytest.mark.parametrize(
     ("angle", "place"), [(0.0, UP), (np.pi, DOWN), (np.pi / 2, LEFT), (-np.pi / 2, RIGHT)]
 )
-def test_the_weight_is_where_the_angle_says(angle: float, place: tuple[int, int]) -> None:
-    """Gymnasium counts angles from upright, against the clock."""
+def test_weight_is_drawn_at_its_angle(angle: float, place: tuple[int, int]) -> None:
+    """Gymnasium's angles are counterclockwise from upright."""
     (frame,) = VIEW.draw(VIEW.poses(seen([angle]), seen([angle]), np.zeros(0, np.float32))[:1])
     assert at(frame, place) == BODY
     others = {UP, DOWN, LEFT, RIGHT} - {place}
@@ -34,7 +34,7 @@ def test_the_weight_is_where_the_angle_says(angle: float, place: tuple[int, int]
         assert at(frame, (160 + 0.93 * (x - 160), 120 + 0.93 * (y - 120))) == BACKGROUND
 
 
-def test_a_film_goes_the_short_way_round_at_the_bottom() -> None:
+def test_movie_takes_the_shortest_turn() -> None:
     """From 3.0 to -3.0: by 2 π - 6 through π, never through 0."""
     before, after = seen([3.0] * 20), seen([-3.0] * 20)
     poses = VIEW.poses(before[:1], after[:1], np.zeros(0, np.float32))

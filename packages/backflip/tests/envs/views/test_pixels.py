@@ -1,4 +1,4 @@
-"""Images are shown as they are."""
+"""The pixels view shows images unchanged."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from backflip.envs.views.pixels import PixelsView
 VIEW = PixelsView()
 
 
-def test_colours_stay_and_anything_else_is_grey_from_the_last_channel() -> None:
+def test_colour_images_stay_and_others_show_the_last_channel() -> None:
     images = np.random.default_rng(0).integers(0, 256, (2, 5, 4, 4), np.uint8)
     np.testing.assert_array_equal(VIEW.draw(images[..., :3]), images[..., :3])
     for channels in (1, 4):
@@ -17,7 +17,7 @@ def test_colours_stay_and_anything_else_is_grey_from_the_last_channel() -> None:
             np.testing.assert_array_equal(drawn[..., channel], images[..., channels - 1])
 
 
-def test_poses_end_with_what_followed_the_last_step() -> None:
+def test_poses_include_the_last_next_observation() -> None:
     images = np.arange(6, dtype=np.uint8).reshape(6, 1, 1, 1)
     poses = VIEW.poses(images[:3], images[3:], np.zeros(0, np.float32))
     assert poses.ravel().tolist() == [0, 1, 2, 5]

@@ -1,7 +1,6 @@
-"""A process of `backflip play`, as the tests talk to it."""
+"""A process of `backflip play` and an HTTP client for it."""
 
 import contextlib
-import http.client
 import json
 import re
 import signal
@@ -11,38 +10,16 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
+from tests.server_client import Server
+
+COMMAND = "import sys; from backflip.cli.main import main; sys.exit(main())"
 
 
-class Play:
-    """A running game."""
-
-    def __init__(self, process: "subprocess.Popen[str]", address: str) -> None:
-        self.process = process
-        self.address = address
-        self.port = int(address.rstrip("/").rpartition(":")[2])
-
-    def get(self, path: str) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Get a path."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        with contextlib.closing(connection):
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read()
-
-    def post(self, path: str, fields: Any, **headers: str) -> tuple[int, Any]:
-        """Post JSON as the page does; in names of headers `_` stands for `-`."""
-        token = re.findall('name="token" content="([0-9a-f]+)"', self.get("/")[2].decode())
-        usual = {"Content-Type": "application/json", "X-Token": token[0]}
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        with contextlib.closing(connection):
-            connection.request("POST", path, json.dumps(fields), usual | given)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+class Play(Server):
+    """A running process of `backflip play`."""
 
     def interrupt(self) -> dict[str, Any]:
-        """Press Ctrl-C; return what the program says at its end."""
+        """Send SIGINT; return the JSON that the process prints at its end."""
         self.process.send_signal(signal.SIGINT)
         out, errors = self.process.communicate(timeout=60)
         assert self.process.returncode == 0, errors
@@ -51,18 +28,21 @@ class Play:
 
 @contextlib.contextmanager
 def playing(home: Path, env: str, *options: str) -> Generator[Play, None, None]:
-    """A game that is killed with the block."""
-    command = [sys.executable, "-c", REAL, "play", env, "--no-open", "--json", "--home", str(home)]
+    """Start `backflip play` and kill it at the end of the block."""
+    command = [sys.executable, "-c", COMMAND, "play", env, "--no-open", "--json"]
     process = subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--home", str(home), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stderr is not None
         lines: list[str] = []
         for line in process.stderr:
             lines.append(line)
-            if found := re.search(r"http://\S+?/", line):
-                yield Play(process, found[0])
+            if found := re.search(r"http://\S+?:(\d+)/", line):
+                yield Play(home, process, found[0], int(found[1]))
                 break
         else:
             raise AssertionError("".join(lines))

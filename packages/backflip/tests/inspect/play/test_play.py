@@ -1,8 +1,7 @@
-"""A person plays: in a real browser, against a real process, with the score in a run at the end."""
+"""`backflip play` in a real browser: keys, sliders, views, and the recorded score."""
 
 import base64
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.medium
 READY = "html[data-shows=ready]"
 
 
-def test_a_game_is_played_and_its_score_is_kept(
+def test_episode_is_played_and_its_score_is_recorded(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
     with playing(tmp_path, "CartPole-v1", "--seed", "3") as play:
@@ -28,9 +27,9 @@ def test_a_game_is_played_and_its_score_is_kept(
         page.keyboard.press("Enter")
         page.keyboard.down("ArrowRight")
         page.wait_for_selector("#over:not([hidden])", timeout=60_000)
-        assert page.inner_text("#over-title") == "The episode is over"
+        assert page.inner_text("#over-title") == "Episode terminated"
         score = float(page.inner_text("#return"))
-        assert 5 <= score <= 12  # one way only, the pole falls
+        assert 5 <= score <= 12  # pushing one way makes the pole fall
         assert page.inner_text("#length") == f"{score:.0f} / 500"
         canvas = page.locator("#person canvas")
         assert canvas.evaluate("c => [c.width, c.height]") == [320, 240]
@@ -44,13 +43,13 @@ def test_a_game_is_played_and_its_score_is_kept(
     assert record["episode_return"] == record["episode_length"] == score
 
 
-def test_turns_wait_for_keys_and_views_change(
+def test_turn_based_mode_waits_for_keys_and_views_change(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
     with playing(tmp_path, "dot") as play:
         page = open_page(play.address, wait=False)
         page.wait_for_selector(READY)
-        assert page.locator("#person").is_hidden()  # images are shown as the agent gets them
+        assert page.locator("#person").is_hidden()  # images show the agent's observation first
         page.keyboard.press("t")
         page.keyboard.press("Enter")
         page.wait_for_selector("html[data-length='0']")
@@ -83,22 +82,22 @@ def test_sliders_and_keys_move_a_continuous_action(
         assert page.inner_text("#legend output") == "2.00"
         page.locator("#legend input").fill("-1.5")
         page.locator("#legend input").blur()
-        page.wait_for_selector("html[data-length='2']")  # a slider moved is a turn
+        page.wait_for_selector("html[data-length='2']")  # moving a slider takes an env step
         page.keyboard.press("ArrowLeft")
         page.wait_for_selector("html[data-length='3']")
         assert page.inner_text("#legend output") == "-2.00"
-        page.locator("#legend input").click()  # and does not keep the keys for itself
+        page.locator("#legend input").click()  # and does not keep the keyboard focus
         page.wait_for_selector("html[data-length='4']")
         page.keyboard.press("ArrowRight")
         page.wait_for_selector("html[data-length='5']")
         assert page.inner_text("#legend output") == "2.00"
 
 
-def test_a_letter_let_go_under_shift_is_let_go(
+def test_letter_released_with_shift_is_released(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
-    """The third number of an action is on letters; nobody knows this one's time, so it waits."""
-    with playing(tmp_path, "packages.backflip.tests.inspect.envs:Three") as play:
+    """The third dimension has letter keys. The game waits: an env step's duration is unknown."""
+    with playing(tmp_path, "packages.backflip.tests.inspect.faulty_envs:ThreeDimensions") as play:
         page = open_page(play.address, wait=False)
         page.wait_for_selector(READY)
         page.keyboard.press("Enter")
@@ -114,22 +113,22 @@ def test_a_letter_let_go_under_shift_is_let_go(
         assert page.locator("#legend output").all_inner_texts() == ["1.00", "0.00", "0.00"]
 
 
-def test_the_server_holds_its_door_and_refuses_nonsense(tmp_path: Path) -> None:
+def test_server_refuses_foreign_and_invalid_requests(tmp_path: Path) -> None:
     with playing(tmp_path, "CartPole-v1") as play:
         status, headers, _ = play.get("/")
         assert status == 200
         assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
-        assert play.get("/static/play.js")[0] == 200
-        assert play.get("/static/page.js")[0] == 404  # the labelling page's
-        assert play.get("/static/..%2fplay.html")[0] == 404
+        assert play.get("/static/play.js").status == 200
+        assert play.get("/static/page.js").status == 404  # the labelling page's
+        assert play.get("/static/..%2fplay.html").status == 404
         me = {"player": "me", "view": "agent"}
-        assert play.post("/api/begin", me, X_Token="0")[0] == 403
-        assert play.post("/api/begin", me, Origin="http://evil.example")[0] == 403
-        assert play.post("/api/act", {**me, "action": 0})[0] == 409  # nobody has begun
-        status, told = play.post("/api/begin", me)
-        assert status == 200
-        assert Image.open(io.BytesIO(base64.b64decode(told["agent"]))).size == (320, 240)
-        assert "person" not in told
+        assert play.post("/api/begin", me, X_Token="0").status == 403
+        assert play.post("/api/begin", me, Origin="http://evil.example").status == 403
+        assert play.post("/api/act", {**me, "action": 0}).status == 409  # no episode has begun
+        begun = play.post("/api/begin", me)
+        assert begun.status == 200
+        assert Image.open(io.BytesIO(base64.b64decode(begun.json["agent"]))).size == (320, 240)
+        assert "person" not in begun.json
         for fields, says in (
             ({"action": 7}, "`action` must be a whole number below 2"),
             ({"action": "left"}, "`action` must be a whole number"),
@@ -137,15 +136,15 @@ def test_the_server_holds_its_door_and_refuses_nonsense(tmp_path: Path) -> None:
             ({}, "`actions` is missing"),
             ({"action": 0, "view": "x"}, "`view` must be one of both, person, agent"),
         ):
-            status, told = play.post("/api/act", me | fields)
-            assert status == 422
-            assert told["error"].startswith(says)
-        assert play.post("/api/act", {**me, "action": 1})[1]["length"] == 1
-        assert play.post("/api/begin", {"player": "other", "view": "x"})[0] == 422
-        assert play.post("/api/act", {**me, "action": 1})[0] == 200  # still this page's
+            answered = play.post("/api/act", me | fields)
+            assert answered.status == 422
+            assert answered.json["error"].startswith(says)
+        assert play.post("/api/act", {**me, "action": 1}).json["length"] == 1
+        assert play.post("/api/begin", {"player": "other", "view": "x"}).status == 422
+        assert play.post("/api/act", {**me, "action": 1}).status == 200  # still this page's
         other = {"player": "other", "view": "agent"}
-        assert play.post("/api/begin", other)[1]["episode"] == 2
-        status, told = play.post("/api/act", {**me, "action": 1})
-        assert (status, told["problem"]) == (409, "another page")
-        assert re.search("another window", told["error"])
+        assert play.post("/api/begin", other).json["episode"] == 2
+        answered = play.post("/api/act", {**me, "action": 1})
+        assert (answered.status, answered.json["problem"]) == (409, "another page")
+        assert "another window" in answered.json["error"]
         assert play.interrupt()["episodes"] == 0

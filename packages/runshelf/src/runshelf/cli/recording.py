@@ -29,8 +29,7 @@ def add(commands: Any) -> None:
     _add_limits(parser)
     add_output(parser)
     about = "run the archived code of a run again in a clean folder, with the same command"
-    act = functools.partial(_rerun, commands.choices)
-    parser = add_command(commands, "rerun", act, about)
+    parser = add_command(commands, "rerun", _rerun, about)
     parser.add_argument("run", metavar="RUN", help=RUN)
     parser.add_argument(
         "--set",

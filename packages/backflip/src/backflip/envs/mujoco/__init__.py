@@ -1,1 +1,1 @@
-"""Gymnasium's MuJoCo tasks, stepped many at a time, and with horizons that nothing shortens."""
+"""Gymnasium's MuJoCo tasks, stepped as a batch, optionally with a fixed horizon."""

@@ -1,10 +1,10 @@
-"""A batch of one of Gymnasium's MuJoCo tasks, as a vector environment that is Gymnasium's equal.
+"""A batch of one of Gymnasium's MuJoCo tasks, as a vector environment with equal results.
 
-With a fixed horizon, no state ends an episode: what would have ended it costs a penalty instead, as
-in Christiano et al. 2017, arXiv:1706.03741, appendix A.1 ("no early termination"). An episode's end
-says that something went wrong, and a learner from preferences is to be told so by nobody but the
-teacher. The paper does not give its penalties; ours is the bonus of a healthy state with its sign
-turned, for every env step that ends in a state which is not healthy.
+With a fixed horizon no state terminates. States that would have terminated cost a penalty instead,
+as in Christiano et al. 2017, arXiv:1706.03741, appendix A.1 ("no early termination"): termination
+would reveal information about the task that should come from the teacher only. The paper does not
+give its penalties. Here every env step that ends in an unhealthy state costs as much as the bonus
+of a healthy state.
 """
 
 from typing import Any, final
@@ -22,16 +22,16 @@ from backflip.envs.mujoco.tasks import TASKS
 
 @final
 class MujocoBatch(VectorEnv[Any, Any, Any]):
-    """N environments of one task, each the same as Gymnasium's with the same seed and actions.
+    """N environments of one task, equal to Gymnasium's with the same seeds and actions.
 
     Args:
-        name: which of `TASKS`.
+        name: a key of `TASKS`.
         num_envs: N.
         autoreset_mode: when episodes begin.
-        max_episode_steps: the time limit in env steps; None takes Gymnasium's.
-        fixed_horizon: whether only the time limit ends episodes; the penalty in place of the other
-            ends is 1 for Hopper, Walker2d, Ant and InvertedPendulum, 5 for Humanoid, and 10 for
-            InvertedDoublePendulum, each paid in place of a bonus as large.
+        max_episode_steps: the time limit in env steps; None for Gymnasium's.
+        fixed_horizon: only the time limit ends episodes. The penalty of an unhealthy state is 1 for
+            Hopper, Walker2d, Ant and InvertedPendulum, 5 for Humanoid, and 10 for
+            InvertedDoublePendulum; it replaces a bonus of the same size.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
 
     @property
     def data(self) -> list[Any]:
-        """The simulators' data, of which pictures can be drawn."""
+        """The simulators' data, from which pictures can be drawn."""
         return self._simulators.data
 
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start an episode in every row, from a seed of its own where there are any."""
+        """Start an episode in every row, with one seed per row if given."""
         del options
         for row, one in enumerate(seed or ()):
             self._generators[row] = np_random(one)[0]
@@ -79,7 +79,7 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
     def step(
         self, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Step every row, or begin its next episode where the autoreset mode says so."""
+        """Step every row, or begin its next episode, depending on the autoreset mode."""
         resets, task, simulators = self._ended, self._task, self._simulators
         if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
             resets = np.zeros_like(resets)
@@ -106,7 +106,7 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
     def _finish(
         self, reward: np.ndarray, terminated: np.ndarray, truncated: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Return the step, with the episodes that follow begun where the autoreset mode says so."""
+        """Return the result of the env step; in mode SAME_STEP begin the next episodes."""
         obs, infos = self._task.observe(self._simulators), {}
         self._ended = terminated | truncated
         same_step = self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
@@ -117,7 +117,7 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         return obs, reward, terminated, truncated, infos
 
     def _begin(self, rows: np.ndarray) -> None:
-        """Begin an episode in some rows."""
+        """Begin an episode in the rows that are true."""
         for row in np.flatnonzero(rows).tolist():
             start = self._task.start(self._simulators, self._generators[row])
             self._simulators.place(row, *start)

@@ -1,4 +1,4 @@
-"""Many simulators of one MuJoCo model, stepped together on several threads."""
+"""A batch of simulators of one MuJoCo model, stepped on several threads."""
 
 import contextlib
 from collections.abc import Generator, Iterator, Sequence
@@ -14,24 +14,23 @@ from jaxtyping import Float, Shaped
 from runshelf.cores import usable_cores
 
 ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
-SHARE = 4  # fewer simulators than this are not worth waking a thread for
+SHARE = 4  # least number of simulators per thread
 
-# What the bindings give is only partly typed.
+# MuJoCo's bindings are only partly typed.
 _mujoco: Any = mujoco
 
 
 @final
 class Simulators:
-    """N simulators of one model, each with its own data.
+    """N independent simulators of one model.
 
-    `mj_step` lets other threads run meanwhile, and no simulator knows of another: the states do not
-    depend on how many threads there are.
+    `mj_step` releases Python's global lock. States do not depend on the number of threads.
 
     Args:
-        file: the model, by its name among Gymnasium's assets.
+        file: the model's file name in Gymnasium's assets.
         count: N.
-        frame_skip: simulator steps in an env step.
-        contacts: whether the forces of contacts are wanted, which takes a further pass.
+        frame_skip: simulator steps per env step.
+        contacts: whether to compute contact forces, which needs an additional pass.
     """
 
     def __init__(self, file: str, count: int, frame_skip: int, contacts: bool) -> None:
@@ -46,14 +45,14 @@ class Simulators:
 
     @property
     def seconds(self) -> float:
-        """How long an env step lasts in the simulators' time."""
+        """The duration of an env step in simulated time."""
         return self.model.opt.timestep * self._frame_skip
 
     def step(self, rows: Sequence[int], controls: Float[np.ndarray, "N A"]) -> None:
-        """Advance the simulators of some rows by an env step."""
+        """Advance the simulators of `rows` by one env step."""
         for row in rows:
             self._controls[row][:] = controls[row]
-        waiting = iter(rows)  # whichever thread is free takes the next: one that woke late, fewer
+        waiting = iter(rows)  # shared by the threads, so that each takes the next row when free
         others = [self._workers().submit(self._advance, waiting) for _ in range(self._threads - 1)]
         try:
             self._advance(waiting)
@@ -64,7 +63,7 @@ class Simulators:
     def place(
         self, row: int, positions: Float[np.ndarray, " Q"], velocities: Float[np.ndarray, " V"]
     ) -> None:
-        """Put one simulator at the start of time, at given positions and velocities."""
+        """Reset one simulator to time 0 with the given positions and velocities."""
         data = self.data[row]
         _mujoco.mj_resetData(self.model, data)
         data.qpos[:], data.qvel[:] = positions, velocities
@@ -72,7 +71,7 @@ class Simulators:
 
     def read(self, field: str) -> Shaped[np.ndarray, "N ..."]:
         """Return a copy of one field of every simulator's data."""
-        if field not in self._views:  # they stay where they are as long as the data live
+        if field not in self._views:  # views stay valid as long as the data
             self._views[field] = [getattr(data, field) for data in self.data]
         views = self._views[field]
         return np.concatenate(views).reshape(len(views), *views[0].shape)
@@ -97,7 +96,7 @@ class Simulators:
 
 @contextlib.contextmanager
 def _quiet() -> Generator[None]:
-    """Keep MuJoCo from writing a file into the current folder about how old a model's words are."""
+    """Keep MuJoCo from writing warnings about outdated model syntax into the current folder."""
     _mujoco.set_mju_user_warning(_ignore)
     try:
         yield

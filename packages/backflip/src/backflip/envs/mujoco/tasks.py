@@ -1,9 +1,9 @@
-"""Gymnasium's MuJoCo tasks, version 5, as what they show, pay and end by: whole batches at once.
+"""Observations, rewards and termination of Gymnasium's MuJoCo tasks, version 5, for batches.
 
-Each formula is written so that it rounds as Gymnasium's does for one environment; only the reward
-of InvertedDoublePendulum may differ in its last bit, for NumPy squares arrays otherwise than single
-numbers. Positions q and velocities v are the simulator's; a is the action; x is a position along
-the track; Δt is an env step's duration; `bonus` is what a healthy state pays, and else 0.
+Each formula is written so that it rounds as Gymnasium's does for one environment. Only the reward
+of InvertedDoublePendulum may differ in its last bit, because NumPy squares arrays differently from
+scalars. q and v are the simulator's positions and velocities, a is the action, x a position along
+the track, Δt the duration of an env step, and `bonus` the reward of a healthy state, else 0.
 """
 
 from collections.abc import Callable
@@ -24,16 +24,15 @@ class Task:
     """One of Gymnasium's tasks.
 
     Attributes:
-        file: the model, by its name among Gymnasium's assets.
-        frame_skip: simulator steps in an env step.
-        start: (simulators, generator) -> positions and velocities at an episode's start, drawn as
-            Gymnasium draws them.
+        file: the model's file name in Gymnasium's assets.
+        frame_skip: simulator steps per env step.
+        start: (simulators, generator) -> initial positions and velocities, drawn as in Gymnasium.
         observe: (simulators) -> (N, D) observations, float64.
         reward: (simulators, x before the step, actions float32, bonus of each row) -> rewards.
-        place: (simulators) -> x.
-        healthy: (simulators) -> whether the state lets the episode go on; None: every state does.
-        bonus: what a healthy state pays for being one.
-        contacts: whether forces of contacts are wanted.
+        place: (simulators) -> the positions x.
+        healthy: (simulators) -> whether the episode continues; None if every state is healthy.
+        bonus: reward of a healthy state.
+        contacts: whether contact forces are needed.
     """
 
     file: str
@@ -51,7 +50,7 @@ class Task:
 
 
 def _uniform(noise: float) -> Callable[[Simulators, np.random.Generator], Start]:
-    """Return the start with q and v uniform within ±noise of the model's own."""
+    """Return a function that draws q and v uniformly within ±noise of the model's defaults."""
 
     def start(simulators: Simulators, rng: np.random.Generator) -> Start:
         model = simulators.model
@@ -62,7 +61,7 @@ def _uniform(noise: float) -> Callable[[Simulators, np.random.Generator], Start]
 
 
 def _normal(noise: float) -> Callable[[Simulators, np.random.Generator], Start]:
-    """Return the start with q uniform within ±noise of the model's own, and v normal."""
+    """Return a function that draws q uniformly within ±noise of the default, and v normally."""
 
     def start(simulators: Simulators, rng: np.random.Generator) -> Start:
         model = simulators.model
@@ -73,7 +72,7 @@ def _normal(noise: float) -> Callable[[Simulators, np.random.Generator], Start]:
 
 
 def _with_target(simulators: Simulators, rng: np.random.Generator) -> Start:
-    """Return Reacher's start: the last two positions are the target's, within a disc of 0.2 m."""
+    """Return Reacher's initial state; the target, the last two positions, is within 0.2 m."""
     model = simulators.model
     positions = rng.uniform(-0.1, 0.1, model.nq) + model.qpos0
     target = rng.uniform(-0.2, 0.2, 2)
@@ -85,7 +84,7 @@ def _with_target(simulators: Simulators, rng: np.random.Generator) -> Start:
     return positions, velocities
 
 
-# What several tasks share
+# Shared by several tasks
 
 
 def _joined(*parts: np.ndarray) -> Float[np.ndarray, "N D"]:
@@ -93,7 +92,7 @@ def _joined(*parts: np.ndarray) -> Float[np.ndarray, "N D"]:
 
 
 def _squares(values: np.ndarray) -> np.ndarray:
-    """Return the sum of squares of each row, in the rows' own precision."""
+    """Return the sum of squares of each row, in the precision of `values`."""
     return np.square(values.reshape(len(values), -1)).sum(axis=1)
 
 
@@ -106,7 +105,7 @@ def _speed(simulators: Simulators, before: Numbers, place: Callable[..., Numbers
 
 
 def _run(control_cost: float) -> Callable[..., Numbers]:
-    """Return the reward (x' - x) / Δt + bonus - control_cost Σ a²."""
+    """Return the reward function (x' - x) / Δt + bonus - control_cost Σ a²."""
 
     def reward(simulators: Simulators, before: Numbers, action: Any, bonus: Numbers) -> Numbers:
         return _speed(simulators, before, _x) + bonus - control_cost * _squares(action)
@@ -115,7 +114,7 @@ def _run(control_cost: float) -> Callable[..., Numbers]:
 
 
 def _clipped(simulators: Simulators) -> Float[np.ndarray, "N D"]:
-    """Return q but for x, and v within ±10."""
+    """Return q without x, and v clipped to ±10."""
     velocities = np.clip(simulators.read("qvel"), -10, 10)
     return _joined(simulators.read("qpos")[:, 1:], velocities)
 
@@ -123,11 +122,11 @@ def _clipped(simulators: Simulators) -> Float[np.ndarray, "N D"]:
 # HalfCheetah, Swimmer
 
 
-def _half_cheetah_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+def _half_cheetah_obs(simulators: Simulators) -> Float[np.ndarray, "N D"]:
     return _joined(simulators.read("qpos")[:, 1:], simulators.read("qvel"))
 
 
-def _swimmer_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+def _swimmer_obs(simulators: Simulators) -> Float[np.ndarray, "N D"]:
     return _joined(simulators.read("qpos")[:, 2:], simulators.read("qvel"))
 
 
@@ -135,14 +134,14 @@ def _swimmer_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
 
 
 def _hopper_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
-    """Upright within 0.2 rad, higher than 0.7 m, and nothing beyond ±100."""
+    """Return whether the robot is upright within 0.2 rad, above 0.7 m, and all else within ±100."""
     positions = simulators.read("qpos")
     rest = np.abs(_joined(positions[:, 2:], simulators.read("qvel"))) < 100
     return rest.all(axis=1) & (positions[:, 1] > 0.7) & (np.abs(positions[:, 2]) < 0.2)
 
 
 def _walker_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
-    """Upright within 1 rad, and between 0.8 m and 2 m high."""
+    """Return whether the robot is upright within 1 rad, and between 0.8 m and 2 m high."""
     _, height, angle = simulators.read("qpos")[:, :3].T
     return (height > 0.8) & (height < 2.0) & (np.abs(angle) < 1.0)
 
@@ -150,29 +149,29 @@ def _walker_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
 # Pendulums
 
 
-def _pendulum_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+def _pendulum_obs(simulators: Simulators) -> Float[np.ndarray, "N D"]:
     return _joined(simulators.read("qpos"), simulators.read("qvel"))
 
 
-def _pendulum_pays(_: Simulators, __: Numbers, ___: Any, bonus: Numbers) -> Numbers:
+def _pendulum_reward(_: Simulators, __: Numbers, ___: Any, bonus: Numbers) -> Numbers:
     return bonus
 
 
 def _pendulum_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
-    """The pole within 0.2 rad of upright, and everything finite."""
-    state = _pendulum_sees(simulators)
+    """Return whether the pole is upright within 0.2 rad, and all numbers are finite."""
+    state = _pendulum_obs(simulators)
     return np.isfinite(state).all(axis=1) & (np.abs(state[:, 1]) <= 0.2)
 
 
-def _double_pendulum_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+def _double_pendulum_obs(simulators: Simulators) -> Float[np.ndarray, "N D"]:
     positions, velocities = simulators.read("qpos"), np.clip(simulators.read("qvel"), -10, 10)
     force = np.clip(simulators.read("qfrc_constraint"), -10, 10)[:, :1]
     angles = positions[:, 1:]
     return _joined(positions[:, :1], np.sin(angles), np.cos(angles), velocities, force)
 
 
-def _double_pendulum_pays(simulators: Simulators, _: Numbers, __: Any, bonus: Numbers) -> Numbers:
-    """Return bonus - 0.01 x² - (y - 2)² - 0.001 v₁² - 0.005 v₂², of the tip at x and y."""
+def _double_pendulum_reward(simulators: Simulators, _: Numbers, __: Any, bonus: Numbers) -> Numbers:
+    """Return bonus - 0.01 x² - (y - 2)² - 0.001 v₁² - 0.005 v₂², with the tip at (x, y)."""
     x, _y, y = simulators.read("site_xpos")[:, 0].T
     _, first, second = simulators.read("qvel").T
     distance = 0.01 * x**2 + (y - 2) ** 2
@@ -180,7 +179,7 @@ def _double_pendulum_pays(simulators: Simulators, _: Numbers, __: Any, bonus: Nu
 
 
 def _double_pendulum_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
-    """The tip higher than 1 m."""
+    """Return whether the tip is above 1 m."""
     return simulators.read("site_xpos")[:, 0, 2] > 1
 
 
@@ -192,14 +191,14 @@ def _to_target(simulators: Simulators) -> Float[np.ndarray, "N 3"]:
     return places[:, model.body("fingertip").id] - places[:, model.body("target").id]
 
 
-def _reacher_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+def _reacher_obs(simulators: Simulators) -> Float[np.ndarray, "N D"]:
     positions = simulators.read("qpos")
     angles, vector = positions[:, :2], _to_target(simulators)[:, :2]
     velocities = simulators.read("qvel")[:, :2]
     return _joined(np.cos(angles), np.sin(angles), positions[:, 2:], velocities, vector)
 
 
-def _reacher_pays(simulators: Simulators, _: Numbers, action: Any, __: Numbers) -> Numbers:
+def _reacher_reward(simulators: Simulators, _: Numbers, action: Any, __: Numbers) -> Numbers:
     """Return -|fingertip - target| - Σ a²."""
     vector = _to_target(simulators)
     return -np.sqrt(np.vecdot(vector, vector)) - _squares(action)
@@ -216,20 +215,20 @@ def _ant_forces(simulators: Simulators) -> Float[np.ndarray, "N B 6"]:
     return np.clip(simulators.read("cfrc_ext"), -1.0, 1.0)
 
 
-def _ant_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+def _ant_obs(simulators: Simulators) -> Float[np.ndarray, "N D"]:
     places = simulators.read("qpos")[:, 2:]
     return _joined(places, simulators.read("qvel"), _ant_forces(simulators)[:, 1:])
 
 
-def _ant_pays(simulators: Simulators, before: Numbers, action: Any, bonus: Numbers) -> Numbers:
-    """Return (x' - x) / Δt + bonus - 0.5 Σ a² - 0.0005 Σ f², of the contacts' forces within ±1."""
+def _ant_reward(simulators: Simulators, before: Numbers, action: Any, bonus: Numbers) -> Numbers:
+    """Return (x' - x) / Δt + bonus - 0.5 Σ a² - 0.0005 Σ f², f contact forces clipped to ±1."""
     costs = 0.5 * _squares(action) + 5e-4 * _squares(_ant_forces(simulators))
     return _speed(simulators, before, _ant_x) + bonus - costs
 
 
 def _ant_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
-    """The torso between 0.2 m and 1 m high, and everything finite."""
-    state = _pendulum_sees(simulators)
+    """Return whether the torso is between 0.2 m and 1 m high, and all numbers are finite."""
+    state = _pendulum_obs(simulators)
     return np.isfinite(state).all(axis=1) & (state[:, 2] >= 0.2) & (state[:, 2] <= 1.0)
 
 
@@ -237,18 +236,18 @@ def _ant_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
 
 
 def _humanoid_x(simulators: Simulators) -> Numbers:
-    """Return the centre of mass along x."""
+    """Return the x coordinate of the centre of mass."""
     masses = simulators.model.body_mass
     return np.einsum("b,nb->n", masses, simulators.read("xipos")[:, :, 0]) / masses.sum()
 
 
-def _humanoid_sees(simulators: Simulators) -> Float[np.ndarray, "N D"]:
+def _humanoid_obs(simulators: Simulators) -> Float[np.ndarray, "N D"]:
     read = simulators.read
     motion = (read("qpos")[:, 2:], read("qvel"), read("cinert")[:, 1:], read("cvel")[:, 1:])
     return _joined(*motion, read("qfrc_actuator")[:, 6:], read("cfrc_ext")[:, 1:])
 
 
-def _humanoid_pays(simulators: Simulators, before: Numbers, _: Any, bonus: Numbers) -> Numbers:
+def _humanoid_reward(simulators: Simulators, before: Numbers, _: Any, bonus: Numbers) -> Numbers:
     """Return 1.25 (x' - x) / Δt + bonus - 0.1 Σ a² - min(5e-7 Σ f², 10)."""
     contact = np.minimum(5e-7 * _squares(simulators.read("cfrc_ext")), 10.0)
     costs = 0.1 * _squares(simulators.read("ctrl")) + contact
@@ -256,14 +255,14 @@ def _humanoid_pays(simulators: Simulators, before: Numbers, _: Any, bonus: Numbe
 
 
 def _humanoid_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
-    """The torso between 1 m and 2 m high."""
+    """Return whether the torso is between 1 m and 2 m high."""
     height = simulators.read("qpos")[:, 2]
     return (height > 1.0) & (height < 2.0)
 
 
 TASKS = {
-    "HalfCheetah-v5": Task("half_cheetah.xml", 5, _normal(0.1), _half_cheetah_sees, _run(0.1), _x),
-    "Swimmer-v5": Task("swimmer.xml", 4, _uniform(0.1), _swimmer_sees, _run(1e-4), _x),
+    "HalfCheetah-v5": Task("half_cheetah.xml", 5, _normal(0.1), _half_cheetah_obs, _run(0.1), _x),
+    "Swimmer-v5": Task("swimmer.xml", 4, _uniform(0.1), _swimmer_obs, _run(1e-4), _x),
     "Hopper-v5": Task(
         "hopper.xml", 4, _uniform(5e-3), _clipped, _run(1e-3), _x, _hopper_healthy, 1.0
     ),
@@ -274,8 +273,8 @@ TASKS = {
         "inverted_pendulum.xml",
         2,
         _uniform(0.01),
-        _pendulum_sees,
-        _pendulum_pays,
+        _pendulum_obs,
+        _pendulum_reward,
         _x,
         _pendulum_healthy,
         1.0,
@@ -284,22 +283,22 @@ TASKS = {
         "inverted_double_pendulum.xml",
         5,
         _normal(0.1),
-        _double_pendulum_sees,
-        _double_pendulum_pays,
+        _double_pendulum_obs,
+        _double_pendulum_reward,
         _x,
         _double_pendulum_healthy,
         10.0,
     ),
-    "Reacher-v5": Task("reacher.xml", 2, _with_target, _reacher_sees, _reacher_pays, _x),
+    "Reacher-v5": Task("reacher.xml", 2, _with_target, _reacher_obs, _reacher_reward, _x),
     "Ant-v5": Task(
-        "ant.xml", 5, _normal(0.1), _ant_sees, _ant_pays, _ant_x, _ant_healthy, 1.0, contacts=True
+        "ant.xml", 5, _normal(0.1), _ant_obs, _ant_reward, _ant_x, _ant_healthy, 1.0, contacts=True
     ),
     "Humanoid-v5": Task(
         "humanoid.xml",
         5,
         _uniform(0.01),
-        _humanoid_sees,
-        _humanoid_pays,
+        _humanoid_obs,
+        _humanoid_reward,
         _humanoid_x,
         _humanoid_healthy,
         5.0,

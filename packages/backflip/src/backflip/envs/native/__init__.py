@@ -1,1 +1,1 @@
-"""Environments written in JAX: whole training runs in one compiled program."""
+"""Environments in JAX, compiled together with the algorithm."""

@@ -1,8 +1,8 @@
-"""Acrobot-v1 in JAX: two links hanging from a hinge, driven at the elbow, to be swung up high.
+"""Acrobot-v1 in JAX: swing up two links that hang from a hinge and are driven at the elbow.
 
-Source: Sutton & Barto 2018 (the "book" equations), as Gymnasium's Acrobot-v1 has it: one classical
-Runge-Kutta step of 0.2 s, reward -1 for every step until the tip is one link above the hinge.
-Both links are of 1 m, 1 kg, moment of inertia 1 kg m², with the mass in the middle.
+Source: Sutton & Barto 2018 (the "book" equations), as in Gymnasium's Acrobot-v1: one classical
+Runge-Kutta step of 0.2 s, reward -1 for every env step until the tip is one link above the hinge.
+Each link has 1 m, 1 kg and a moment of inertia of 1 kg m², with the centre of mass in the middle.
 """
 
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.spec import NativeStep
 
 GRAVITY = 9.8  # m/s²
-CENTRE = 0.5  # of mass, from the joint, in m
-INERTIA = 1.0  # of a link, kg m²
+CENTRE = 0.5  # distance of a link's centre of mass from its joint, in m
+INERTIA = 1.0  # moment of inertia of a link, kg m²
 SECONDS = 0.2  # one env step
 MAX_SPEEDS = np.array([4 * np.pi, 9 * np.pi], np.float32)  # rad/s
-START = 0.1  # the first state's largest component
+START = 0.1  # largest component of the initial state
 
 
 class AcrobotState(NamedTuple):
-    """Angles of the two joints, their speeds (rad, s), and the age of the episode.
+    """Angles of shoulder and elbow, their angular velocities (rad, rad/s), and the env steps.
 
-    The first angle is from hanging down, the second is the elbow's.
+    The first angle is measured from hanging down.
     """
 
     physics: Float[Array, " 4"]
@@ -36,7 +36,7 @@ class AcrobotState(NamedTuple):
 
 @dataclass(frozen=True)
 class Acrobot:
-    """The two links.
+    """The environment.
 
     Attributes:
         max_episode_steps: the time limit, in env steps.
@@ -46,18 +46,18 @@ class Acrobot:
 
     @property
     def spec(self) -> EnvSpec:
-        """Six numbers in, three torques out."""
+        """The environment's specification: six numbers observed, three torques."""
         high = np.concatenate([np.ones(4, np.float32), MAX_SPEEDS])
         observation = Box(-high, high, high.dtype)
         return EnvSpec("Acrobot-v1", observation, Discrete(3), self.max_episode_steps)
 
     def reset(self, key: PRNGKeyArray) -> AcrobotState:
-        """Return a state near hanging at rest, every component uniform in [-0.1, 0.1]."""
+        """Return an initial state near hanging at rest, each component uniform in [-0.1, 0.1]."""
         physics = jax.random.uniform(key, (4,), minval=-START, maxval=START)
         return AcrobotState(physics, jnp.zeros((), jnp.int32))
 
     def step(self, state: AcrobotState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Return the state 0.2 s later, under a torque of `action` - 1 at the elbow."""
+        """Return the state 0.2 s later with a torque of `action` - 1 at the elbow."""
         del key
         torque = action.astype(jnp.float32) - 1
         physics = _runge_kutta(state.physics, torque)
@@ -71,14 +71,14 @@ class Acrobot:
         return NativeStep(after, reward, terminated, truncated)
 
     def observe(self, state: AcrobotState) -> Float[Array, " 6"]:
-        """Return cosine and sine of both angles, then both speeds."""
+        """Return cosine and sine of both angles, then both angular velocities."""
         first, second, *speeds = state.physics
         turns = [jnp.cos(first), jnp.sin(first), jnp.cos(second), jnp.sin(second)]
         return jnp.stack([*turns, *speeds])
 
 
 def _runge_kutta(physics: Float[Array, " 4"], torque: Float[Array, ""]) -> Float[Array, " 4"]:
-    """Return the state one env step later by one step of the classical fourth-order method."""
+    """Return the state after one step of the classical fourth-order method."""
     first = _derivative(physics, torque)
     second = _derivative(physics + SECONDS / 2 * first, torque)
     third = _derivative(physics + SECONDS / 2 * second, torque)
@@ -87,7 +87,7 @@ def _runge_kutta(physics: Float[Array, " 4"], torque: Float[Array, ""]) -> Float
 
 
 def _derivative(physics: Float[Array, " 4"], torque: Float[Array, ""]) -> Float[Array, " 4"]:
-    """Return d/dt of the state by the book's equations of motion, with m = l = 1.
+    """Return the time derivative of the state by the book's equations of motion, with m = l = 1.
 
         d₁ = c² + 1 + c² + 2c cos θ₂ + 2I,   d₂ = c² + c cos θ₂ + I
         φ₂ = c g sin(θ₁ + θ₂)

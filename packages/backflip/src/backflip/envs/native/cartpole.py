@@ -1,7 +1,7 @@
-"""CartPole-v1 in JAX: a pole hinged to a cart, kept upright by pushing the cart left or right.
+"""CartPole-v1 in JAX: keep a pole on a cart upright by pushing the cart left or right.
 
-Source: Barto, Sutton & Anderson 1983, as Gymnasium's CartPole-v1 has it: explicit Euler steps of
-0.02 s, reward 1 for every step, over when the cart or the pole has gone too far.
+Source: Barto, Sutton & Anderson 1983, as in Gymnasium's CartPole-v1: explicit Euler steps of
+0.02 s, reward 1 for every env step, termination when cart or pole leave their limits.
 """
 
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ from backflip.envs.spec import NativeStep
 GRAVITY = 9.8  # m/s²
 POLE_MASS = 0.1  # kg
 TOTAL_MASS = 1.0 + POLE_MASS
-HALF_LENGTH = 0.5  # of the pole, in m
+HALF_LENGTH = 0.5  # half the length of the pole, in m
 FORCE = 10.0  # N
 SECONDS = 0.02  # one env step
 MAX_POSITION = 2.4  # m from the middle of the track
 MAX_ANGLE = 12 * np.pi / 180  # radians from upright
-START = 0.05  # the first state's largest component
+START = 0.05  # largest component of the initial state
 
 
 class CartPoleState(NamedTuple):
-    """Position, velocity, angle and angular velocity (m, rad, s), and the age of the episode."""
+    """Position, velocity, angle and angular velocity (m, rad, s), and the env steps."""
 
     physics: Float[Array, " 4"]
     env_steps: Int[Array, ""]
@@ -35,10 +35,10 @@ class CartPoleState(NamedTuple):
 
 @dataclass(frozen=True)
 class CartPole:
-    """The pole on the cart.
+    """The environment.
 
     Attributes:
-        sutton_barto_reward: pay 0 for every step and -1 for the fall, in place of 1 for each.
+        sutton_barto_reward: reward -1 for termination and 0 otherwise, instead of always 1.
         max_episode_steps: the time limit, in env steps.
     """
 
@@ -47,13 +47,13 @@ class CartPole:
 
     @property
     def spec(self) -> EnvSpec:
-        """Four numbers in, two pushes out."""
+        """The environment's specification: four numbers observed, two pushes."""
         high = np.array([2 * MAX_POSITION, np.inf, 2 * MAX_ANGLE, np.inf], np.float32)
         observation = Box(-high, high, high.dtype)
         return EnvSpec("CartPole-v1", observation, Discrete(2), self.max_episode_steps)
 
     def reset(self, key: PRNGKeyArray) -> CartPoleState:
-        """Return a state near rest, every component uniform in [-0.05, 0.05]."""
+        """Return an initial state near rest, each component uniform in [-0.05, 0.05]."""
         physics = jax.random.uniform(key, (4,), minval=-START, maxval=START)
         return CartPoleState(physics, jnp.zeros((), jnp.int32))
 
@@ -79,12 +79,12 @@ class CartPole:
 
 
 def _derivative(physics: Float[Array, " 4"], force: Float[Array, ""]) -> Float[Array, " 4"]:
-    """Return d/dt of the state under a force along the track, with no friction.
+    """Return the time derivative of the state with a force along the track, without friction.
 
         θ'' = (g sin θ - cos θ u) / (l (4/3 - m cos² θ / M)),   u = (F + m l θ'² sin θ) / M
         x'' = u - m l θ'' cos θ / M
 
-    l is half the pole's length, m its mass, M the mass of both.
+    l is half the pole's length, m its mass, M the total mass.
     """
     _, velocity, angle, spin = physics
     sin, cos = jnp.sin(angle), jnp.cos(angle)

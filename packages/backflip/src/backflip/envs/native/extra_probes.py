@@ -1,11 +1,11 @@
-"""Probe environments that each look for one fault which the simple probes let pass.
+"""Probe environments that each detect one fault which the probes of `probes` do not detect.
 
-What a right algorithm learns is known beforehand, as in `backflip.envs.native.probes`; each heading
-says it, and after "or" what is broken where something else is learnt.
+The correct result of learning is known; each docstring states it, and the faults that give another
+result.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,20 +19,20 @@ from backflip.envs.native.probes import (
     StartsWithACoin,
     end,
     interval,
-    probe_spec,
+    run_on,
     sign,
 )
 from backflip.envs.spec import NativeStep
 from runshelf.errors import UsageError
 
-ROWS = 4  # kinds of episode of `probe:row`, and env steps of each
-CENTRE, SIGNAL = 1000.0, 1e-3  # what `probe:scale` shows: CENTRE ± SIGNAL
-NOISE, CONSTANTS = 4, 2  # numbers of `probe:distractor` that mean nothing
-RECALLED = 2  # the env step of `probe:memory` that pays
+ROWS = 4  # kinds of episodes of `probe:row`, and env steps per episode
+CENTRE, SIGNAL = 1000.0, 1e-3  # `probe:scale` shows CENTRE ± SIGNAL
+NOISE, CONSTANTS = 4, 2  # irrelevant dimensions of `probe:distractor`
+RECALLED = 2  # the env step of `probe:memory`, from 0, whose reward depends on the action
 
 
 class RowState(NamedTuple):
-    """Which kind of episode it is, and its age."""
+    """The kind of the episode and the number of env steps."""
 
     row: Int[Array, ""]
     env_steps: Int[Array, ""]
@@ -40,24 +40,24 @@ class RowState(NamedTuple):
 
 @dataclass(frozen=True)
 class OneRowReward:
-    """Episodes of kind i of 4, which is seen with the step t, pay 1 in their step i alone.
+    """Episodes of 4 kinds; kind i has reward 1 in env step i only. Kind and step are observed.
 
-    V(i, t) = γ^(i - t) for t <= i, else 0; or rewards and observations are a step apart, or axes
-    of time and environments are mixed up, so that rows get each other's rewards.
+    Correct: V(i, t) = γ^(i - t) for t <= i, else 0. Otherwise rewards and observations are shifted
+    by a step, or the axes of time and environments are mixed up.
     """
 
     @property
     def spec(self) -> EnvSpec:
-        """Kind and step in, both one-hot, one action out."""
+        """The environment's specification: kind and step are one-hot."""
         high = np.ones(2 * ROWS, np.float32)
         return EnvSpec("probe:row", Box(0 * high, high, high.dtype), Discrete(1), None)
 
     def reset(self, key: PRNGKeyArray) -> RowState:
-        """Return the first step of an episode of any kind."""
+        """Return the start of an episode of a random kind."""
         return RowState(jax.random.randint(key, (), 0, ROWS), jnp.zeros((), jnp.int32))
 
     def step(self, state: RowState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay 1 if it is the kind's own step; end after the fourth."""
+        """Give reward 1 if the env step equals the kind; end after four env steps."""
         del action, key
         reward = (state.row == state.env_steps).astype(jnp.float32)
         after = state._replace(env_steps=state.env_steps + 1)
@@ -65,7 +65,7 @@ class OneRowReward:
         return NativeStep(after, reward, over, jnp.zeros_like(over))
 
     def observe(self, state: RowState) -> Float[Array, " 8"]:
-        """Return kind and step; after the last step no step is marked."""
+        """Return kind and step, both one-hot; the step is all 0 after the last one."""
         kinds = jnp.arange(ROWS)
         seen = jnp.concatenate([kinds == state.row, kinds == state.env_steps])
         return seen.astype(jnp.float32)
@@ -73,69 +73,65 @@ class OneRowReward:
 
 @dataclass(frozen=True)
 class FarFromZero(StartsWithACoin):
-    """Shows 1000.001 or 999.999; pays 1 for action 1 at the larger and 0 at the smaller, else -1.
+    """Shows 1000.001 or 999.999; reward 1 for action 1 at the larger, action 0 at the smaller.
 
-    V = 1 for both; or observations are not normalised (then both look alike and V = 0), or their
-    variance is lost in rounding or beside a constant added to it.
+    Other actions have reward -1. Correct: V = 1 for both. Otherwise observations are not
+    normalised (then V = 0), or their variance is lost to rounding or to a constant added to it.
     """
 
     @property
     def spec(self) -> EnvSpec:
-        """One number near 1000 in, two actions out."""
+        """The environment's specification."""
         centre = np.full(1, CENTRE, np.float32)
         observation = Box(centre - 1, centre + 1, centre.dtype)
         return EnvSpec("probe:scale", observation, Discrete(2), None)
 
     def step(self, state: ProbeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay 1 for the action that matches what was seen, -1 for the other, and end."""
+        """End the episode with reward 1 for the matching action, else -1."""
         del key
         return end(state, sign(action) * state.shown)
 
     def observe(self, state: ProbeState) -> Float[Array, " 1"]:
-        """Return the coin, hardly visible."""
+        """Return 1000 ± 0.001."""
         return CENTRE + SIGNAL * state.shown[None]
 
 
 @dataclass(frozen=True)
 class BestAtBound(StartsAtZero):
-    """One step that pays its action, a in [-1, 1].
+    """One env step whose reward is the action, a in [-1, 1].
 
-    The policy's action is 1; or actions are not scaled to their bounds, or a squashed policy cannot
-    reach them, or a clipped one has no gradient there.
+    Correct: the policy chooses 1. Otherwise actions are not scaled to their bounds, or a squashed
+    policy cannot reach them, or a clipped policy has no gradient there.
     """
 
-    @property
-    def spec(self) -> EnvSpec:
-        """One number in, one number in [-1, 1] out."""
-        return probe_spec("probe:bound", interval())
+    env_id: ClassVar[str] = "probe:bound"
+    action: ClassVar[Box | Discrete] = interval()
 
     def step(self, state: ProbeState, action: Float[Array, " 1"], key: PRNGKeyArray) -> NativeStep:
-        """Pay the action clipped to [-1, 1], and end."""
+        """End the episode with the action, clipped to [-1, 1], as the reward."""
         del key
         return end(state, jnp.clip(action[0], -1.0, 1.0))
 
 
 @dataclass(frozen=True)
 class BestAtZero(StartsAtZero):
-    """One step that pays -a².
+    """One env step with reward -a².
 
-    The policy's action is 0; or actions are shifted, or a policy is drawn to its bounds, where a
-    saturated one has no gradient that would bring it back.
+    Correct: the policy chooses 0. Otherwise actions are shifted, or the policy saturates at its
+    bounds, where it has no gradient.
     """
 
-    @property
-    def spec(self) -> EnvSpec:
-        """One number in, one number in [-1, 1] out."""
-        return probe_spec("probe:zero", interval())
+    env_id: ClassVar[str] = "probe:zero"
+    action: ClassVar[Box | Discrete] = interval()
 
     def step(self, state: ProbeState, action: Float[Array, " 1"], key: PRNGKeyArray) -> NativeStep:
-        """Pay -a² of the action clipped to [-1, 1], and end."""
+        """End the episode with reward -a² for the action clipped to [-1, 1]."""
         del key
         return end(state, -jnp.square(jnp.clip(action[0], -1.0, 1.0)))
 
 
 class MemoryState(NamedTuple):
-    """The coin that was shown first, and the age of the episode."""
+    """The coin of the episode and the number of env steps."""
 
     coin: Float[Array, ""]
     env_steps: Int[Array, ""]
@@ -143,14 +139,15 @@ class MemoryState(NamedTuple):
 
 @dataclass(frozen=True)
 class RememberedReward:
-    """Shows a coin, ±1, in its first step only; the third pays 1 for its match by action, else -1.
+    """Shows a coin, ±1, in the first env step only; the third action must match it.
 
-    With memory, be it of the policy or by `stack=3`, V = γ² at the start and the third action
-    matches. Without any, V = 0 where the coin is not shown, whatever the policy (where it is, a
-    third action that leans to one side is worth something); or what should not be known leaks.
+    The third reward is 1 if the action matches, else -1. Correct with memory, of the policy or by
+    `stack=3`: V = γ² at the start and the third action matches. Correct without memory: V = 0
+    where the coin is not shown. (Where it is shown, a third action that prefers one side has some
+    value.) Otherwise hidden information leaks.
 
     Attributes:
-        stack: how many of the latest observations are seen together, oldest first.
+        stack: number of latest observations shown together, oldest first.
 
     Raises:
         UsageError: `stack` is less than 1.
@@ -159,7 +156,7 @@ class RememberedReward:
     stack: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse to show nothing."""
+        """Check `stack`."""
         if self.stack < 1:
             raise UsageError(
                 f"`stack` of probe:memory must be at least 1, got {self.stack}; "
@@ -168,17 +165,17 @@ class RememberedReward:
 
     @property
     def spec(self) -> EnvSpec:
-        """Coin and step in, as often as stacked, two actions out."""
+        """The environment's specification: coin and step, `stack` times."""
         high = np.ones(2 * self.stack, np.float32)
         return EnvSpec("probe:memory", Box(-high, high, high.dtype), Discrete(2), None)
 
     def reset(self, key: PRNGKeyArray) -> MemoryState:
-        """Return the outcome of a toss."""
+        """Return an initial state with a random coin."""
         coin = jnp.where(jax.random.bernoulli(key), 1.0, -1.0)
         return MemoryState(coin, jnp.zeros((), jnp.int32))
 
     def step(self, state: MemoryState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay for the match in the third step, and end."""
+        """Reward the match and end in the third env step."""
         del key
         last = state.env_steps == RECALLED
         after = state._replace(env_steps=state.env_steps + 1)
@@ -186,7 +183,7 @@ class RememberedReward:
         return NativeStep(after, reward, last, jnp.zeros_like(last))
 
     def observe(self, state: MemoryState) -> Float[Array, " D"]:
-        """Return coin or 0 and the step as a share of 3, of each moment stacked; before all: 0."""
+        """Return coin (or 0) and step / 3 of each stacked env step; 0 before the first one."""
         moments = state.env_steps - jnp.arange(self.stack - 1, -1, -1)
         coins = jnp.where(moments == 0, state.coin, 0.0)
         steps = jnp.maximum(moments, 0).astype(jnp.float32) / (RECALLED + 1)
@@ -194,7 +191,7 @@ class RememberedReward:
 
 
 class DistractedState(NamedTuple):
-    """A coin, noise beside it, and the age of the episode."""
+    """A coin, noise, and the number of env steps."""
 
     coin: Float[Array, ""]
     noise: Float[Array, " 4"]
@@ -203,26 +200,26 @@ class DistractedState(NamedTuple):
 
 @dataclass(frozen=True)
 class Distracted:
-    """Shows a coin among numbers that are noise and numbers that never change; pays for its match.
+    """Shows a coin, noise and constants; reward 1 if the action matches the coin, else -1.
 
-    V = 1, and the right action, whatever the noise; or a constant is divided by its deviation of 0,
-    or noise is fitted.
+    Correct: V = 1 and the matching action for any noise. Otherwise a constant is divided by its
+    deviation of 0, or noise is fitted.
     """
 
     @property
     def spec(self) -> EnvSpec:
-        """Seven numbers in, of which the first one counts, two actions out."""
+        """The environment's specification: seven numbers, of which only the first matters."""
         high = np.ones(1 + NOISE + CONSTANTS, np.float32)
         return EnvSpec("probe:distractor", Box(-high, high, high.dtype), Discrete(2), None)
 
     def reset(self, key: PRNGKeyArray) -> DistractedState:
-        """Return the outcome of a toss, and noise uniform in [-1, 1]."""
+        """Return an initial state with a random coin, and noise uniform in [-1, 1]."""
         drawn = jax.random.uniform(key, (1 + NOISE,), minval=-1.0)
         coin = jnp.where(drawn[0] < 0, -1.0, 1.0)
         return DistractedState(coin, drawn[1:], jnp.zeros((), jnp.int32))
 
     def step(self, state: DistractedState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay 1 for the action that matches the coin, -1 for the other, and end."""
+        """End the episode with reward 1 for the matching action, else -1."""
         del key
         after = state._replace(env_steps=state.env_steps + 1)
         over = jnp.ones((), bool)
@@ -235,26 +232,23 @@ class Distracted:
 
 @dataclass(frozen=True)
 class ActionReward(StartsAtZero):
-    """Nothing to be seen; every step pays 1 for action 1 and 0 for action 0, until it is cut.
+    """The observation is always 0; the reward is the number of the action, 0 or 1.
 
-    V = 1/(1-γ), and action 1; or a reward model sees observations alone, which tell it nothing.
+    Correct: V = 1/(1-γ) and action 1. Otherwise a reward model ignores the action.
 
     Attributes:
-        max_episode_steps: the time limit, in env steps.
+        max_episode_steps: the time limit in env steps.
     """
 
     max_episode_steps: int = 20
 
     @property
     def spec(self) -> EnvSpec:
-        """One number in, two actions out, and a time limit."""
+        """The environment's specification."""
         limit = self.max_episode_steps
-        return probe_spec("probe:action", Discrete(2), limit, terminates=False)
+        return EnvSpec("probe:action", interval(), Discrete(2), limit, terminates=False)
 
     def step(self, state: ProbeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay the number of the action."""
+        """Give the number of the action as the reward."""
         del key
-        after = state._replace(env_steps=state.env_steps + 1)
-        truncated = after.env_steps >= self.max_episode_steps
-        reward = action.astype(jnp.float32)
-        return NativeStep(after, reward, jnp.zeros_like(truncated), truncated)
+        return run_on(state, action.astype(jnp.float32), self.max_episode_steps)

@@ -1,8 +1,8 @@
-"""FrozenLake-v1 in JAX: to the goal over ice on which a step may slip to either side.
+"""FrozenLake-v1 in JAX: walk to the goal over ice on which a step may slip to either side.
 
-The observation is one-hot, as the host path gives Gymnasium's numbers. A step in direction a goes
-there with the chance `success_rate`, and to each side, a - 1 and a + 1, with half of the rest;
-edges stop it. The goal pays 1; it and the holes end the episode.
+The observation is one-hot, as in the host adapter. A step goes in direction a with probability
+`success_rate`, and in each of the directions a - 1 and a + 1 with half of the rest. The edges stop
+it. The goal has reward 1; the goal and the holes terminate.
 
 Source: Gymnasium's FrozenLake-v1 (its two maps) and FrozenLake8x8-v1.
 """
@@ -17,29 +17,29 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
-from backflip.envs.lakes import LAKES
+from backflip.envs.frozen_lake_maps import MAPS
 from backflip.envs.spec import NativeStep
 from runshelf.errors import UsageError, did_you_mean
 
 STEPS = np.array([[0, -1], [1, 0], [0, 1], [-1, 0]])  # left, down, right, up, as (rows, columns)
-SLIPS = (-1, 0, 1)  # what is added to an action
+SLIPS = (-1, 0, 1)  # possible changes of an action
 
 
 class FrozenLakeState(NamedTuple):
-    """The cell stood on, counted row by row, and the age of the episode."""
+    """The index of the current cell, row by row, and the env steps."""
 
     place: Int[Array, ""]
     env_steps: Int[Array, ""]
 
 
 class Lake(NamedTuple):
-    """What a map says of its S cells.
+    """A map with S cells.
 
     Attributes:
-        start: where episodes start.
-        following: the cell reached from each cell by each of the four directions.
-        over: holes and goal.
-        goal: the goal alone.
+        start: the initial cell.
+        following: the cell reached from each cell in each of the four directions.
+        over: true for holes and the goal.
+        goal: true for the goal.
     """
 
     start: int
@@ -50,16 +50,16 @@ class Lake(NamedTuple):
 
 @dataclass(frozen=True)
 class FrozenLake:
-    """The frozen lake.
+    """The environment.
 
     Attributes:
         map_name: 4x4 or 8x8.
-        is_slippery: a step may slip.
-        success_rate: the chance that it does not, where it may.
-        max_episode_steps: the time limit, in env steps, the same for both maps.
+        is_slippery: whether a step may slip.
+        success_rate: the probability that a step does not slip, if it may.
+        max_episode_steps: the time limit in env steps, for both maps.
 
     Raises:
-        UsageError: there is no such map, or `success_rate` is no probability.
+        UsageError: the map is unknown, or `success_rate` is not a probability.
     """
 
     map_name: str = "4x4"
@@ -69,11 +69,11 @@ class FrozenLake:
     env_id: ClassVar[str] = "FrozenLake-v1"
 
     def __post_init__(self) -> None:
-        """Refuse what no episode could be played with."""
-        if self.map_name not in LAKES:
+        """Check map and probability."""
+        if self.map_name not in MAPS:
             raise UsageError(
-                f"`map_name` of {self.env_id} must be {' or '.join(LAKES)}, got `{self.map_name}`"
-                f"{did_you_mean(self.map_name, LAKES)}; try --env-arg map_name=8x8"
+                f"`map_name` of {self.env_id} must be {' or '.join(MAPS)}, got `{self.map_name}`"
+                f"{did_you_mean(self.map_name, MAPS)}; try --env-arg map_name=8x8"
             )
         if not 0 <= self.success_rate <= 1:
             raise UsageError(
@@ -83,19 +83,19 @@ class FrozenLake:
 
     @property
     def spec(self) -> EnvSpec:
-        """One-hot cells in, four directions out."""
+        """The environment's specification: one-hot cells observed, four directions."""
         high = np.ones(len(self._lake.over), np.float32)
         observation = Box(np.zeros_like(high), high, high.dtype)
-        own = OwnSpaces(Discrete(len(high)), Discrete(4))  # Gymnasium's counts the cells
+        own = OwnSpaces(Discrete(len(high)), Discrete(4))  # as in Gymnasium
         return EnvSpec(self.env_id, observation, Discrete(4), self.max_episode_steps, own=own)
 
     def reset(self, key: PRNGKeyArray) -> FrozenLakeState:
-        """Return the one start there is."""
+        """Return the only initial state."""
         del key
         return FrozenLakeState(jnp.int32(self._lake.start), jnp.zeros((), jnp.int32))
 
     def step(self, state: FrozenLakeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Return the state after a step left (0), down (1), right (2) or up (3), or beside it."""
+        """Return the state after a step left (0), down (1), right (2) or up (3), or a slip."""
         slip = 0
         if self.is_slippery:
             drawn = jax.random.uniform(key)
@@ -109,11 +109,11 @@ class FrozenLake:
         return NativeStep(FrozenLakeState(place, env_steps), reward, terminated, truncated)
 
     def observe(self, state: FrozenLakeState) -> Float[Array, " S"]:
-        """Return 1 for the cell stood on, 0 for all others."""
+        """Return 1 for the current cell, 0 for all others."""
         return (jnp.arange(len(self._lake.over)) == state.place).astype(jnp.float32)
 
     def optimum(self, state: FrozenLakeState) -> Float[Array, ""]:
-        """Return the greatest chance of reaching the goal in the time that is left."""
+        """Return the largest probability of reaching the goal within the time limit."""
         left = jnp.maximum(self.max_episode_steps - state.env_steps, 0)
         return jnp.asarray(_chances_of_goal(self), jnp.float32)[left, state.place]
 
@@ -123,7 +123,7 @@ class FrozenLake:
 
     @property
     def chances(self) -> tuple[float, float, float]:
-        """The chances of the three `SLIPS`."""
+        """The probabilities of the three `SLIPS`."""
         if not self.is_slippery:
             return 0.0, 1.0, 0.0
         aside = (1 - self.success_rate) / 2
@@ -132,7 +132,7 @@ class FrozenLake:
 
 @dataclass(frozen=True)
 class FrozenLake8x8(FrozenLake):
-    """The larger lake under its own id, with twice the time."""
+    """The larger lake with its own id and twice the time limit."""
 
     map_name: str = "8x8"
     max_episode_steps: int = 200
@@ -141,8 +141,8 @@ class FrozenLake8x8(FrozenLake):
 
 @cache
 def lake(map_name: str) -> Lake:
-    """Return what a map says, cell by cell."""
-    letters = np.array([list(row) for row in LAKES[map_name]])
+    """Return the map with a name."""
+    letters = np.array([list(row) for row in MAPS[map_name]])
     rows, columns = np.indices(letters.shape).reshape(2, -1, 1)
     last_row, last_column = np.array(letters.shape) - 1
     reached = (
@@ -157,7 +157,7 @@ def lake(map_name: str) -> Lake:
 
 @cache
 def transitions(env: FrozenLake) -> Float[np.ndarray, "S 4 S"]:
-    """Return P(s' | s, a); holes and goal are never left."""
+    """Return P(s' | s, a); holes and goal are absorbing."""
     of, states = lake(env.map_name), np.arange(len(lake(env.map_name).over))
     chances: Any = np.zeros((len(states), 4, len(states)))
     for slip, chance in zip(SLIPS, env.chances, strict=True):
@@ -169,11 +169,11 @@ def transitions(env: FrozenLake) -> Float[np.ndarray, "S 4 S"]:
 
 @cache
 def _chances_of_goal(env: FrozenLake) -> Float[np.ndarray, "H S"]:
-    """Return V_h(s), h = 0 .. limit: the greatest chance of the goal in h env steps.
+    """Return V_h(s), h = 0 .. limit: the largest probability of reaching the goal in h env steps.
 
-        V_h(s) = max_a Σ_s' P(s' | s, a) ([s' is the goal] + [s' ends nothing] V_{h-1}(s')), V_0 = 0
+        V_h(s) = max_a Σ_s' P(s' | s, a) ([s' is the goal] + [s' is ice] V_{h-1}(s')), V_0 = 0
 
-    In holes and at the goal nothing more is to be had.
+    V is 0 in holes and at the goal.
     """
     of, chances = lake(env.map_name), transitions(env)
     values = [np.zeros(len(of.over))]

@@ -1,7 +1,7 @@
-"""MountainCar-v0 in JAX: a car too weak for the hill, to be rocked up to its right end.
+"""MountainCar-v0 in JAX: swing an underpowered car up to the right end of a valley.
 
-Source: Moore 1990, as Gymnasium's MountainCar-v0 has it: three pushes, reward -1 for every step
-until the car is at 0.5 or beyond.
+Source: Moore 1990, as in Gymnasium's MountainCar-v0: three pushes, reward -1 for every env step
+until the car reaches position 0.5.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ MAX_SPEED = 0.07  # per env step
 GOAL = 0.5
 PUSH = 0.001
 GRAVITY = 0.0025
-START = (-0.6, -0.4)  # where the car may stand at first
+START = (-0.6, -0.4)  # range of the initial position
 
 
 class MountainCarState(NamedTuple):
-    """Position and velocity (per env step), and the age of the episode."""
+    """Position, velocity (per env step), and the env steps."""
 
     physics: Float[Array, " 2"]
     env_steps: Int[Array, ""]
@@ -32,10 +32,10 @@ class MountainCarState(NamedTuple):
 
 @dataclass(frozen=True)
 class MountainCar:
-    """The car between the hills.
+    """The environment.
 
     Attributes:
-        goal_velocity: the least velocity that counts as having arrived.
+        goal_velocity: the least velocity required at the goal.
         max_episode_steps: the time limit, in env steps.
     """
 
@@ -44,14 +44,14 @@ class MountainCar:
 
     @property
     def spec(self) -> EnvSpec:
-        """Two numbers in, three pushes out."""
+        """The environment's specification: two numbers observed, three pushes."""
         low = np.array([MIN_POSITION, -MAX_SPEED], np.float32)
         high = np.array([MAX_POSITION, MAX_SPEED], np.float32)
         observation = Box(low, high, high.dtype)
         return EnvSpec("MountainCar-v0", observation, Discrete(3), self.max_episode_steps)
 
     def reset(self, key: PRNGKeyArray) -> MountainCarState:
-        """Return a car at rest somewhere in the valley."""
+        """Return an initial state: at rest, position uniform in [-0.6, -0.4]."""
         position = jax.random.uniform(key, minval=START[0], maxval=START[1])
         physics = jnp.stack([position, jnp.zeros_like(position)])
         return MountainCarState(physics, jnp.zeros((), jnp.int32))
@@ -76,9 +76,9 @@ class MountainCar:
 
 
 def roll(physics: Float[Array, " 2"], push: Float[Array, ""]) -> Float[Array, " 2"]:
-    """Return position and velocity one env step later, on the hill of slope 0.0025 cos 3x.
+    """Return position and velocity one env step later, with gravity 0.0025 cos 3x.
 
-    The left end is a wall: a car that reaches it stands still.
+    The left end is a wall that stops the car.
     """
     position, velocity = physics
     velocity = velocity + push - GRAVITY * jnp.cos(3 * position)

@@ -1,7 +1,7 @@
-"""MountainCarContinuous-v0 in JAX: the car between the hills, with a pedal in place of pushes.
+"""MountainCarContinuous-v0 in JAX: MountainCar with a continuous force.
 
-Source: Gymnasium's MountainCarContinuous-v0: the same hill as MountainCar-v0, arrival at 0.45 pays
-100, every step costs 0.1 u² for the pedal u.
+Source: Gymnasium's MountainCarContinuous-v0: the valley of MountainCar-v0, reward 100 at position
+0.45, minus 0.1 u² for the action u in every env step.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ POWER = 0.0015
 
 @dataclass(frozen=True)
 class MountainCarContinuous:
-    """The car with a pedal.
+    """The environment.
 
     Attributes:
-        goal_velocity: the least velocity that counts as having arrived.
+        goal_velocity: the least velocity required at the goal.
         max_episode_steps: the time limit, in env steps.
     """
 
@@ -32,29 +32,29 @@ class MountainCarContinuous:
 
     @property
     def spec(self) -> EnvSpec:
-        """Two numbers in, one out."""
-        pedal = np.ones(1, np.float32)
-        observation, action = MountainCar().spec.observation, Box(-pedal, pedal, pedal.dtype)
+        """The environment's specification: two numbers observed, one action in [-1, 1]."""
+        one = np.ones(1, np.float32)
+        observation, action = MountainCar().spec.observation, Box(-one, one, one.dtype)
         return EnvSpec("MountainCarContinuous-v0", observation, action, self.max_episode_steps)
 
     def reset(self, key: PRNGKeyArray) -> MountainCarState:
-        """Return a car at rest somewhere in the valley."""
+        """Return an initial state: at rest, position uniform in [-0.6, -0.4]."""
         return MountainCar().reset(key)
 
     def step(
         self, state: MountainCarState, action: Float[Array, " 1"], key: PRNGKeyArray
     ) -> NativeStep:
-        """Return the state after `action`, clipped to [-1, 1], has driven the car.
+        """Return the state after a force of `action`, clipped to [-1, 1].
 
-        Gymnasium's environment clips the force but charges for the unclipped pedal. Here both are
-        clipped, as they are for every bounded action that a host environment is given.
+        Gymnasium clips the force, but not the action in the reward. Here both are clipped, as our
+        host adapter clips actions before the environment.
         """
         del key
-        pedal = jnp.clip(action[0], -1.0, 1.0)
-        physics = roll(state.physics, POWER * pedal)
+        force = jnp.clip(action[0], -1.0, 1.0)
+        physics = roll(state.physics, POWER * force)
         position, velocity = physics
         terminated = (position >= GOAL) & (velocity >= self.goal_velocity)
-        reward = jnp.where(terminated, 100.0, 0.0) - 0.1 * pedal**2
+        reward = jnp.where(terminated, 100.0, 0.0) - 0.1 * force**2
         env_steps = state.env_steps + 1
         truncated = ~terminated & (env_steps >= self.max_episode_steps)
         return NativeStep(MountainCarState(physics, env_steps), reward, terminated, truncated)

@@ -1,7 +1,7 @@
-"""Pendulum-v1 in JAX: a pendulum too heavy for its motor, to be swung up and held upright.
+"""Pendulum-v1 in JAX: swing up a pendulum with a weak motor and hold it upright.
 
-Source: Gymnasium's Pendulum-v1: semi-implicit Euler steps of 0.05 s and a cost for the angle, the
-speed and the torque before the step. Nothing ends an episode but the time limit.
+Source: Gymnasium's Pendulum-v1: semi-implicit Euler steps of 0.05 s; a cost of angle, speed and
+torque before the env step. Only the time limit ends an episode.
 """
 
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from backflip.envs.spec import NativeStep
 MAX_SPEED = 8.0  # rad/s
 MAX_TORQUE = 2.0  # N m
 SECONDS = 0.05  # one env step
-START = np.array([np.pi, 1.0], np.float32)  # the first state's largest angle and speed
+START = np.array([np.pi, 1.0], np.float32)  # largest initial angle and speed
 
 
 class PendulumState(NamedTuple):
-    """Angle from upright within a turn and a step, angular velocity, and the episode's age."""
+    """Angle from upright (rad), angular velocity (rad/s), and the env steps."""
 
     physics: Float[Array, " 2"]
     env_steps: Int[Array, ""]
@@ -30,7 +30,7 @@ class PendulumState(NamedTuple):
 
 @dataclass(frozen=True)
 class Pendulum:
-    """The pendulum, of 1 kg and 1 m.
+    """The environment: a pendulum of 1 kg and 1 m.
 
     Attributes:
         g: gravity in m/s².
@@ -42,7 +42,7 @@ class Pendulum:
 
     @property
     def spec(self) -> EnvSpec:
-        """Cosine, sine and speed in, one torque out."""
+        """The environment's specification: cosine, sine and speed observed, one torque."""
         high = np.array([1.0, 1.0, MAX_SPEED], np.float32)
         torque = np.array([MAX_TORQUE], np.float32)
         observation = Box(-high, high, high.dtype)
@@ -51,14 +51,14 @@ class Pendulum:
         return EnvSpec("Pendulum-v1", observation, action, limit, terminates=False)
 
     def reset(self, key: PRNGKeyArray) -> PendulumState:
-        """Return any angle, and a speed uniform in [-1, 1]."""
+        """Return an initial state: angle uniform in [-π, π], speed uniform in [-1, 1]."""
         physics = jax.random.uniform(key, (2,), minval=-START, maxval=START)
         return PendulumState(physics, jnp.zeros((), jnp.int32))
 
     def step(
         self, state: PendulumState, action: Float[Array, " 1"], key: PRNGKeyArray
     ) -> NativeStep:
-        """Return the state 0.05 s later and -(θ² + 0.1 θ'² + 0.001 u²) of the state before.
+        """Return the state 0.05 s later; the reward is -(θ² + 0.1 θ'² + 0.001 u²) before it.
 
         θ is in [-π, π], θ' the speed, u the torque after clipping to [-2, 2].
         """
@@ -68,7 +68,7 @@ class Pendulum:
         reward = -(angle**2 + 0.1 * speed**2 + 0.001 * torque**2)
         speed = speed + SECONDS * (1.5 * self.g * jnp.sin(angle) + 3.0 * torque)
         speed = jnp.clip(speed, -MAX_SPEED, MAX_SPEED)
-        # From the angle within a turn, not the sum of all turns, which float32 would blur.
+        # Uses the angle in [-π, π]: an angle that adds up all turns would lose precision.
         physics = jnp.stack([angle + SECONDS * speed, speed])
         env_steps = state.env_steps + 1
         truncated = env_steps >= self.max_episode_steps
@@ -82,5 +82,5 @@ class Pendulum:
 
 
 def _within_a_turn(angle: Float[Array, ""]) -> Float[Array, ""]:
-    """Return the same direction as an angle in [-π, π]."""
+    """Return an angle modulo 2π, in [-π, π]."""
     return angle - 2 * jnp.pi * jnp.round(angle / (2 * jnp.pi))

@@ -1,12 +1,13 @@
-"""Probe environments: tasks so small that what a right algorithm learns is known beforehand.
+"""Probe environments: minimal tasks for which the correct result of learning is known.
 
-Each adds one thing to the one before, so the first that fails names the broken part.
-`backflip.envs.native.extra_probes` has those that look for one fault each.
-Source: Andy Jones, "Debugging RL, Without the Agonizing Pain", 2021, for the first five.
+Each probe adds one difficulty to the previous one, so the first that fails shows which part of an
+algorithm is broken. `backflip.envs.native.extra_probes` has probes for single faults.
+
+Source of the first five: Andy Jones, "Debugging RL, Without the Agonizing Pain", 2021.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,79 +19,93 @@ from backflip.envs.spec import NativeStep
 
 
 class ProbeState(NamedTuple):
-    """The only number seen, and the age of the episode."""
+    """The observed number and the number of env steps in the episode."""
 
     shown: Float[Array, ""]
     env_steps: Int[Array, ""]
 
 
-class _OneNumberSeen:
-    """What all probes share: an observation of one number in [-1, 1]."""
+def interval() -> Box:
+    """Return a space of one number in [-1, 1]."""
+    one = np.ones(1, np.float32)
+    return Box(-one, one, one.dtype)
+
+
+class Probe:
+    """A probe that shows one number in [-1, 1] and has no time limit."""
+
+    env_id: ClassVar[str]
+    action: ClassVar[Box | Discrete] = Discrete(1)
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The environment's specification."""
+        return EnvSpec(self.env_id, interval(), self.action, None)
 
     def observe(self, state: ProbeState) -> Float[Array, " 1"]:
-        """Return the number."""
+        """Return the number shown."""
         return state.shown[None]
 
 
-class StartsAtZero(_OneNumberSeen):
-    """Episodes start with 0 to be seen."""
+class StartsAtZero(Probe):
+    """A probe whose first observation is 0."""
 
     def reset(self, key: PRNGKeyArray) -> ProbeState:
-        """Return the one start there is."""
+        """Return the only initial state."""
         del key
         return ProbeState(jnp.zeros(()), jnp.zeros((), jnp.int32))
 
 
-class StartsWithACoin(_OneNumberSeen):
-    """Episodes start with -1 or 1 to be seen, equally likely."""
+class StartsWithACoin(Probe):
+    """A probe whose first observation is -1 or 1, equally likely."""
 
     def reset(self, key: PRNGKeyArray) -> ProbeState:
-        """Return the outcome of a toss."""
+        """Return one of the two initial states."""
         shown = jnp.where(jax.random.bernoulli(key), 1.0, -1.0)
         return ProbeState(shown, jnp.zeros((), jnp.int32))
 
 
 @dataclass(frozen=True)
 class ConstantReward(StartsAtZero):
-    """Probe 1: one step, one action, reward 1. V(0) = 1, or the value loss is broken."""
+    """Probe 1: one env step, one action, reward 1.
 
-    @property
-    def spec(self) -> EnvSpec:
-        """One number in, one action out."""
-        return probe_spec("probe:1", Discrete(1))
+    Correct: V(0) = 1. Otherwise the value loss is broken.
+    """
+
+    env_id: ClassVar[str] = "probe:1"
 
     def step(self, state: ProbeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay 1 and end."""
+        """End the episode with reward 1."""
         del action, key
         return end(state, jnp.ones(()))
 
 
 @dataclass(frozen=True)
 class ObservedReward(StartsWithACoin):
-    """Probe 2: one step, one action, reward what was seen. V(s) = s, or obs get mixed up."""
+    """Probe 2: one env step, one action, the reward is the observation.
 
-    @property
-    def spec(self) -> EnvSpec:
-        """One number in, one action out."""
-        return probe_spec("probe:2", Discrete(1))
+    Correct: V(s) = s. Otherwise observations are mixed up.
+    """
+
+    env_id: ClassVar[str] = "probe:2"
 
     def step(self, state: ProbeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay what was seen and end."""
+        """End the episode with the observation as the reward."""
         del action, key
         return end(state, state.shown)
 
 
 @dataclass(frozen=True)
 class DelayedReward(StartsAtZero):
-    """Probe 3: sees 0, then 1; reward 1 at the end. V(0) = γ, V(1) = 1, or γ is lost."""
+    """Probe 3: two env steps with observations 0 and 1, and a reward of 1 at the end.
 
-    @property
-    def spec(self) -> EnvSpec:
-        """One number in, one action out."""
-        return probe_spec("probe:3", Discrete(1))
+    Correct: V(0) = γ and V(1) = 1. Otherwise γ is not applied.
+    """
+
+    env_id: ClassVar[str] = "probe:3"
 
     def step(self, state: ProbeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay nothing for the first step, 1 for the second, then end."""
+        """Give reward 0 in the first env step; end with reward 1 in the second."""
         del action, key
         last = state.env_steps == 1
         after = ProbeState(jnp.ones(()), state.env_steps + 1)
@@ -99,90 +114,76 @@ class DelayedReward(StartsAtZero):
 
 @dataclass(frozen=True)
 class ChosenReward(StartsAtZero):
-    """Probe 4: action 1 pays 1, action 0 pays -1. The policy takes 1, or its loss is broken."""
+    """Probe 4: one env step, reward 1 for action 1 and -1 for action 0.
 
-    @property
-    def spec(self) -> EnvSpec:
-        """One number in, two actions out."""
-        return probe_spec("probe:4", Discrete(2))
+    Correct: the policy chooses action 1. Otherwise the policy loss is broken.
+    """
+
+    env_id: ClassVar[str] = "probe:4"
+    action: ClassVar[Box | Discrete] = Discrete(2)
 
     def step(self, state: ProbeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay 1 for action 1, -1 for action 0, and end."""
+        """End the episode with reward 1 for action 1, else -1."""
         del key
         return end(state, sign(action))
 
 
 @dataclass(frozen=True)
 class MatchedReward(StartsWithACoin):
-    """Probe 5: pays 1 if the action is 1 where 1 was seen and 0 where -1 was, else -1.
+    """Probe 5: one env step, reward 1 if the action's sign equals the observation, else -1.
 
-    V(s) = 1 of the learned policy, or observations and actions of a batch do not belong together.
+    Correct: V(s) = 1 under the learned policy. Otherwise observations and actions of a batch do
+    not belong together.
     """
 
-    @property
-    def spec(self) -> EnvSpec:
-        """One number in, two actions out."""
-        return probe_spec("probe:5", Discrete(2))
+    env_id: ClassVar[str] = "probe:5"
+    action: ClassVar[Box | Discrete] = Discrete(2)
 
     def step(self, state: ProbeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay 1 for the action that matches what was seen, -1 for the other, and end."""
+        """End the episode with reward 1 for the matching action, else -1."""
         del key
         return end(state, sign(action) * state.shown)
 
 
 @dataclass(frozen=True)
 class EndlessReward(StartsAtZero):
-    """Reward 1 for ever, cut after 10 steps. V(0) = 1/(1-γ), or a time limit is taken for death.
+    """Reward 1 in every env step, truncated after 10 env steps.
+
+    Correct: V(0) = 1/(1-γ). Otherwise truncation is treated as termination. The observation does
+    not show the time limit.
 
     Attributes:
-        max_episode_steps: the time limit, in env steps.
+        max_episode_steps: the time limit in env steps.
     """
 
     max_episode_steps: int = 10
 
     @property
     def spec(self) -> EnvSpec:
-        """One number in, one action out, and a time limit that cannot be seen coming."""
+        """The environment's specification."""
         limit = self.max_episode_steps
-        return probe_spec("probe:truncation", Discrete(1), limit, terminates=False)
+        return EnvSpec("probe:truncation", interval(), Discrete(1), limit, terminates=False)
 
     def step(self, state: ProbeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Pay 1."""
+        """Give reward 1."""
         del action, key
-        after = state._replace(env_steps=state.env_steps + 1)
-        truncated = after.env_steps >= self.max_episode_steps
-        return NativeStep(after, jnp.ones(()), jnp.zeros_like(truncated), truncated)
+        return run_on(state, jnp.ones(()), self.max_episode_steps)
 
 
 @dataclass(frozen=True)
 class QuadraticReward(StartsAtZero):
-    """One step that pays -(a - 0.5)². The policy's mean is 0.5, or its gradient is broken."""
+    """One env step with reward -(a - 0.5)².
 
-    @property
-    def spec(self) -> EnvSpec:
-        """One number in, one number in [-1, 1] out."""
-        return probe_spec("probe:continuous", interval())
+    Correct: the mean of the policy is 0.5. Otherwise the gradient of continuous actions is broken.
+    """
+
+    env_id: ClassVar[str] = "probe:continuous"
+    action: ClassVar[Box | Discrete] = interval()
 
     def step(self, state: ProbeState, action: Float[Array, " 1"], key: PRNGKeyArray) -> NativeStep:
-        """Pay -(a - 0.5)² of the action clipped to [-1, 1], and end."""
+        """End the episode with reward -(a - 0.5)² for the action clipped to [-1, 1]."""
         del key
         return end(state, -jnp.square(jnp.clip(action[0], -1.0, 1.0) - 0.5))
-
-
-def probe_spec(
-    env_id: str,
-    action: Box | Discrete,
-    max_episode_steps: int | None = None,
-    terminates: bool = True,
-) -> EnvSpec:
-    """Return the facts of a probe that shows one number."""
-    return EnvSpec(env_id, interval(), action, max_episode_steps, terminates=terminates)
-
-
-def interval() -> Box:
-    """Return one number in [-1, 1]."""
-    one = np.ones(1, np.float32)
-    return Box(-one, one, one.dtype)
 
 
 def sign(action: Int[Array, ""]) -> Float[Array, ""]:
@@ -191,6 +192,13 @@ def sign(action: Int[Array, ""]) -> Float[Array, ""]:
 
 
 def end(state: ProbeState, reward: Float[Array, ""]) -> NativeStep:
-    """Return the episode's last step; what is seen stays as it was."""
+    """Return the last env step of an episode; the observation does not change."""
     after = state._replace(env_steps=state.env_steps + 1)
     return NativeStep(after, reward, jnp.ones((), bool), jnp.zeros((), bool))
+
+
+def run_on(state: ProbeState, reward: Float[Array, ""], limit: int) -> NativeStep:
+    """Return an env step that only the time limit can end; the observation does not change."""
+    after = state._replace(env_steps=state.env_steps + 1)
+    truncated = after.env_steps >= limit
+    return NativeStep(after, reward, jnp.zeros_like(truncated), truncated)

@@ -1,1 +1,1 @@
-"""Drawing what happened in a clip, for a person to judge. Needs NumPy and Pillow, no JAX."""
+"""Views: how environments are drawn for a person. Needs NumPy and Pillow, no JAX."""

@@ -1,4 +1,4 @@
-"""Acrobot: two links hanging from a hinge, and the line that the tip is to reach."""
+"""View of Acrobot: two links hanging from a hinge, and the target height of the tip."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -9,22 +9,21 @@ from jaxtyping import Float, UInt8
 from backflip.envs.views.canvas import BODY, FAINT, GOAL, JOINT, LIMB, Canvas, along
 from backflip.envs.views.view import shortest_turn, with_last
 
-# As in `backflip.envs.native.acrobot`, which needs JAX; a test holds the two together.
+# Copied from `backflip.envs.native.acrobot`, which imports JAX; a test compares them.
 SECONDS = 0.2  # one env step
 LINE = 1.0  # m above the hinge
-ORIGIN, SCALE = (160, 120), 52  # the hinge; pixels in a metre
+ORIGIN, SCALE = (160, 120), 52  # position of the hinge; pixels per metre
 DASH = 0.09  # m
 
 
 @dataclass(frozen=True)
 class AcrobotView:
-    """Poses are both joints' angles and their speeds (rad, s): from hanging, and the elbow's."""
+    """Poses are the angles of shoulder and elbow and their angular velocities (rad, rad/s)."""
 
-    interpolates: bool = True
     pixelated: bool = False
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts."""
+        """Return the duration of an env step."""
         return SECONDS
 
     def poses(
@@ -33,7 +32,7 @@ class AcrobotView:
         next_obs: Float[np.ndarray, "n 6"],
         scene: Float[np.ndarray, "..."],
     ) -> Float[np.ndarray, "n+1 4"]:
-        """Return the angles that the observations are cosines and sines of, and the speeds."""
+        """Return the angles, computed from their cosines and sines, and the velocities."""
         del scene
         seen = with_last(obs, next_obs).astype(np.float64)
         angles = np.arctan2(seen[:, [1, 3]], seen[:, [0, 2]])
@@ -45,10 +44,10 @@ class AcrobotView:
         after: Float[np.ndarray, "F 4"],
         share: Float[np.ndarray, " F"],
     ) -> Float[np.ndarray, "F 4"]:
-        """Return poses on the cubic curves that have the angles and speeds of both ends.
+        """Return poses on cubic curves with the angles and velocities of both ends.
 
-        The elbow may turn by 1.8 π in one env step, so the short way round need not be the way it
-        went: the turn taken is the one nearest to the mean of both speeds.
+        The elbow may turn by 1.8 π in one env step, so the shortest turn may be wrong. The turn is
+        the one nearest to that of the mean velocity.
         """
         start, speed, end_speed = before[:, :2], before[:, 2:] * SECONDS, after[:, 2:] * SECONDS
         expected = (speed + end_speed) / 2
@@ -59,13 +58,13 @@ class AcrobotView:
         return np.concatenate([angles, before[:, 2:] * (1 - s) + after[:, 2:] * s], 1)
 
     def draw(self, poses: Float[np.ndarray, "F 4"]) -> UInt8[np.ndarray, "F H W 3"]:
-        """Return frames of the two links."""
+        """Return one frame per pose."""
         return np.stack([_frame(float(first), float(elbow)) for first, elbow, *_ in poses])
 
 
 def _frame(first: float, elbow: float) -> UInt8[np.ndarray, "H W 3"]:
     canvas = _surroundings().copy()
-    # Angles are counted from hanging down and turn the other way than `along`'s.
+    # Angles are counterclockwise from hanging down; `along` counts clockwise from up.
     middle = along((0, 0), np.pi - first, 1.0)
     tip = along(middle, np.pi - first - elbow, 1.0)
     canvas.line([(0, 0), middle], BODY, 10)
@@ -77,7 +76,7 @@ def _frame(first: float, elbow: float) -> UInt8[np.ndarray, "H W 3"]:
 
 @cache
 def _surroundings() -> Canvas:
-    """Return the line to be reached, and the circle within which the tip can be."""
+    """Return the target height, and the circle that the tip can reach."""
     canvas = Canvas(ORIGIN, SCALE)
     canvas.ring((0, 0), 2.0, FAINT, 1.5)
     for start in np.arange(-2.97, 2.97, 2 * DASH):

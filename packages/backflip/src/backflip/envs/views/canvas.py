@@ -1,4 +1,4 @@
-"""A picture in an environment's own units, with smooth edges and the house's colours."""
+"""An anti-aliased picture drawn in the environment's own units, and the colours of all views."""
 
 from collections.abc import Sequence
 from typing import final
@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 
 from backflip.envs.views.view import HEIGHT, WIDTH
 
-# A dark picture reads on a white page, as a screen does, and on a dark one.
+# A dark background is readable on both a white and a dark page.
 BACKGROUND = (33, 39, 49)
 FAINT = (62, 71, 86)
 GROUND = (88, 99, 117)
@@ -20,7 +20,7 @@ JOINT = (228, 231, 237)
 GOAL = (134, 194, 122)
 LIMIT = (219, 108, 108)
 
-FINE = 4  # drawn so many times as large, then shrunk by averaging
+FINE = 4  # pictures are drawn this many times larger, then reduced by averaging
 
 Colour = tuple[int, int, int]
 Number = int | float
@@ -32,9 +32,9 @@ class Canvas:
     """A picture of WIDTH x HEIGHT pixels, drawn in world coordinates with y pointing up.
 
     Args:
-        origin: where the world's origin is, in pixels from the left and from the top.
-        scale: pixels for one unit of the world.
-        onto: a canvas to go on from; it stays as it is.
+        origin: position of the world's origin in pixels from the left and from the top.
+        scale: pixels per world unit.
+        onto: a canvas to copy as the background.
     """
 
     def __init__(self, origin: Point, scale: Number, onto: "Canvas | None" = None) -> None:
@@ -44,7 +44,7 @@ class Canvas:
         self._pen = ImageDraw.Draw(self._image)
 
     def copy(self) -> "Canvas":
-        """Return a canvas that looks like this one."""
+        """Return a copy of the canvas."""
         return Canvas(self._origin, self._scale, self)
 
     def line(self, points: Sequence[Point], colour: Colour, width: Number) -> None:
@@ -74,11 +74,11 @@ class Canvas:
         return np.asarray(self._image.reduce(FINE))
 
     def _place(self, point: Point) -> Point:
-        """Return a point of the world in fine pixels."""
+        """Return a point in pixels of the enlarged picture."""
         x, y = self._origin
         return (x + self._scale * point[0]) * FINE, (y - self._scale * point[1]) * FINE
 
 
 def along(start: Point, angle: Number, length: Number) -> Point:
-    """Return the point `length` away from `start`, in a direction counted from up to the right."""
+    """Return the point `length` away from `start` at `angle`, clockwise from straight up."""
     return start[0] + length * float(np.sin(angle)), start[1] + length * float(np.cos(angle))

@@ -1,4 +1,4 @@
-"""CartPole: a cart on its track between the limits beyond which the episode is over."""
+"""View of CartPole: a cart on its track between the limits where the episode ends."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -19,12 +19,12 @@ from backflip.envs.views.canvas import (
 )
 from backflip.envs.views.view import mix, with_last
 
-# As in `backflip.envs.native.cartpole`, which needs JAX; a test holds the two together.
+# Copied from `backflip.envs.native.cartpole`, which imports JAX; a test compares them.
 SECONDS = 0.02  # one env step
 MAX_POSITION = 2.4  # m from the middle of the track
 POLE = 1.0  # m
-ORIGIN, SCALE = (160, 150), 58  # the track's middle, at the height of the hinge; pixels in a metre
-CART = (0.36, 0.13)  # half its width; its depth below the hinge, in m
+ORIGIN, SCALE = (160, 150), 58  # middle of the track at the hinge's height; pixels per metre
+CART = (0.36, 0.13)  # half width and half height, in m
 WHEEL = 0.1  # radius, in m
 
 
@@ -32,11 +32,10 @@ WHEEL = 0.1  # radius, in m
 class CartPoleView:
     """Poses are the cart's position and the pole's angle from upright (m, rad)."""
 
-    interpolates: bool = True
     pixelated: bool = False
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts."""
+        """Return the duration of an env step."""
         return SECONDS
 
     def poses(
@@ -45,7 +44,7 @@ class CartPoleView:
         next_obs: Float[np.ndarray, "n 4"],
         scene: Float[np.ndarray, "..."],
     ) -> Float[np.ndarray, "n+1 2"]:
-        """Return what the observations say, those after the last env step included."""
+        """Return position and angle from the observations, including the last next one."""
         del scene
         return with_last(obs, next_obs)[:, [0, 2]].astype(np.float64)
 
@@ -55,11 +54,11 @@ class CartPoleView:
         after: Float[np.ndarray, "F 2"],
         share: Float[np.ndarray, " F"],
     ) -> Float[np.ndarray, "F 2"]:
-        """Return positions and angles on a straight line: poles are never far from upright."""
+        """Return linear interpolations; the angle stays small."""
         return mix(before, after, share)
 
     def draw(self, poses: Float[np.ndarray, "F 2"]) -> UInt8[np.ndarray, "F H W 3"]:
-        """Return frames of the cart with its pole."""
+        """Return one frame per pose."""
         return np.stack([_frame(float(x), float(angle)) for x, angle in poses])
 
 
@@ -78,7 +77,7 @@ def _frame(x: float, angle: float) -> UInt8[np.ndarray, "H W 3"]:
 
 @cache
 def _track() -> Canvas:
-    """Return the track with a mark in its middle and posts at its limits."""
+    """Return the track with a mark at its middle and posts at its limits."""
     canvas = Canvas(ORIGIN, SCALE)
     rail = -CART[1] - 1.5 * WHEEL
     canvas.line([(0, rail), (0, rail - 0.14)], FAINT, 2)

@@ -1,4 +1,4 @@
-"""Which view an environment has."""
+"""The choice of a view for an environment."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,10 +17,10 @@ from backflip.envs.views.pendulum import PendulumView
 from backflip.envs.views.pixels import PixelsView
 from backflip.envs.views.view import View
 
-ATARI_FRAMES = 60  # in a second
-ATARI_SKIP = 4  # frames in an env step, unless one says otherwise
-# Ours have the observations of Gymnasium's, of every version.
-DRAWN: dict[str, View] = {
+ATARI_FRAMES = 60  # frames per second
+ATARI_SKIP = 4  # default frames per env step
+# For the native environments and all versions of Gymnasium's, which have equal observations.
+VIEWS: dict[str, View] = {
     "dot": DotView(),
     "Acrobot": AcrobotView(),
     "CartPole": CartPoleView(),
@@ -33,17 +33,17 @@ DRAWN: dict[str, View] = {
 
 
 def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
-    """Return how an environment is shown to a person; bars or plain images where nobody drew it.
+    """Return the view of an environment; without its own view, bars or the observed image.
 
     Args:
-        env_id: the name a person typed.
-        spec: the environment's public facts.
-        env_args: what it is made with.
+        env_id: the environment's id.
+        spec: the environment's specification.
+        env_args: its constructor arguments.
     """
     name = env_id.removeprefix(HOST_PREFIX).removeprefix(FIXED_PREFIX)
-    drawn = DRAWN.get(family(env_id))
-    if drawn is not None and "desc" not in env_args:  # a map of one's own for FrozenLake
-        return drawn
+    view = VIEWS.get(family(env_id))
+    if view is not None and "desc" not in env_args:  # `desc` is a custom map of FrozenLake
+        return view
     if is_planes(spec):
         return MinAtarView()
     if env_id.startswith(ATARI_PREFIX):

@@ -1,4 +1,4 @@
-"""Strips of clips as PNG: rows of frames or small line plots, each row under its caption."""
+"""Strips of clips as PNG: rows of frames or small line plots, each with a caption."""
 
 import io
 import math
@@ -11,26 +11,26 @@ from PIL import Image, ImageDraw, ImageFont, PngImagePlugin
 
 from runshelf.errors import UsageError
 
-_PANELS = 8  # pictures of one clip, beside the one of the whole clip
-_SIDE = 126  # of a panel, in pixels
+_PANELS = 8  # frames per clip, besides the panel of the whole clip
+_SIDE = 126  # side of a panel, in pixels
 _GAP, _CAPTION = 6, 24
 _PAPER, _INK, _FAINT, _LINE = (255, 255, 255), (31, 35, 40), (89, 99, 110), (11, 98, 196)
 
 
 def clip_strip_png(clips: Sequence[Shaped[np.ndarray, "L ..."]], captions: Sequence[str]) -> bytes:
-    """Return a picture of clips below each other, each under its caption, as a PNG.
+    """Return a PNG with one row per clip below its caption.
 
-    Pixels: one panel of the whole clip (the value of each pixel that differs most from its median,
-    so that moving things leave a track), then frames evenly spread over the clip. Vectors: a panel
-    for each of the first numbers of the observation over time, on one scale in all clips.
+    Images: one panel of the whole clip (for each pixel the value furthest from its median, so that
+    moving objects leave a track), then evenly spaced frames. Vectors: one plot over time for each
+    of the first dimensions, with the same scale in all clips.
 
     Args:
         clips: observations of each clip: uint8 (L, height, width) or (L, height, width, channels),
-            else vectors (L, D); all of one kind and length.
+            or vectors (L, D); all of the same shape.
         captions: one for each clip.
 
     Raises:
-        UsageError: the clips are of another kind, or there are not as many captions.
+        UsageError: the clips have other or different shapes, or the captions differ in number.
     """
     if not clips or len(clips) != len(captions) or len({clip.shape for clip in clips}) > 1:
         raise UsageError(
@@ -50,15 +50,14 @@ def clip_strip_png(clips: Sequence[Shaped[np.ndarray, "L ..."]], captions: Seque
     return stream.getvalue()
 
 
-Panel = tuple[str, Image.Image]  # what it is called, and the picture
+Panel = tuple[str, Image.Image]  # name and picture
 
 
 def _stacked(rows: Sequence[Sequence[Panel]], captions: Sequence[str]) -> Image.Image:
-    """Return rows of panels, each row under its caption, each panel over its name."""
+    """Return all rows in one picture, with captions above rows and names below panels."""
     width, height = rows[0][0][1].size
     row_height = _CAPTION + height + 18 + _GAP
     size = (len(rows[0]) * (width + _GAP) + _GAP, len(rows) * row_height + _GAP)
-    # At least as wide as the longest caption.
     longest = max(_font(14).getlength(caption) for caption in captions)
     picture = Image.new("RGB", (max(size[0], int(longest) + 3 * _GAP), size[1]), _PAPER)
     draw = ImageDraw.Draw(picture)
@@ -84,16 +83,16 @@ def _pixel_panels(clip: UInt8[np.ndarray, "L height width ..."]) -> list[Panel]:
 
 
 def _track(clip: UInt8[np.ndarray, "L ..."]) -> UInt8[np.ndarray, "..."]:
-    """Return of each pixel the value over time that differs most from its median."""
+    """Return, for each pixel, the value over time that is furthest from its median."""
     usual = np.median(clip, axis=0)
     furthest = np.abs(clip - usual).argmax(0, keepdims=True)
     return np.take_along_axis(clip, furthest, 0)[0]
 
 
 def _enlarged(frame: UInt8[np.ndarray, "height width ..."]) -> Image.Image:
-    """Return a frame as RGB, about `_SIDE` high, small ones with square pixels."""
+    """Return a frame as RGB of height `_SIDE`; small frames keep sharp pixels."""
     if frame.ndim == 3 and frame.shape[2] not in (1, 3):
-        frame = frame[..., -1]  # channels that are neither grey nor RGB: the last one
+        frame = frame[..., -1]  # neither grey nor RGB: show the last channel
     image = Image.fromarray(frame[..., 0] if frame.ndim == 3 and frame.shape[2] == 1 else frame)
     scale = _SIDE / image.height
     size = (max(round(image.width * scale), 1), _SIDE)
@@ -102,7 +101,7 @@ def _enlarged(frame: UInt8[np.ndarray, "height width ..."]) -> Image.Image:
 
 
 def _vector_panels(clips: Sequence[Shaped[np.ndarray, "L D"]]) -> list[list[Panel]]:
-    """Return a row for each clip: how each of the first numbers of the observation went."""
+    """Return a row for each clip: plots of the first dimensions over time."""
     shown = min(clips[0].shape[1], _PANELS + 1)
     every = np.stack(clips).astype(np.float64)
     low, high = np.nanmin(every, (0, 1)), np.nanmax(every, (0, 1))
@@ -114,7 +113,7 @@ def _vector_panels(clips: Sequence[Shaped[np.ndarray, "L D"]]) -> list[list[Pane
 
 
 def _plot(values: Float[np.ndarray, " L"], low: float, high: float) -> Image.Image:
-    """Return a small line plot, drawn four times as large and shrunk, for smooth lines."""
+    """Return a small line plot, drawn four times larger and reduced for smooth lines."""
     fine = 4
     image = Image.new("RGB", (_SIDE * fine, _SIDE * fine), (246, 248, 250))
     draw = ImageDraw.Draw(image)

@@ -1,4 +1,4 @@
-"""The moving dot as it is before the agent's glasses: a white square in a black frame."""
+"""View of the moving dot before preprocessing: a white square in a black frame."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,20 @@ from jaxtyping import Float, UInt8
 
 from backflip.envs.views.view import mix
 
-# As in `backflip.envs.native.dot`, which needs JAX; a test holds the two together.
+# Copied from `backflip.envs.native.dot`, which imports JAX; a test compares them.
 FRAME_WIDTH, FRAME_HEIGHT = 160, 210
 HALF = 2  # half the square's side, in pixels
-RAW_STEPS = 4  # in one env step, at 60 in a second
+RAW_STEPS = 4  # raw steps in one env step; a raw step lasts 1/60 s
 
 
 @dataclass(frozen=True)
 class DotView:
-    """Poses are where the square's centre is, in raw pixels (x, y)."""
+    """Poses are the centres of the square in raw pixels (x, y)."""
 
-    interpolates: bool = True
     pixelated: bool = True
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts."""
+        """Return the duration of an env step."""
         return RAW_STEPS / 60
 
     def poses(
@@ -30,7 +29,7 @@ class DotView:
         next_obs: UInt8[np.ndarray, "n 84 84 1"],
         scene: Float[np.ndarray, "..."],
     ) -> Float[np.ndarray, "n 2"]:
-        """Return the positions recorded, or else those seen, which are right to about a pixel."""
+        """Return the recorded positions, or those estimated from images to about one pixel."""
         del next_obs
         return scene.astype(np.float64) if scene.size else _seen(obs)
 
@@ -40,11 +39,11 @@ class DotView:
         after: Float[np.ndarray, "F 2"],
         share: Float[np.ndarray, " F"],
     ) -> Float[np.ndarray, "F 2"]:
-        """Return positions on the straight line that the square does move along."""
+        """Return linear interpolations, which are exact here."""
         return mix(before, after, share)
 
     def draw(self, poses: Float[np.ndarray, "F 2"]) -> UInt8[np.ndarray, "F 210 160 3"]:
-        """Return frames with the four by four pixels of the square white."""
+        """Return frames with the square's 4 x 4 pixels in white."""
         frames = np.zeros((len(poses), FRAME_HEIGHT, FRAME_WIDTH, 3), np.uint8)
         for frame, (x, y) in zip(frames, np.rint(poses).astype(int), strict=True):
             frame[y - HALF : y + HALF, x - HALF : x + HALF] = 255
@@ -52,7 +51,7 @@ class DotView:
 
 
 def _seen(obs: UInt8[np.ndarray, "n side side 1"]) -> Float[np.ndarray, "n 2"]:
-    """Return the centre of all brightness, in raw pixels."""
+    """Return the centre of brightness, in raw pixels."""
     bright, side = obs[..., 0].astype(np.float64), obs.shape[1]
     places = np.arange(side) + 0.5
     total = np.maximum(bright.sum((1, 2)), 1)

@@ -1,8 +1,8 @@
-"""Films of clips: what a person should see, and what the agent saw, frame for frame together.
+"""Movies of clips: the person's view and the agent's observations, with matching frames.
 
-A clip of L env steps is cut at L k + 1 moments, k in each env step and one at its end, with k large
-enough for 30 frames in a second. Where the episode ended before the clip does, the last picture
-stands still, darkened, under the word "ended".
+A clip of L env steps has L k + 1 frames: k per env step and one after the last, with k large enough
+for 30 frames per second. After the end of an episode the last picture is repeated, darkened, with
+the word "ended".
 """
 
 import math
@@ -16,22 +16,22 @@ from backflip.core.spec import EnvSpec
 from backflip.envs.views.minatar import MinAtarView, is_planes
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView
-from backflip.envs.views.view import NeedsScene, View
+from backflip.envs.views.view import Interpolates, NeedsScene, View
 
-SMOOTH = 30  # frames in a second that a person takes for a movement
-SHORTEST = 1.0  # seconds that a clip should last
-DIMMED = 0.45  # how bright what stands still after the end is
+SMOOTH = 30  # frames per second that look like continuous motion
+SHORTEST = 1.0  # least duration of a clip in seconds
+DIMMED = 0.45  # brightness of frames after the end
 WORD = "ended"
-ROOM_FOR_WORD = 48  # pixels; in anything smaller the word would not be one
+ROOM_FOR_WORD = 48  # the word is left out of frames smaller than this many pixels
 
 
 class Movie(NamedTuple):
-    """Frames to be shown at a pace.
+    """Frames and their rate.
 
     Attributes:
-        frames: colour pictures, in order.
+        frames: colour pictures.
         fps: frames per second at speed 1.
-        slowdown: how much slower than the environment's own time that is; 1 is real time.
+        slowdown: slowdown relative to the environment's own time; 1 is real time.
         pixelated: whether to enlarge without smoothing.
     """
 
@@ -48,19 +48,18 @@ def film(
     scene: Float[np.ndarray, "..."],
     alive: Bool[np.ndarray, " L"],
 ) -> Movie:
-    """Return what a person should see of a clip.
+    """Return the movie of a clip in a view.
 
-    Frame j shows the moment j / k env steps after the clip's start, frame L k the one after its
-    last step; so frame n k shows how the episode ended, where only n steps are alive, and only the
-    frames after it are darkened. Fast environments are shown slower, so that a clip lasts at least
-    a second.
+    Frame j shows the time j / k env steps after the clip's start. If only n steps are alive, frame
+    n k shows the end of the episode and the frames after it are darkened. Fast environments are
+    slowed down so that a clip lasts at least one second.
 
     Args:
-        view: how the environment looks.
-        obs: the newest frame of what was seen before each env step.
-        next_obs: the newest frame of what followed.
-        scene: (L, S), what the environment recorded for pictures, or (0,).
-        alive: false after the episode's end; the first is true.
+        view: the view.
+        obs: the newest frame of the observation before each env step.
+        next_obs: the newest frame of the next observation.
+        scene: (L, S), the numbers that the environment recorded for drawing, or (0,).
+        alive: false after the episode's end; the first entry is true.
     """
     if isinstance(view, NeedsScene) and not scene.size:
         view = view.fallback
@@ -80,9 +79,9 @@ def stills(
     scene: Float[np.ndarray, "..."],
     alive: Bool[np.ndarray, " L"],
 ) -> UInt8[np.ndarray, "L H W 3"]:
-    """Return one picture for each env step of a clip: the moment before the step.
+    """Return one picture of the state before each env step of a clip.
 
-    After the episode's end the last picture stays, darkened. The arguments are those of `film`.
+    After the episode's end the last picture is repeated, darkened. Arguments as in `film`.
     """
     if isinstance(view, NeedsScene) and not scene.size:
         view = view.fallback
@@ -97,9 +96,9 @@ def agent_film(
     alive: Bool[np.ndarray, " L"],
     fps_of: Movie,
 ) -> Movie:
-    """Return what the agent saw of a clip, at the pace of a film of the same clip.
+    """Return the movie of the agent's observations, with the frame rate of a movie of the clip.
 
-    Frame j shows what the action was chosen from that was under way then; nothing lies between.
+    Frame j shows the observation from which the current action was chosen.
     """
     view = PixelsView() if spec.is_pixels else NumbersView(spec)
     view = MinAtarView() if is_planes(spec) else view
@@ -111,18 +110,18 @@ def agent_film(
 
 
 def _frames_per_step(seconds: float) -> int:
-    """Return the least number of frames for an env step shown for so long."""
-    # A little less, or rounding makes 30.000001 frames in a second two where one would do.
+    """Return the least number of frames for an env step of the given duration."""
+    # The small subtraction keeps rounding errors from giving two frames at 1/30 s.
     return max(math.ceil(SMOOTH * seconds - 1e-6), 1)
 
 
 def _moving(
     view: View, poses: Shaped[np.ndarray, "K ..."], env_steps: int, per_step: int
 ) -> UInt8[np.ndarray, "F H W 3"]:
-    """Return the frames from the start of the first env step to the end of the last."""
+    """Return the frames from the start of the first env step to the end of the last one."""
     number = np.arange(env_steps * per_step + 1)
     before: Int[np.ndarray, " F"] = np.minimum(number // per_step, len(poses) - 1)
-    if not view.interpolates:
+    if not isinstance(view, Interpolates):
         return view.draw(poses)[before]
     after = np.minimum(before + 1, len(poses) - 1)
     share = number % per_step / per_step
@@ -132,14 +131,14 @@ def _moving(
 def _after_end(
     frames: UInt8[np.ndarray, "F H W 3"], count: int
 ) -> UInt8[np.ndarray, "F_and_count H W 3"]:
-    """Return the frames, followed by `count` of the last one, darkened."""
+    """Return the frames followed by `count` darkened copies of the last one."""
     if not count:
         return frames
     return np.concatenate([frames, np.repeat(ended(frames[-1])[None], count, axis=0)])
 
 
 def ended(frame: UInt8[np.ndarray, "H W 3"]) -> UInt8[np.ndarray, "H W 3"]:
-    """Return a frame darkened, with the word "ended" at its top where there is room."""
+    """Return a darkened frame with the word "ended" at its top, if it is large enough."""
     dark = np.rint(frame * DIMMED).astype(np.uint8)
     height, width, _ = frame.shape
     if min(height, width) < ROOM_FOR_WORD:

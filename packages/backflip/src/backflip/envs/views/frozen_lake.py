@@ -1,4 +1,4 @@
-"""FrozenLake: cells of ice, holes in it, the goal's flag, and the agent as a disc."""
+"""View of FrozenLake: ice, holes, the goal's flag, and the agent as a disc."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,7 +7,7 @@ from math import isqrt
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from backflip.envs.lakes import LAKES
+from backflip.envs.frozen_lake_maps import MAPS
 from backflip.envs.views.canvas import (
     BODY_DARK,
     FAINT,
@@ -20,7 +20,7 @@ from backflip.envs.views.canvas import (
 )
 from backflip.envs.views.view import HEIGHT, WIDTH, mix, with_last
 
-SECONDS = 0.25  # an env step, in Gymnasium's own window
+SECONDS = 0.25  # duration of an env step in Gymnasium's own window
 BOARD = 224  # side of the lake, in pixels
 ICE: Colour = (196, 218, 228)
 GAP = 0.03  # between cells, in cells
@@ -28,13 +28,12 @@ GAP = 0.03  # between cells, in cells
 
 @dataclass(frozen=True)
 class FrozenLakeView:
-    """Poses are one-hot cells, and mixtures of two of them between env steps."""
+    """Poses are one-hot cells, or mixtures of two between env steps."""
 
-    interpolates: bool = True
     pixelated: bool = False
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts."""
+        """Return the duration of an env step."""
         return SECONDS
 
     def poses(
@@ -43,7 +42,7 @@ class FrozenLakeView:
         next_obs: Float[np.ndarray, "n S"],
         scene: Float[np.ndarray, "..."],
     ) -> Float[np.ndarray, "n+1 S"]:
-        """Return what the observations say, those after the last env step included."""
+        """Return the observations, including the last next one."""
         del scene
         return with_last(obs, next_obs).astype(np.float64)
 
@@ -53,11 +52,11 @@ class FrozenLakeView:
         after: Float[np.ndarray, "F S"],
         share: Float[np.ndarray, " F"],
     ) -> Float[np.ndarray, "F S"]:
-        """Return poses that are drawn on the straight line from cell to cell."""
+        """Return mixtures, which are drawn on the line from cell to cell."""
         return mix(before, after, share)
 
     def draw(self, poses: Float[np.ndarray, "F S"]) -> UInt8[np.ndarray, "F H W 3"]:
-        """Return frames of the lake with the agent on it."""
+        """Return one frame per pose."""
         side = isqrt(poses.shape[1])
         rows, columns = np.indices((side, side)).reshape(2, -1)
         share = poses / np.maximum(poses.sum(1, keepdims=True), 1e-9)
@@ -74,10 +73,10 @@ def _frame(side: int, column: float, row: float) -> UInt8[np.ndarray, "H W 3"]:
 
 @cache
 def _lake(side: int) -> Canvas:
-    """Return the lake that is so many cells wide, with y counted down from its top."""
+    """Return the lake with `side` x `side` cells; y is negative, from the top down."""
     size = BOARD / side
     canvas = Canvas(((WIDTH - BOARD) / 2, (HEIGHT - BOARD) / 2), size)
-    for row, letters in enumerate(LAKES[f"{side}x{side}"]):
+    for row, letters in enumerate(MAPS[f"{side}x{side}"]):
         for column, letter in enumerate(letters):
             centre = (column + 0.5, -row - 0.5)
             _square(canvas, centre, FAINT if letter == "S" else GROUND, 0.5)

@@ -1,8 +1,8 @@
-"""A game of MinAtar: a board of large cells, dark where nothing is, one colour for each plane.
+"""View of MinAtar: a board of large cells with one colour per channel.
 
-The colours are spaced evenly along Green's cubehelix, from dark to light as the channel's number
-rises, as in MinAtar's own window; but they begin at a third of it, for the first colour there, that
-of the player, is as good as black. Of several things in one cell that of the last channel is seen.
+The colours are evenly spaced along Green's cubehelix, from dark to light with the channel number,
+as in MinAtar's own window. They start at a third of the helix, because MinAtar's first colour, that
+of the player, is almost black. If a cell has several objects, that of the last channel is shown.
 
 Source: Young & Tian 2019, arXiv:1903.03176; Green 2011, arXiv:1108.5083, eq. 2, with start 0.5,
 -1.5 rotations, hue 1 and gamma 1.
@@ -17,23 +17,22 @@ from jaxtyping import Float, UInt8
 from backflip.core.spec import EnvSpec
 from backflip.envs.views.view import HEIGHT, with_last
 
-SECONDS = 0.05  # that MinAtar's window shows a frame
-DARKEST, LIGHTEST = 1 / 3, 0.9  # shares of the helix
-LINE = 32  # grey between cells
-LINED = 4  # pixels of a cell, from which there are lines
+SECONDS = 0.05  # duration of a frame in MinAtar's own window
+DARKEST, LIGHTEST = 1 / 3, 0.9  # range of the helix that is used
+LINE = 32  # grey value of lines between cells
+LINED = 4  # lines are drawn if a cell has at least this many pixels
 START, ROTATIONS = 0.5, -1.5
 DEVIATION = np.array([[-0.14861, 1.78277], [-0.29227, -0.90649], [1.97294, 0.0]])
 
 
 @dataclass(frozen=True)
 class MinAtarView:
-    """Poses are the planes themselves."""
+    """Poses are the observed planes."""
 
-    interpolates: bool = False
     pixelated: bool = True
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts."""
+        """Return the duration of an env step."""
         return SECONDS
 
     def poses(
@@ -42,19 +41,9 @@ class MinAtarView:
         next_obs: UInt8[np.ndarray, "n H W C"],
         scene: Float[np.ndarray, "..."],
     ) -> UInt8[np.ndarray, "n+1 H W C"]:
-        """Return what was seen, that after the last env step included."""
+        """Return the observations, including the last next one."""
         del scene
         return with_last(obs, next_obs)
-
-    def between(
-        self,
-        before: UInt8[np.ndarray, "F H W C"],
-        after: UInt8[np.ndarray, "F H W C"],
-        share: Float[np.ndarray, " F"],
-    ) -> UInt8[np.ndarray, "F H W C"]:
-        """Return the planes before: nothing is ever between two cells."""
-        del after, share
-        return before
 
     def draw(self, poses: UInt8[np.ndarray, "F H W C"]) -> UInt8[np.ndarray, "F high wide 3"]:
         """Return frames of coloured squares."""
@@ -68,7 +57,7 @@ class MinAtarView:
 
 
 def is_planes(spec: EnvSpec) -> bool:
-    """Return whether observations are planes of 0 and 1, which no screen could show as they are."""
+    """Return whether observations are images of 0 and 1 only, one channel per kind of object."""
     return spec.is_pixels and int(spec.observation.high.max()) == 1
 
 
@@ -76,7 +65,7 @@ def is_planes(spec: EnvSpec) -> bool:
 def colours(channels: int) -> UInt8[np.ndarray, "colours 3"]:
     """Return black and the colour of each plane.
 
-    At the share λ the colour is λ (1, 1, 1) + λ (1 - λ) / 2 D (cos φ, sin φ), φ = 2π (s/3 + r λ).
+    The colour at λ in [0, 1] is λ (1, 1, 1) + λ (1 - λ) / 2 D (cos φ, sin φ), φ = 2π (s/3 + r λ).
     """
     share = np.linspace(DARKEST, LIGHTEST, channels)
     angle = 2 * np.pi * (START / 3 + ROTATIONS * share)

@@ -1,4 +1,4 @@
-"""MountainCar, with pushes or with a pedal: a car between two hills, and the flag to be reached."""
+"""View of both MountainCars: a car between two hills, and a flag at the goal."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -19,12 +19,12 @@ from backflip.envs.views.canvas import (
 )
 from backflip.envs.views.view import mix, with_last
 
-# As in `backflip.envs.native.mountain_car`, which needs JAX; a test holds the two together.
+# Copied from `backflip.envs.native.mountain_car`, which imports JAX; a test compares them.
 SECONDS = 1 / 30  # one env step, as Gymnasium shows it
 MIN_POSITION, MAX_POSITION = -1.2, 0.6
-ORIGIN, SCALE = (213, 232), 168  # position 0 at height 0; pixels in one unit
-FLAG = 0.2  # height of its pole
-# In the car's own directions, forward and away from the ground: wheels, their radius, the body.
+ORIGIN, SCALE = (213, 232), 168  # position 0 at height 0; pixels per unit
+FLAG = 0.2  # height of the flagpole
+# The car in its own coordinates (forward, away from the ground).
 WHEELS, RADIUS = (-0.055, 0.055), 0.027
 UNDERSIDE = [(-0.1, 0.03), (0.1, 0.03), (0.1, 0.07), (0.06, 0.08)]
 ROOF = [(0.03, 0.125), (-0.05, 0.125), (-0.075, 0.08), (-0.1, 0.075)]
@@ -35,15 +35,14 @@ class MountainCarView:
     """Poses are the car's position.
 
     Attributes:
-        goal: where the flag stands.
+        goal: position of the flag.
     """
 
     goal: float = 0.5
-    interpolates: bool = True
     pixelated: bool = False
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts."""
+        """Return the duration of an env step."""
         return SECONDS
 
     def poses(
@@ -52,7 +51,7 @@ class MountainCarView:
         next_obs: Float[np.ndarray, "n 2"],
         scene: Float[np.ndarray, "..."],
     ) -> Float[np.ndarray, "n+1 1"]:
-        """Return what the observations say, those after the last env step included."""
+        """Return the observed positions, including the last next one."""
         del scene
         return with_last(obs, next_obs)[:, :1].astype(np.float64)
 
@@ -62,16 +61,16 @@ class MountainCarView:
         after: Float[np.ndarray, "F 1"],
         share: Float[np.ndarray, " F"],
     ) -> Float[np.ndarray, "F 1"]:
-        """Return positions on a straight line."""
+        """Return linear interpolations."""
         return mix(before, after, share)
 
     def draw(self, poses: Float[np.ndarray, "F 1"]) -> UInt8[np.ndarray, "F H W 3"]:
-        """Return frames of the car on its hill."""
+        """Return one frame per pose."""
         return np.stack([_frame(self.goal, float(x)) for x in poses[:, 0]])
 
 
 def height(x: float) -> float:
-    """Return how high the ground is: 0.45 sin 3x + 0.55, as Gymnasium draws it."""
+    """Return the height of the ground, 0.45 sin 3x + 0.55, as Gymnasium draws it."""
     return 0.45 * float(np.sin(3 * x)) + 0.55
 
 
@@ -92,7 +91,7 @@ def _frame(goal: float, x: float) -> UInt8[np.ndarray, "H W 3"]:
 
 @cache
 def _hill(goal: float) -> Canvas:
-    """Return the ground from end to end, the wall at its left, and the flag."""
+    """Return the ground, the wall at the left end, and the flag."""
     canvas = Canvas(ORIGIN, SCALE)
     xs = [float(x) for x in np.linspace(-1.3, 0.7, 201)]
     ground = [(x, height(x)) for x in xs]

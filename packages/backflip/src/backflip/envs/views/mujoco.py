@@ -1,8 +1,8 @@
-"""MuJoCo environments, Gymnasium's and dm_control's, drawn by MuJoCo in a process of its own.
+"""View of MuJoCo environments of Gymnasium and dm_control, drawn by MuJoCo in a worker process.
 
-MuJoCo decides how to draw when it is first imported, and by then the process that asks may have
-imported it without any thought of pictures. A driver that crashes takes its process along, too. So
-`backflip.envs.views.mujoco_worker` draws, one process for each view, and is asked over pipes.
+MuJoCo chooses its drawing library when it is first imported, which may have happened already in
+this process, and a crashing graphics driver ends its process. So each view starts a process of
+`backflip.envs.views.mujoco_worker` and communicates with it over pipes.
 """
 
 import json
@@ -37,15 +37,15 @@ from runshelf.errors import UsageError, UserFacingError
 
 ENTRY_POINT = "gymnasium.envs.mujoco."
 WORKER = "backflip.envs.views.mujoco_worker"
-# Seen on bare Debian 12: EGL wants both of these (without libgl1 PyOpenGL fails), OSMesa only its
-# own libosmesa6, and each brings Mesa's drivers along.
+# Tested on a minimal Debian 12: EGL needs both packages (PyOpenGL fails without libgl1), OSMesa
+# needs only libosmesa6. Mesa's drivers are installed as dependencies.
 PACKAGES = "apt-get install libegl1 libgl1, or libosmesa6"
-START_SECONDS = 120.0  # the longest to wait for a first picture
-FRAME_SECONDS = 10.0  # the longest to wait for each later one
+START_SECONDS = 120.0  # timeout of the first picture
+FRAME_SECONDS = 10.0  # additional timeout of each picture
 
 
 def is_mujoco(name: str) -> bool:
-    """Return whether a Gymnasium id is one of Gymnasium's own MuJoCo environments."""
+    """Return whether an id is one of Gymnasium's MuJoCo environments."""
     import gymnasium  # noqa: PLC0415  (takes a second to import)
 
     spec = gymnasium.registry.get(name)
@@ -54,12 +54,12 @@ def is_mujoco(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Model:
-    """What the simulator says of a model.
+    """Facts about a MuJoCo model.
 
     Attributes:
-        seconds: how long an env step lasts.
-        numbers: how many a scene has.
-        quaternions: where in it each turn in space begins.
+        seconds: duration of an env step.
+        numbers: how many numbers a scene has.
+        quaternions: index of the first number of each quaternion in a scene.
     """
 
     seconds: float
@@ -71,46 +71,33 @@ class Model:
 class MujocoView:
     """Poses are the simulator's positions and velocities.
 
-    Nothing is started before the first picture, or the first question of how long a step lasts.
+    The process starts with the first call of `draw` or `step_seconds`.
 
     Args:
-        spec: the environment's public facts.
+        spec: the environment's specification.
         name: Gymnasium's id, or `dm_control:` and a task.
-        env_args: what it is made with.
+        env_args: the environment's constructor arguments.
     """
 
     def __init__(self, spec: EnvSpec, name: str, env_args: Mapping[str, Any]) -> None:
         self._spec, self._name, self._env_args = spec, name, dict(env_args)
         self._worker: _Worker | None = None
-        self._lock = threading.Lock()  # pages are served by several threads
+        self._lock = threading.Lock()  # web pages call this from several threads
+        self.pixelated = False
+        self.fallback: View = NumbersView(spec)
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts in the simulator's time."""
+        """Return the duration of an env step in the simulator's time."""
         return self._model.seconds
 
     @property
-    def interpolates(self) -> bool:
-        """There are poses between poses."""
-        return True
-
-    @property
-    def pixelated(self) -> bool:
-        """Frames are smooth."""
-        return False
-
-    @property
-    def fallback(self) -> View:
-        """Bars."""
-        return NumbersView(self._spec)
-
-    @property
     def started(self) -> bool:
-        """Whether there is a drawing process."""
+        """Whether the drawing process is running."""
         return self._worker is not None and self._worker.alive
 
     @property
     def library(self) -> str:
-        """What MuJoCo draws with, as MUJOCO_GL names it."""
+        """The library that MuJoCo draws with, as in MUJOCO_GL."""
         with self._lock:
             return self._started().library
 
@@ -120,7 +107,7 @@ class MujocoView:
         next_obs: Float[np.ndarray, "n ..."],
         scene: Float[np.ndarray, "n S"],
     ) -> Float[np.ndarray, "n S"]:
-        """Return the simulator's states as they were recorded; that after the last step was not."""
+        """Return the recorded states; the state after the last env step is not recorded."""
         del obs, next_obs
         return scene.astype(np.float64)
 
@@ -130,10 +117,10 @@ class MujocoView:
         after: Float[np.ndarray, "F S"],
         share: Float[np.ndarray, " F"],
     ) -> Float[np.ndarray, "F S"]:
-        """Return states on straight lines, where turns in space stay turns."""
+        """Return linear interpolations with normalised quaternions."""
         after = after.copy()
         places = [slice(start, start + 4) for start in self._model.quaternions]
-        for place in places:  # q and -q are one turn; the nearer one is the short way round
+        for place in places:  # q and -q are the same rotation; the nearer one is the shorter turn
             opposite = (before[:, place] * after[:, place]).sum(1, keepdims=True) < 0
             after[:, place] *= np.where(opposite, -1.0, 1.0)
         states = mix(before, after, share)
@@ -142,15 +129,15 @@ class MujocoView:
         return states
 
     def draw(self, poses: Float[np.ndarray, "F S"]) -> UInt8[np.ndarray, "F H W 3"]:
-        """Return what the simulator draws.
+        """Return one frame per pose, drawn by MuJoCo.
 
         Raises:
-            UsageError: nothing is installed that MuJoCo could draw with.
+            UsageError: no library is installed that MuJoCo can draw with.
             UserFacingError: the drawing process failed.
         """
         if poses.shape[1] != self._model.numbers:
             raise UserFacingError(
-                f"a scene of `{self._name}` has {poses.shape[1]} numbers, its model "
+                f"a scene of `{self._name}` has {poses.shape[1]} numbers, but its model has "
                 f"{self._model.numbers}: was it recorded with other --env-arg?"
             )
         with self._lock:
@@ -158,7 +145,7 @@ class MujocoView:
             return worker.draw(np.asarray(poses, np.float64, order="C"))
 
     def close(self) -> None:
-        """End the drawing process; another picture starts a new one."""
+        """End the drawing process; the next picture starts a new one."""
         with self._lock:
             if self._worker is not None:
                 self._worker.close()
@@ -170,7 +157,7 @@ class MujocoView:
             return self._started().model
 
     def _started(self) -> "_Worker":
-        """Return the drawing process, started with whatever it can draw with."""
+        """Return the drawing process; start it with the first library that works."""
         if self._worker is not None and self._worker.alive:
             return self._worker
         reasons: list[str] = []
@@ -183,13 +170,13 @@ class MujocoView:
                 return self._worker
         unset = ", or unset MUJOCO_GL" if os.environ.get("MUJOCO_GL") else ""
         raise UsageError(
-            f"`{self._name}` cannot be drawn, MuJoCo finds nothing to draw with "
+            f"`{self._name}` cannot be drawn: MuJoCo finds no graphics library "
             f"({'; '.join(reasons)}); try: {PACKAGES}{unset}"
         )
 
 
 def _libraries() -> list[str]:
-    """Return what MUJOCO_GL may be, the person's own choice or else the better one first."""
+    """Return the values of MUJOCO_GL to try: the user's own choice, or the defaults in order."""
     chosen = os.environ.get("MUJOCO_GL")
     if chosen:
         return [chosen]
@@ -206,28 +193,28 @@ class _Worker:
 
     Args:
         name: Gymnasium's id, or `dm_control:` and a task.
-        env_args: what the environment is made with.
-        library: what MuJoCo is to draw with.
+        env_args: the environment's constructor arguments.
+        library: the library that MuJoCo should draw with.
 
     Raises:
-        _CannotDrawError: it cannot, or the process crashed trying.
-        UserFacingError: the environment cannot be made.
+        _CannotDrawError: MuJoCo cannot draw with it, or the process crashed.
+        UserFacingError: the environment cannot be created.
     """
 
     def __init__(self, name: str, env_args: Mapping[str, Any], library: str) -> None:
         self._name, self.library = name, library
-        self._complaints: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (kept open)
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (kept open)
         self._process = subprocess.Popen(
-            # -P: no module of the folder we are in may stand in for one of ours.
+            # -P: modules in the current folder must not shadow installed ones.
             [sys.executable, "-P", "-m", WORKER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints,
-            env=_surroundings(library),
+            stderr=self._stderr,
+            env=_worker_environ(library),
             bufsize=0,
         )
-        # However the view ends, the process does: with it, or with the interpreter.
-        self._end = weakref.finalize(self, _end, self._process, self._complaints)
+        # Ends the process with this object or with the interpreter.
+        self._end = weakref.finalize(self, _end, self._process, self._stderr)
         wanted = {"name": name, "args": _absolute(env_args), "width": WIDTH, "height": HEIGHT}
         try:
             answer = self._ask(Message(ASK_MAKE, json.dumps(wanted).encode()), START_SECONDS)
@@ -238,18 +225,18 @@ class _Worker:
             self.close()
             if answer.kind == ANSWER_UNDRAWABLE:
                 raise _CannotDrawError(text)
-            raise UserFacingError(f"`{name}` cannot be made to be drawn: {text}")
+            raise UserFacingError(f"`{name}` cannot be created for drawing: {text}")
         self.model = Model(**json.loads(text))
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
     def draw(self, states: Float[np.ndarray, "F S"]) -> UInt8[np.ndarray, "F H W 3"]:
-        """Return a frame of each state."""
-        patience = START_SECONDS + FRAME_SECONDS * len(states)
-        answer = self._ask(Message(ASK_DRAW, states.tobytes()), patience)
+        """Return one frame per state."""
+        timeout = START_SECONDS + FRAME_SECONDS * len(states)
+        answer = self._ask(Message(ASK_DRAW, states.tobytes()), timeout)
         if answer.kind != ANSWER_FRAMES:
             raise UserFacingError(f"`{self._name}` cannot be drawn: {answer.content.decode()}")
         frames = np.frombuffer(answer.content, np.uint8)
@@ -263,7 +250,7 @@ class _Worker:
         """Return the answer to a message.
 
         Raises:
-            UserFacingError: there was none; the process is gone.
+            UserFacingError: the process gave no answer and was ended.
         """
         asking, answering = self._process.stdin, self._process.stdout
         assert asking is not None
@@ -272,47 +259,47 @@ class _Worker:
             send(asking.fileno(), message)
             return receive(answering.fileno(), seconds)
         except TimeoutError as error:
-            what = f"said nothing for {seconds:.0f} s"
+            what = f"gave no answer for {seconds:.0f} s"
             cause: Exception = error
         except (EOFError, OSError) as error:
-            what = f"ended with status {_status(self._process)}{self._last_words()}"
+            what = f"ended with status {_status(self._process)}{self._last_error()}"
             cause = error
         self.close()
         raise UserFacingError(f"the process that draws `{self._name}` {what}") from cause
 
-    def _last_words(self) -> str:
-        """Return the last line it wrote to its standard error, after a colon, or nothing."""
-        self._complaints.seek(0)
-        lines = self._complaints.read().decode(errors="replace").split("\n")
-        said = [line.strip() for line in lines if line.strip()]
-        return f": {said[-1][:120]}" if said else ""
+    def _last_error(self) -> str:
+        """Return the last line of the process's standard error after a colon, or nothing."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").split("\n")
+        written = [line.strip() for line in lines if line.strip()]
+        return f": {written[-1][:120]}" if written else ""
 
 
-def _surroundings(library: str) -> dict[str, str]:
+def _worker_environ(library: str) -> dict[str, str]:
     """Return the environment variables of a process in which MuJoCo draws with `library`."""
-    # PYOPENGL_PLATFORM: importing mujoco sets it, to what this process would have drawn with.
+    # Importing mujoco sets PYOPENGL_PLATFORM to the library of this process.
     kept = {k: v for k, v in os.environ.items() if k != "PYOPENGL_PLATFORM"}
     return kept | {"MUJOCO_GL": library}
 
 
 def _status(process: subprocess.Popen[bytes]) -> int | None:
-    """Return the exit status of a process that has closed its pipes; None if it does not end."""
+    """Return the exit status of a process that closed its pipes; None if it is still running."""
     try:
         return process.wait(5)
     except subprocess.TimeoutExpired:
         return None
 
 
-def _end(process: subprocess.Popen[bytes], complaints: IO[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> None:
     process.kill()
     process.wait()
-    for file in (process.stdin, process.stdout, complaints):
+    for file in (process.stdin, process.stdout, stderr):
         if file is not None:
             file.close()
 
 
 def _absolute(env_args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with the paths among them, as Gymnasium tells them, made absolute."""
+    """Return arguments with relative paths made absolute, if they start with `.`."""
     return {
         name: str(Path(value).resolve())
         if isinstance(value, str) and value.startswith(".")

@@ -1,9 +1,9 @@
 """The process that draws MuJoCo's pictures: `python -m backflip.envs.views.mujoco_worker`.
 
-It speaks over its standard input and output in messages: one byte that says what it is, eight that
-say how long, then so many. Asked to make an environment (JSON), it answers with the model's facts
-(JSON); asked to draw states (float64, one after the other), it answers with frames (uint8), or says
-in words what went wrong.
+Messages on standard input and output have one byte for the kind, eight for the length, and the
+content. A request to make an environment (JSON) is answered with the model's facts (JSON). A
+request to draw states (float64) is answered with frames (uint8). Either may be answered with an
+error message.
 """
 
 import contextlib
@@ -26,19 +26,19 @@ ASK_MAKE, ASK_DRAW = b"M", b"D"
 ANSWER_MADE, ANSWER_FRAMES, ANSWER_FAILED, ANSWER_UNDRAWABLE = b"m", b"d", b"f", b"u"
 HEADER = struct.Struct("<cQ")
 BALL_JOINT, FREE_JOINT = 1, 0  # MuJoCo's mjtJoint
-TRACKING = "track"  # the camera that follows the body, where a model has one
+TRACKING = "track"  # name of the camera that follows the body, if the model has one
 CAMERA_ARGS = {"camera_id", "camera_name"}
 
 
 class Message(NamedTuple):
-    """What is said: one of the bytes above, and what belongs to it."""
+    """A message: one of the kinds above, and the content."""
 
     kind: bytes
     content: bytes
 
 
 def send(pipe: int, message: Message) -> None:
-    """Write a message, whole."""
+    """Write a whole message."""
     data = memoryview(HEADER.pack(message.kind, len(message.content)) + message.content)
     while data:
         data = data[os.write(pipe, data) :]
@@ -48,8 +48,8 @@ def receive(pipe: int, seconds: float | None = None) -> Message:
     """Read a message.
 
     Raises:
-        EOFError: the other side is gone.
-        TimeoutError: it did not say everything within so many seconds.
+        EOFError: the other side closed the pipe.
+        TimeoutError: the message was not complete within `seconds`.
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     kind, length = HEADER.unpack(_read(pipe, HEADER.size, deadline))
@@ -74,7 +74,7 @@ class _NothingToDrawWith(Exception):
 
 
 def _serve(requests: int, answers: int) -> NoReturn:
-    """Answer until the other side is gone."""
+    """Answer requests until the other side closes the pipe."""
     picture: Any = None
     while True:
         asked = receive(requests)
@@ -86,19 +86,19 @@ def _serve(requests: int, answers: int) -> NoReturn:
                 answer = Message(ANSWER_FRAMES, _drawn(picture, asked.content).tobytes())
         except _NothingToDrawWith as error:
             answer = Message(ANSWER_UNDRAWABLE, str(error).encode())
-        except Exception as error:  # noqa: BLE001  (the asking process is told)
+        except Exception as error:  # noqa: BLE001  (sent to the other process)
             answer = Message(ANSWER_FAILED, _one_line(error).encode())
         send(answers, answer)
 
 
 @runtime_checkable
 class _Picture(Protocol):
-    """What draws states of one model.
+    """Draws states of one model.
 
     Attributes:
-        model: MuJoCo's.
-        seconds: how long an env step lasts.
-        start: a state, which says how many numbers each has.
+        model: MuJoCo's model.
+        seconds: duration of an env step.
+        start: an initial state, which shows how many numbers a state has.
     """
 
     model: Any
@@ -122,13 +122,13 @@ class _GymnasiumPicture:
         self.seconds = float(self._env.dt)
         camera = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_CAMERA, TRACKING)
         if camera >= 0 and not CAMERA_ARGS & args.keys():
-            # Gymnasium's own choice stands still, and whatever learns to run is soon out of sight.
+            # Gymnasium's default camera does not move, so a running robot leaves the picture.
             self._env.mujoco_renderer.camera_id = camera
-        # Gymnasium's camera goes on looking at where the first picture was taken.
+        # The default camera looks at the position of the first picture.
         self.start = np.concatenate([self._env.init_qpos, self._env.init_qvel])
 
     def draw(self, state: Float[np.ndarray, " S"]) -> UInt8[np.ndarray, "H W 3"]:
-        """Return a picture of positions and velocities."""
+        """Return a picture of a state of positions and velocities."""
         positions = int(self.model.nq)
         self._env.set_state(state[:positions], state[positions:])
         return self._env.render()
@@ -138,7 +138,7 @@ class _ControlPicture:
     """Draws states of a task of dm_control."""
 
     def __init__(self, name: str, args: dict[str, Any], size: dict[str, int]) -> None:
-        del args  # a time limit at most
+        del args  # only a time limit
         self._task: Any = importlib.import_module("backflip.envs.dm_control").ControlTask(name)
         self._size = size
         self.model: Any = self._task.physics.model
@@ -146,19 +146,19 @@ class _ControlPicture:
         self.start: np.ndarray = self._task.drawing_state()
 
     def draw(self, state: Float[np.ndarray, " S"]) -> UInt8[np.ndarray, "H W 3"]:
-        """Return a picture of positions, velocities and the places of targets."""
+        """Return a picture of a state of positions, velocities and target positions."""
         return self._task.draw(state, **self._size)
 
 
 def _made(wanted: dict[str, Any]) -> tuple[_Picture, dict[str, Any]]:
-    """Return what draws, once it has drawn a first picture, and the facts of its model."""
+    """Return an object that can draw, tested with a first picture, and its model's facts."""
     try:
-        importlib.import_module("mujoco")  # importing it decides how it draws
+        importlib.import_module("mujoco")  # the import chooses the drawing library
     except ModuleNotFoundError:
         raise
-    except Exception as error:  # a broken library shows as any kind of error
+    except Exception as error:  # a broken library may raise any exception
         raise _NothingToDrawWith(_one_line(error)) from error
-    # JSON has no tuples, and environments want no lists.
+    # JSON has turned tuples into lists.
     args = {k: tuple(v) if isinstance(v, list) else v for k, v in wanted["args"].items()}
     size = {"width": wanted["width"], "height": wanted["height"]}
     name = wanted["name"]
@@ -172,18 +172,18 @@ def _made(wanted: dict[str, Any]) -> tuple[_Picture, dict[str, Any]]:
 
 
 def _facts(picture: _Picture) -> dict[str, Any]:
-    """Return what `backflip.envs.views.mujoco.Model` holds."""
+    """Return the fields of `backflip.envs.views.mujoco.Model`."""
     model = picture.model
     joints = zip(model.jnt_type.tolist(), model.jnt_qposadr.tolist(), strict=True)
-    # A free joint is a place and a turn; a ball joint is a turn.
-    turns = [
+    # A free joint has a position and a quaternion; a ball joint has a quaternion.
+    quaternions = [
         at + 3 * (kind == FREE_JOINT) for kind, at in joints if kind in (FREE_JOINT, BALL_JOINT)
     ]
-    return {"seconds": picture.seconds, "numbers": picture.start.size, "quaternions": turns}
+    return {"seconds": picture.seconds, "numbers": picture.start.size, "quaternions": quaternions}
 
 
 def _drawn(picture: _Picture, states: bytes) -> UInt8[np.ndarray, "F H W 3"]:
-    """Return a frame of each state."""
+    """Return one frame per state."""
     rows = np.frombuffer(states, np.float64).reshape(-1, picture.start.size)
     return np.stack([picture.draw(row) for row in rows])
 
@@ -195,12 +195,12 @@ def _one_line(error: BaseException) -> str:
 
 
 def main() -> None:
-    """Serve on standard input and output until the asking process closes them or ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    """Serve requests on standard input and output until the other process closes them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the other process
     requests, answers = os.dup(0), os.dup(1)
-    os.dup2(2, 1)  # what libraries print must not get among the answers
+    os.dup2(2, 1)  # keeps output of libraries separate from the answers
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)  # MuJoCo writes a log of its warnings wherever it is
+        os.chdir(folder)  # MuJoCo writes a log of its warnings into the current folder
         with contextlib.suppress(EOFError, BrokenPipeError):
             _serve(requests, answers)
 

@@ -1,4 +1,4 @@
-"""Any vector: a bar for each number, to the right of a centre line or to its left."""
+"""View of any vector: one bar per dimension, to the right or left of a centre line."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -12,24 +12,23 @@ from backflip.core.spec import EnvSpec
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, JOINT, LIMB, Point
 from backflip.envs.views.view import HEIGHT, UNKNOWN_SECONDS, WIDTH, with_last
 
-FAR = 1e6  # bounds beyond this are as good as none
-MARGIN, GAP, LABEL = 8, 12, 22  # pixels: around, between columns, for a bar's index
-ROWS = 14  # in a column, before there are two
-TALLEST = 40  # a row, in pixels
-LEGIBLE = 9  # the least height of a row, in pixels, that has its index written beside it
+FAR = 1e6  # larger bounds are ignored
+MARGIN, GAP, LABEL = 8, 12, 22  # pixels: margin, gap between columns, width of a bar's index
+ROWS = 14  # rows of the first column before a second one is used
+TALLEST = 40  # greatest height of a row, in pixels
+LEGIBLE = 9  # least height of a row with an index, in pixels
 
 
 @dataclass(frozen=True)
 class NumbersView:
-    """Poses are the observations' numbers, each as a share of the largest it can or did have."""
+    """Poses are the observed numbers, each divided by its bound."""
 
     spec: EnvSpec
     seconds: float = UNKNOWN_SECONDS
-    interpolates: bool = False
     pixelated: bool = False
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts."""
+        """Return the duration of an env step."""
         return self.seconds
 
     def poses(
@@ -38,29 +37,19 @@ class NumbersView:
         next_obs: Float[np.ndarray, "n ..."],
         scene: Float[np.ndarray, "..."],
     ) -> Float[np.ndarray, "n+1 D"]:
-        """Return every number divided by its bound, or by the clip's largest where it has none."""
+        """Return the numbers divided by their bounds, or by the clip's maximum if unbounded."""
         del scene
         seen = with_last(obs, next_obs)
         flat = seen.reshape(len(seen), -1).astype(np.float64)
         return flat / _largest(self.spec, flat)
 
-    def between(
-        self,
-        before: Float[np.ndarray, "F D"],
-        after: Float[np.ndarray, "F D"],
-        share: Float[np.ndarray, " F"],
-    ) -> Float[np.ndarray, "F D"]:
-        """Return the numbers before: what lies between is not known."""
-        del after, share
-        return before
-
     def draw(self, poses: Float[np.ndarray, "F D"]) -> UInt8[np.ndarray, "F H W 3"]:
-        """Return frames of bars."""
+        """Return one frame per pose."""
         return np.stack([_frame(pose) for pose in poses])
 
 
 def _largest(spec: EnvSpec, flat: Float[np.ndarray, "K D"]) -> Float[np.ndarray, " D"]:
-    """Return what is drawn as a full bar, for each number."""
+    """Return, for each dimension, the magnitude that a full bar stands for."""
     box = spec.observation
     bound = np.maximum(np.abs(box.low), np.abs(box.high)).reshape(-1).astype(np.float64)
     largest = np.where(bound < FAR, bound, np.abs(flat).max(0))
@@ -90,7 +79,7 @@ def _font(size: int | float) -> Any:
 
 
 def _bar(pen: ImageDraw.ImageDraw, xs: Point, ys: Point, value: float) -> None:
-    """Draw one number in [-1, 1] into a box: a bar on a pale one as long as any can be."""
+    """Draw one number in [-1, 1] as a bar on a pale bar of full length."""
     (left, right), (top, bottom) = xs, ys
     room = min((bottom - top) / 5, 4)
     centre, reach = (left + right) / 2, (right - left) / 2

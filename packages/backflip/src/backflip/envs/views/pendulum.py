@@ -1,4 +1,4 @@
-"""Pendulum: a rod on a hinge; upright is up."""
+"""View of Pendulum: a rod on a hinge."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -9,20 +9,19 @@ from jaxtyping import Float, UInt8
 from backflip.envs.views.canvas import BODY, FAINT, JOINT, LIMB, Canvas, along
 from backflip.envs.views.view import mix, shortest_turn, with_last
 
-# As in `backflip.envs.native.pendulum`, which needs JAX; a test holds the two together.
+# Copied from `backflip.envs.native.pendulum`, which imports JAX; a test compares them.
 SECONDS = 0.05  # one env step
-ORIGIN, SCALE = (160, 120), 88  # the hinge; pixels in a metre
+ORIGIN, SCALE = (160, 120), 88  # position of the hinge; pixels per metre
 
 
 @dataclass(frozen=True)
 class PendulumView:
-    """Poses are the angle from upright, in radians, to the left where it is positive."""
+    """Poses are the angle from upright in radians, positive to the left."""
 
-    interpolates: bool = True
     pixelated: bool = False
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts."""
+        """Return the duration of an env step."""
         return SECONDS
 
     def poses(
@@ -31,7 +30,7 @@ class PendulumView:
         next_obs: Float[np.ndarray, "n 3"],
         scene: Float[np.ndarray, "..."],
     ) -> Float[np.ndarray, "n+1 1"]:
-        """Return the angles that the observations are cosine and sine of."""
+        """Return the angles, computed from their cosines and sines."""
         del scene
         seen = with_last(obs, next_obs).astype(np.float64)
         return np.arctan2(seen[:, 1], seen[:, 0])[:, None]
@@ -42,11 +41,11 @@ class PendulumView:
         after: Float[np.ndarray, "F 1"],
         share: Float[np.ndarray, " F"],
     ) -> Float[np.ndarray, "F 1"]:
-        """Return angles on the short way round: a step turns by 0.4 rad at most."""
+        """Return angles on the shortest turn: an env step turns by at most 0.4 rad."""
         return mix(before, before + shortest_turn(after - before), share)
 
     def draw(self, poses: Float[np.ndarray, "F 1"]) -> UInt8[np.ndarray, "F H W 3"]:
-        """Return frames of the rod."""
+        """Return one frame per pose."""
         return np.stack([_frame(float(angle)) for angle in poses[:, 0]])
 
 
@@ -61,7 +60,7 @@ def _frame(angle: float) -> UInt8[np.ndarray, "H W 3"]:
 
 @cache
 def _surroundings() -> Canvas:
-    """Return the circle that the rod's end moves on, with a mark where it is upright."""
+    """Return the circle of the rod's end, with a mark at the upright position."""
     canvas = Canvas(ORIGIN, SCALE)
     canvas.ring((0, 0), 1.0, FAINT, 2)
     canvas.line([(0, 1.17), (0, 1.25)], FAINT, 3)

@@ -1,4 +1,4 @@
-"""Any image that the agent sees, as it is."""
+"""View of any image that the agent observes, unchanged."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,13 @@ from backflip.envs.views.view import UNKNOWN_SECONDS, with_last
 
 @dataclass(frozen=True)
 class PixelsView:
-    """Poses are the images themselves."""
+    """Poses are the observed images."""
 
     seconds: float = UNKNOWN_SECONDS
-    interpolates: bool = False
     pixelated: bool = True
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts."""
+        """Return the duration of an env step."""
         return self.seconds
 
     def poses(
@@ -26,20 +25,10 @@ class PixelsView:
         next_obs: UInt8[np.ndarray, "n H W C"],
         scene: Float[np.ndarray, "..."],
     ) -> UInt8[np.ndarray, "n+1 H W C"]:
-        """Return what was seen, that after the last env step included."""
+        """Return the observations, including the last next one."""
         del scene
         return with_last(obs, next_obs)
 
-    def between(
-        self,
-        before: UInt8[np.ndarray, "F H W C"],
-        after: UInt8[np.ndarray, "F H W C"],
-        share: Float[np.ndarray, " F"],
-    ) -> UInt8[np.ndarray, "F H W C"]:
-        """Return the images before: a mixture of two was never seen."""
-        del after, share
-        return before
-
     def draw(self, poses: UInt8[np.ndarray, "F H W C"]) -> UInt8[np.ndarray, "F H W 3"]:
-        """Return colours as they are, and anything else as grey: the last channel."""
+        """Return colour images unchanged, and the last channel of others as grey."""
         return poses if poses.shape[-1] == 3 else np.repeat(poses[..., -1:], 3, axis=-1)

@@ -1,8 +1,8 @@
-"""What a view is: how one kind of environment looks to a person.
+"""The interface of views, which draw one kind of environment for a person.
 
-A clip becomes poses, one for each moment between env steps: the few numbers that a picture needs.
-Pictures of moments in between are drawn from poses in between. `backflip.envs.views.film` does
-the rest.
+A view first converts a clip to poses, one per env step: the numbers that a picture needs. Then it
+draws poses, and, if it can, interpolated poses between env steps. `backflip.envs.views.film` makes
+movies from these pictures.
 """
 
 from typing import Protocol, runtime_checkable
@@ -10,31 +10,25 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
-# Seconds that an env step of an environment nobody told us about is taken to last.
-UNKNOWN_SECONDS = 1 / 15
-WIDTH, HEIGHT = 320, 240  # of a frame, in pixels, where the environment has no size of its own
+UNKNOWN_SECONDS = 1 / 15  # assumed duration of an env step if it is not known
+WIDTH, HEIGHT = 320, 240  # frame size in pixels, unless the observation is an image
 
 
 @runtime_checkable
 class View(Protocol):
-    """How an environment looks."""
+    """Draws one kind of environment."""
 
     def step_seconds(self) -> float:
-        """Return how long an env step lasts in the environment's own time.
+        """Return the duration of an env step in the environment's own time.
 
-        A method, for a view may have to start a simulator to know it, and `isinstance` asks every
+        Not a property, because a view may start a simulator here, and `isinstance` reads every
         property.
         """
         ...
 
     @property
-    def interpolates(self) -> bool:
-        """Whether there are pictures between two env steps; else each is shown until the next."""
-        ...
-
-    @property
     def pixelated(self) -> bool:
-        """Whether frames are to be enlarged without smoothing."""
+        """Whether frames should be enlarged without smoothing."""
         ...
 
     def poses(
@@ -43,25 +37,16 @@ class View(Protocol):
         next_obs: Shaped[np.ndarray, "n ..."],
         scene: Float[np.ndarray, "..."],
     ) -> Shaped[np.ndarray, "K ..."]:
-        """Return what to draw before each of n lived env steps and, if it is known, after the last.
+        """Return the poses before each of n env steps and, if known, the one after the last.
 
         Args:
-            obs: the newest frame of what was seen before each env step.
-            next_obs: the newest frame of what followed.
-            scene: (n, S) what the environment recorded for pictures, or (0,).
+            obs: the newest frame of the observation before each env step.
+            next_obs: the newest frame of the next observation.
+            scene: (n, S) numbers that the environment recorded for drawing, or (0,).
 
         Returns:
-            K poses, n or n + 1.
+            K poses, K = n or n + 1.
         """
-        ...
-
-    def between(
-        self,
-        before: Shaped[np.ndarray, "F ..."],
-        after: Shaped[np.ndarray, "F ..."],
-        share: Float[np.ndarray, " F"],
-    ) -> Shaped[np.ndarray, "F ..."]:
-        """Return the poses at a share in [0, 1) of an env step from `before` to `after`."""
         ...
 
     def draw(self, poses: Shaped[np.ndarray, "F ..."]) -> UInt8[np.ndarray, "F H W 3"]:
@@ -70,12 +55,26 @@ class View(Protocol):
 
 
 @runtime_checkable
+class Interpolates(Protocol):
+    """A view that can draw moments between env steps. Other views repeat the last picture."""
+
+    def between(
+        self,
+        before: Shaped[np.ndarray, "F ..."],
+        after: Shaped[np.ndarray, "F ..."],
+        share: Float[np.ndarray, " F"],
+    ) -> Shaped[np.ndarray, "F ..."]:
+        """Return the poses at a share in [0, 1) of the env step from `before` to `after`."""
+        ...
+
+
+@runtime_checkable
 class NeedsScene(Protocol):
-    """A view that can draw nothing from observations alone."""
+    """A view that cannot draw from observations alone."""
 
     @property
     def fallback(self) -> View:
-        """What to show of clips that were recorded without scenes."""
+        """The view for clips that were recorded without scenes."""
         ...
 
 
@@ -89,12 +88,12 @@ def mix(
 
 
 def shortest_turn(angle: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """Return a difference of angles, in radians, as the turn in [-π, π) that leads as far."""
+    """Return an angle in radians modulo 2π, in [-π, π)."""
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
 def with_last(
     obs: Shaped[np.ndarray, "n ..."], next_obs: Shaped[np.ndarray, "n ..."]
 ) -> Shaped[np.ndarray, "n+1 ..."]:
-    """Return the observations of n env steps and the one that followed the last."""
+    """Return the observations of n env steps and the one after the last."""
     return np.concatenate([obs, next_obs[-1:]])

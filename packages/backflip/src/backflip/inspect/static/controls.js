@@ -1,22 +1,22 @@
-// Which action the keys held mean; the legend that says so, and can be pressed as well.
+// Maps the keys held to an action, and draws the legend, whose buttons and sliders also work.
 
 const SIGNS = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", " ": "space" };
 
-/** Letters are the same with Shift: a key is often let go with another one down. */
+/** Ignores Shift: a letter may be pressed with Shift and released without. */
 export const folded = (key) => (key.length === 1 ? key.toLowerCase() : key);
 
 export class Controls {
   /**
-   * @param game what the server says of it
-   * @param legend where what can be done is listed
-   * @param pressed called when something was pressed
+   * @param game the facts of the game from the server
+   * @param legend the element that lists the actions
+   * @param pressed called after a key or button was pressed
    */
   constructor(game, legend, pressed) {
     this.actions = game.actions;
     this.dials = game.dials;
     this.pressed = pressed;
     this.held = new Set();
-    this.tapped = new Set(); // pressed since the last env step, even if released again
+    this.tapped = new Set(); // pressed since the last env step, even if already released
     this.last = 0;
     this.known = new Set(this.actions ? this.actionKeys() : this.dials.flatMap((dial) => dial.keys));
     legend.replaceChildren(...(this.actions ? this.actionButtons() : this.sliders()));
@@ -26,7 +26,7 @@ export class Controls {
     return this.actions.flatMap((action) => [...(action.keys ?? []), action.digit].filter(Boolean));
   }
 
-  /** Takes in a key; returns whether it means anything here. */
+  /** Registers a key; returns whether it is bound. */
   press(named, repeated = false) {
     const key = folded(named);
     if (!this.known.has(key)) return false;
@@ -47,14 +47,14 @@ export class Controls {
     this.tapped.clear();
   }
 
-  /** Returns what to send for the next env step. */
+  /** Returns the action to send for the next env step. */
   action() {
     const keys = new Set([...this.held, ...this.tapped]);
     this.tapped.clear();
     return this.actions ? { action: this.chosen(keys) } : { actions: this.dialled(keys) };
   }
 
-  /** A digit's action; else the one whose keys are all held, of the most keys; else the idle one. */
+  /** The action of a digit held; else of the most keys held; else the idle action. */
   chosen(keys) {
     const digit = this.actions.findIndex((action) => keys.has(action.digit) || keys.has(`#${action.name}`));
     if (digit >= 0) return (this.last = digit);
@@ -73,11 +73,11 @@ export class Controls {
   }
 
   idleText() {
-    if (!this.actions) return "Nothing held: each number is where its slider stands.";
+    if (!this.actions) return "No key held: the sliders set the action.";
     const idle = this.idle();
     return idle >= 0
-      ? `Nothing held: ${this.actions[idle].name}.`
-      : "Nothing held: the last action goes on.";
+      ? `No key held: ${this.actions[idle].name}.`
+      : "No key held: the last action is repeated.";
   }
 
   dialled(keys) {
@@ -108,7 +108,7 @@ export class Controls {
       for (const end of ["pointerup", "pointerleave"]) button.addEventListener(end, () => this.release(name));
       button.addEventListener("click", (event) => {
         button.blur();
-        if (event.detail === 0) this.press(name), this.release(name); // by keyboard
+        if (event.detail === 0) this.press(name), this.release(name); // clicked with the keyboard
       });
       button.dataset.action = index;
       return button;
@@ -126,7 +126,7 @@ export class Controls {
       Object.assign(input, { type: "range", min: dial.low, max: dial.high, step: (dial.high - dial.low) / 200 });
       input.value = (dial.low + dial.high) / 2;
       input.addEventListener("change", () => this.pressed());
-      input.addEventListener("pointerup", () => input.blur()); // or the keys would go on moving it
+      input.addEventListener("pointerup", () => input.blur()); // so that the arrow keys stop moving it
       output.value = Number(input.value).toFixed(2);
       const keys = dial.keys.map((key) => SIGNS[key] ?? key).join(" ");
       label.append(`${dial.name} ${keys}`, input, output);

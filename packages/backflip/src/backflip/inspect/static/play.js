@@ -1,12 +1,12 @@
-// A person acts: sends an action whenever one is due, and draws what came of it.
+// The game loop: sends an action when one is due and draws the answer.
 
 import { post, Refused } from "./api.js";
 import { Controls, folded } from "./controls.js";
 import { at, put } from "./dom.js";
 
 const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4];
-const NAMES = { both: "Both pictures", agent: "Only what the agent gets", person: "Only what a person sees" };
-const ENDS = { terminated: "The episode is over", truncated: "Time is up" };
+const NAMES = { both: "Both views", agent: "Agent's observation", person: "Person's view" };
+const ENDS = { terminated: "Episode terminated", truncated: "Time limit reached" };
 
 const player = crypto.randomUUID();
 const state = { playing: false, paused: false, waits: false, view: "agent", speed: 3, busy: false, owed: false };
@@ -20,14 +20,14 @@ async function load() {
   state.view = game.views[0];
   state.waits = game.waits;
   put("idle", controls.idleText());
-  if (game.note) say(`What a person sees cannot be drawn here: ${game.note}`);
+  if (game.note) say(`The person's view cannot be drawn here: ${game.note}`);
   show();
-  over(game.env, "You act; the environment moves on by itself, or when you press a key.", "Begin");
+  over(game.env, "Use the keys to act. The game runs in real time, or waits for each key.", "Begin");
   document.documentElement.dataset.shows = "ready";
   requestAnimationFrame(tick);
 }
 
-/** Asks the server for something; shows what came back, and says what went wrong. */
+/** Sends a request; draws the answer or shows the error. */
 async function ask(path, fields) {
   state.busy = true;
   try {
@@ -56,7 +56,7 @@ async function begin() {
 
 async function step() {
   if (!state.playing || state.paused) return;
-  if (state.busy) return (state.owed = state.waits); // a key pressed meanwhile is a turn of its own
+  if (state.busy) return (state.owed = state.waits); // a key pressed meanwhile is another turn
   state.owed = false;
   await ask("/api/act", controls.action());
   if (state.owed) step();
@@ -64,7 +64,7 @@ async function step() {
 
 function tick(now) {
   if (state.playing && !state.paused && !state.waits && !state.busy && now >= due) {
-    // A step that comes late delays those after it, and is not made up for.
+    // A late step delays the following ones; it is not made up for.
     due = Math.max(due + stepTime(), now);
     step();
   }
@@ -130,7 +130,7 @@ function show() {
   at("agent").hidden = state.view === "person";
   at("agent").classList.toggle("pixelated", game.pixels);
   at("person").classList.toggle("pixelated", game.pixelated);
-  if (game.frames > 1) put("agent-caption", `what the agent gets: ${game.frames} frames, the newest right`);
+  if (game.frames > 1) put("agent-caption", `agent's observation: ${game.frames} frames, newest on the right`);
   put("view-name", NAMES[state.view]);
   at("view").hidden = game.views.length < 2;
   at("pause").setAttribute("aria-pressed", state.paused);
@@ -160,7 +160,7 @@ async function command(name) {
 function listen() {
   for (const [id, name] of [["again", "Enter"], ["pause", "p"], ["view", "v"], ["waits", "t"], ["slower", "-"], ["faster", "+"]]) {
     at(id).addEventListener("click", (event) => {
-      event.currentTarget.blur(); // or space, which may be an action, would press it again
+      event.currentTarget.blur(); // so that space, which may be an action, does not press it again
       command(name);
     });
   }

@@ -1,1 +1,1 @@
-"""MinAtar: five Atari games on a board of 10x10 cells, one file each."""
+"""MinAtar: five Atari games on a board of 10 x 10 cells."""

@@ -1,8 +1,8 @@
-"""MinAtar Asterix: treasure is to be touched and enemies not, both of which cross the board.
+"""MinAtar Asterix: collect treasure and avoid enemies that cross the board.
 
-The player moves freely in rows 1 to 8. Each of these rows holds at most one thing, which comes in
-at a side and moves to the other. Treasure pays 1; an enemy's touch loses the game. As the game goes
-on, things come more often and move faster.
+The player moves freely in rows 1 to 8. Each of these rows has at most one object, which enters at
+one side and moves to the other. Treasure has reward 1; touching an enemy loses the game. Over time
+objects appear more often and move faster.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from backflip.envs.native.minatar.game import (
+from backflip.envs.native.minatar.base import (
     DOWN,
     LEFT,
     NOOP,
@@ -28,15 +28,15 @@ from backflip.envs.native.minatar.game import (
 
 LANES = 8  # rows 1 .. 8
 START = 5  # the player's first row and column
-SPAWN_EVERY = 10  # env steps between two things' coming in, at first
-MOVE_EVERY = 5  # env steps between two of their moves, at first
-RAMP_EVERY = 100  # env steps that become harder together, nearly
+SPAWN_EVERY = 10  # initial env steps between two new objects
+MOVE_EVERY = 5  # initial env steps between two moves of an object
+RAMP_EVERY = 100  # start value of the timer between two increases of difficulty
 EMPTY, ENEMY, TREASURE = range(3)
 EARLIER = np.tri(LANES, k=-1, dtype=bool)  # [i, j]: lane j is above lane i
 
 
 class AsterixState(NamedTuple):
-    """The player, what is in each lane, and timers in env steps."""
+    """The player, the object in each lane, and timers in env steps."""
 
     x: Int[Array, ""]
     y: Int[Array, ""]
@@ -52,7 +52,7 @@ class AsterixState(NamedTuple):
 
 
 def start(drawn: Float[Array, " 0"]) -> AsterixState:
-    """Return the player alone in the middle."""
+    """Return the initial state: the player alone in the middle."""
     del drawn
     lanes, middle = jnp.zeros(LANES, jnp.int8), jnp.int8(START)
     spawn, move = jnp.int8(SPAWN_EVERY), jnp.int8(MOVE_EVERY)
@@ -63,13 +63,13 @@ def start(drawn: Float[Array, " 0"]) -> AsterixState:
 def advance(
     state: AsterixState, action: Int[Array, ""], drawn: Float[Array, " 3"], ramping: bool
 ) -> Moment:
-    """Return the game after something came in, the player moved, and things moved.
+    """Return the game after an object appeared, the player moved, and the objects moved.
 
     Args:
-        state: the game before.
-        action: what the player does.
-        drawn: numbers for side, kind and lane of what may come in.
-        ramping: the game becomes harder as it goes on.
+        state: the state before.
+        action: the player's action.
+        drawn: random numbers for side, kind and lane of a new object.
+        ramping: whether the game becomes harder over time.
     """
     spawns = state.spawn_timer == 0
     kind, column, to_right = _with_new(state, spawns, drawn)
@@ -96,10 +96,10 @@ def advance(
 def _with_new(
     state: AsterixState, spawns: Bool[Array, ""], drawn: Float[Array, " 3"]
 ) -> tuple[Int[Array, " 8"], Int[Array, " 8"], Bool[Array, " 8"]]:
-    """Return kinds, columns and directions with a new thing in one free lane, if there is one."""
+    """Return kinds, columns and directions with a new object in a free lane, if any."""
     from_left, treasure = drawn[0] < 1 / 2, drawn[1] < 1 / 3
     free = state.kind == EMPTY
-    rank = (free[None, :] & EARLIER).sum(1, dtype=jnp.int8)  # of a lane among the free ones
+    rank = (free[None, :] & EARLIER).sum(1, dtype=jnp.int8)  # of each lane among the free ones
     new = spawns & free & (rank == choice(drawn[2], free.sum()))
     kind = jnp.where(new, jnp.where(treasure, TREASURE, ENEMY), state.kind)
     column = jnp.where(new, jnp.where(from_left, 0, SIDE - 1), state.column)
@@ -107,9 +107,10 @@ def _with_new(
 
 
 def _harder(state: AsterixState) -> AsterixState:
-    """Return the game with its timers one env step nearer to the next rise, or risen.
+    """Return the game after one env step of the difficulty timer.
 
-    Things come one env step sooner after each rise, and move one sooner after every second.
+    Each increase shortens the time between new objects by one env step, and every second one also
+    the time between moves.
     """
     ramps = (state.spawn_every > 1) | (state.move_every > 1)
     rises = ramps & (state.ramp_timer < 0)
@@ -126,7 +127,7 @@ def _harder(state: AsterixState) -> AsterixState:
 
 
 def planes(state: AsterixState) -> list[Bool[Array, "10 10"]]:
-    """Return the player, the enemies, the cell behind each thing, and the treasure."""
+    """Return the player, the enemies, the cell behind each object, and the treasure."""
     columns = jnp.arange(SIDE, dtype=jnp.int8)[None, :]
     at = state.column[:, None] == columns
     behind = (state.column - jnp.where(state.to_right, 1, -1))[:, None] == columns
@@ -158,6 +159,6 @@ class Asterix(MinAtar):
 
 
 class AsterixV0(Asterix):
-    """The game with all six actions, one of them without effect."""
+    """The game with all six actions, one without effect."""
 
     version = 0

@@ -1,10 +1,10 @@
-"""MinAtar Breakout: a paddle keeps a ball in play that breaks three rows of bricks.
+"""MinAtar Breakout: keep a ball in play with a paddle and break three rows of bricks.
 
-The ball moves one cell along a diagonal in every env step. Sides and ceiling reflect it. A brick
-it meets is broken, pays 1 and throws it back, unless the step before met one too: then it passes.
-The cell of the paddle sends it straight up again, the cell beside it, reached from outside, back
-to where it came from. Beneath the paddle the game is lost. With the last brick gone, three new
-rows come as the ball reaches the paddle's row.
+The ball moves one cell diagonally per env step. Sides and ceiling reflect it. When it meets a
+brick, the brick breaks, the reward is 1 and the ball is thrown back, unless it also met one in the
+env step before. If the ball comes down in the paddle's column, it is reflected upwards; if the
+paddle is in the column that the ball enters, the ball returns the way it came. Otherwise the game
+is lost. After the last brick three new rows appear when the ball reaches the paddle's row.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from backflip.envs.native.minatar.game import (
+from backflip.envs.native.minatar.base import (
     LEFT,
     NOOP,
     RIGHT,
@@ -24,16 +24,16 @@ from backflip.envs.native.minatar.game import (
     moved,
 )
 
-TOP, ROWS = 1, 3  # the first row of bricks, and how many there are
+TOP, ROWS = 1, 3  # first row of bricks, number of rows
 FLOOR = SIDE - 1  # the paddle's row
 START_ROW = 3
 START_PADDLE = 4
 
 
 class BreakoutState(NamedTuple):
-    """Paddle, ball and bricks; `x` and `y` of the ball now and one env step before.
+    """Paddle, bricks, and the ball's position now and one env step before.
 
-    `striking` says that the ball's last step ended at a brick.
+    `striking` is true if the ball met a brick in its last env step.
     """
 
     paddle: Int[Array, ""]
@@ -48,7 +48,7 @@ class BreakoutState(NamedTuple):
 
 
 def start(drawn: Float[Array, " 1"]) -> BreakoutState:
-    """Return the ball at the left wall or at the right one, equally likely, on its way down."""
+    """Return the initial state: the ball moves down from the left or right wall."""
     from_right = drawn[0] >= 0.5
     x = jnp.where(from_right, jnp.int8(SIDE - 1), jnp.int8(0))
     y, one = jnp.int8(START_ROW), jnp.int8(1)
@@ -61,7 +61,7 @@ def start(drawn: Float[Array, " 1"]) -> BreakoutState:
 def advance(
     state: BreakoutState, action: Int[Array, ""], drawn: Float[Array, " 0"], ramping: bool
 ) -> Moment:
-    """Return the game after the paddle and then the ball moved; it never becomes harder."""
+    """Return the game after the paddle and then the ball moved; `ramping` has no effect."""
     del drawn, ramping
     paddle = moved(state.paddle, action == LEFT, action == RIGHT)
     x, y = state.x + state.to_right, state.y + state.downwards
@@ -72,7 +72,7 @@ def advance(
     broken = met & ~state.striking
     low = y == FLOOR
     held, clipped = low & (state.x == paddle), low & (state.x != paddle) & (x == paddle)
-    back = broken | held | clipped  # thrown back into the row it came from
+    back = broken | held | clipped  # returns to the row it came from
     ceiling = y < 0
     bricks = state.bricks & ~(at_ball & broken)
     after = BreakoutState(
@@ -115,6 +115,6 @@ class Breakout(MinAtar):
 
 
 class BreakoutV0(Breakout):
-    """The game with all six actions, some of them without effect."""
+    """The game with all six actions, some without effect."""
 
     version = 0

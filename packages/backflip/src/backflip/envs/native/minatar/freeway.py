@@ -1,9 +1,10 @@
-"""MinAtar Freeway: a chicken is to cross eight lanes of traffic as often as time allows.
+"""MinAtar Freeway: cross eight lanes of traffic as often as possible.
 
-The chicken moves along the middle of the board, one cell in three env steps. To reach the top pays
-1, sets it back to the bottom and draws new speeds and directions for all cars; to be hit only sets
-it back. Cars come in again on the other side. An episode is cut after 2501 env steps: nothing on
-the board says how many are left, so that is a time limit here, though the original calls it an end.
+The chicken moves along the middle of the board, one cell in three env steps. At the top the reward
+is 1, the chicken returns to the bottom, and all cars get new speeds and directions. A hit also
+returns it to the bottom. Cars that leave the board enter again on the other side. An episode is
+truncated after 2501 env steps: the board does not show the remaining time, so this is a time limit
+here, while the original terminates.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from backflip.envs.native.minatar.game import (
+from backflip.envs.native.minatar.base import (
     DOWN,
     NOOP,
     SIDE,
@@ -30,12 +31,12 @@ LANES = 8  # rows 1 .. 8
 COLUMN = 4  # the chicken's
 BOTTOM = SIDE - 1  # the chicken's first row
 MOVE_EVERY = 3  # env steps between two moves of the chicken
-SLOWEST = 5  # env steps that the slowest car waits before it moves
+SLOWEST = 5  # env steps between two moves of the slowest car
 TIME_LIMIT = 2501
 
 
 class FreewayState(NamedTuple):
-    """The chicken and the cars, one in each lane, which wait `pace` env steps before they move."""
+    """The chicken and one car per lane, which moves every `pace` env steps."""
 
     y: Int[Array, ""]
     move_timer: Int[Array, ""]
@@ -46,7 +47,7 @@ class FreewayState(NamedTuple):
 
 
 def start(drawn: Float[Array, " 8"]) -> FreewayState:
-    """Return the chicken at the bottom and all cars at the left edge, about to set off."""
+    """Return the initial state: the chicken at the bottom, all cars at the left edge."""
     pace, to_right = _traffic(drawn)
     bottom, wait = jnp.int8(BOTTOM), jnp.int8(MOVE_EVERY)
     return FreewayState(bottom, wait, jnp.zeros(LANES, jnp.int8), pace, pace, to_right)
@@ -55,12 +56,12 @@ def start(drawn: Float[Array, " 8"]) -> FreewayState:
 def advance(
     state: FreewayState, action: Int[Array, ""], drawn: Float[Array, " 8"], ramping: bool
 ) -> Moment:
-    """Return the game after the chicken and then the cars moved; it never becomes harder.
+    """Return the game after the chicken and then the cars moved.
 
     Args:
-        state: the game before.
-        action: what the chicken does.
-        drawn: numbers for the cars' new speeds and directions, if it arrives.
+        state: the state before.
+        action: the chicken's action.
+        drawn: random numbers for the cars' new speeds and directions at the top.
         ramping: ignored.
     """
     del ramping
@@ -93,13 +94,13 @@ def _traffic(drawn: Float[Array, " 8"]) -> tuple[Int[Array, " 8"], Bool[Array, "
 def _along(
     column: Int[Array, " 8"], to_right: Bool[Array, " 8"], moves: Bool[Array, " 8"]
 ) -> Int[Array, " 8"]:
-    """Return columns one cell on, round the board, of the cars that move."""
+    """Return the columns after one move of the cars in `moves`, wrapped around the board."""
     column = column + jnp.where(moves, jnp.where(to_right, 1, -1), 0)
     return jnp.where(column < 0, SIDE - 1, jnp.where(column >= SIDE, 0, column))
 
 
 def planes(state: FreewayState) -> list[Bool[Array, "10 10"]]:
-    """Return the chicken, the cars, and the cell behind each car in the plane of its pace."""
+    """Return the chicken, the cars, and the cell behind each car, one plane per pace."""
     columns = jnp.arange(SIDE, dtype=jnp.int8)[None, :]
     cars = state.column[:, None] == columns
     behind = _along(state.column, ~state.to_right, jnp.ones(LANES, bool))[:, None] == columns
@@ -130,6 +131,6 @@ class Freeway(MinAtar):
 
 
 class FreewayV0(Freeway):
-    """The game with all six actions, some of them without effect."""
+    """The game with all six actions, some without effect."""
 
     version = 0

@@ -1,16 +1,16 @@
-"""MinAtar Seaquest: a submarine shoots fish and submarines, collects divers and has to breathe.
+"""MinAtar Seaquest: shoot fish and submarines, collect divers, and surface for oxygen.
 
-Things come in at the sides of rows 1 to 8 and cross the board. A hit fish or submarine pays 1; one
-that touches the player loses the game, as do their bullets, no oxygen, and surfacing without a
-diver. Surfacing gives oxygen, costs a diver and makes the game harder; with six divers it costs
-them all and pays a tenth of what oxygen is left in percent. (As in the original the count of divers
-is then -1, and surfacing with a debt is not punished.)
+Objects enter at the sides of rows 1 to 8 and cross the board. A hit fish or submarine has reward 1.
+Contact with one or with a bullet, no oxygen, or surfacing without a diver loses the game. Surfacing
+restores oxygen, removes a diver and makes the game harder. With six divers it removes all of them,
+and the reward is a tenth of the remaining oxygen in percent. (As in the original, the number of
+divers is then -1, and surfacing with -1 divers does not lose the game.)
 
-Things of a kind are a queue of slots, the newest first, in which the dead keep their places until
-they are pushed out: at most one of a kind comes in an env step. The queues are as long as ever
-needed: an enemy lives for 30 env steps once they come every env step, and longer only while they
-come so rarely that fewer are alive; a diver for 60, one coming every 30; a bullet for 9, one
-being fired every 5. Enemy bullets are bits of a row, for those in one cell never part.
+Objects of one kind are stored in a queue of slots, newest first. At most one per kind appears in an
+env step; dead ones keep their slots until pushed out. The queues are long enough: an enemy lives
+for 30 env steps when one appears every env step, and longer only when fewer are alive; a diver
+lives for 60, one appears every 30; a bullet lives for 9, one is fired every 5. Enemy bullets are
+bits of a row, because bullets in one cell never separate.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt16
 
-from backflip.envs.native.minatar.game import (
+from backflip.envs.native.minatar.base import (
     DOWN,
     FIRE,
     LEFT,
@@ -38,31 +38,31 @@ from backflip.envs.native.minatar.game import (
 )
 
 START = 5  # the player's first column, at the surface
-LOWEST = 8  # the lowest row that anything moves in
+LOWEST = 8  # the lowest row in which objects move
 ENEMIES, DIVERS, SHOTS = 32, 2, 2  # slots
 MAX_OXYGEN = 200  # env steps
 MAX_DIVERS = 6
-ENEMY_EVERY = 20  # env steps between two enemies, at first
+ENEMY_EVERY = 20  # initial env steps between two new enemies
 DIVER_EVERY = 30
-MOVE_EVERY = 5  # env steps that an enemy waits before it moves, at first
-FASTEST = 2  # the same, at last
+MOVE_EVERY = 5  # initial env steps between two moves of an enemy
+FASTEST = 2  # the smallest such value
 DIVER_MOVE_EVERY = 5
-SHOT_EVERY = 10  # env steps that an enemy submarine waits before it shoots
+SHOT_EVERY = 10  # env steps between two shots of an enemy submarine
 RELOAD = 5  # env steps between two of the player's shots
-BOARD = np.uint16((1 << SIDE) - 1)  # the bits of a row's cells
+BOARD = np.uint16((1 << SIDE) - 1)  # the bits of all cells of a row
 
 
 class Queue(NamedTuple):
-    """Things of a kind in S slots, the newest first; a diver or a shot leaves some fields unused.
+    """Objects of one kind in S slots, newest first; divers and shots do not use all fields.
 
     Attributes:
-        alive: the slot holds something.
+        alive: the slot has an object.
         x: column.
         y: row.
-        to_right: which way it moves.
-        wait: env steps until it moves.
-        armed: it is a submarine, not a fish.
-        reload: env steps until it shoots.
+        to_right: the direction of movement.
+        wait: env steps until the next move.
+        armed: a submarine, not a fish.
+        reload: env steps until the next shot.
     """
 
     alive: Bool[Array, " S"]
@@ -75,14 +75,14 @@ class Queue(NamedTuple):
 
 
 class Bombs(NamedTuple):
-    """Enemy bullets: bit x of row y - 1, of those that fly to the left and to the right."""
+    """Enemy bullets that fly left and right: bit x of row y - 1."""
 
     to_left: UInt16[Array, " 8"]
     to_right: UInt16[Array, " 8"]
 
 
 class SeaquestState(NamedTuple):
-    """The player, what is under water, and timers in env steps."""
+    """The player, all objects, and timers in env steps."""
 
     x: Int[Array, ""]
     y: Int[Array, ""]
@@ -103,7 +103,7 @@ class SeaquestState(NamedTuple):
 
 
 def start(drawn: Float[Array, " 0"]) -> SeaquestState:
-    """Return the player alone, at the surface, with all its oxygen."""
+    """Return the initial state: the player alone at the surface with full oxygen."""
     del drawn
     no, none = jnp.zeros((), bool), jnp.zeros(LOWEST, jnp.uint16)
     return SeaquestState(
@@ -129,13 +129,13 @@ def start(drawn: Float[Array, " 0"]) -> SeaquestState:
 def advance(
     state: SeaquestState, action: Int[Array, ""], drawn: Float[Array, " 5"], ramping: bool
 ) -> Moment:
-    """Return the game after things came in, the player acted, and all else moved, in this order.
+    """Return the game after objects appeared, the player acted, and objects moved, in this order.
 
     Args:
-        state: the game before.
-        action: what the player does.
-        drawn: numbers for side, kind and row of an enemy, side and row of a diver.
-        ramping: the game becomes harder with every surfacing.
+        state: the state before.
+        action: the player's action.
+        drawn: random numbers for side, kind and row of an enemy, side and row of a diver.
+        ramping: whether the game becomes harder with every surfacing.
     """
     state = _acted(_joined(state, drawn), action)
     state, shot_down = _shots_moved(state)
@@ -149,9 +149,9 @@ def advance(
 
 
 def _joined(state: SeaquestState, drawn: Float[Array, " 5"]) -> SeaquestState:
-    """Return the game after an enemy and a diver came in, where it was time.
+    """Return the game after an enemy and a diver appeared, if due.
 
-    An enemy stays away from a row in which others go the other way.
+    No enemy appears in a row in which another moves in the opposite direction.
     """
     right, armed, row = drawn[0] < 1 / 2, drawn[1] < 1 / 3, 1 + choice(drawn[2], LOWEST)
     due = state.enemy_timer == 0
@@ -186,9 +186,9 @@ def _acted(state: SeaquestState, action: Int[Array, ""]) -> SeaquestState:
 
 
 def _shots_moved(state: SeaquestState) -> tuple[SeaquestState, Int[Array, ""]]:
-    """Return the game after the player's bullets moved, and how many hit something.
+    """Return the game after the player's bullets moved, and the number of hits.
 
-    Of several enemies in a cell a fish is hit before a submarine, and the oldest first.
+    Of several enemies in a cell, fish are hit before submarines, and the oldest first.
     """
     enemies = state.enemies
     shots = _on(state.shots, state.shots.alive)
@@ -200,9 +200,9 @@ def _shots_moved(state: SeaquestState) -> tuple[SeaquestState, Int[Array, ""]]:
 
 
 def _divers_moved(state: SeaquestState) -> SeaquestState:
-    """Return the game after divers moved; who meets the player is taken on board if there is room.
+    """Return the game after divers moved; the player rescues those it meets if there is room.
 
-    The newest comes first, which matters for the last free place.
+    The newest diver comes first, which matters for the last free place.
     """
     divers, rescued = state.divers, state.rescued
     moves = divers.alive & (divers.wait == 0)
@@ -222,9 +222,9 @@ def _divers_moved(state: SeaquestState) -> SeaquestState:
 def _enemies_moved(
     state: SeaquestState,
 ) -> tuple[SeaquestState, Int[Array, ""], Bool[Array, ""], Bombs]:
-    """Return the game after enemies moved, how many ran into bullets, if one met the player, shots.
+    """Return the game after enemies moved, hits by bullets, contact with the player, new bullets.
 
-    Of several that run into one bullet, a submarine is hit before a fish, and the newest first.
+    Of several enemies that meet one bullet, submarines are hit before fish, and the newest first.
     """
     before, shots = state.enemies, state.shots
     moves = before.alive & (before.wait == 0)
@@ -245,9 +245,9 @@ def _enemies_moved(
 
 
 def _bombs_moved(state: SeaquestState, fired: Bombs) -> tuple[Bombs, Bool[Array, ""]]:
-    """Return the enemies' bullets, the new ones with them, one cell on, and if one met the player.
+    """Return all enemy bullets one cell further, and whether one met the player.
 
-    One that the player moves onto counts too.
+    Bullets that the player moves onto count, too.
     """
     bombs = jax.tree.map(jnp.bitwise_or, state.bombs, fired)
     after = Bombs(bombs.to_left >> 1, (bombs.to_right << 1) & BOARD)
@@ -260,7 +260,7 @@ def _bombs_moved(state: SeaquestState, fired: Bombs) -> tuple[Bombs, Bool[Array,
 def _breathed(
     state: SeaquestState, ramping: bool
 ) -> tuple[SeaquestState, Int[Array, ""], Bool[Array, ""]]:
-    """Return the game after a breath or a step without, the prize of it, and if it is lost."""
+    """Return the game after oxygen changed, the reward for surfacing, and whether it is lost."""
     at_surface, stifled = state.y == 0, state.oxygen <= 0
     arrived = at_surface & ~state.surfaced
     breathes, full = arrived & (state.rescued != 0), state.rescued == MAX_DIVERS
@@ -277,7 +277,7 @@ def _breathed(
 
 
 def _harder(state: SeaquestState, breathes: Bool[Array, ""]) -> SeaquestState:
-    """Return the game with enemies coming sooner, and every second time moving sooner too."""
+    """Return the game with enemies that appear sooner, and every second time also move sooner."""
     rises = breathes & ((state.enemy_every > 1) | (state.move_every > FASTEST))
     second = rises & (state.ramps % 2 == 1)
     every = jnp.where(rises, jnp.maximum(state.enemy_every - 1, 1), state.enemy_every)
@@ -299,13 +299,13 @@ def _pushed(
     wait: Int[Array, ""],
     armed: Bool[Array, ""],
 ) -> Queue:
-    """Return a queue with one more thing at the side that it comes from, if it does."""
+    """Return the queue with a new object at its side of the board, if `comes`."""
     x = jnp.where(to_right, jnp.int8(0), jnp.int8(SIDE - 1))
     return _push(queue, comes, Queue(comes, x, row, to_right, wait, armed, jnp.int8(SHOT_EVERY)))
 
 
 def _push(queue: Queue, comes: Bool[Array, ""], new: Queue) -> Queue:
-    """Return a queue with a new thing in its first slot, if it comes."""
+    """Return the queue with `new` in its first slot, if `comes`."""
 
     def push(slots: Array, one: Array) -> Array:
         return jnp.where(comes, jnp.concatenate([one[None], slots[:-1]]), slots)
@@ -314,7 +314,7 @@ def _push(queue: Queue, comes: Bool[Array, ""], new: Queue) -> Queue:
 
 
 def _on(queue: Queue, moves: Bool[Array, " S"]) -> Queue:
-    """Return a queue in which some have moved one cell, and who left the board is gone."""
+    """Return the queue after objects in `moves` moved one cell; those off the board are dead."""
     x = queue.x + jnp.where(moves, jnp.where(queue.to_right, 1, -1), 0)
     return queue._replace(x=x, alive=queue.alive & _on_board(x))
 
@@ -330,9 +330,9 @@ def _at_player(queue: Queue, state: SeaquestState) -> Bool[Array, " S"]:
 def _first_met(
     shots: Queue, enemies: Queue, exposed: Bool[Array, " S"], rank: Int[Array, " S"]
 ) -> Bool[Array, "2 S"]:
-    """Return which enemy each bullet hits: of the exposed in its cell, the one of highest rank.
+    """Return which enemy each bullet hits: of the exposed ones in its cell, that of highest rank.
 
-    No two bullets are ever in one cell: they fly apart, or one after the other.
+    Two bullets are never in one cell.
     """
     same = (shots.x[:, None] == enemies.x[None]) & (shots.y[:, None] == enemies.y[None])
     score = jnp.where(same & shots.alive[:, None] & exposed[None], 1 + rank[None], 0)
@@ -344,12 +344,12 @@ def _bit(x: Int[Array, "..."]) -> UInt16[Array, "..."]:
 
 
 def _rows(queue: Queue, which: Bool[Array, " S"]) -> UInt16[Array, " 8"]:
-    """Return bit x of row y - 1 for each living thing of those asked for."""
+    """Return bit x of row y - 1 for each living object in `which`."""
     return _mark(queue, which & queue.alive, queue.x)
 
 
 def _mark(queue: Queue, which: Bool[Array, " S"], x: Int[Array, " S"]) -> UInt16[Array, " 8"]:
-    """Return bit x of row y - 1 for each of those asked for; columns off the board do not count."""
+    """Return bit x of row y - 1 for each object in `which`, without columns off the board."""
     rows = jnp.arange(1, LOWEST + 1, dtype=jnp.int8)[:, None] == queue.y[None]
     bits = jnp.where(which & _on_board(x), _bit(jnp.clip(x, 0, SIDE - 1)), jnp.uint16(0))
     marked = jnp.where(rows, bits[None], jnp.uint16(0))
@@ -380,7 +380,7 @@ def planes(state: SeaquestState) -> list[Bool[Array, "10 10"]]:
 
 
 def _plane(rows: UInt16[Array, " 8"]) -> Bool[Array, "10 10"]:
-    """Return the plane of which rows 1 .. 8 are given as bits."""
+    """Return the plane whose rows 1 .. 8 are given as bits."""
     bits = rows[:, None] >> jnp.arange(SIDE, dtype=jnp.uint16)[None, :]
     return jnp.pad((bits & jnp.uint16(1)).astype(bool), ((1, 1), (0, 0)))
 
@@ -413,12 +413,12 @@ SEAQUEST = Game(
 
 
 class Seaquest(MinAtar):
-    """The game, in which all six actions have an effect."""
+    """The game; all six actions have an effect."""
 
     game = SEAQUEST
 
 
 class SeaquestV0(Seaquest):
-    """The same under its older name."""
+    """The same game as -v0."""
 
     version = 0

@@ -1,10 +1,10 @@
-"""MinAtar Space Invaders: a cannon shoots at rows of aliens that come down and shoot back.
+"""MinAtar Space Invaders: shoot rows of aliens that come down and shoot back.
 
-The aliens move sideways together and, where one is at the edge, turn round and come down a row; the
-fewer are left, the sooner they move. Every tenth env step the alien nearest to the cannon's column
-shoots. A hit alien pays 1. A bullet or an alien at the cannon, or an alien that would leave the
-board at the bottom, loses the game. With the last alien gone a new wave comes, which moves sooner.
-Only sticky actions are random.
+The aliens move sideways together. When one is at the edge, they turn and move down one row. The
+fewer are left, the faster they move. Every tenth env step the alien nearest to the cannon's column
+shoots. A hit alien has reward 1. A bullet or an alien at the cannon, or an alien below the last
+row, loses the game. After the last alien a new, faster wave appears. Only sticky actions are
+random.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from backflip.envs.native.minatar.game import (
+from backflip.envs.native.minatar.base import (
     FIRE,
     LEFT,
     NOOP,
@@ -30,9 +30,9 @@ from backflip.envs.native.minatar.game import (
 START = 5  # the cannon's first column
 FLOOR = SIDE - 1  # the cannon's row
 RELOAD = 5  # env steps between two shots of the cannon
-SHOT_EVERY = 10  # env steps between two of the aliens'
-MOVE_EVERY = 12  # env steps between two moves of the first wave, with at least as many aliens
-FASTEST = 6  # the same, of the last waves
+SHOT_EVERY = 10  # env steps between two shots of the aliens
+MOVE_EVERY = 12  # env steps between two moves of the first wave; fewer with less than 12 aliens
+FASTEST = 6  # the same for the fastest wave
 WAVE = np.zeros((SIDE, SIDE), bool)
 WAVE[:4, 2:8] = True
 
@@ -52,7 +52,7 @@ class SpaceInvadersState(NamedTuple):
 
 
 def start(drawn: Float[Array, " 0"]) -> SpaceInvadersState:
-    """Return the first wave, on its way to the left."""
+    """Return the initial state: the first wave moves to the left."""
     del drawn
     none, move = jnp.zeros((SIDE, SIDE), bool), jnp.int8(MOVE_EVERY)
     aliens, left = jnp.asarray(WAVE), jnp.zeros((), bool)
@@ -101,7 +101,7 @@ def advance(
 def _marched(
     state: SpaceInvadersState,
 ) -> tuple[Bool[Array, "10 10"], Bool[Array, ""], Bool[Array, ""]]:
-    """Return the aliens after their move, if it is time, their direction, and if one has landed."""
+    """Return the aliens after a move that is due, their direction, and whether one has landed."""
     aliens, moves = state.aliens, state.move_timer == 0
     edge = jnp.where(state.to_right, aliens[:, -1].any(), aliens[:, 0].any())
     turns, shifts = moves & edge, moves & ~edge
@@ -112,13 +112,13 @@ def _marched(
 
 
 def _down(plane: Bool[Array, "10 10"], rows: int) -> Bool[Array, "10 10"]:
-    """Return a plane shifted one row down (1) or up (-1); what leaves the board is gone."""
+    """Return a plane shifted one row down (1) or up (-1), without wrapping."""
     empty = jnp.zeros((1, SIDE), bool)
     return jnp.concatenate([empty, plane[:-1]] if rows > 0 else [plane[1:], empty])
 
 
 def _bomber(aliens: Bool[Array, "10 10"], x: Int[Array, ""]) -> Bool[Array, "10 10"]:
-    """Return where the lowest alien is of the column nearest to `x`, the left one of two."""
+    """Return the cell of the lowest alien in the column nearest to `x`; a tie goes left."""
     columns = jnp.arange(SIDE, dtype=jnp.int8)
     far = 2 * jnp.abs(columns - x) + (columns > x).astype(jnp.int8)
     far = jnp.where(aliens.any(0), far, 2 * SIDE)
@@ -128,7 +128,7 @@ def _bomber(aliens: Bool[Array, "10 10"], x: Int[Array, ""]) -> Bool[Array, "10 
 
 
 def planes(state: SpaceInvadersState) -> list[Bool[Array, "10 10"]]:
-    """Return the cannon, the aliens, those going left, those going right, shots and bombs."""
+    """Return the cannon, all aliens, those moving left, those moving right, shots and bombs."""
     left, right = state.aliens & ~state.to_right, state.aliens & state.to_right
     cannon = cell(state.x, jnp.int8(FLOOR))
     return [cannon, state.aliens, left, right, state.shots, state.bombs]
@@ -153,6 +153,6 @@ class SpaceInvaders(MinAtar):
 
 
 class SpaceInvadersV0(SpaceInvaders):
-    """The game with all six actions, some of them without effect."""
+    """The game with all six actions, some without effect."""
 
     version = 0

@@ -1,4 +1,4 @@
-"""From numbers to sentences: what about an environment is fine, what would hinder learning."""
+"""Findings of `look`: sentences about what in an environment would hinder learning."""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
@@ -6,28 +6,28 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.audit import HELD
+from backflip.inspect.env_checks import HELD
 from backflip.inspect.report import Report, per_channel
 
-FAR_Z = 10.0  # standard deviations: further away is an outlier
-UNIT = (0.05, 20.0)  # standard deviations of an observation that networks learn from as it is
-SPARSE = 0.01  # share of informative rewards below which exploring is the problem
+FAR_Z = 10.0  # a value further from the mean, in standard deviations, is an outlier
+UNIT = (0.05, 20.0)  # scales of observations that networks can use without normalisation
+SPARSE = 0.01  # rewards are sparse below this share of informative ones
 LARGE_REWARD, SMALL_REWARD = 20.0, 1e-3
-SHORT_SIGHTED = 0.1  # of an episode: a horizon shorter than this misses most of it
-MOST_NAMED = 8
+SHORT_SIGHTED = 0.1  # a horizon is short below this share of an episode
+MOST_NAMED = 8  # a sentence lists at most this many names
 
 Kind = Literal["fine", "note", "hinders"]
 
 
 class Finding(NamedTuple):
-    """One sentence, and whether it is about something that hinders learning."""
+    """One finding and its kind."""
 
     kind: Kind
     text: str
 
 
 def findings(report: Report) -> list[Finding]:
-    """Return what is to be said of an environment, what hinders learning first."""
+    """Return all findings about an environment, those that hinder learning first."""
     parts = (
         _repeatable,
         _seeds,
@@ -46,16 +46,13 @@ def findings(report: Report) -> list[Finding]:
 
 
 def verdict(found: list[Finding]) -> str:
-    """Return the findings as one paragraph."""
+    """Return a summary of the findings as one paragraph."""
     hindering = [finding.text for finding in found if finding.kind == "hinders"]
     if not hindering:
-        return f"Nothing found that would hinder learning. {_joined(found, 'note')}".strip()
-    count = "One thing" if len(hindering) == 1 else f"{len(hindering)} things"
+        notes = [finding.text for finding in found if finding.kind == "note"]
+        return " ".join(["Nothing found that would hinder learning.", *notes])
+    count = "One problem" if len(hindering) == 1 else f"{len(hindering)} problems"
     return f"{count} would hinder learning. {' '.join(hindering)}"
-
-
-def _joined(found: list[Finding], kind: Kind) -> str:
-    return " ".join(finding.text for finding in found if finding.kind == kind)
 
 
 def _repeatable(report: Report) -> Iterator[Finding]:
@@ -68,15 +65,15 @@ def _repeatable(report: Report) -> Iterator[Finding]:
     if at is None:
         yield Finding(
             "hinders",
-            "Two of it, made alike and reset with one seed, do not do the same: something random "
-            "is drawn where it is made. Draw everything random from what `reset(seed=...)` seeds.",
+            "Two instances reset with the same seed differ: the constructor draws random numbers. "
+            "Draw all random numbers from the generator that `reset(seed=...)` seeds.",
         )
         return
     where = "at the reset" if at == 0 else f"from env step {at} on"
     yield Finding(
         "hinders",
-        f"The same seed and actions do not give the same: they differ {where}. No run can be "
-        "repeated; draw everything random from what `reset(seed=...)` seeds.",
+        f"The same seed and actions give different results {where}, so no run can be repeated. "
+        "Draw all random numbers from the generator that `reset(seed=...)` seeds.",
     )
 
 
@@ -87,139 +84,141 @@ def _seeds(report: Report) -> Iterator[Finding]:
     elif histories == 1:
         yield Finding(
             "note",
-            "Every seed gives the same episode under the same actions: fine if the task has no "
-            "randomness; else the seed given to `reset` is not used.",
+            "Every seed gives the same episode under the same actions. If the task should be "
+            "random, `reset` does not use its seed.",
         )
     else:
         yield Finding(
             "note",
-            f"{rows} seeds give {histories} different episodes under the same actions, from "
-            f"{starts} different starts.",
+            f"{rows} seeds give {histories} different episodes under the same actions, with "
+            f"{starts} different first observations.",
         )
 
 
 def _actions(report: Report) -> Iterator[Finding]:
     audit = report.actions
     if not audit.comparable:
-        yield Finding("note", "Whether actions matter cannot be told: rows of one seed differ.")
+        yield Finding("note", "The effect of actions is unknown: copies with one seed differ.")
         return
     if isinstance(report.spec.action, Discrete) and report.spec.action.n == 1:
-        yield Finding("note", "There is one action only: nothing can be chosen.")
+        yield Finding("note", "There is only one action.")
         return
     idle = [choice.name for choice in audit.choices if choice.after is None]
-    twins = [f"{one.name} as {one.same_as}" for one in audit.choices if one.same_as]
+    twins = [f"{one.name} like {one.same_as}" for one in audit.choices if one.same_as]
     if len(idle) == len(audit.choices):
         yield Finding(
             "hinders",
-            f"No action changed anything within {HELD} env steps of {audit.trials} moments: if it "
-            "is so everywhere, nothing can be learnt.",
+            f"No action had any effect within {HELD} env steps in {audit.trials} trials. If this "
+            "holds in all states, nothing can be learned.",
         )
     elif idle:
-        text = f"Without any effect in {audit.trials} trials: {_some(idle)}. Leave them out."
+        text = f"Actions without any effect in {audit.trials} trials: {_some(idle)}. Remove them."
         yield Finding("hinders", text)
     elif twins:
-        yield Finding("note", f"The same came of {_some(twins)}, in {audit.trials} trials.")
+        text = f"Actions with equal effects in {audit.trials} trials: {_some(twins)}."
+        yield Finding("note", text)
     elif not audit.left_out:
-        yield Finding("fine", "Every action changes what follows.")
+        yield Finding("fine", "Every action has an effect.")
     if audit.left_out:
-        some = f"the first {len(audit.choices)} alone were tried, {audit.left_out} were not"
-        yield Finding("note", f"Of what can be done {some}.")
+        tried = f"Only the first {len(audit.choices)} actions or dimensions were tried"
+        yield Finding("note", f"{tried}, {audit.left_out} were not.")
     differ = report.informative > 0 and len(idle) < len(audit.choices)
     if audit.reward_after is None and differ:
         yield Finding(
             "note",
-            f"No reward depended on the action within {HELD} env steps: credit is delayed, or the "
-            "reward is not for what is done.",
+            f"No reward depended on the action within {HELD} env steps: rewards are delayed, or "
+            "independent of the actions.",
         )
 
 
 def _rewards(report: Report) -> Iterator[Finding]:
-    rewards, informative = report.play.rewards, report.informative
+    rewards, informative = report.episodes.rewards, report.informative
     largest = float(np.abs(rewards).max())
     if informative == 0 and report.commonest_reward == 0:
-        yield Finding("hinders", "No random episode met any reward: shape it, or explore longer.")
+        text = "Every reward was 0 in the random episodes. Shape the reward, or explore longer."
+        yield Finding("hinders", text)
     elif informative == 0:
         common = report.commonest_reward
-        text = f"Every env step pays {common:g}: only an episode's length tells good from bad."
+        text = f"Every reward is {common:g}, so returns differ only by the length of the episode."
         yield Finding("note", text)
     elif informative < SPARSE:
         yield Finding(
             "hinders",
-            f"Only {informative:.2%} of env steps pay anything but {report.commonest_reward:g}: a "
-            "random policy hardly ever learns what is good. Shape the reward, or explore longer.",
+            f"Rewards are sparse: only {informative:.2%} differ from {report.commonest_reward:g} "
+            "under a random policy. Shape the reward, or explore longer.",
         )
     else:
-        yield Finding(
-            "fine", f"Rewards differ from the commonest at {informative:.0%} of env steps."
-        )
+        yield Finding("fine", f"{informative:.0%} of rewards differ from the most frequent reward.")
     if largest > LARGE_REWARD or 0 < largest < SMALL_REWARD:
         yield Finding(
             "hinders",
-            f"Rewards reach {largest:.3g} in size: losses follow their square. Scale them "
-            "(--set normalize_rewards=true of ppo).",
+            f"The largest reward is {largest:.3g} in magnitude, and losses grow with its square. "
+            "Scale the rewards (ppo: --set normalize_rewards=true).",
         )
 
 
 def _returns(report: Report) -> Iterator[Finding]:
-    returns, action = report.play.returns, report.spec.action
+    returns, action = report.episodes.returns, report.spec.action
     choosable = not isinstance(action, Discrete) or action.n > 1
     if choosable and len(returns) > 1 and returns.std() == 0 and returns[0] != 0:
         yield Finding(
             "hinders",
-            f"All {len(returns)} random episodes return {returns[0]:g}: by chance nothing better "
-            "is ever found. Explore longer, or shape the reward.",
+            f"All {len(returns)} random episodes return {returns[0]:g}: a random policy finds "
+            "nothing better. Explore longer, or shape the reward.",
         )
 
 
 def _episodes(report: Report) -> Iterator[Finding]:
-    play, limit = report.play, report.spec.max_episode_steps
+    play, limit = report.episodes, report.spec.max_episode_steps
     stopped = float((~play.terminated & ~play.truncated).mean())
     if stopped:
         yield Finding(
             "hinders",
-            f"{stopped:.0%} of episodes did not end within {int(play.lengths.max()):,} env steps: "
-            "give the environment a time limit.",
+            f"{stopped:.0%} of episodes did not end within {int(play.lengths.max()):,} env steps. "
+            "Give the environment a time limit.",
         )
     truncated = float(play.truncated.mean())
     if truncated and report.spec.terminates:
         yield Finding(
             "note",
-            f"{truncated:.0%} of random episodes are cut by {_limit(limit)}: what would have "
-            "followed has to be bootstrapped, as the algorithms here do.",
+            f"{truncated:.0%} of random episodes are truncated by {_limit(limit)}. The algorithms "
+            "here bootstrap from the last state.",
         )
 
 
 def _limit(env_steps: int | None) -> str:
-    return "a time limit of their own" if env_steps is None else f"the time limit of {env_steps}"
+    if env_steps is None:
+        return "the environment's own time limit"
+    return f"the time limit of {env_steps} env steps"
 
 
 def _horizon(report: Report) -> Iterator[Finding]:
-    length, horizon = float(report.play.lengths.mean()), report.horizon
-    seen = f"γ = {report.discount:g} looks {horizon:.4g} env steps ahead"
-    seen += f" ({horizon * report.step_seconds:.3g} s)" if report.step_seconds else ""
+    length, horizon = float(report.episodes.lengths.mean()), report.horizon
+    ahead = f"The horizon of γ = {report.discount:g} is {horizon:.4g} env steps"
+    ahead += f" ({horizon * report.step_seconds:.3g} s)" if report.step_seconds else ""
     if horizon < SHORT_SIGHTED * length:
-        text = f"{seen}, an episode lasts {length:.0f}: raise γ if what is good comes late."
+        text = f"{ahead}, but an episode has {length:.0f}: raise γ if important rewards come late."
         yield Finding("note", text)
     elif np.isinf(horizon) and not report.spec.terminates:
-        text = "γ = 1 and no state ends the task: values have no bound. Take γ below 1."
+        text = "γ = 1 and no state ends the task: values are unbounded. Use γ below 1."
         yield Finding("hinders", text)
     else:
-        yield Finding("fine", f"{seen}; an episode lasts {length:.0f}.")
+        yield Finding("fine", f"{ahead}; an episode has {length:.0f}.")
 
 
 def _observed(report: Report) -> Iterator[Finding]:
-    scale = report.play.scale
+    scale = report.episodes.obs_stats
     if report.spec.is_pixels:
         still = float(scale.constant.mean())
         whole = per_channel(scale, report.spec.observation.shape[-1])
         kind: Kind = "hinders" if still == 1.0 else "fine"
-        text = f"Pixels lie between {whole.low.min():g} and {whole.high.max():g}; "
-        yield Finding(kind, f"{text}{still:.0%} of them never change.")
+        text = f"Pixel values range from {whole.low.min():g} to {whole.high.max():g}; "
+        yield Finding(kind, f"{text}{still:.0%} of the pixels never change.")
         return
     constant = np.flatnonzero(scale.constant)
     changing = ~scale.constant
     away = np.maximum(np.abs(scale.mean), scale.std)
-    small = (scale.std < UNIT[0]) & ~scale.binary  # a flag that is rarely set is no small number
+    small = (scale.std < UNIT[0]) & ~scale.binary  # a rare flag has a small deviation, too
     far = np.flatnonzero(changing & (small | (away > UNIT[1])))
     outliers = np.flatnonzero(scale.largest_z > FAR_Z)
     if len(constant):
@@ -228,31 +227,31 @@ def _observed(report: Report) -> Iterator[Finding]:
     if len(far):
         yield Finding(
             "hinders",
-            f"Observed numbers far from unit scale: {_some(far)}. {_normalising(report.spec)}",
+            f"Observed numbers far from unit scale: {_some(far)}. {_normalization(report.spec)}",
         )
     if len(outliers):
-        text = f"Observed numbers with values over {FAR_Z:g} standard deviations off: "
+        text = f"Observed numbers with outliers over {FAR_Z:g} standard deviations: "
         yield Finding("note", f"{text}{_some(outliers)}.")
     if not len(constant) and not len(far):
         yield Finding("fine", "Every observed number varies, on a scale near 1.")
 
 
-def _normalising(spec: EnvSpec) -> str:
-    """Return how observations are normalised; the algorithms' entries decide who does it."""
+def _normalization(spec: EnvSpec) -> str:
+    """Return how to normalise observations; must agree with the algorithms' default settings."""
     if isinstance(spec.action, Discrete):
         return "Normalise them: --set normalize_obs=true (ppo, a2c, vpg)."
-    return "Normalise them: ppo, a2c and vpg do, unless --set normalize_obs=false."
+    return "ppo, a2c and vpg normalise them unless --set normalize_obs=false."
 
 
 def _beyond_bounds(report: Report) -> Iterator[Finding]:
-    box, scale = report.spec.observation, report.play.scale
+    box, scale = report.spec.observation, report.episodes.obs_stats
     lowest, highest = box.low.reshape(-1), box.high.reshape(-1)
     slack = 1e-5 * np.maximum(1.0, np.abs(np.where(np.isfinite(highest), highest, 0.0)))
     beyond = (scale.low < lowest - slack) | (scale.high > highest + slack)
     if beyond.any():
         yield Finding(
             "note",
-            "Observed numbers beyond the bounds that the observation space declares: "
+            "Observed numbers outside the bounds of the observation space: "
             f"{_some(np.flatnonzero(beyond))}.",
         )
 
@@ -262,11 +261,11 @@ def _box(report: Report) -> Iterator[Finding]:
     if not isinstance(action, Box):
         return
     if not (np.isfinite(action.low).all() and np.isfinite(action.high).all()):
-        yield Finding("hinders", "Actions have no bounds: wrap the environment to bound them.")
+        yield Finding("hinders", "Actions are unbounded: wrap the environment to bound them.")
     elif not ((action.low == -1).all() and (action.high == 1).all()):
         low, high = float(action.low.min()), float(action.high.max())
-        text = f"Actions go from {low:g} to {high:g}, not from -1 to 1: policies here start near 0 "
-        yield Finding("note", f"{text}with a spread of 1.")
+        text = f"Actions range from {low:g} to {high:g}, not from -1 to 1. Policies here start "
+        yield Finding("note", f"{text}with a mean near 0 and a standard deviation of 1.")
 
 
 def _some(names: "np.ndarray | list[str]") -> str:

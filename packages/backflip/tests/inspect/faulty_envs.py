@@ -1,4 +1,4 @@
-"""Environments with something wrong or special about them, for `look` to find."""
+"""Environments with a known fault or peculiarity, which `look` should find."""
 
 # ruff: noqa: D102  (methods of one line, named by what they return)
 
@@ -14,7 +14,7 @@ from backflip.envs.spec import HostEnv
 
 
 class Line(gymnasium.Env[np.ndarray, int]):
-    """A place on a line, to be moved left (0) or right (1); 2 stands still. Over after 30 steps."""
+    """A point on a line: action 0 moves left, 1 right, 2 stays. Episodes have 30 env steps."""
 
     observation_space: Any = spaces.Box(-100, 100, (2,), np.float32)
     action_space: Any = spaces.Discrete(3)
@@ -40,28 +40,28 @@ class Line(gymnasium.Env[np.ndarray, int]):
 
 
 class Unseeded(Line):
-    """Draws from where no seed reaches."""
+    """Random numbers do not follow the seed."""
 
     def moved(self, action: int) -> float:
         return float(np.random.default_rng().normal())
 
 
-class Idle(Line):
+class TwinActions(Line):
     """Actions 0 and 2 do the same."""
 
     def moved(self, action: int) -> float:
         return float(action == 1)
 
 
-class Deaf(Line):
-    """Nothing that is done matters."""
+class NoEffect(Line):
+    """No action has an effect."""
 
     def moved(self, action: int) -> float:
         return 0.5
 
 
-class Delayed(Line):
-    """Pays at the second step of an episode, by the first action."""
+class DelayedReward(Line):
+    """The reward of the second env step depends on the first action."""
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
         self.first: int | None = None
@@ -72,8 +72,8 @@ class Delayed(Line):
         return float(self.first) if self.age == 2 else 0.0
 
 
-class Ignored(Line):
-    """Of two numbers of an action the second does nothing."""
+class IgnoredDimension(Line):
+    """The second dimension of the action has no effect."""
 
     action_space: Any = spaces.Box(-1, 1, (2,), np.float32)
 
@@ -83,14 +83,14 @@ class Ignored(Line):
         return self.seen(), -abs(self.place), self.age >= 30, False, {}
 
 
-class Three(Ignored):
-    """As many numbers as it takes for one to be on letters."""
+class ThreeDimensions(IgnoredDimension):
+    """Three action dimensions, so that letter keys are bound to the third."""
 
     action_space: Any = spaces.Box(-1, 1, (3,), np.float32)
 
 
-class Drawn(Line):
-    """Something random is drawn where it is made, so that two of it differ."""
+class RandomConstructor(Line):
+    """The constructor draws a random number, so two instances differ."""
 
     def __init__(self, render_mode: str | None = None) -> None:
         del render_mode
@@ -100,8 +100,8 @@ class Drawn(Line):
         return super().moved(action) + self.pull
 
 
-class Flat(Line):
-    """A large board of 0 and 1, more rows than a picture of it has pixels."""
+class LargeBoard(Line):
+    """Observes a board of 0 and 1 with more rows than the drawn picture has pixels."""
 
     observation_space: Any = spaces.Box(0, 1, (300, 300, 1), np.uint8)
 
@@ -112,41 +112,41 @@ class Flat(Line):
 
 
 class Grid(Line):
-    """As large as one says, by a parameter without annotation."""
+    """Has a constructor parameter without annotation."""
 
     def __init__(self, size=5) -> None:  # type: ignore[no-untyped-def]
         self.board = np.zeros((size, size))
 
 
 class MaybeGrid(Grid):
-    """The same with a type that may be another."""
+    """Has a parameter with a union type."""
 
     def __init__(self, size: int | None = 5) -> None:
         super().__init__(size)
 
 
 class OptionalGrid(Grid):
-    """The same in older words."""
+    """Has a parameter with an `Optional` type."""
 
     def __init__(self, size: Optional[int] = 5) -> None:  # noqa: UP045
         super().__init__(size)
 
 
 class PostponedGrid(Grid):
-    """The same in a module whose annotations are texts."""
+    """Has a parameter whose annotation is a string."""
 
     def __init__(self, size: "tuple[int, int] | int" = 5) -> None:
         super().__init__(size)
 
 
-class Empty(Line):
-    """Nothing is seen."""
+class EmptyObservation(Line):
+    """Observes no numbers."""
 
     observation_space: Any = spaces.Box(-1, 1, (0,), np.float32)
 
 
-class Speechless:
-    """Looks like an environment in JAX until it is asked what it is."""
+class FailingSpec:
+    """Looks like an environment in JAX, but `spec` raises."""
 
     reset = step = observe = None
 
@@ -155,8 +155,8 @@ class Speechless:
         raise ValueError("no spec")
 
 
-class Wide(Line):
-    """More actions than are tried, and no number of an action beyond the 64th matters."""
+class ManyDimensions(Line):
+    """Has 70 action dimensions, of which only the first 64 have an effect."""
 
     action_space: Any = spaces.Box(-1, 1, (70,), np.float32)
 
@@ -166,6 +166,6 @@ class Wide(Line):
         return self.seen(), -abs(self.place), self.age >= 30, False, {}
 
 
-def making(kind: type[Line]) -> Callable[[int], HostEnv]:
-    """Return what makes batches of an environment."""
+def maker_of(kind: type[Line]) -> Callable[[int], HostEnv]:
+    """Return a function that creates batches of an environment."""
     return lambda rows: GymnasiumEnv.of(kind.__name__, kind, rows)

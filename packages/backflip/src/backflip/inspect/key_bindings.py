@@ -1,11 +1,11 @@
-"""What a person's keys do in an environment."""
+"""Key bindings: which keys choose which action."""
 
 from typing import NamedTuple
 
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.ids import family
 
-# Names of actions, in order, of environments that do not tell them.
+# Names of actions, in order, for environments that do not name them.
 NAMES = {
     "dot": ("stay", "down", "right", "up", "left"),
     "Acrobot": ("left", "none", "right"),
@@ -21,7 +21,7 @@ NAMES = {
     "MountainCar": ("left", "none", "right"),
     "Taxi": ("down", "up", "right", "left", "pick up", "put down"),
 }
-ALL_SIX = ("none", "left", "up", "right", "down", "fire")  # of MinAtar's games
+ALL_SIX = ("none", "left", "up", "right", "down", "fire")  # the -v0 games of MinAtar
 KEYS = {
     "left": "ArrowLeft",
     "right": "ArrowRight",
@@ -30,7 +30,7 @@ KEYS = {
     "fire": " ",
 }
 IDLE = ("stay", "none", "noop")
-# Keys that bring one number of an action to its low and to its high end, number by number.
+# For each dimension of a continuous action, the keys for its lower and its upper bound.
 ENDS = (
     ("ArrowLeft", "ArrowRight"),
     ("ArrowDown", "ArrowUp"),
@@ -42,16 +42,17 @@ ENDS = (
     ("f", "h"),
 )
 DIGITS = 10
-TURNS = ("CliffWalking", "FrozenLake", "FrozenLake8x8", "Taxi")  # nothing moves but the agent
+TURN_BASED = ("CliffWalking", "FrozenLake", "FrozenLake8x8", "Taxi")  # only the agent moves
 
 
 class Action(NamedTuple):
     """One action of a discrete space.
 
     Attributes:
-        name: what it is called.
-        keys: those that have to be held together for it; none is what nothing held does.
-        digit: the key of a digit for it alone, or nothing.
+        name: its name.
+        keys: the keys to hold together; an empty list for the action without a key, None if no
+            keys are known.
+        digit: its digit key, or an empty text.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Action(NamedTuple):
 
 
 class Dial(NamedTuple):
-    """One number of a continuous action: its bounds, and the keys to its ends, if any."""
+    """One dimension of a continuous action: its bounds and the keys for them, if any."""
 
     name: str
     low: float
@@ -72,8 +73,8 @@ def actions(spec: EnvSpec, meanings: list[str] | None) -> list[Action]:
     """Return the actions of a discrete space, with the keys for each.
 
     Args:
-        spec: the environment's.
-        meanings: what the environment itself calls them, if it does.
+        spec: the environment's spec.
+        meanings: the environment's own names of its actions, if it has any.
     """
     assert isinstance(spec.action, Discrete)
     count = spec.action.n
@@ -87,7 +88,7 @@ def actions(spec: EnvSpec, meanings: list[str] | None) -> list[Action]:
 
 
 def dials(box: Box) -> list[Dial]:
-    """Return the numbers of a continuous action; one without bounds goes from -1 to 1."""
+    """Return the dimensions of a continuous action; an unbounded one goes from -1 to 1."""
     bounds = zip(box.low.reshape(-1).tolist(), box.high.reshape(-1).tolist(), strict=True)
     return [
         Dial(
@@ -100,9 +101,9 @@ def dials(box: Box) -> list[Dial]:
     ]
 
 
-def goes_by_turns(env_id: str) -> bool:
-    """Return whether an environment is known to stand still between two actions."""
-    return family(env_id) in TURNS
+def is_turn_based(env_id: str) -> bool:
+    """Return whether nothing changes in an environment between two actions."""
+    return family(env_id) in TURN_BASED
 
 
 def _names(env_id: str, count: int) -> list[str]:
@@ -114,7 +115,7 @@ def _names(env_id: str, count: int) -> list[str]:
 
 
 def _action(name: str, index: int) -> Action:
-    """Return an action by a name like `left`, or Atari's `UPRIGHTFIRE`."""
+    """Return the action with a name such as `left` or Atari's `UPRIGHTFIRE`."""
     digit = str(index) if index < DIGITS else ""
     folded = name.casefold()
     if folded in IDLE:

@@ -1,15 +1,15 @@
-"""Scales of observations equal those of all observations taken together."""
+"""Incremental statistics equal those computed from all observations at once."""
 
 import numpy as np
 
+from backflip.inspect.observation_stats import ObservationStats, RunningStats
 from backflip.inspect.report import per_channel
-from backflip.inspect.scales import Scale, Scales
 
 
-def test_they_equal_the_definition_also_far_from_zero() -> None:
+def test_equal_the_definition_far_from_zero() -> None:
     rng = np.random.default_rng(0)
     obs = 1000.0 + 1e-3 * rng.normal(size=(50, 7, 3))
-    scales = Scales()
+    scales = RunningStats()
     for rows in obs:
         scales.add(rows)
     flat, found = obs.reshape(-1, 3), scales.result()
@@ -21,8 +21,8 @@ def test_they_equal_the_definition_also_far_from_zero() -> None:
     np.testing.assert_allclose(found.largest_z, z, rtol=1e-5)
 
 
-def test_what_never_changes_is_constant_and_no_outlier() -> None:
-    scales = Scales()
+def test_constants_are_not_outliers() -> None:
+    scales = RunningStats()
     scales.add(np.array([[1.0, 5.0], [2.0, 5.0]]))
     scales.add(np.zeros((0, 2)))
     found = scales.result()
@@ -30,13 +30,13 @@ def test_what_never_changes_is_constant_and_no_outlier() -> None:
     assert found.largest_z.tolist() == [1.0, 0.0]
 
 
-def test_a_channel_is_all_of_its_pixels() -> None:
+def test_channel_statistics_cover_all_its_pixels() -> None:
     rng = np.random.default_rng(1)
     images = rng.integers(0, 256, (20, 4, 5, 2))
-    scales = Scales()
+    scales = RunningStats()
     scales.add(images)
     found = per_channel(scales.result(), 2)
     flat = images.reshape(-1, 2)
-    expected = Scale(*(x(flat, axis=0) for x in (np.min, np.mean, np.std, np.max)))
+    expected = ObservationStats(*(x(flat, axis=0) for x in (np.min, np.mean, np.std, np.max)))
     for part, wanted in zip(found, expected, strict=True):
         np.testing.assert_allclose(part, wanted)

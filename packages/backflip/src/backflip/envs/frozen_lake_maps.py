@@ -1,6 +1,6 @@
-"""The maps of FrozenLake, for the environment and for its view: S start, F ice, H hole, G goal."""
+"""The maps of FrozenLake: S start, F ice, H hole, G goal. Imports nothing, as views avoid JAX."""
 
-LAKES = {
+MAPS = {
     "4x4": ("SFFF", "FHFH", "FFFH", "HFFG"),
     "8x8": (
         "SFFFFFFF",

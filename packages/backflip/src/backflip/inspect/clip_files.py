@@ -1,4 +1,4 @@
-"""Clips of what was lived through: their frames, and the files they are written to."""
+"""Recordings of episodes, their frames, and the clip files that are written from them."""
 
 import io
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from backflip.core.spec import EnvSpec, newest_frame
 from backflip.envs.views.film import film
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.view import View
-from backflip.inspect.pictures import agent_frame, beside, shows_the_same, strip_png
+from backflip.inspect.pictures import agent_frame, shows_the_same, side_by_side, strip_png
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors, write_whole
 
 SUFFIXES = (".webp", ".png")
 
 
-class Filmed(NamedTuple):
-    """What a clip of one episode is drawn from: L env steps, or as many as are kept.
+class EpisodeRecording(NamedTuple):
+    """The first L env steps of one episode.
 
     Attributes:
-        obs: what was acted on, whole.
-        next_obs: what followed.
-        scene: what the environment recorded for pictures, or (0,).
-        reward: what was paid.
+        obs: observations acted on, with all stacked frames.
+        next_obs: the next observations.
+        scene: the numbers that the environment recorded for drawing, or (0,).
+        reward: rewards.
     """
 
     obs: Shaped[np.ndarray, "L ..."]
@@ -36,14 +36,14 @@ class Filmed(NamedTuple):
     reward: Float[np.ndarray, " L"]
 
     @classmethod
-    def of(cls, env_steps: Sequence[tuple[Any, ...]]) -> "Filmed":
-        """Return the clip of env steps, each of which has these four of one moment."""
+    def of(cls, env_steps: Sequence[tuple[Any, ...]]) -> "EpisodeRecording":
+        """Return the recording of env steps given as tuples of the four fields."""
         obs, next_obs, scene, reward = map(np.stack, zip(*env_steps, strict=True))
         return cls(obs, next_obs, scene if scene.size else np.zeros(0, np.float32), reward)
 
 
-class Shown(NamedTuple):
-    """A clip's frames, `per_step` for each env step and one for its end."""
+class ClipFrames(NamedTuple):
+    """The frames of a clip: `per_step` for each env step, and one after the last."""
 
     frames: list[UInt8[np.ndarray, "H W 3"]]
     fps: float
@@ -51,9 +51,10 @@ class Shown(NamedTuple):
 
 
 def drawable(view: View, spec: EnvSpec) -> tuple[View, str]:
-    """Return a view that can draw here: bars where the simulator has nothing to draw with.
+    """Return a view that can draw on this machine, and a note.
 
-    Beside it, why, and what to install; nothing where the view itself can draw.
+    Bars replace a view whose simulator cannot draw here; the note then says why and what to
+    install. Otherwise the note is empty.
     """
     try:
         view.step_seconds()
@@ -62,32 +63,33 @@ def drawable(view: View, spec: EnvSpec) -> tuple[View, str]:
     return view, ""
 
 
-def first_seconds(view: View, filmed: Filmed, seconds: float) -> Filmed:
-    """Return the beginning of an episode, in the environment's own time."""
+def first_seconds(view: View, recording: EpisodeRecording, seconds: float) -> EpisodeRecording:
+    """Return the first `seconds` of a recording, in the environment's own time."""
     count = max(int(seconds / view.step_seconds()), 1)
-    scene = filmed.scene[:count] if filmed.scene.size else filmed.scene
-    return Filmed(filmed.obs[:count], filmed.next_obs[:count], scene, filmed.reward[:count])
+    return EpisodeRecording(*(part[:count] for part in recording))
 
 
-def frames_of(view: View, spec: EnvSpec, filmed: Filmed, *, with_agents: bool) -> Shown:
-    """Return the frames of a clip, if asked for with what the agent got beside each."""
-    length = len(filmed.reward)
-    obs, next_obs = newest_frame(spec, filmed.obs), newest_frame(spec, filmed.next_obs)
-    movie = film(view, obs, next_obs, filmed.scene, np.ones(length, bool))
+def frames_of(
+    view: View, spec: EnvSpec, recording: EpisodeRecording, *, with_agents: bool
+) -> ClipFrames:
+    """Return the frames of a clip; `with_agents` adds the agent's observation to each frame."""
+    length = len(recording.reward)
+    obs, next_obs = newest_frame(spec, recording.obs), newest_frame(spec, recording.next_obs)
+    movie = film(view, obs, next_obs, recording.scene, np.ones(length, bool))
     per_step, frames = (len(movie.frames) - 1) // length, list(movie.frames)
     if with_agents and not shows_the_same(view, spec):
-        seen = (*filmed.obs, filmed.next_obs[-1])
-        largest = np.abs(filmed.obs).max(0)
+        seen = (*recording.obs, recording.next_obs[-1])
+        largest = np.abs(recording.obs).max(0)
         agents = [agent_frame(spec, one, largest) for one in seen]
-        frames = [beside(frame, agents[j // per_step]) for j, frame in enumerate(frames)]
-    return Shown(frames, movie.fps, per_step)
+        frames = [side_by_side(frame, agents[j // per_step]) for j, frame in enumerate(frames)]
+    return ClipFrames(frames, movie.fps, per_step)
 
 
 def checked_file(path: Path) -> Path:
-    """Return a clip's file.
+    """Return the path of a clip file.
 
     Raises:
-        UsageError: its name does not say of which kind.
+        UsageError: its suffix is not supported.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"`{path}` must end in .webp (moving) or .png (a strip of frames)")
@@ -95,11 +97,11 @@ def checked_file(path: Path) -> Path:
 
 
 def write_clip(path: Path, frames: Sequence[UInt8[np.ndarray, "H W 3"]], fps: float) -> None:
-    """Write frames as an animated WebP, or as a strip of a few of them if `path` ends in .png.
+    """Write frames as an animated WebP, or a few of them as a strip if `path` ends in .png.
 
     Raises:
-        UsageError: it ends in something else.
-        UserFacingError: it cannot be written.
+        UsageError: the suffix is not supported.
+        UserFacingError: the file cannot be written.
     """
     strip = checked_file(path).suffix.lower() == ".png"
     with disk_errors(path):

@@ -1,4 +1,4 @@
-"""What is known of an environment before anybody steps it, beside its spaces."""
+"""Facts about an environment that are known before it is stepped."""
 
 import inspect
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from backflip.envs.views.pixels import PixelsView
 from backflip.envs.views.view import View
 from runshelf.errors import UserFacingError
 
-SKIPS = ("frame_skip", "frameskip")  # what constructors call it
+SKIPS = ("frame_skip", "frameskip")  # names of the constructor parameter
 
 
 def is_atari(env_id: str) -> bool:
-    """Return whether an id is of the Arcade Learning Environment."""
+    """Return whether an id belongs to the Arcade Learning Environment."""
     return env_id.startswith(ATARI_PREFIX)
 
 
 def special_facts(env_id: str, env_args: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what else is to be known of environments of a kind, name and text."""
+    """Return facts that only some kinds of environments have, as (name, text) pairs."""
     if is_atari(env_id):
         return atari_facts(env_id, env_args)
     native = make_native(env_id, env_args) if is_native(env_id) else None
@@ -29,9 +29,9 @@ def special_facts(env_id: str, env_args: Mapping[str, Any]) -> list[tuple[str, s
 
 
 def frame_skip(env_id: str, env_args: Mapping[str, Any]) -> int | None:
-    """Return how many steps of the simulation an env step is; None where nothing says so."""
+    """Return the number of simulation steps in one env step, or None if unknown."""
     if is_native(env_id):
-        return 1  # of ours, and of a person's own: they have no other step
+        return 1
     import gymnasium  # noqa: PLC0415  (takes a second to import)
     from gymnasium.envs.registration import load_env_creator  # noqa: PLC0415
 
@@ -49,20 +49,17 @@ def frame_skip(env_id: str, env_args: Mapping[str, Any]) -> int | None:
 
 
 def step_seconds(env_id: str, view: View) -> float | None:
-    """Return how long an env step lasts in the environment's own time; None where nobody knows.
-
-    A view that has to start a simulator to know it may find none that can draw.
-    """
+    """Return the duration of an env step in the environment's own time, or None if unknown."""
     if isinstance(view, NumbersView) or (isinstance(view, PixelsView) and not is_atari(env_id)):
         return None
     try:
         return view.step_seconds()
-    except UserFacingError:
+    except UserFacingError:  # the view needs a simulator that cannot draw on this machine
         return None
 
 
 def action_meanings(env_id: str, env_args: Mapping[str, Any]) -> list[str] | None:
-    """Return what an environment itself calls its actions, if it does: Atari's games do."""
+    """Return the environment's own names of its actions: only Atari games have them."""
     if not is_atari(env_id):
         return None
     actions = dict(special_facts(env_id, env_args)).get("actions", "")

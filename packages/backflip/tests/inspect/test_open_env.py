@@ -1,4 +1,4 @@
-"""An environment in JAX, stepped by hand, is a host environment like any other."""
+"""`SteppedEnv` makes an environment in JAX a host environment."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +13,14 @@ from backflip.core.errors import EnvironmentFailed
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.pendulum import Pendulum
 from backflip.envs.spec import NativeStep
-from backflip.inspect.stepping import SteppedEnv, ToldEnv, open_env, scenes_of
+from backflip.inspect.open_env import SteppedEnv, open_env, scenes_of
 
 
 class Paying(Pendulum):
-    """Pays its action, whatever that is."""
+    """Returns the action as the reward."""
 
     def step(self, state: Any, action: Any, key: Any) -> NativeStep:
-        """Return what the pendulum does, and the action for a reward."""
+        """Step the pendulum and replace its reward."""
         return super().step(state, action, key)._replace(reward=action[0])
 
 
@@ -32,22 +32,13 @@ class Paying(Pendulum):
     ],
     ids=["CartPole", "Pendulum"],
 )
-def test_keeps_the_interface_of_host_environments(
-    env: Any, ends_by: set[str], env_steps: int
-) -> None:
+def test_conforms_to_the_host_interface(env: Any, ends_by: set[str], env_steps: int) -> None:
     check_host_env(
         lambda rows: SteppedEnv(env, rows), ends_by=ends_by, env_steps=env_steps, reset_rows=True
     )
 
 
-def test_who_tells_how_far_it_is_keeps_the_interface_too() -> None:
-    def make(rows: int) -> ToldEnv:
-        return ToldEnv(SteppedEnv(Pendulum(max_episode_steps=12), rows), 40, lambda _: None)
-
-    check_host_env(make, ends_by={"truncated"}, env_steps=40, reset_rows=True)
-
-
-def test_it_is_the_environment_stepped_alone() -> None:
+def test_equals_the_single_environment() -> None:
     env = CartPole()
     first, _ = jax.random.split(jax.random.key(7))
     state = env.reset(first)
@@ -61,13 +52,13 @@ def test_it_is_the_environment_stepped_alone() -> None:
         assert step.reward[0] == moved.reward
 
 
-def test_an_action_outside_the_space_is_moved_to_its_bounds() -> None:
+def test_actions_outside_the_space_are_clipped() -> None:
     stepped = SteppedEnv(Paying(), 2)
     stepped.reset([5, 5])
     assert stepped.step(np.float32([[9.0], [-1.5]])).reward.tolist() == [2.0, -1.5]
 
 
-def test_rows_of_one_seed_are_equal_and_scenes_are_of_the_present() -> None:
+def test_rows_with_one_seed_are_equal_and_scenes_are_current() -> None:
     env = open_env("dot", {}, 2)
     obs = env.reset([3, 3])
     np.testing.assert_array_equal(obs[0], obs[1])
@@ -99,19 +90,19 @@ class _BothEnds(CartPole):
         return super().step(state, action, key)._replace(terminated=ends, truncated=ends)
 
 
-def test_a_start_that_is_not_finite_is_told_with_its_place() -> None:
+def test_first_observation_that_is_not_finite_is_refused() -> None:
     with pytest.raises(EnvironmentFailed, match=r"row 0 at the reset: observation\[0\] is nan"):
         SteppedEnv(_Blind(), 1).reset([0])
 
 
-def test_what_the_task_ended_no_time_limit_cut() -> None:
+def test_termination_excludes_truncation() -> None:
     env = SteppedEnv(_BothEnds(), 1)
     env.reset([0])
     step = env.step(np.array([0]))
     assert (step.terminated.tolist(), step.truncated.tolist()) == ([True], [False])
 
 
-def test_numbers_that_are_not_finite_are_refused() -> None:
+def test_reward_that_is_not_finite_is_refused() -> None:
     env = SteppedEnv(_Broken(), 1)
     env.reset([0])
     with pytest.raises(

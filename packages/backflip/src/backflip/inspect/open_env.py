@@ -1,10 +1,10 @@
-"""Any environment, in JAX or not, as a `HostEnv`: a batch that is stepped by hand.
+"""Open any environment, in JAX or not, as a `HostEnv` that is stepped one env step at a time.
 
-What is looked at is what training gets: the same `reset`, `step` and `observe` of environments in
-JAX, the same adapter of all others.
+Inspection uses what training uses: the `reset`, `step` and `observe` of environments in JAX, and
+the same adapter for all others.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
 import jax
@@ -26,30 +26,30 @@ from backflip.envs.spec import (
 
 
 def open_env(env_id: str, env_args: Mapping[str, Any], rows: int) -> HostEnv:
-    """Return a batch of so many environments.
+    """Return a batch of `rows` environments.
 
     Raises:
-        UsageError: there is no such environment, or it cannot be made.
+        UsageError: the environment does not exist or cannot be created.
     """
     native = make_native(env_id, env_args)
     return make_host(env_id, env_args, rows) if native is None else SteppedEnv(native, rows)
 
 
 def scenes_of(env: HostEnv) -> np.ndarray | None:
-    """Return what the present state of every row can be drawn from, if more than observations."""
+    """Return the numbers to draw the current states from; None if observations suffice."""
     return env.scenes() if isinstance(env, HasScenes) else None
 
 
 class _Row(NamedTuple):
-    """One environment: its state, its randomness to come, whether its episode has ended."""
+    """One environment: its state, the key of its future randomness, and the end of its episode."""
 
     state: Any
     key: PRNGKeyArray
     ended: Bool[Array, ""]
 
 
-class _Seen(NamedTuple):
-    """What one env step of one environment lets see."""
+class _StepResult(NamedTuple):
+    """The result of one env step of one environment."""
 
     obs: Any
     scene: Any
@@ -60,13 +60,13 @@ class _Seen(NamedTuple):
 
 @final
 class SteppedEnv:
-    """A batch of one environment in JAX. The step after an episode's end only begins the next.
+    """A batch of an environment in JAX. The env step after an episode's end only resets.
 
-    All randomness of a row follows from its seed: rows of one seed and the same actions are equal.
+    A row's seed determines all its randomness: rows with equal seeds and actions stay equal.
 
     Args:
         env: the environment.
-        num_envs: how many of it, at least 1.
+        num_envs: batch size, at least 1.
     """
 
     def __init__(self, env: NativeEnv, num_envs: int) -> None:
@@ -80,18 +80,18 @@ class SteppedEnv:
 
     @property
     def spec(self) -> EnvSpec:
-        """The facts of one environment."""
+        """The specification of one environment."""
         return self._env.spec
 
     @property
     def num_envs(self) -> int:
-        """How many environments are stepped at once."""
+        """The batch size."""
         return self._num_envs
 
     def reset(self, seeds: list[int]) -> np.ndarray:
-        """Start a new episode in every environment, row i from seed i; return (N, ...) obs."""
-        self._rows, seen, self._scenes = self._reset(np.asarray(seeds, np.uint32))
-        obs, self._env_steps = np.array(seen), 0
+        """Start a new episode in every row, row i from seed i; return observations (N, ...)."""
+        self._rows, first_obs, self._scenes = self._reset(np.asarray(seeds, np.uint32))
+        obs, self._env_steps = np.array(first_obs), 0
         self._check_finite("observation", obs)
         return obs
 
@@ -99,13 +99,13 @@ class SteppedEnv:
         """Step every environment.
 
         Raises:
-            EnvironmentFailed: a number that came back is not finite.
+            EnvironmentFailed: an observation or reward is not finite.
         """
         resets, self._env_steps = np.array(self._rows.ended), self._env_steps + 1
-        self._rows, seen = self._step(self._rows, np.asarray(actions, self._action_dtype))
-        self._scenes = seen.scene
+        self._rows, result = self._step(self._rows, np.asarray(actions, self._action_dtype))
+        self._scenes = result.scene
         obs, reward, terminated, truncated = map(
-            np.array, (seen.obs, seen.reward, seen.terminated, seen.truncated)
+            np.array, (result.obs, result.reward, result.terminated, result.truncated)
         )
         self._check_finite("observation", obs)
         self._check_finite("reward", reward)
@@ -122,7 +122,7 @@ class SteppedEnv:
             )
 
     def scenes(self) -> np.ndarray | None:
-        """Return what every row's present state can be drawn from, if more than observations."""
+        """Return the numbers to draw the current states from; None if observations suffice."""
         return np.array(self._scenes) if isinstance(self._env, HasScene) else None
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class SteppedEnv:
         row = _Row(state, rest, jnp.zeros((), bool))
         return row, self._env.observe(state), self._scene(state)
 
-    def _step_row(self, row: _Row, action: Any) -> tuple[_Row, _Seen]:
+    def _step_row(self, row: _Row, action: Any) -> tuple[_Row, _StepResult]:
         rest, step_key, reset_key = jax.random.split(row.key, 3)
         moved = step_within_bounds(self._env, row.state, action, step_key)
 
@@ -149,54 +149,14 @@ class SteppedEnv:
         state = jax.tree.map(choose, self._env.reset(reset_key), moved.state)
         terminated = moved.terminated & ~row.ended
         truncated = moved.truncated & ~moved.terminated & ~row.ended
-        seen = _Seen(
+        result = _StepResult(
             self._env.observe(state),
             self._scene(state),
             jnp.where(row.ended, 0.0, moved.reward),
             terminated,
             truncated,
         )
-        return _Row(state, rest, terminated | truncated), seen
+        return _Row(state, rest, terminated | truncated), result
 
     def _scene(self, state: Any) -> Any:
         return self._env.scene(state) if isinstance(self._env, HasScene) else ()
-
-
-@final
-class ToldEnv:
-    """A batch that tells how far it is.
-
-    Args:
-        env: the batch.
-        env_steps: it will do in all, resets apart.
-        tell: is told the share of these that is done, after each.
-    """
-
-    def __init__(self, env: HostEnv, env_steps: int, tell: Callable[[float], None]) -> None:
-        self._env, self._env_steps, self._tell = env, env_steps, tell
-        self._done = 0
-
-    @property
-    def spec(self) -> EnvSpec:
-        """The facts of one environment."""
-        return self._env.spec
-
-    @property
-    def num_envs(self) -> int:
-        """How many environments are stepped at once."""
-        return self._env.num_envs
-
-    def reset(self, seeds: list[int]) -> np.ndarray:
-        """Start a new episode in every environment."""
-        return self._env.reset(seeds)
-
-    def step(self, actions: np.ndarray) -> HostStep:
-        """Step every environment."""
-        step = self._env.step(actions)
-        self._done += 1
-        self._tell(self._done / self._env_steps)
-        return step
-
-    def close(self) -> None:
-        """Free what the environments hold."""
-        self._env.close()

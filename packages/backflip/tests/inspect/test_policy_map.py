@@ -1,14 +1,14 @@
-"""Maps over a state space hold, at each place, what the policy makes of that state."""
+"""Policy maps show value and greedy action at each state."""
 
 import numpy as np
 
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.native.pendulum import Pendulum
 from backflip.envs.registry import make_native
-from backflip.inspect.state_space import POINTS, map_policy, picture, state_space_of
+from backflip.inspect.policy_map import POINTS, map_policy, picture, state_space_of
 
 
-def test_pendulums_states_are_seen_as_the_environment_shows_them() -> None:
+def test_pendulum_states_are_observed_as_in_the_environment() -> None:
     env = Pendulum()
     space = state_space_of("gymnasium:Pendulum-v1", env.spec)
     assert space is not None
@@ -17,7 +17,7 @@ def test_pendulums_states_are_seen_as_the_environment_shows_them() -> None:
     np.testing.assert_allclose(space.observe(points), expected)
 
 
-def test_a_map_has_the_first_number_across_and_the_second_upwards() -> None:
+def test_first_dimension_is_horizontal_and_second_vertical() -> None:
     native = make_native("MountainCar-v0")
     assert native is not None
     space = state_space_of("MountainCar-v0", native.spec)
@@ -39,14 +39,14 @@ def test_a_map_has_the_first_number_across_and_the_second_upwards() -> None:
     assert len(told["value"]) == POINTS
 
 
-def test_other_states_have_no_map() -> None:
+def test_other_state_spaces_have_no_map() -> None:
     for env_id in ("CartPole-v1", "dot", "probe:3"):
         native = make_native(env_id)
         assert native is not None
         assert state_space_of(env_id, native.spec) is None
 
 
-def test_bounds_that_are_as_good_as_none_make_no_map() -> None:
+def test_very_large_bounds_give_no_map() -> None:
     low, high = (np.full(2, x, np.float32) for x in (-3.4e38, 3.4e38))
     spec = EnvSpec("mine:Huge", Box(low, high, low.dtype), Discrete(2), 10)
     assert state_space_of("mine:Huge", spec) is None

@@ -1,16 +1,15 @@
-"""An environment that makes another folder the current one, as those that load assets may do."""
+"""A Gymnasium environment that changes the current folder, as one that loads assets may do."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-RESTLESS = """
+SOURCE = """
 import os
-import sys
 from gymnasium.envs.classic_control import PendulumEnv
 
-class Restless(PendulumEnv):
+class ChdirEnv(PendulumEnv):
     def __init__(self):
         super().__init__()
         os.chdir("elsewhere" if os.path.exists("elsewhere") else ".")
@@ -27,11 +26,11 @@ class Restless(PendulumEnv):
 """
 
 
-def restless_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Go to a folder that has the module `restless`."""
-    (folder / "restless.py").write_text(RESTLESS)
+def write_chdir_env(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the module `chdir_env` into `folder` and change into it."""
+    (folder / "chdir_env.py").write_text(SOURCE)
     (folder / "elsewhere").mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.delenv("BACKFLIP_HOME", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "restless", raising=False)
+    monkeypatch.delitem(sys.modules, "chdir_env", raising=False)

@@ -1,4 +1,4 @@
-"""Numbers of an episode drawn beneath its frames, on the same clock."""
+"""Plots of an episode's value, entropy and reward below its frames, on the same time axis."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,10 +9,10 @@ from PIL import Image, ImageDraw, ImageFont
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, GOAL, GROUND, JOINT, LIMB, LIMIT
 from backflip.inspect.pictures import enlarged
 
-HEIGHT = 54  # of one track, in pixels
-ROOM = 6  # around a curve
+HEIGHT = 54  # height of one track, in pixels
+MARGIN = 6  # pixels around a curve
 TEXT = 13
-LOWEST = 240  # what frames are enlarged to, in pixels, so that text has room
+MIN_FRAME_HEIGHT = 240  # smaller frames are enlarged to this height, so that text fits
 COLOURS = (LIMB, BODY, GOAL, LIMIT)
 
 
@@ -21,31 +21,31 @@ def with_tracks(
     per_step: int,
     tracks: Mapping[str, Float[np.ndarray, " L"]],
 ) -> list[UInt8[np.ndarray, "H2 W2 3"]]:
-    """Return frames, each over the tracks with a line where it is in time.
+    """Return frames with the tracks drawn below each, and a vertical line at the frame's time.
 
     Args:
-        frames: of a clip of L env steps or fewer.
-        per_step: frames of one env step.
-        tracks: a number for each env step, by name; what is beyond the clip is left out.
+        frames: the frames of a clip of at most L env steps.
+        per_step: frames per env step.
+        tracks: by name, a number for each env step; those after the clip's end are ignored.
     """
     count = (len(frames) - 1) // per_step
     shown = {name: values[:count] for name, values in tracks.items()}
-    large = [enlarged(one, max(LOWEST, len(one))) for one in frames]
+    large = [enlarged(one, max(MIN_FRAME_HEIGHT, len(one))) for one in frames]
     width = large[0].shape[1]
     still = [
         _track(values, width, COLOURS[index % len(COLOURS)])
         for index, values in enumerate(shown.values())
     ]
     return [
-        np.concatenate([frame, *_moments(still, shown, number / per_step)])
+        np.concatenate([frame, *_at_time(still, shown, number / per_step)])
         for number, frame in enumerate(large)
     ]
 
 
-def _moments(
+def _at_time(
     still: list[Image.Image], tracks: Mapping[str, Float[np.ndarray, " L"]], at: float
 ) -> list[UInt8[np.ndarray, "HEIGHT W 3"]]:
-    """Return the tracks with a line at env step `at`, and the number there beside the name."""
+    """Return the tracks with a line at env step `at`, and the value there next to the name."""
     drawn: list[np.ndarray] = []
     for image, (name, values) in zip(still, tracks.items(), strict=True):
         moment = image.copy()
@@ -53,7 +53,7 @@ def _moments(
         x = round((image.width - 1) * at / len(values))
         pen.line((x, 0, x, HEIGHT), JOINT)
         value = values[min(int(at), len(values) - 1)]
-        pen.text((ROOM, 2), f"{name} {value:.3g}", JOINT, ImageFont.load_default(TEXT))
+        pen.text((MARGIN, 2), f"{name} {value:.3g}", JOINT, ImageFont.load_default(TEXT))
         drawn.append(np.asarray(moment))
     return drawn
 
@@ -61,12 +61,12 @@ def _moments(
 def _track(
     values: Float[np.ndarray, " L"], width: int, colour: tuple[int, int, int]
 ) -> Image.Image:
-    """Return a curve over all of the clip, with its least and its largest value at the right."""
+    """Return the curve of one track over the whole clip, labelled with its range."""
     image = Image.new("RGB", (width, HEIGHT), BACKGROUND)
     pen = ImageDraw.Draw(image)
     pen.line((0, 0, width, 0), FAINT)
     low, high = float(values.min()), float(values.max())
-    top, span = TEXT + ROOM, HEIGHT - TEXT - 2 * ROOM
+    top, span = TEXT + MARGIN, HEIGHT - TEXT - 2 * MARGIN
     share = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
     edges = np.arange(len(values) + 1) * (width - 1) / len(values)
     heights = top + span * (1 - share)
@@ -77,5 +77,5 @@ def _track(
     ]
     pen.line(points, colour, 2)
     text = f"{low:.3g} to {high:.3g}"
-    pen.text((width - ROOM, 2), text, GROUND, ImageFont.load_default(TEXT - 2), "ra")
+    pen.text((width - MARGIN, 2), text, GROUND, ImageFont.load_default(TEXT - 2), "ra")
     return image

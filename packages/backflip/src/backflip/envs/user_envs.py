@@ -1,6 +1,6 @@
-"""Environments that somebody wrote: `module:Class`, and whether it keeps the interface.
+"""User environments, `module:Class`: load the class and check its interface.
 
-Neither JAX nor Gymnasium is imported to find out which of the two a class is for.
+Loading a class imports neither JAX nor Gymnasium unless its module does.
 """
 
 import importlib
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 NATIVE_PARTS = ("spec", "reset", "step", "observe")
 
 
-def own_class(env_id: str) -> type | None:
-    """Return the class a `module:Class` names, or None where `env_id` is no such thing.
+def user_class(env_id: str) -> type | None:
+    """Return the class that `module:Class` names; None for any other id.
 
-    `module:Id-v0` is Gymnasium's way to have a module imported that registers ids.
+    `module:Id-v0`, with which Gymnasium imports a module that registers ids, gives None.
+
+    Raises:
+        UsageError: the class cannot be loaded, or is not an environment.
     """
     module, colon, name = env_id.partition(":")
     if colon and not (module and name):
@@ -39,20 +42,24 @@ def own_class(env_id: str) -> type | None:
         raise UsageError(f"`{module}` has no class `{name}`{did_you_mean(name, classes)}")
     if not is_gymnasium(own) and not _is_native_class(own):
         raise UsageError(
-            f"`{env_id}` is no environment: expected a subclass of gymnasium.Env, or a class with "
-            f"{', '.join(NATIVE_PARTS)} as in backflip.envs.spec.NativeEnv"
+            f"`{env_id}` is not an environment: expected a subclass of gymnasium.Env, or a class "
+            f"with {', '.join(NATIVE_PARTS)} as in backflip.envs.spec.NativeEnv"
         )
     return own
 
 
 def is_gymnasium(own: type) -> bool:
-    """Return whether a class is a Gymnasium environment, without importing Gymnasium to ask."""
+    """Return whether a class is a Gymnasium environment, without importing Gymnasium."""
     gymnasium = sys.modules.get("gymnasium")
     return gymnasium is not None and issubclass(own, gymnasium.Env)
 
 
 def check_native(env_id: str, env: Any) -> None:
-    """Refuse a person's own native environment whose parts do not keep the interface."""
+    """Check that a user's native environment implements the interface.
+
+    Raises:
+        UsageError: lists all violations.
+    """
     import jax  # noqa: PLC0415
 
     from backflip.core.spec import EnvSpec  # noqa: PLC0415
@@ -66,7 +73,7 @@ def check_native(env_id: str, env: Any) -> None:
     if not isinstance(spec, EnvSpec):
         raise UsageError(f"environment `{env_id}`: `spec` must be an EnvSpec, got {spec!r}")
     try:
-        wrong = _broken_promises(env, jax.random.key(0)) + _impossible_actions(spec.action)
+        wrong = _wrong_shapes(env, jax.random.key(0)) + _invalid_action_space(spec.action)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -76,7 +83,7 @@ def check_native(env_id: str, env: Any) -> None:
 
 
 def _import(env_id: str, module: str) -> Any:
-    """Import a module of the current folder or an installed one."""
+    """Import a module from the current folder or an installed one."""
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     importlib.invalidate_caches()
@@ -89,11 +96,11 @@ def _import(env_id: str, module: str) -> Any:
         no_module = f"no module `{module}` in {Path.cwd()} or among the installed packages"
         raise UsageError(
             f"unknown environment `{env_id}`{did_you_mean(env_id, NATIVE)} "
-            f"({f'there are: {alike}' if alike else no_module})"
+            f"({f'known: {alike}' if alike else no_module})"
         ) from error
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a script that ends with `sys.exit` outside `__main__`, too
+    except BaseException as error:  # includes SystemExit of a script without a `__main__` guard
         raise UsageError(f"`{module}` cannot be imported: {one_line(error)}") from error
 
 
@@ -101,8 +108,8 @@ def _is_native_class(own: type) -> bool:
     return all(hasattr(own, part) for part in NATIVE_PARTS)
 
 
-def _broken_promises(env: "NativeEnv", key: Any) -> list[str]:
-    """Return where shapes and dtypes differ from the spec's, without running anything."""
+def _wrong_shapes(env: "NativeEnv", key: Any) -> list[str]:
+    """Return where shapes and dtypes differ from the spec, found by tracing without running."""
     import jax  # noqa: PLC0415
     import numpy as np  # noqa: PLC0415
 
@@ -128,32 +135,32 @@ def _broken_promises(env: "NativeEnv", key: Any) -> list[str]:
         for name, got, expected in pairs
         if _brief(got) != _brief(expected)
     ] + [
-        f"its {role} has the shape {shape}; return a vector, as `x.reshape(-1)` does, or an image "
+        f"its {role} has the shape {shape}; use a vector, as from `x.reshape(-1)`, or an image "
         "(uint8: height, width, channels)"
         for role, shape, vector in spaces
         if 0 in shape or (vector and len(shape) != 1)
     ]
 
 
-def _impossible_actions(action: "Box | Discrete") -> list[str]:
-    """Return why no policy could choose among actions; a `Box` may be without bounds."""
+def _invalid_action_space(action: "Box | Discrete") -> list[str]:
+    """Return why an action space is not supported; a `Box` may be unbounded."""
     from backflip.core.spec import LARGEST_BOUND, LARGEST_DISCRETE, Discrete, has_room  # noqa: PLC0415
 
     if isinstance(action, Discrete):
         if 1 <= action.n <= LARGEST_DISCRETE:
             return []
-        return [f"its actions are {action.n:,} choices, expected 1 to {LARGEST_DISCRETE:,}"]
+        return [f"it has {action.n:,} actions, expected 1 to {LARGEST_DISCRETE:,}"]
     low, high = action.low[action.bounded], action.high[action.bounded]
     if not low.size or has_room(low, high):
         return []
     return [
-        f"its actions lie between {low.tolist()} and {high.tolist()}, expected bounds of at most "
-        f"{LARGEST_BOUND:g}, low below high, or none"
+        f"its actions have the bounds {low.tolist()} and {high.tolist()}, expected bounds of at "
+        f"most {LARGEST_BOUND:g}, low below high, or none"
     ]
 
 
 def _brief(tree: Any) -> str:
-    """Return shapes and dtypes of a tree as short text."""
+    """Return the shapes and dtypes of a tree as short text."""
     import jax  # noqa: PLC0415
 
     leaves, structure = jax.tree.flatten(tree)

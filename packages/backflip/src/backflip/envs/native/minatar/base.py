@@ -1,13 +1,13 @@
-"""What the games of MinAtar share: actions, sticky actions, a board of 10x10 cells, a time limit.
+"""The common part of all MinAtar games: actions, sticky actions, board and time limit.
 
-A game's rules are pure functions of its state, an action and uniform numbers, all drawn here, so
-that a game can be replayed from recorded numbers. What is seen is one plane of 0 and 1 per kind of
-thing: uint8 (10, 10, channels).
+The rules of a game are pure functions of its state, an action and uniform random numbers. All
+random numbers are drawn here, so that recorded games can be replayed. The observation has one
+binary plane per kind of object: uint8 (10, 10, channels).
 
-Source: Young & Tian 2019, arXiv:1903.03176; rules and constants as in their package `minatar`
-1.0.15, against whose recorded games ours are tested step by step. Departures: the action before the
-first of an episode is no-op (theirs is the previous episode's last), and the end of Freeway, which
-nothing on the board announces, is a time limit.
+Source: Young & Tian 2019, arXiv:1903.03176; rules and constants from their package `minatar`
+1.0.15, with whose recorded games the tests compare every step. Departures: the action before the
+first of an episode is no-op (theirs is the last of the previous episode), and the end of Freeway,
+which is not visible on the board, is a time limit.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ NOOP, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
 
 
 class Moment(NamedTuple):
-    """What a game comes to after one env step."""
+    """The result of one env step of a game."""
 
     state: Any
     reward: Float[Array, ""]
@@ -39,15 +39,15 @@ class Game(NamedTuple):
     """The rules of one game.
 
     Attributes:
-        name: as in `MinAtar/NAME-v1`.
-        channels: the kind of thing that each plane shows.
-        actions: those that have an effect in this game.
-        start_draws: how many uniform numbers the start of an episode takes.
-        draws: how many an env step takes.
-        start: (numbers (start_draws,)) -> the first state.
-        advance: (state, action, numbers (draws,), ramping) -> what comes of it.
-        planes: (state) -> one bool (10, 10) for each channel, as (row, column).
-        can_be_lost: something but a time limit ends an episode.
+        name: the name in `MinAtar/NAME-v1`.
+        channels: the kind of object in each plane.
+        actions: the actions that have an effect.
+        start_draws: how many random numbers the initial state needs.
+        draws: how many random numbers an env step needs.
+        start: (numbers (start_draws,)) -> the initial state.
+        advance: (state, action, numbers (draws,), ramping) -> the result of an env step.
+        planes: (state) -> one bool (10, 10) per channel, as (row, column).
+        can_be_lost: whether a state can terminate.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Game(NamedTuple):
 
 
 class MinAtarState(NamedTuple):
-    """The game's own state, the action it was last given, and the age of the episode."""
+    """The game's state, the last action executed, and the env steps."""
 
     game: Any
     last_action: Int[Array, ""]
@@ -71,15 +71,15 @@ class MinAtarState(NamedTuple):
 
 @dataclass(frozen=True)
 class MinAtar:
-    """One game of MinAtar; its classes say which, and which actions there are.
+    """The base class of all games; subclasses set the rules and the version.
 
     Attributes:
-        sticky: the chance that an env step repeats the action before instead of the one chosen.
-        ramping: the game becomes harder as it goes on.
-        max_episode_steps: the time limit, in env steps; None: MinAtar has none.
+        sticky: the probability of executing the previous action instead of the chosen one.
+        ramping: whether the game becomes harder over time.
+        max_episode_steps: the time limit in env steps; None for no limit.
 
     Raises:
-        UsageError: `sticky` is no probability or the time limit no whole number above 0.
+        UsageError: `sticky` is not a probability, or the time limit is not a whole number above 0.
     """
 
     sticky: float = 0.1
@@ -89,7 +89,7 @@ class MinAtar:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        """Refuse what no episode could be played with."""
+        """Check the arguments."""
         limit: Any = self.max_episode_steps
         if not 0 <= self.sticky <= 1:
             raise UsageError(
@@ -104,7 +104,7 @@ class MinAtar:
 
     @property
     def spec(self) -> EnvSpec:
-        """A plane of 0 and 1 per kind of thing in, the game's actions out."""
+        """The environment's specification: binary planes observed, discrete actions."""
         empty = np.zeros((SIDE, SIDE, len(self.game.channels)), np.uint8)
         observation = Box(empty, np.ones_like(empty), empty.dtype)
         action = Discrete(len(self._actions))
@@ -112,24 +112,24 @@ class MinAtar:
         return EnvSpec(self._id, observation, action, limit, terminates=terminates)
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what id and arguments come down to, as a table of names and meanings."""
-        which = "all six, used or not" if self.version == 0 else "those the game knows"
+        """Return the facts of the game with its arguments as (name, text) pairs."""
+        which = "all six, used or not" if self.version == 0 else "those the game uses"
         return [
             ("planes", ", ".join(self.game.channels)),
-            ("sticky actions", f"{self.sticky:g}: the chance to repeat the action before"),
-            ("ramping", "the game becomes harder" if self.ramping else "as hard all along"),
+            ("sticky actions", f"{self.sticky:g}: probability to repeat the previous action"),
+            ("ramping", "the game becomes harder" if self.ramping else "constant difficulty"),
             ("actions", f"{len(self._actions)}, {which}"),
-            ("ids", "-v1 has the actions that the game knows, -v0 all six"),
+            ("ids", "-v1 has the actions that the game uses, -v0 all six"),
         ]
 
     def reset(self, key: PRNGKeyArray) -> MinAtarState:
-        """Return the start of an episode."""
+        """Return an initial state."""
         drawn = jax.random.uniform(key, (self.game.start_draws,))
         zero = jnp.zeros((), jnp.int32)
         return MinAtarState(self.game.start(drawn), jnp.int8(NOOP), zero)
 
     def step(self, state: MinAtarState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
-        """Return the state one frame later; the first number drawn decides if an action sticks."""
+        """Return the state one frame later; the first random number decides on a sticky action."""
         drawn = jax.random.uniform(key, (1 + self.game.draws,))
         action = jnp.asarray(self._actions, jnp.int8)[action]
         action = jnp.where(drawn[0] < self.sticky, state.last_action, action)
@@ -141,7 +141,7 @@ class MinAtar:
         return NativeStep(after, reward, lost, truncated)
 
     def observe(self, state: MinAtarState) -> UInt8[Array, "10 10 C"]:
-        """Return the planes: which things are where."""
+        """Return the planes."""
         return jnp.stack(self.game.planes(state.game), -1).astype(jnp.uint8)
 
     @property
@@ -150,12 +150,12 @@ class MinAtar:
 
     @property
     def _actions(self) -> tuple[int, ...]:
-        """The game's actions by number: those with an effect, or in version 0 all six."""
+        """The actions: those with an effect, or all six in version 0."""
         return self.game.actions if self.version else tuple(range(6))
 
 
 def cell(x: Int[Array, ""], y: Int[Array, ""]) -> Bool[Array, "10 10"]:
-    """Return a plane with one thing in it."""
+    """Return a plane with a single true cell."""
     row, column = jnp.arange(SIDE, dtype=jnp.int8) == y, jnp.arange(SIDE, dtype=jnp.int8) == x
     return row[:, None] & column[None, :]
 
@@ -167,15 +167,15 @@ def moved(
     low: int = 0,
     high: int = SIDE - 1,
 ) -> Int[Array, ""]:
-    """Return a position one cell back or forth, or where it was, between two bounds."""
+    """Return a position moved one cell back or forth, clipped to the bounds."""
     return jnp.clip(position + forth.astype(jnp.int8) - back.astype(jnp.int8), low, high)
 
 
 def cooled(timer: Int[Array, "..."]) -> Int[Array, "..."]:
-    """Return a timer one env step later; it stays at 0."""
+    """Return a timer one env step later, at least 0."""
     return jnp.maximum(timer - 1, 0)
 
 
 def choice(number: Float[Array, "..."], options: int | Int[Array, ""]) -> Int[Array, "..."]:
-    """Return which of so many equally likely options a uniform number stands for: ⌊u n⌋."""
+    """Return one of n equally likely options from a uniform number u: ⌊u n⌋."""
     return jnp.floor(number * jnp.float32(options)).astype(jnp.int8)

@@ -1,4 +1,4 @@
-"""What is said of an environment follows from its numbers: by hand, and each fault by its name."""
+"""Findings follow from the numbers of a report; each fault has its own sentence."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,29 +8,29 @@ import pytest
 
 from backflip.algorithms.registry import entry_of
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.audit import ActionAudit, Choice, Repeatability
-from backflip.inspect.clips import Filmed
-from backflip.inspect.random_play import RandomPlay
+from backflip.inspect.clip_files import EpisodeRecording
+from backflip.inspect.env_checks import ActionAudit, ActionEffect, Repeatability
+from backflip.inspect.findings import findings, verdict
+from backflip.inspect.observation_stats import ObservationStats
+from backflip.inspect.random_episodes import RandomEpisodes
 from backflip.inspect.report import Report
-from backflip.inspect.scales import Scale
-from backflip.inspect.verdict import findings, verdict
 
 NOTHING = np.zeros(0, np.float32)
 BOX = Box(*(np.full(1, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
 
 
 def report(**changed: Any) -> Report:
-    """A report of an environment with nothing wrong; what is given differs."""
+    """Return a report of a faultless environment, with the given fields changed."""
     seen = Box(*(np.full(2, x, np.float32) for x in (-np.inf, np.inf)), np.dtype(np.float32))
-    two = [Choice("action 0", 1, None), Choice("action 1", 1, None)]
-    play = RandomPlay(
+    two = [ActionEffect("action 0", 1, None), ActionEffect("action 1", 1, None)]
+    play = RandomEpisodes(
         returns=np.array([1.0, 3.0]),
         lengths=np.array([40, 60]),
         terminated=np.array([True, True]),
         truncated=np.array([False, False]),
         rewards=np.array([0.0, 0.0, 0.0, 1.0], np.float32),
-        scale=Scale(*(np.full(2, x) for x in (-3.0, 0.0, 1.0, 3.0))),
-        filmed=Filmed(NOTHING, NOTHING, NOTHING, NOTHING),
+        obs_stats=ObservationStats(*(np.full(2, x) for x in (-3.0, 0.0, 1.0, 3.0))),
+        recording=EpisodeRecording(NOTHING, NOTHING, NOTHING, NOTHING),
         env_steps_per_second=1e4,
     )
     whole = Report(
@@ -53,13 +53,13 @@ def hindering(of: Report) -> str:
     return " ".join(one.text for one in findings(of) if one.kind == "hinders")
 
 
-def test_of_a_good_environment_nothing_hinders() -> None:
+def test_faultless_environment_has_no_hindering_findings() -> None:
     good = report()
     assert hindering(good) == ""
     assert verdict(findings(good)) == "Nothing found that would hinder learning."
 
 
-def test_three_numbers_by_hand() -> None:
+def test_numbers_equal_those_computed_by_hand() -> None:
     found = report()
     assert found.horizon == pytest.approx(100)
     assert found.commonest_reward == 0
@@ -72,91 +72,100 @@ def test_three_numbers_by_hand() -> None:
     assert told["lengths"] == {"min": 40, "mean": 50, "std": 10, "max": 60}
 
 
-def test_what_lies_beyond_the_declared_bounds_is_noted() -> None:
-    """Number 1 goes up to 3 where 2 is the most there can be."""
+def test_observations_outside_the_bounds_are_noted() -> None:
+    """Dimension 1 reaches 3, but its upper bound is 2."""
     low, high = np.full(2, -4, np.float32), np.array([np.inf, 2], np.float32)
     told = report(spec=EnvSpec("x", Box(low, high, low.dtype), Discrete(2), 100))
-    notes = [one.text for one in findings(told) if "beyond the bounds" in one.text]
-    assert notes == ["Observed numbers beyond the bounds that the observation space declares: 1."]
-    assert not [one for one in findings(report()) if "beyond the bounds" in one.text]
+    notes = [one.text for one in findings(told) if "outside the bounds" in one.text]
+    assert notes == ["Observed numbers outside the bounds of the observation space: 1."]
+    assert not [one for one in findings(report()) if "outside the bounds" in one.text]
 
 
-def test_pixels_beyond_their_bounds_are_noted() -> None:
-    """A picture is flat in its scale and has three axes in its space."""
+def test_pixels_outside_their_bounds_are_noted() -> None:
+    """Statistics of an image are flat, the bounds of its space have three axes."""
     low, high = np.zeros((1, 2, 1), np.uint8), np.ones((1, 2, 1), np.uint8)
-    scale = Scale(*(np.array([x, y]) for x, y in ((0, 0), (0.5, 0.5), (0.5, 0.5), (1, 3))))
+    scale = ObservationStats(
+        *(np.array([x, y]) for x, y in ((0, 0), (0.5, 0.5), (0.5, 0.5), (1, 3)))
+    )
     pictures = EnvSpec("x", Box(low, high, low.dtype), Discrete(2), 100)
-    text = " ".join(one.text for one in findings(report(spec=pictures, scale=scale)))
-    assert "declares: 1." in text
+    text = " ".join(one.text for one in findings(report(spec=pictures, obs_stats=scale)))
+    assert "of the observation space: 1." in text
 
 
-def test_a_flag_that_is_rarely_set_is_on_no_small_scale() -> None:
-    """One value of 1,000 was 1: a deviation of .03; of any other number that is small."""
-    flag = Scale(*(np.array([0.0, x]) for x in (0.0, 0.001, np.sqrt(0.001 * 0.999), 1.0)))
+def test_rare_flag_does_not_count_as_small_scale() -> None:
+    """One of 1,000 values is 1, so the deviation is .03, which is small for other numbers."""
+    flag = ObservationStats(
+        *(np.array([0.0, x]) for x in (0.0, 0.001, np.sqrt(0.001 * 0.999), 1.0))
+    )
     number = flag._replace(std=np.array([1.0, 0.02]))
-    assert "far from unit scale" not in hindering(report(scale=flag))
-    assert "far from unit scale: 1." in hindering(report(scale=number))
+    assert "far from unit scale" not in hindering(report(obs_stats=flag))
+    assert "far from unit scale: 1." in hindering(report(obs_stats=number))
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "vpg"])
 @pytest.mark.parametrize("action", [Discrete(2), BOX], ids=["discrete", "continuous"])
-def test_what_is_said_of_normalising_is_what_train_does(
+def test_advice_on_normalization_agrees_with_the_default_settings(
     algorithm: str, action: Box | Discrete
 ) -> None:
-    far = Scale(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))
-    seen = report(scale=far, action=action)
+    far = ObservationStats(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))
+    seen = report(obs_stats=far, action=action)
     does = entry_of(algorithm).defaults_for(seen.spec, {}).get("normalize_obs", False)
     said = "unless --set normalize_obs=false" if does else "--set normalize_obs=true"
     assert said in hindering(seen)
     assert algorithm in hindering(seen)
 
 
-def test_who_cuts_episodes_itself_has_a_limit_of_its_own() -> None:
+def test_truncation_without_a_known_limit_is_the_environments_own() -> None:
     own = report(truncated=np.array([True, True]), terminated=np.array([False, False]))
-    text = " ".join(one.text for one in findings(replace(own, spec=replace(own.spec))))
-    assert "cut by the time limit of 100:" in text
+    text = " ".join(one.text for one in findings(own))
+    assert "truncated by the time limit of 100 env steps." in text
     without = replace(own, spec=replace(own.spec, max_episode_steps=None))
-    assert "cut by a time limit of their own:" in " ".join(one.text for one in findings(without))
+    text = " ".join(one.text for one in findings(without))
+    assert "truncated by the environment's own time limit." in text
 
 
-def test_what_two_alike_do_otherwise_cannot_be_repeated() -> None:
-    apart = report(actions=ActionAudit([Choice("action 0", 1, None)], 1, False, 4, 0))
-    assert "is drawn where it is made" in hindering(apart)
+def test_instances_that_differ_are_not_repeatable() -> None:
+    apart = report(actions=ActionAudit([ActionEffect("action 0", 1, None)], 1, False, 4, 0))
+    assert "the constructor draws random numbers" in hindering(apart)
     assert "the same bits" not in " ".join(one.text for one in findings(apart))
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "not repeatable": ({"repeatability": Repeatability(200, 7, 4, 4, 4)}, "from env step 7 on"),
     "no action": (
-        {"actions": ActionAudit([Choice("action 0", None, None)] * 2, None, True, 4, 0)},
-        "No action changed anything within 8 env steps of 4 moments",
+        {"actions": ActionAudit([ActionEffect("action 0", None, None)] * 2, None, True, 4, 0)},
+        "No action had any effect within 8 env steps in 4 trials",
     ),
     "idle": (
         {
             "actions": ActionAudit(
-                [Choice("number 0", 1, None), Choice("number 1", None, None)], 1, True, 4, 0
+                [ActionEffect("number 0", 1, None), ActionEffect("number 1", None, None)],
+                1,
+                True,
+                4,
+                0,
             )
         },
-        "Without any effect in 4 trials: number 1",
+        "without any effect in 4 trials: number 1",
     ),
-    "no reward": ({"rewards": np.zeros(4, np.float32)}, "No random episode met any reward"),
+    "no reward": ({"rewards": np.zeros(4, np.float32)}, "Every reward was 0"),
     "sparse": (
         {"rewards": np.array([0.0] * 999 + [1.0], np.float32)},
-        "Only 0.10% of env steps pay anything but 0",
+        "only 0.10% differ from 0",
     ),
-    "large": ({"rewards": np.array([0, 500], np.float32)}, "Rewards reach 500 in size"),
-    "tiny": ({"rewards": np.array([0, 1e-5], np.float32)}, "Rewards reach 1e-05 in size"),
+    "large": ({"rewards": np.array([0, 500], np.float32)}, "largest reward is 500 in"),
+    "tiny": ({"rewards": np.array([0, 1e-5], np.float32)}, "largest reward is 1e-05 in"),
     "all the same": ({"returns": np.array([-200.0, -200.0])}, "random episodes return -200"),
     "endless": ({"terminated": np.array([True, False])}, "50% of episodes did not end within 60"),
     "far": (
-        {"scale": Scale(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))},
+        {"obs_stats": ObservationStats(*(np.array([0.0, x]) for x in (-3.0, 1000.0, 1.0, 1e3)))},
         "far from unit scale: 1.",
     ),
     "blind": (
-        {"scale": Scale(*(np.zeros(2) for _ in range(4)))},
+        {"obs_stats": ObservationStats(*(np.zeros(2) for _ in range(4)))},
         "never change: 0, 1",
     ),
-    "unbounded": ({"action": BOX}, "Actions have no bounds"),
+    "unbounded": ({"action": BOX}, "Actions are unbounded"),
 }
 
 
@@ -168,14 +177,14 @@ def test_each_fault_is_named_and_hinders(fault: str) -> None:
     assert text in verdict(findings(report(**changed)))
 
 
-def test_no_end_and_no_discount_have_no_value() -> None:
+def test_no_discount_without_termination_hinders() -> None:
     endless = report(discount=1.0)
     spec = replace(endless.spec, terminates=False)
-    assert "values have no bound" in hindering(replace(endless, spec=spec))
-    assert "values have no bound" not in hindering(endless)
+    assert "values are unbounded" in hindering(replace(endless, spec=spec))
+    assert "values are unbounded" not in hindering(endless)
 
 
-def test_a_reward_that_is_always_the_same_may_still_tell() -> None:
+def test_constant_reward_is_a_note_only() -> None:
     cartpole = report(rewards=np.ones(4, np.float32), returns=np.array([9.0, 20.0]))
     assert hindering(cartpole) == ""
-    assert "only an episode's length" in verdict(findings(cartpole))
+    assert "only by the length of the episode" in verdict(findings(cartpole))

@@ -1,4 +1,4 @@
-"""Standard output, which an environment must leave open: a run prints on it after the last step."""
+"""Check that environments leave standard output open, because a run prints its result there."""
 
 import contextlib
 import errno
@@ -9,10 +9,10 @@ from collections.abc import Generator
 
 @contextlib.contextmanager
 def stdout_kept_open() -> Generator[None]:
-    """Watch code of an environment.
+    """Run code of an environment and check standard output afterwards.
 
     Raises:
-        ValueError: the code closed standard output, as `sys.stdout.close()` and `os.close(1)` do.
+        ValueError: the code closed standard output, with `sys.stdout.close()` or `os.close(1)`.
     """
     was_open = _is_open()
     yield
@@ -21,11 +21,11 @@ def stdout_kept_open() -> Generator[None]:
 
 
 def _is_open() -> bool:
-    """Return whether `sys.stdout` and the descriptor under it, if it has one, are open."""
+    """Return whether `sys.stdout` and its file descriptor, if any, are open."""
     if sys.stdout is None or sys.stdout.closed:
         return False
     try:
         os.fstat(sys.stdout.fileno())
-    except OSError as error:  # a stream without a descriptor raises one, too
+    except OSError as error:  # also raised by streams without a descriptor
         return error.errno != errno.EBADF
     return True

@@ -1,10 +1,10 @@
-"""Keys mean what a person expects, and no two actions share them."""
+"""Key bindings follow from the names of actions."""
 
 import numpy as np
 import pytest
 
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.controls import actions, dials
+from backflip.inspect.key_bindings import actions, dials
 
 SEEN = Box(np.zeros(1, np.float32), np.ones(1, np.float32), np.dtype(np.float32))
 
@@ -33,19 +33,19 @@ def test_keys_of_discrete_actions(env_id: str, count: int, keys: list[list[str] 
     assert [action.digit for action in found] == [str(n) for n in range(count)]
 
 
-def test_ataris_names_become_keys_held_together() -> None:
+def test_names_of_atari_actions_become_key_combinations() -> None:
     found = actions(spec("ALE/X-v5", 4), ["NOOP", "FIRE", "UPRIGHT", "DOWNLEFTFIRE"])
     held = [None if action.keys is None else sorted(action.keys) for action in found]
     assert held == [[], [" "], ["ArrowRight", "ArrowUp"], [" ", "ArrowDown", "ArrowLeft"]]
 
 
-def test_more_than_ten_actions_have_digits_for_the_first_ten() -> None:
+def test_only_the_first_ten_actions_have_digits() -> None:
     found = actions(spec("x", 12), None)
     assert [action.digit for action in found][8:] == ["8", "9", "", ""]
     assert found[11].name == "action 11"
 
 
-def test_every_number_of_a_continuous_action_has_ends_and_keys() -> None:
+def test_dimensions_of_a_continuous_action_have_bounds_and_keys() -> None:
     low, high = np.array([-2, -np.inf], np.float32), np.array([4, np.inf], np.float32)
     first, second = dials(Box(low, high, low.dtype))
     assert (first.low, first.high, first.keys) == (-2, 4, ["ArrowLeft", "ArrowRight"])

@@ -1,43 +1,43 @@
-"""The audit finds what is wrong with environments made wrong on purpose, and nothing elsewhere."""
+"""`env_checks` finds the faults of faulty environments, and none in a correct one."""
 
 from typing import Any
 
 import numpy as np
-from packages.backflip.tests.inspect.envs import (
-    Deaf,
-    Delayed,
-    Idle,
-    Ignored,
+from packages.backflip.tests.inspect.faulty_envs import (
+    DelayedReward,
+    IgnoredDimension,
     Line,
+    NoEffect,
+    TwinActions,
     Unseeded,
-    making,
+    maker_of,
 )
 
 from backflip.core.spec import Box, Discrete
-from backflip.inspect.audit import REPEATED, audit_actions, repeatability, variants
+from backflip.inspect.env_checks import REPEATED, audit_actions, repeatability, variants
 
 
 def audit(kind: type[Line]) -> Any:
-    make = making(kind)
+    make = maker_of(kind)
     env = make(1)
     env.close()
     return audit_actions(make, env.spec.action, 0)
 
 
-def test_a_right_environment_is_repeatable_and_its_seeds_differ() -> None:
-    env = making(Line)(4)
+def test_correct_environment_is_repeatable_and_its_seeds_differ() -> None:
+    env = maker_of(Line)(4)
     found = repeatability(env, 0)
     assert found == (REPEATED, None, 4, 4, 4)
     env.close()
 
 
-def test_randomness_that_no_seed_reaches_is_found() -> None:
-    env = making(Unseeded)(2)
+def test_unseeded_randomness_is_found() -> None:
+    env = maker_of(Unseeded)(2)
     assert repeatability(env, 0).first_difference == 1  # the reset is still the same
     env.close()
 
 
-def test_every_action_of_a_right_environment_matters_at_once() -> None:
+def test_every_action_of_a_correct_environment_has_an_immediate_effect() -> None:
     found = audit(Line)
     assert [choice.after for choice in found.choices] == [1, 1, 1]
     assert [choice.same_as for choice in found.choices] == [None] * 3
@@ -45,33 +45,37 @@ def test_every_action_of_a_right_environment_matters_at_once() -> None:
     assert found.comparable
 
 
-def test_actions_that_do_the_same_are_found() -> None:
-    found = audit(Idle)
+def test_actions_with_equal_effects_are_found() -> None:
+    found = audit(TwinActions)
     assert [choice.same_as for choice in found.choices] == [None, None, "action 0"]
 
 
-def test_actions_that_do_nothing_are_found() -> None:
-    found = audit(Deaf)
+def test_actions_without_effect_are_found() -> None:
+    found = audit(NoEffect)
     assert [choice.after for choice in found.choices] == [None] * 3
     assert found.reward_after is None
 
 
-def test_a_reward_that_comes_later_is_told_as_such() -> None:
-    """What was done first is paid for at the second env step."""
-    found = audit(Delayed)
+def test_delay_of_rewards_is_measured() -> None:
+    """The reward of the second env step depends on the first action."""
+    found = audit(DelayedReward)
     assert found.reward_after == 2
-    assert [choice.after for choice in found.choices] == [1, 1, 1]  # what is seen differs at once
+    assert [choice.after for choice in found.choices] == [
+        1,
+        1,
+        1,
+    ]  # observations differ immediately
 
 
-def test_of_a_continuous_action_every_number_is_tried() -> None:
-    found = audit(Ignored)
+def test_every_dimension_of_a_continuous_action_is_tried() -> None:
+    found = audit(IgnoredDimension)
     assert [(choice.name, choice.after) for choice in found.choices] == [
         ("number 0", 1),
         ("number 1", None),
     ]
 
 
-def test_rows_that_differ_without_a_reason_cannot_be_compared() -> None:
+def test_rows_with_unseeded_randomness_are_not_comparable() -> None:
     assert not audit(Unseeded).comparable
 
 
@@ -85,8 +89,8 @@ def test_variants_are_the_middle_and_the_ends() -> None:
     assert len(variants(Discrete(1000))) == 64
 
 
-def test_a_space_with_names_is_told_by_them() -> None:
-    make = making(Line)
+def test_given_action_names_are_used() -> None:
+    make = maker_of(Line)
     env = make(1)
     found = audit_actions(make, env.spec.action, 0, ["left", "right", "stand"])
     env.close()

@@ -1,4 +1,4 @@
-"""What a policy makes of every state, where a state is two numbers: value and action."""
+"""Maps of a policy's value and greedy action over a two-dimensional state space."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,24 +12,24 @@ from backflip.envs.ids import family
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, GOAL, JOINT, LIMB, LIMIT
 from backflip.envs.views.numbers import FAR
 
-POINTS = 41  # along each axis
-CELL = 7  # pixels of one
-LEFT, TOP, BELOW = 58, 26, 40  # pixels for words around a map
+POINTS = 41  # grid points along each axis
+CELL = 7  # side of a grid point, in pixels
+LEFT, TOP, BELOW = 58, 26, 40  # margins for text, in pixels
 TEXT = 12
 DARK, MIDDLE, BRIGHT = (27, 30, 66), (38, 130, 142), (250, 231, 90)
-CHOICES = (LIMB, FAINT, BODY, GOAL, LIMIT)  # colours of a discrete space's actions
+CHOICES = (LIMB, FAINT, BODY, GOAL, LIMIT)  # colours of discrete actions
 
 Points = Float[np.ndarray, "P 2"]
 
 
 class StateSpace(NamedTuple):
-    """Two numbers that say all of a state.
+    """A state space of two dimensions.
 
     Attributes:
-        names: of both.
-        low: their least values drawn.
-        high: their largest.
-        observe: (points) -> what the agent gets of each.
+        names: names of both dimensions.
+        low: lower ends of the axes.
+        high: upper ends of the axes.
+        observe: (points) -> the observation of each state.
     """
 
     names: tuple[str, str]
@@ -38,13 +38,13 @@ class StateSpace(NamedTuple):
     observe: Callable[[Points], Shaped[np.ndarray, "P ..."]]
 
 
-class Map(NamedTuple):
-    """A policy over all of a state space; rows are the second number, growing, columns the first.
+class PolicyMap(NamedTuple):
+    """A policy on a grid of states; the first dimension is along columns, the second along rows.
 
     Attributes:
-        space: which.
-        value: of each state, or None where the algorithm has no value.
-        action: the greedy one: a number of it, or its index.
+        space: the state space.
+        value: the value of each state; None if the algorithm has no value.
+        action: the index of the greedy action, or its first dimension if it is continuous.
     """
 
     space: StateSpace
@@ -52,7 +52,7 @@ class Map(NamedTuple):
     action: Shaped[np.ndarray, "POINTS POINTS"]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the numbers, four digits of each."""
+        """Return the axes and the numbers with four significant digits, as JSON values."""
         value = None if self.value is None else _short(self.value)
         axes = [
             {"name": name, "low": low, "high": high}
@@ -62,11 +62,11 @@ class Map(NamedTuple):
 
 
 def state_space_of(env_id: str, spec: EnvSpec) -> StateSpace | None:
-    """Return the two numbers that say all of a state, or None where there are others or more."""
+    """Return the two-dimensional state space, or None if it has more dimensions or no bounds."""
     name = family(env_id)
     if name == "Pendulum":
         names = ("angle from upright, rad", "angular velocity, rad/s")
-        return StateSpace(names, (-np.pi, -8.0), (np.pi, 8.0), _pendulum)
+        return StateSpace(names, (-np.pi, -8.0), (np.pi, 8.0), _pendulum_obs)
     box = spec.observation
     flat = not spec.is_pixels and box.shape == (2,)
     if not flat or not (np.abs([box.low, box.high]) < FAR).all():
@@ -74,38 +74,39 @@ def state_space_of(env_id: str, spec: EnvSpec) -> StateSpace | None:
     car = name.startswith("MountainCar")
     names = ("position", "velocity") if car else ("observed number 0", "observed number 1")
     (x0, y0), (x1, y1) = box.low.tolist(), box.high.tolist()
-    return StateSpace(names, (x0, y0), (x1, y1), _as_they_are)
+    return StateSpace(names, (x0, y0), (x1, y1), _identity)
 
 
 def map_policy(
     space: StateSpace,
     act: Callable[[np.ndarray], np.ndarray],
     value: Callable[[np.ndarray], np.ndarray | None],
-) -> Map:
-    """Return what a policy makes of every state on a grid."""
+) -> PolicyMap:
+    """Return a policy's value and greedy action on a grid of states."""
     axes = [np.linspace(low, high, POINTS) for low, high in zip(space.low, space.high, strict=True)]
     x, y = np.meshgrid(*axes)
     obs = space.observe(np.stack([x.ravel(), y.ravel()], 1)).astype(np.float32)
-    action, worth = np.asarray(act(obs)), value(obs)
+    action, values = np.asarray(act(obs)), value(obs)
     if action.ndim > 1:
         action = action.reshape(len(action), -1)[:, 0]
     shape = (POINTS, POINTS)
-    return Map(space, None if worth is None else worth.reshape(shape), action.reshape(shape))
+    values = None if values is None else values.reshape(shape)
+    return PolicyMap(space, values, action.reshape(shape))
 
 
-def picture(found: Map, spec: EnvSpec) -> UInt8[np.ndarray, "H W 3"]:
+def picture(found: PolicyMap, spec: EnvSpec) -> UInt8[np.ndarray, "H W 3"]:
     """Return value and greedy action over the state space, side by side."""
     panels = [_panel(found.space, *_action_colours(found.action, spec))]
     if found.value is not None:
         low, high = float(found.value.min()), float(found.value.max())
         colours = _between((DARK, MIDDLE, BRIGHT), _share(found.value, low, high))
-        words = f"value: {low:.4g} dark, {high:.4g} bright"
-        panels.insert(0, _panel(found.space, colours, words))
+        title = f"value: {low:.4g} dark, {high:.4g} bright"
+        panels.insert(0, _panel(found.space, colours, title))
     return np.concatenate(panels, 1)
 
 
 def _action_colours(action: np.ndarray, spec: EnvSpec) -> tuple[np.ndarray, str]:
-    """Return a colour for each state, and what the colours mean."""
+    """Return a colour for each state, and the title that explains the colours."""
     if isinstance(spec.action, Discrete):
         palette = np.array(CHOICES, np.uint8)
         return palette[action.astype(int) % len(CHOICES)], "greedy action, by colour"
@@ -119,14 +120,14 @@ def _share(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _between(colours: tuple[tuple[int, int, int], ...], share: np.ndarray) -> np.ndarray:
-    """Return colours on straight lines through three, for shares of the way."""
+    """Return the linear interpolation of colours at shares in [0, 1]."""
     places = np.linspace(0, 1, len(colours))
     channels = [np.interp(share, places, [c[i] for c in colours]) for i in range(3)]
     return np.rint(np.stack(channels, -1)).astype(np.uint8)
 
 
-def _panel(space: StateSpace, colours: np.ndarray, words: str) -> UInt8[np.ndarray, "H W 3"]:
-    """Return one map with its axes named; the second number grows upwards."""
+def _panel(space: StateSpace, colours: np.ndarray, title: str) -> UInt8[np.ndarray, "H W 3"]:
+    """Return one map with a title and labelled axes; the second dimension grows upwards."""
     side = POINTS * CELL
     image = Image.new("RGB", (LEFT + side + 12, TOP + side + BELOW), BACKGROUND)
     cells = Image.fromarray(np.ascontiguousarray(colours[::-1]))
@@ -134,7 +135,7 @@ def _panel(space: StateSpace, colours: np.ndarray, words: str) -> UInt8[np.ndarr
     pen, font = ImageDraw.Draw(image), ImageFont.load_default(TEXT)
     (x0, y0), (x1, y1) = space.low, space.high
     bottom, right = TOP + side, LEFT + side
-    pen.text((LEFT, TOP - 6), words, JOINT, font, "ls")
+    pen.text((LEFT, TOP - 6), title, JOINT, font, "ls")
     for text, x, y, anchor in (
         (f"{x0:.3g}", LEFT, bottom + 4, "la"),
         (f"{x1:.3g}", right, bottom + 4, "ra"),
@@ -147,12 +148,12 @@ def _panel(space: StateSpace, colours: np.ndarray, words: str) -> UInt8[np.ndarr
     return np.asarray(image)
 
 
-def _pendulum(points: Points) -> Float[np.ndarray, "P 3"]:
+def _pendulum_obs(points: Points) -> Float[np.ndarray, "P 3"]:
     angle, speed = points.T
     return np.stack([np.cos(angle), np.sin(angle), speed], 1)
 
 
-def _as_they_are(points: Points) -> Points:
+def _identity(points: Points) -> Points:
     return points
 
 

@@ -1,0 +1,125 @@
+"""Episodes of a random policy, and what is measured in them."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from backflip.drivers.driver import LONGEST_EPISODE
+from backflip.envs.random_actions import random_actions_on_host
+from backflip.envs.spec import HostEnv
+from backflip.inspect.clip_files import EpisodeRecording
+from backflip.inspect.observation_stats import ObservationStats, RunningStats
+from backflip.inspect.open_env import scenes_of
+
+MAX_RECORDED_STEPS = 300  # env steps of the first episode that are recorded for a clip
+
+OnProgress = Callable[[str, float], None]  # called with the current activity and its finished share
+Warn = Callable[[str], None]  # called with a warning
+
+
+class RandomEpisodes(NamedTuple):
+    """Measurements of E episodes of a random policy.
+
+    Attributes:
+        returns: undiscounted returns.
+        lengths: lengths in env steps.
+        terminated: the task's own rule ended the episode.
+        truncated: the time limit ended the episode. If neither holds, `LONGEST_EPISODE` did.
+        rewards: the rewards of all S env steps.
+        obs_stats: statistics of the observations acted on.
+        recording: the beginning of the first episode.
+        env_steps_per_second: speed of all rows together, including the measurements.
+    """
+
+    returns: Float[np.ndarray, " E"]
+    lengths: Int[np.ndarray, " E"]
+    terminated: Bool[np.ndarray, " E"]
+    truncated: Bool[np.ndarray, " E"]
+    rewards: Float[np.ndarray, " S"]
+    obs_stats: ObservationStats
+    recording: EpisodeRecording
+    env_steps_per_second: float
+
+
+def play_randomly(
+    env: HostEnv, episodes: int, seed: int, on_progress: OnProgress
+) -> RandomEpisodes:
+    """Play and measure episodes of a uniformly random policy.
+
+    Each round plays one episode per row, each with its own seed. Without a time limit, an episode
+    is stopped after 10,000 env steps. The same seed gives the same episodes.
+
+    Args:
+        env: a batch of environments.
+        episodes: number of episodes, at least 1.
+        seed: the seed of all randomness.
+        on_progress: called with the finished share.
+    """
+    rounds = -(-episodes // env.num_envs)
+    stats = RunningStats()
+    env.reset([seed] * env.num_envs)
+    actions = random_actions_on_host(env.spec.action, np.random.default_rng(0), env.num_envs)
+    env.step(actions)  # compile before measuring the speed
+    began = time.perf_counter()
+    played: list[RandomRound] = []
+    for number in range(rounds):
+        rows = min(env.num_envs, episodes - number * env.num_envs)
+        played.append(RandomRound(env, stats, rows, records=number == 0))
+
+        def on_share(share: float, number: int = number) -> None:
+            on_progress("random", (number + share) / rounds)
+
+        played[-1].play([seed, number], on_share)
+    seconds = max(time.perf_counter() - began, 1e-9)
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(one, name)[: one.rows] for one in played])
+
+    rewards = np.concatenate([reward for one in played for reward in one.rewards])
+    return RandomEpisodes(
+        joined("returns"),
+        joined("lengths"),
+        joined("terminated"),
+        joined("truncated"),
+        rewards,
+        stats.result(),
+        EpisodeRecording.of(played[0].recorded),
+        len(rewards) / seconds,
+    )
+
+
+class RandomRound:
+    """One episode in each of the first `rows` rows, played in parallel."""
+
+    def __init__(self, env: HostEnv, stats: RunningStats, rows: int, *, records: bool) -> None:
+        self._env, self._stats, self.rows, self._records = env, stats, rows, records
+        self.returns, self.lengths = np.zeros(rows), np.zeros(rows, np.int64)
+        self.terminated, self.truncated = np.zeros(rows, bool), np.zeros(rows, bool)
+        self.rewards: list[np.ndarray] = []
+        self.recorded: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
+
+    def play(self, entropy: list[int], on_share: Callable[[float], None]) -> None:
+        """Play until the episode of every row has ended."""
+        env, rng = self._env, np.random.default_rng(entropy)
+        limit = env.spec.max_episode_steps or LONGEST_EPISODE
+        obs = env.reset(rng.integers(2**31, size=env.num_envs).tolist())
+        alive, env_steps = np.ones(self.rows, bool), 0
+        while alive.any() and env_steps < limit:
+            scene = scenes_of(env) if self._records else None
+            step = env.step(random_actions_on_host(env.spec.action, rng, env.num_envs))
+            self._stats.add(obs[: self.rows][alive])
+            reward = step.reward[: self.rows]
+            self.rewards.append(reward[alive])
+            self.returns += np.where(alive, reward, 0.0)
+            self.lengths += alive
+            if self._records and alive[0] and len(self.recorded) < MAX_RECORDED_STEPS:
+                drawn = np.zeros(0, np.float32) if scene is None else scene[0]
+                self.recorded.append((obs[0], step.next_obs[0], drawn, float(reward[0])))
+            self.terminated |= alive & step.terminated[: self.rows]
+            self.truncated |= alive & step.truncated[: self.rows]
+            alive &= ~(self.terminated | self.truncated)
+            obs, env_steps = step.obs, env_steps + 1
+            on_share(max(1.0 - float(alive.mean()), env_steps / limit))
