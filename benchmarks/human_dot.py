@@ -28,7 +28,7 @@ from runshelf.store.run import list_runs
 
 sys.path.insert(0, str(ROOT))
 
-from tests.labelling.web.conftest import ARGUMENTS, chromium
+from tests.browser import ARGUMENTS, chromium
 
 
 def main() -> None:

@@ -30,8 +30,8 @@ from backflip.preferences.labels import LabelStore, NewQuery
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.labelling.web.conftest import ARGUMENTS, chromium  # noqa: E402
-from tests.labelling.web.pool import Server, serving, tell  # noqa: E402
+from packages.backflip.tests.labelling.page.prepared_run import Server, serving, set_status  # noqa: E402
+from tests.browser import ARGUMENTS, chromium  # noqa: E402
 
 CLIPS = 64
 LABELLERS, RATE = 4, 5.0
@@ -96,7 +96,7 @@ def make_pool(folder: Path, films: Sequence[Film], pairs: int) -> None:
     ]
     with LabelStore.open(folder / "labels.sqlite") as store:
         store.add_queries(queries)
-    tell(folder, budget=pairs)
+    set_status(folder, budget=pairs)
 
 
 def keys(

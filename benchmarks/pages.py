@@ -26,8 +26,8 @@ from playwright.sync_api import Page, sync_playwright
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.labelling.web.conftest import ARGUMENTS, chromium  # noqa: E402
-from tests.web.pages import serving  # noqa: E402
+from packages.runshelf.tests.web.pages import serving  # noqa: E402
+from tests.browser import ARGUMENTS, chromium  # noqa: E402
 
 # Over once the frame after the one in which the page was complete has begun.
 PAINTED = """() => new Promise(done => {

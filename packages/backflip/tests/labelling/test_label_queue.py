@@ -156,7 +156,7 @@ def test_only_who_holds_a_pair_can_give_it_back(store, queue):
     queue.give_back("bob", [1, 99])
     assert records(store, "takes") == before
     queue.give_back("ann", [1])
-    with pytest.raises(Refused, match="nobody took it"):
+    with pytest.raises(Refused, match="take it first"):
         give(queue, 1, who="ann")
 
 
@@ -233,7 +233,7 @@ def test_refusals_say_why_and_write_nothing(store, queue):
     for query, who, problem, words in (
         (9, "ann", "unknown", "there is no pair 9"),
         (1, "ann", "answered", "answered by ann: undo that first"),
-        (2, "bob", "not yours", r"not yours to answer \(ann has it\)"),
+        (2, "bob", "not yours", r"you do not hold pair 2 \(ann has it\)"),
     ):
         with pytest.raises(Refused, match=words) as refused:
             give(queue, query, who=who)
@@ -243,14 +243,14 @@ def test_refusals_say_why_and_write_nothing(store, queue):
 
 def test_nobody_answers_what_nobody_took(store, queue):
     ask(store, 1)
-    with pytest.raises(Refused, match="nobody took it"):
+    with pytest.raises(Refused, match="take it first"):
         give(queue, 1)
 
 
 @pytest.mark.parametrize(
     ("answer", "seconds", "attempt", "words"),
     [
-        ("up", 1.0, "attempt-x", "`up` is no answer"),
+        ("up", 1.0, "attempt-x", "`up` is not an answer"),
         ("left", -0.1, "attempt-x", "`seconds` is -0.1"),
         ("left", float("nan"), "attempt-x", "`seconds` is nan"),
         ("left", 1.0, "short", "`attempt` must be"),
@@ -490,9 +490,9 @@ def test_people_lately(store, queue, clock):
     taken(queue, "ann")
     clock.seconds += 60
     taken(queue, "bob")
-    assert queue.people_lately() == 2
+    assert queue.active_people() == 2
     clock.seconds += 61
-    assert queue.people_lately() == 1
+    assert queue.active_people() == 1
 
 
 # --- what people say -----------------------------------------------------------------------------
@@ -511,11 +511,11 @@ def test_the_goal_is_the_newest_said(store, queue):
 
 
 def test_enough_can_be_taken_back(queue):
-    assert not queue.said_enough()
-    queue.say_enough("me")
-    assert queue.said_enough()
-    queue.say_enough("ann", enough=False)
-    assert not queue.said_enough()
+    assert not queue.labelling_finished()
+    queue.finish_labelling("me")
+    assert queue.labelling_finished()
+    queue.finish_labelling("ann", finished=False)
+    assert not queue.labelling_finished()
 
 
 def test_two_desks_of_one_file_hand_out_different_pairs(store, clock, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backflip.labelling.pace import may_go_on
+from backflip.labelling.pace import may_start_phase
 
 BENCHMARK = Path(__file__).parents[4] / "benchmarks" / "pace.py"
 spec = importlib.util.spec_from_file_location("pace_benchmark", BENCHMARK)
@@ -32,7 +32,7 @@ spec.loader.exec_module(simulated)
     ],
 )
 def test_by_hand(unanswered, newest, seconds, per_minute, people, goes_on):
-    said = may_go_on(
+    said = may_start_phase(
         unanswered,
         newest_round=newest,
         phase_seconds=seconds,
@@ -45,7 +45,9 @@ def test_by_hand(unanswered, newest, seconds, per_minute, people, goes_on):
 @given(st.integers(0, 99), st.integers(0, 99), st.floats(0, 1e6), st.floats(0.1, 600))
 def test_more_answers_never_stop_it(unanswered, newest, seconds, per_minute):
     def goes_on(count):
-        return may_go_on(count, newest_round=newest, phase_seconds=seconds, per_minute=per_minute)
+        return may_start_phase(
+            count, newest_round=newest, phase_seconds=seconds, per_minute=per_minute
+        )
 
     assert goes_on(0)
     assert not goes_on(newest + 1)

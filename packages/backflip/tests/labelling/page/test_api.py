@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packages.backflip.tests.labelling.web.pool import (
+from packages.backflip.tests.labelling.page.prepared_run import (
     Server,
-    ask,
+    add_pairs,
     opinion_of,
     serving,
-    tell,
+    set_status,
 )
 from tests.server_client import Answered
 
@@ -33,8 +33,8 @@ def standing(
 ) -> Generator[tuple[Server, Path], None, None]:
     """A server for all refusals: pair 1 is answered, 2 is held by Ann, 3 to 6 by me."""
     folder = tmp_path_factory.mktemp("run")
-    tell(folder)
-    ask(folder, 12)
+    set_status(folder)
+    add_pairs(folder, 12)
     with serving(folder) as server:
         assert [pair["query"] for pair in server.take("me")] == [1, 2, 3, 4]
         assert server.answer(1, attempt="given before").status == 200
@@ -93,10 +93,10 @@ REFUSALS = {
     "negative query": (answer_with(query=-1), 404, "no pair -1"),
     "answered twice": (answer_with(query=1), 409, "was answered by me"),
     "somebody else's": (answer_with(query=2), 403, "ann has it"),
-    "taken by nobody": (answer_with(query=9), 403, "nobody took it"),
+    "taken by nobody": (answer_with(query=9), 403, "take it first"),
     "by another name": (answer_with(who="bob"), 403, "me has it"),
-    "not one of the four": (answer_with(answer="up"), 422, "`up` is no answer"),
-    "markup as answer": (answer_with(answer="<b>left</b>"), 422, "is no answer"),
+    "not one of the four": (answer_with(answer="up"), 422, "`up` is not an answer"),
+    "markup as answer": (answer_with(answer="<b>left</b>"), 422, "is not an answer"),
     "answer of no type": (answer_with(answer=None), 422, "`answer` must be text"),
     "answer as a list": (answer_with(answer=["left"]), 422, "`answer` must be text"),
     "query as text": (answer_with(query="3"), 422, "`query` must be a whole number"),
@@ -239,8 +239,8 @@ def spoken(server: Server, said: bytes) -> bytes:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, None]:
     """A server of 60 pairs for tests that bring a name of their own."""
     folder = tmp_path_factory.mktemp("run")
-    tell(folder)
-    ask(folder, 60)
+    set_status(folder)
+    add_pairs(folder, 60)
     with serving(folder) as server:
         yield server
 
@@ -346,8 +346,8 @@ def test_goal_and_enough_are_kept(shared: Server) -> None:
 
 
 def test_a_pair_without_an_opinion_is_answered(tmp_path: Path) -> None:
-    tell(tmp_path)
-    ask(tmp_path, 1, opinions=False)
+    set_status(tmp_path)
+    add_pairs(tmp_path, 1, opinions=False)
     with serving(tmp_path) as server:
         server.take()
         assert server.answer(1).json["opinion"] is None
@@ -384,7 +384,7 @@ def test_damaged_film_is_gone_and_is_moved_aside(server: Server, folder: Path) -
 
 
 def test_an_environment_named_like_markup_is_text(folder: Path) -> None:
-    tell(folder, env="<script>alert(1)</script>")
+    set_status(folder, env="<script>alert(1)</script>")
     with serving(folder) as server:
         page = server.get("/").body.decode()
     assert "<script>alert" not in page
@@ -396,9 +396,9 @@ def test_events_tell_what_changes(server: Server, folder: Path) -> None:
         server.take()
         server.answer(1)
         assert next(states)["tally"]["labels"] == 1
-        tell(folder, "learning", phase=3)
+        set_status(folder, "learning", phase=3)
         assert next(states)["status"]["phase"] == 3
-        ask(folder, 2, first=20)  # as the trainer does, in another process than the server
+        add_pairs(folder, 2, first=20)  # as the trainer does, in another process than the server
         assert next(states)["tally"]["open"] == 13
 
 
@@ -415,7 +415,7 @@ def test_state_says_how_long_it_will_take(server: Server) -> None:
 
 
 def test_a_trainer_that_died_is_stopped(folder: Path) -> None:
-    tell(folder, pid=2**22 + 1)  # more than there are
+    set_status(folder, pid=2**22 + 1)  # more than there are
     with serving(folder) as server:
         assert server.get("/api/state").json["status"]["doing"] == "stopped"
 

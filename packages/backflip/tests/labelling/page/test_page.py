@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from packages.backflip.tests.labelling.web.pool import (
+from packages.backflip.tests.labelling.page.prepared_run import (
     Server,
-    ask,
+    add_pairs,
     colour_of,
     film_of,
     serving,
+    set_status,
     start,
-    tell,
 )
 from playwright.sync_api import Page, expect
 
@@ -46,8 +46,8 @@ SEEN = """() => [...document.querySelectorAll('.clip canvas')].map(canvas => {
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, None]:
     """A server of many pairs, for tests that bring a name of their own."""
     folder = tmp_path_factory.mktemp("run")
-    tell(folder)
-    ask(folder, 300)
+    set_status(folder)
+    add_pairs(folder, 300)
     with serving(folder) as server:
         yield server
 
@@ -377,7 +377,7 @@ def test_the_view_of_the_agent(shared: Server, mine: Page) -> None:
 
 
 def test_the_shorter_clip_holds_its_last_frame(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path)
+    set_status(tmp_path)
     clip = {"obs": np.zeros((2, 2), np.float32)}
     films = (film_of(tmp_path, 0), film_of(tmp_path, 1, frames=10))
     with LabelStore.open(tmp_path / "labels.sqlite") as store:
@@ -438,7 +438,7 @@ def test_what_people_type_stays_text(server: Server, open_page: Open) -> None:
     page.wait_for_selector("html[data-shows=pair]")
     page.keyboard.press("ArrowLeft")
     until(lambda: answers(server, MARKUP[:40]))
-    tell(server.folder, "finished", env=MARKUP, result=MARKUP)
+    set_status(server.folder, "finished", env=MARKUP, result=MARKUP)
     expect(page.locator("#env")).to_have_text(MARKUP)
     page.reload()
     expect(page.locator("#goal")).to_have_value(MARKUP)
@@ -504,8 +504,8 @@ def test_the_opinion_comes_after_the_answer(shared: Server, open_page: Open) -> 
 
 
 def test_an_agent_that_has_learnt_nothing_has_no_opinion(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path)
-    ask(tmp_path, 4, opinions=False)
+    set_status(tmp_path)
+    add_pairs(tmp_path, 4, opinions=False)
     with serving(tmp_path) as server:
         page = open_page(server.address)
         press(page, "ArrowLeft")
@@ -516,7 +516,7 @@ def test_the_latest_episode_is_shown(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     assert not page.locator("#episode").is_visible()
     film = film_of(server.folder, 40)["person"]
-    tell(server.folder, episode=film, episode_env_steps=12000)
+    set_status(server.folder, episode=film, episode_env_steps=12000)
     expect(page.locator("#episode-when")).to_have_text("after 12,000 env steps")
     page.wait_for_function("() => document.querySelector('#episode canvas').dataset.frame > 3")
 
@@ -557,23 +557,23 @@ WAITED = r"""([since, least]) => {
 
 
 def test_waiting_says_for_what(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path, "setting up")
+    set_status(tmp_path, "setting up")
     with serving(tmp_path) as server:
         page = open_page(server.address, wait=False)
         for doing, (facts, title, words) in WAITS.items():
-            tell(tmp_path, doing, since=time.time() - 5, **facts)
+            set_status(tmp_path, doing, since=time.time() - 5, **facts)
             expect(page.locator("#wait-title")).to_contain_text(title)
             expect(page.locator("#wait")).to_contain_text(words)
             assert not page.locator("#left").is_visible()
             assert page.locator("[data-answer=left]").is_disabled()
         expect(page.locator("#banner")).to_contain_text(f"backflip resume {tmp_path.name}")
         since = time.time() - 5
-        tell(tmp_path, "learning", since=since)
+        set_status(tmp_path, "learning", since=since)
         expect(page.locator("#wait-time")).to_have_text(re.compile(r"\d s so far"))
         for later in (0, 2):
             page.wait_for_function(WAITED, arg=[since, time.time() - since + later])
         expect(page.locator("#banner")).not_to_be_visible()
-        ask(tmp_path, 1)
+        add_pairs(tmp_path, 1)
         wait_shown(page, 1)
         check_colours(server, page)
         assert page.locator("#left").is_visible()
@@ -583,8 +583,8 @@ def test_waiting_says_for_what(tmp_path: Path, open_page: Open) -> None:
 
 
 def test_the_budget_given_is_said(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path, "learning", budget=1)
-    ask(tmp_path, 1)
+    set_status(tmp_path, "learning", budget=1)
+    add_pairs(tmp_path, 1)
     with serving(tmp_path) as server:
         page = open_page(server.address)
         press(page, "ArrowLeft")
@@ -604,8 +604,8 @@ def test_that_is_enough(server: Server, open_page: Open) -> None:
 
 
 def test_pairs_held_by_others_are_said(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path)
-    ask(tmp_path, 1)
+    set_status(tmp_path)
+    add_pairs(tmp_path, 1)
     with serving(tmp_path) as server:
         server.take("ann")
         page = open_page(server.address, wait=False)
@@ -725,8 +725,8 @@ def test_two_labellers_never_get_the_same_pair(server: Server, open_page: Open) 
 def test_who_takes_another_name_keeps_nothing_from_whom_they_are_now(
     tmp_path: Path, open_page: Open
 ) -> None:
-    tell(tmp_path)
-    ask(tmp_path, 3)  # all of which the first name holds
+    set_status(tmp_path)
+    add_pairs(tmp_path, 3)  # all of which the first name holds
     with serving(tmp_path) as server:
         page = open_page(f"{server.address}?who=ann")
         page.fill("#who", "bob")
@@ -755,8 +755,8 @@ def test_while_somebody_is_away_their_pairs_go_back(server: Server, open_page: O
 
 def test_nothing_is_held_on_to_by_a_page_left_alone(tmp_path: Path, open_page: Open) -> None:
     """Not even where it could hold more, and more comes."""
-    tell(tmp_path)
-    ask(tmp_path, 2)
+    set_status(tmp_path)
+    add_pairs(tmp_path, 2)
     with serving(tmp_path) as server:
         page = open_page("about:blank", wait=False)
         page.clock.install()
@@ -765,7 +765,7 @@ def test_nothing_is_held_on_to_by_a_page_left_alone(tmp_path: Path, open_page: O
         page.clock.run_for(120_000)
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
-        ask(tmp_path, 1, first=20)
+        add_pairs(tmp_path, 1, first=20)
         page.wait_for_timeout(600)
         assert asked == []
         page.mouse.move(5, 5)
@@ -826,7 +826,7 @@ def test_it_fits_a_screen_without_scrolling(
 ) -> None:
     width, height = size
     film = film_of(server.folder, 40)["person"]
-    tell(server.folder, episode=film, episode_env_steps=12000)
+    set_status(server.folder, episode=film, episode_env_steps=12000)
     page = open_page(server.address, viewport={"width": width, "height": height})
     press(page, "ArrowLeft")
     expect(page.locator("#opinion-strip svg")).to_have_count(2)

@@ -55,7 +55,9 @@ def opinion_of(pair: int) -> dict[str, np.ndarray]:
     }
 
 
-def ask(folder: Path, pairs: int, first: int = 0, opinions: bool = True, **looks: Any) -> list[int]:
+def add_pairs(
+    folder: Path, pairs: int, first: int = 0, opinions: bool = True, **looks: Any
+) -> list[int]:
     """Add pairs with films to the run in `folder`."""
     clip = {"obs": np.zeros((10, 2), np.float32)}
     queries = [
@@ -76,7 +78,7 @@ def ask(folder: Path, pairs: int, first: int = 0, opinions: bool = True, **looks
         return store.add_queries(queries)
 
 
-def tell(folder: Path, doing: Any = "waiting", **more: Any) -> None:
+def set_status(folder: Path, doing: Any = "waiting", **more: Any) -> None:
     """Say what the trainer is doing; this process plays the trainer."""
     more = {"env": "dot", "budget": 100, "phases": 20, "pid": os.getpid()} | more
     write_status(folder, Status(doing, more.pop("since", time.time()), **more))

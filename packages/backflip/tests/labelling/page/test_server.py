@@ -10,7 +10,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from packages.backflip.tests.labelling.web.pool import ask, serving, start, tell
+from packages.backflip.tests.labelling.page.prepared_run import (
+    add_pairs,
+    serving,
+    set_status,
+    start,
+)
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -61,7 +66,7 @@ def test_damaged_labels_are_said_in_a_line(tmp_path: Path) -> None:
 def test_what_is_no_port_is_refused(folder: Path, port: str) -> None:
     result = run(str(folder), "--port", port)
     assert result.returncode == 2
-    assert "is no port" in result.stderr or "expected one argument" in result.stderr
+    assert "is not a port" in result.stderr or "expected one argument" in result.stderr
 
 
 def test_killed_and_started_again_it_is_the_same_server(folder: Path) -> None:
@@ -97,7 +102,7 @@ def test_secrets_differ_between_runs(tmp_path: Path) -> None:
 
 def test_it_ends_with_its_parent_after_telling_pages(folder: Path) -> None:
     """Whatever the trainer said last, it has gone: pages hear that it is stopped."""
-    tell(folder, "learning")
+    set_status(folder, "learning")
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
     with server.events() as states:
         assert next(states)["status"]["doing"] == "learning"
@@ -108,7 +113,7 @@ def test_it_ends_with_its_parent_after_telling_pages(folder: Path) -> None:
 
 
 def test_a_finished_run_stays_finished_when_its_trainer_goes(folder: Path) -> None:
-    tell(folder, "finished", result="a share of .97 of the optimum")
+    set_status(folder, "finished", result="a share of .97 of the optimum")
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
     with server.events() as states:
         next(states)
@@ -134,8 +139,8 @@ def test_without_a_parent_ctrl_c_ends_it_quietly(folder: Path) -> None:
 
 def test_two_servers_of_one_run_give_no_pair_twice(tmp_path: Path) -> None:
     """One that its trainer left behind, and the one that came after it."""
-    ask(tmp_path, 8)
-    tell(tmp_path)
+    add_pairs(tmp_path, 8)
+    set_status(tmp_path)
     with serving(tmp_path) as one, serving(tmp_path, "--port", "0") as other:
         held = [pair["query"] for s, who in ((one, "ann"), (other, "bob")) for pair in s.take(who)]
     assert len(held) == len(set(held)) >= 6
