@@ -356,7 +356,7 @@ def test_only_ones_own_answers_are_undone(store, queue):
     ask(store, 2)
     taken(queue, "ann")
     give(queue, 1, who="ann")
-    with pytest.raises(Refused, match="bob has given no answer") as refused:
+    with pytest.raises(Refused, match="bob has no answer") as refused:
         queue.undo("bob", next(attempts))
     assert refused.value.problem == "unknown"
     assert store.counts().labels == 1

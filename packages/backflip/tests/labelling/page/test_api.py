@@ -159,7 +159,7 @@ REFUSALS = {
     "no such page": (getting("/labels.sqlite"), 404, "nothing at this address"),
     "state without a name": (getting("/api/state?who="), 422, "a name has"),
     "events without a name": (getting("/api/events?who=%00"), 422, "a name has"),
-    "answer by get": (getting("/api/answer"), 405, "cannot be done"),
+    "answer by get": (getting("/api/answer"), 405, "not allowed"),
     "page by put": (lambda s: s.request("PUT", "/"), 403, "missing or wrong"),
     "asked beforehand": (
         lambda s: s.request("OPTIONS", "/api/answer", Origin="http://evil.example"),
