@@ -14,7 +14,7 @@ from packages.backflip.tests.labelling.page.prepared_run import (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A run that asks 12 pairs."""
+    """A run with 12 pairs."""
     set_status(tmp_path)
     add_pairs(tmp_path, 12)
     return tmp_path
