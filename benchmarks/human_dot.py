@@ -124,7 +124,7 @@ def press(page: Page, store: LabelStore, pair: int, mistaken: bool) -> None:
 
 def print_table(result: dict[str, Any], answers: int, first: float, seconds: float) -> None:
     """Print the results with the bars."""
-    print("| what | figure | asked for |")
+    print("| what | value | bar |")
     print("|---|---|---|")
     if result.get("score"):
         print(f"| share of the optimum | {result['score'][0]:.3f} | at least .90 |")

@@ -92,7 +92,7 @@ def measure(page: Page, address: str, times: int) -> None:
         painted(page, f"{address}group?{urlencode({'name': 'long', **view})}")
         for view in views[:times]
     ]
-    report("a group of 20 runs x 10,000 points, drawn anew", 300, drawn)
+    report("a group of 20 runs x 10,000 points, computed again", 300, drawn)
 
 
 def painted(page: Page, address: str, leave: bool = True) -> float:

@@ -3,7 +3,7 @@
 Each phase adds a round of queries. The next phase may start once answering the open queries will
 take about as long as the phase. Then new queries are ready when the last open one is answered, and
 the reward model is as recent as possible. At most the queries of the newest round may be open, so
-training advances by one phase at most while nobody answers.
+training advances by at most one phase without answers.
 """
 
 import math

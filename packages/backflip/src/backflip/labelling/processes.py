@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import final
 
 from runshelf.errors import UsageError, UserFacingError
@@ -65,12 +64,7 @@ class PageProcess:
         self._watch.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the page."""
         self._ending.set()
         self._end()
@@ -142,12 +136,7 @@ class TerminalProcess:
         self._process = subprocess.Popen(self._arguments)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the program; it restores the terminal."""
         if self._process is not None:
             _end(self._process, self._process.terminate, self._process.kill)

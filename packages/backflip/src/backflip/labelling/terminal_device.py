@@ -5,7 +5,6 @@ import select
 import signal
 import termios
 from collections.abc import Sequence
-from types import TracebackType
 from typing import final
 
 from backflip.labelling.terminal_view import RESET, Size, parse_keys
@@ -74,12 +73,7 @@ class Terminal:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Restore the terminal."""
         self._restore()
 
