@@ -1,8 +1,8 @@
-"""Multiplications and additions that an algorithm cannot do without, counted from its weights.
+"""The minimum number of multiplications and additions of an algorithm, from its weights.
 
 A dense layer of P weights takes 2P for one row forward, 2P for the gradient of its weights and 2P
-for that of its input: 6P to learn from a row. What is small beside these products is left out:
-activations, Adam, the sampling of a replay, the environment.
+for the gradient of its input: 6P to learn from a row. Small terms are left out: activations, Adam,
+the sampling of a replay, the environment.
 """
 
 from itertools import pairwise
@@ -29,7 +29,7 @@ def dqn(params: float, batch_size: int, updates_per_step: float, *, double: bool
 
 
 def ddpg(actor: float, critic: float, batch_size: int) -> float:
-    """Per gradient step: both networks learn (6 each), both of the target act (2 each).
+    """Per gradient step: both networks learn (6 each), both target networks act (2 each).
 
     The actor's gradient passes through the critic, forward and to its input (4).
     """
@@ -64,6 +64,6 @@ def nature(actions: int) -> tuple[int, int]:
 
 
 def minatar(channels: int, outputs: int) -> tuple[int, int]:
-    """Return the same of MinAtar's: 16 filters of 3x3 over 10 x 10 cells, 128 units, heads."""
+    """Return the same for MinAtar's network: 16 filters of 3x3, 10 x 10 cells, 128 units, heads."""
     first = 8 * 8 * 3 * 3 * channels * 16
     return first + 8 * 8 * 16 * 128 + 128 * outputs, first

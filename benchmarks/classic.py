@@ -2,9 +2,9 @@
 
     python benchmarks/classic.py [--pairs 1] [--only ppo,a2c,dqn] [--quick]
 
-Settings are those of SB3's zoo, on all sides. Ours are whole processes with their evaluation and a
-warm compilation cache: one run comes first, uncounted. SB3 runs with one thread, its fastest on
-networks this small, and is not charged for its evaluation; rejax is not charged for compiling.
+All use the settings of SB3's zoo. Ours are whole processes, evaluation included, with a warm
+compilation cache: the first run is not counted. SB3 runs with one thread, which is fastest for
+such small networks, and its evaluation is not counted. Compilation is not counted for rejax.
 """
 
 import argparse
@@ -40,13 +40,13 @@ class Cell:
     """One algorithm with the settings of the zoo.
 
     Attributes:
-        name: what both call it.
-        env_steps: of each seed.
-        quick: of each seed, to see that all of it runs.
+        name: the algorithm's name in both.
+        env_steps: per seed.
+        quick: env steps per seed with `--quick`.
         learning_starts: env steps before learning starts.
         ours: our settings.
-        sb3: SB3's.
-        sb3_envs: environments side by side there.
+        sb3: settings of SB3.
+        sb3_envs: number of parallel environments of SB3.
         flops: multiplications and additions of one env step.
     """
 
@@ -162,13 +162,13 @@ REJAX_DQN = {
 
 
 def ours(cell: Cell, env_steps: int, first: int, **more: Any) -> Timed:
-    """Our whole process for ten seeds."""
+    """Run our whole process for ten seeds."""
     settings = {**cell.ours, "env_steps": env_steps, **more}
     return train(cell.name, ENV, seeds=SEEDS, first=first, settings=settings)
 
 
 def sb3(cell: Cell, env_steps: int, threads: int) -> Timed:
-    """SB3's whole process for one seed."""
+    """Run SB3's whole process for one seed."""
     arguments = ["--env-steps", env_steps, "--num-envs", cell.sb3_envs, "--episodes", 100]
     arguments += ["--window-from", cell.learning_starts, "--threads", threads]
     arguments += ["--settings", json.dumps(cell.sb3)]
@@ -224,7 +224,7 @@ def against_rejax_ppo(options: argparse.Namespace, flops: float) -> tuple[list[R
 
 
 def against_rejax_dqn(options: argparse.Namespace, flops: float) -> tuple[list[Row], list[str]]:
-    """Measure DQN with a buffer of a million against rejax, once learning goes on."""
+    """Measure DQN with a buffer of a million against rejax, after learning starts."""
     cell, warm = CELLS[2], 1_280  # its first rounds, which only fill the buffer
     env_steps = cell.quick if options.quick else 20_480
     measured = in_turn(
@@ -245,18 +245,18 @@ def against_rejax_dqn(options: argparse.Namespace, flops: float) -> tuple[list[R
 
 
 def rejax(algorithm: str, settings: dict[str, Any], env_steps: int, *more: object) -> Timed:
-    """The process of rejax for ten seeds."""
+    """Run rejax for ten seeds."""
     arguments = ["--env-steps", env_steps, "--seeds", SEEDS, "--settings", json.dumps(settings)]
     return peer("rejax", "rejax_train.py", algorithm, ENV, *arguments, *more)
 
 
 def rejax_rate(timed: Timed) -> float:
-    """Env steps per second of all its seeds, compilation left out."""
+    """Return env steps per second of all seeds, without compilation."""
     return timed.output["env_steps_per_second"]
 
 
 def compared(options: argparse.Namespace, flops: float) -> Iterator[tuple[list[Row], list[str]]]:
-    """Measure what is asked for, one after the other; yield the rows and notes of each."""
+    """Measure the chosen algorithms in turn; yield rows and notes of each."""
     only, peers = options.only.split(","), options.peers.split(",")
     for cell in CELLS:
         if "sb3" in peers and cell.name in only:
@@ -276,7 +276,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=100, help="our first seed")
     parser.add_argument("--threads", type=int, default=1, help="SB3's")
     parser.add_argument("--rounds", type=int, default=2, help="of rejax's DQN, 128 updates each")
-    parser.add_argument("--quick", action="store_true", help="few env steps: only that it runs")
+    parser.add_argument("--quick", action="store_true", help="few env steps, to test the program")
     options = parser.parse_args()
     rows: list[Row] = []
     notes: list[str] = []

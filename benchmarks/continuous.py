@@ -3,13 +3,13 @@
     python benchmarks/continuous.py [--pairs 1] [--only ddpg,td3,sac] [--quick]
         [--hidden 64,64] [--batch-size 256] [--train-freq 64]
 
-Networks, batch, learning rate, discount, warm-up, noise and updates per env step are the same on
-all sides: those of SB3's zoo, but for the networks, which are 400 x 300 there, 256 x 256 for SAC.
-With those, matrix products are nearly all of SB3's time too, and no program could be ten times as
-fast: the last column says how much faster one could be. Updates come in groups of `--train-freq` on
-all sides, as many as env steps before them: the zoo's groups are of 1, with which SBX is slower.
-All are whole processes, ours with its evaluation and a warm compilation cache, the peers' without;
-and the rate after the warm-up.
+Networks, batch, learning rate, discount, warm-up, noise and updates per env step are equal for
+all: those of SB3's zoo, except for the networks, which are 400 x 300 there, 256 x 256 for SAC. With
+those, SB3 too spends nearly all its time on matrix products, and no program could be ten times as
+fast: the last column shows the largest possible ratio. Updates come in groups of `--train-freq`, as
+many as env steps before them. The zoo uses groups of 1, with which SBX is slower. Measured are
+whole processes, ours with evaluation and a warm compilation cache, the peers' without, and the
+rate after the warm-up.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from side_by_side import (
 
 ENV, SEEDS, OBS, ACTIONS = "Pendulum-v1", 10, 3, 1
 BARS = {"sb3": 10.0, "sbx": 3.0}
-# What the zoo has for each, as both sides call it: warm-up, discount, noise on actions.
+# Settings of the zoo for each: warm-up, discount, noise on actions.
 ZOO: dict[str, dict[str, Any]] = {
     "ddpg": {"learning_starts": 10_000, "discount": 0.98, "noise": 0.1},
     "td3": {"learning_starts": 10_000, "discount": 0.98, "noise": 0.1},
@@ -41,7 +41,7 @@ LEARNING_RATE, BUFFER = 1e-3, 200_000
 
 
 def our_settings(algorithm: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return what we are given."""
+    """Return our settings."""
     zoo = ZOO[algorithm]
     settings: dict[str, Any] = {
         "env_steps": options.env_steps,
@@ -64,7 +64,7 @@ def our_settings(algorithm: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def their_settings(algorithm: str, library: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the same as SB3 and SBX call it."""
+    """Return the same settings with the names of SB3 and SBX."""
     zoo = ZOO[algorithm]
     settings: dict[str, Any] = {
         "learning_rate": LEARNING_RATE,
@@ -82,13 +82,13 @@ def their_settings(algorithm: str, library: str, options: argparse.Namespace) ->
 
 
 def warm_up(algorithm: str, options: argparse.Namespace) -> int:
-    """Return the env steps before the first update, whole groups, at most about half of all."""
+    """Return the env steps before the first update: whole groups, at most about half of all."""
     wanted = min(ZOO[algorithm]["learning_starts"], options.env_steps // 2)
     return -(-wanted // options.train_freq) * options.train_freq
 
 
 def theirs(library: str, algorithm: str, options: argparse.Namespace) -> Timed:
-    """Return their whole process for one seed; the clock of the rate leaves out compilation."""
+    """Run a peer's whole process for one seed; its rate does not include compilation."""
     arguments = ["--env-steps", options.env_steps, "--episodes", 100]
     arguments += ["--window-from", warm_up(algorithm, options) + options.env_steps // 20]
     arguments += ["--threads", options.threads]
@@ -97,7 +97,7 @@ def theirs(library: str, algorithm: str, options: argparse.Namespace) -> Timed:
 
 
 def flops_per_update(algorithm: str, options: argparse.Namespace) -> float:
-    """Return the arithmetic of one gradient step, and so of one env step."""
+    """Return the arithmetic of one gradient step, equal to one env step."""
     outputs = 2 * ACTIONS if algorithm == "sac" else ACTIONS
     actor = arithmetic.weights(OBS, *options.hidden, outputs)
     critic = arithmetic.weights(OBS + ACTIONS, *options.hidden, 1)
@@ -156,7 +156,7 @@ def main() -> None:
     parser.add_argument("--train-freq", type=int, default=64, help="env steps between updates")
     parser.add_argument("--threads", type=int, default=1, help="PyTorch's")
     parser.add_argument("--seed", type=int, default=100, help="our first seed")
-    parser.add_argument("--quick", action="store_true", help="few env steps: only that it runs")
+    parser.add_argument("--quick", action="store_true", help="few env steps, to test the program")
     options = parser.parse_args()
     if options.quick:
         options.env_steps = 1_000
@@ -173,7 +173,7 @@ def main() -> None:
 
 
 def sizes(text: str) -> tuple[int, ...]:
-    """Read widths with commas between them."""
+    """Parse comma-separated widths."""
     return tuple(int(part) for part in text.split(","))
 
 

@@ -1,8 +1,8 @@
-"""Train in this process, by a driver alone, and time its phases: no run folder, no evaluation.
+"""Time the phases of training with a driver alone: no run folder, no evaluation.
 
     python benchmarks/driven.py ALGORITHM ENV --updates U --phases P [--seeds S] [--set KEY=VALUE]
 
-The warm-up, compilation and a first phase come before the clock starts. Prints one JSON line. With
+The clock starts after the warm-up, compilation and a first phase. Prints one JSON line. With
 `--bare SECONDS` the environments of one driver are stepped with random actions instead.
 """
 
@@ -33,7 +33,7 @@ def phases(
     first: int = 0,
     env_args: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the seconds of each of several equal phases, and what one of them comprises."""
+    """Return the seconds of each of several equal phases, and the content of one phase."""
     built = build(algorithm, env, env_args=env_args or {}, settings=settings)
     driver, config = built.driver, built.config
     start = time.perf_counter()
@@ -69,7 +69,7 @@ def gradient_steps_per_second(output: Mapping[str, Any]) -> float:
 
 
 def bare(env: str, env_args: Mapping[str, Any], num_envs: int, seconds: float) -> dict[str, Any]:
-    """Return the env steps a second of environments outside JAX, with random actions."""
+    """Return env steps per second of environments outside JAX with random actions."""
     batch, rng = make_host(env, env_args, num_envs), np.random.default_rng(0)
     batch.reset(list(range(num_envs)))
     space, steps = batch.spec.action, 0
@@ -88,7 +88,7 @@ def bare(env: str, env_args: Mapping[str, Any], num_envs: int, seconds: float) -
 
 
 def value(text: str) -> Any:
-    """Read a setting's value as the command line writes it: a number, a truth, numbers, a text."""
+    """Parse a setting's value: a number, a boolean, several numbers, or text."""
     if "," in text:
         return tuple(value(part) for part in text.split(","))
     try:
@@ -98,13 +98,13 @@ def value(text: str) -> Any:
 
 
 def pair(text: str) -> tuple[str, Any]:
-    """Read KEY=VALUE."""
+    """Parse KEY=VALUE."""
     name, _, written = text.partition("=")
     return name, value(written)
 
 
 def main() -> None:
-    """Time what the command line asks for."""
+    """Time the phases and print one JSON line."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("algorithm")
     parser.add_argument("env")

@@ -1,10 +1,10 @@
-"""PPO on CartPole and MinAtar's Breakout with 1 to 4096 seeds on a GPU: what a seed costs.
+"""PPO on CartPole and MinAtar's Breakout with 1 to 4096 seeds on a GPU: seconds per seed.
 
     python benchmarks/gpu.py [--only cartpole,breakout] [--seeds 1,4,16,64,256,1024,4096] [--quick]
 
-The settings are purejaxrl's, whose published times stand beside ours: read off the plots in its
-repository, on an A40 and an A100. Where JAX finds no GPU it says so and measures nothing, unless
-`--any` is given. Compilation is left out, and printed.
+The settings are those of purejaxrl. Its published times, for comparison, are read from the plots in
+its repository (A40 and A100). Without a GPU nothing is measured, unless `--any` is given.
+Compilation is printed apart.
 """
 
 import argparse
@@ -51,7 +51,7 @@ TASKS: dict[str, tuple[str, dict[str, Any], int, int, dict[int, str]]] = {
 
 
 def show(name: str, options: argparse.Namespace) -> None:
-    """Measure one task with ever more seeds and print its table."""
+    """Measure one task with increasing numbers of seeds and print its table."""
     env, settings, env_steps, updates, published = TASKS[name]
     grid = Table(title=f"PPO, {env}, {env_steps:,} env steps a seed", title_justify="left")
     headings = ("seeds", "env steps/s, all seeds", "seconds of a whole run", "seconds a seed")
@@ -75,12 +75,12 @@ def show(name: str, options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure on a GPU, or say that there is none."""
+    """Measure on a GPU; exit with a message if there is none."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--only", default=",".join(TASKS), help="tasks, with commas")
     parser.add_argument("--seeds", default=SEEDS, help="numbers, with commas")
-    parser.add_argument("--any", action="store_true", help="measure on whatever there is")
-    parser.add_argument("--quick", action="store_true", help="one short phase: only that it runs")
+    parser.add_argument("--any", action="store_true", help="measure on any device")
+    parser.add_argument("--quick", action="store_true", help="one short phase, to test the program")
     options = parser.parse_args()
     runtime.prepare()
     device = jax.devices()[0]

@@ -1,11 +1,11 @@
-"""How cost grows: with seeds, with environments, with the size of a replay.
+"""How the cost grows with seeds, with environments and with the size of a replay.
 
     python benchmarks/growth.py [--only seeds,environments,buffer] [--pictures docs/pictures]
         [--quick]
 
-Each point is a process of its own and the least of three phases. Prints the seconds and the slope
-of their logarithm over that of the size, over all points and where it is steepest: 1 is linear.
-Draws `growth-NAME.svg`.
+Each point is a separate process and the fastest of three phases. Prints the seconds and the slope
+on logarithmic axes, over all points and the steepest one; slope 1 is linear. Draws
+`growth-NAME.svg`.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from side_by_side import ROOT, driven
 
-MOST = 1.1  # of a slope that is called linear: points scatter by some percent
+MOST = 1.1  # largest slope called linear: points scatter by some percent
 PPO: dict[str, Any] = {"num_envs": 8, "rollout_length": 32, "epochs": 4, "env_steps": 10**9}
 DQN: dict[str, Any] = {
     "num_envs": 8,
@@ -33,13 +33,13 @@ DQN: dict[str, Any] = {
 
 
 class Growth(NamedTuple):
-    """One quantity that grows.
+    """One quantity to increase.
 
     Attributes:
         what: the quantity.
-        work: what is done at each size.
-        sizes: of the points.
-        at: (size, phases) -> what `driven.py` says of the work at a size.
+        work: the work done at each size.
+        sizes: the sizes to measure.
+        at: (size, phases) -> the output of `driven.py` at this size.
     """
 
     what: str
@@ -61,7 +61,7 @@ def over_environments(num_envs: int, phases: int) -> dict[str, Any]:
 
 
 def over_buffers(size: int, phases: int) -> dict[str, Any]:
-    """DQN with a larger replay, full from the start, so that draws reach all of it."""
+    """DQN with a larger replay, full from the start, so that samples come from all of it."""
     filled = {"buffer_size": size, "learning_starts": size, "epsilon_steps": 2 * size + 10_000}
     settings = DQN | filled | {"env_steps": 10**8}
     return driven("dqn", "CartPole-v1", settings, "--updates", 20, "--phases", phases)
@@ -101,7 +101,7 @@ def slopes(sizes: tuple[int, ...], seconds: list[float]) -> tuple[float, float]:
 
 
 def show(growth: Growth, sizes: tuple[int, ...], seconds: list[float]) -> str:
-    """Print the table; return what its slopes say."""
+    """Print the table; return the slopes in words."""
     grid = Table(title=f"{growth.what}: {growth.work}", title_justify="left")
     for heading in (growth.what, "seconds", "seconds for each"):
         grid.add_column(heading, justify="right")

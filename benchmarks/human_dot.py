@@ -1,11 +1,11 @@
-"""Teach the dot through the page: a scripted person in Chromium, end to end, one command.
+"""Teach the dot through the page with a scripted person in Chromium, end to end.
 
     python benchmarks/human_dot.py [--seed 0] [--seconds 1.5] [--mistakes 0.05] [--env dot]
         [--env-arg goal=50,60]
 
-The person looks for so many seconds, then presses the key of the clip with the larger true return,
-or now and then the other one. Prints the share of the optimum and the wall clock from the command's
-start to its end, with the bars.
+The person waits `--seconds`, then presses the key of the clip with the larger true return, or with
+probability `--mistakes` the other one. Prints the share of the optimum and the wall-clock time of
+the command, with the bars.
 """
 
 import argparse
@@ -36,8 +36,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--env", default="dot")
     parser.add_argument("--env-arg", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--seed", type=int, default=0, help="of the run, and of the person's dice")
-    parser.add_argument("--seconds", type=float, default=1.5, help="an answer takes")
+    parser.add_argument("--seed", type=int, default=0, help="of the run and of the mistakes")
+    parser.add_argument("--seconds", type=float, default=1.5, help="per answer")
     parser.add_argument("--mistakes", type=float, default=0.05, help="share of wrong answers")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
@@ -53,7 +53,7 @@ def main() -> None:
 def teaching(
     options: argparse.Namespace, home: Path
 ) -> "Generator[subprocess.Popen[str], None, None]":
-    """Run the command a person would type, for as long as the block lasts."""
+    """Run the `teach` command until the context ends."""
     command = [str(BACKFLIP), "teach", options.env, "--teacher", "human", "--no-open", "--json"]
     command += ["--seed", str(options.seed), "--home", str(home)]
     command += [part for text in options.env_arg for part in ("--env-arg", text)]
@@ -68,7 +68,7 @@ def teaching(
 def label(
     home: Path, trainer: "subprocess.Popen[str]", options: argparse.Namespace
 ) -> tuple[int, float]:
-    """Answer until the trainer ends; return how many answers, and when the first pair was seen."""
+    """Answer until the trainer ends; return the number of answers and when the first pair came."""
     rng, answers, first = random.Random(options.seed), 0, 0.0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
@@ -101,13 +101,13 @@ def open_page(page: Page, home: Path) -> Path:
 
 
 def shown(page: Page) -> int | None:
-    """Return the pair on the screen, if there is one."""
+    """Return the pair on the screen, or None."""
     try:
         there: Any = page.evaluate(
             "() => { const { shows, pair } = document.documentElement.dataset;"
             " return shows === 'pair' ? Number(pair) : null; }"
         )
-    except Error:  # the page is being loaded
+    except Error:  # the page is loading
         return None
     return there
 
@@ -123,8 +123,8 @@ def press(page: Page, store: LabelStore, pair: int, mistaken: bool) -> None:
 
 
 def print_table(result: dict[str, Any], answers: int, first: float, seconds: float) -> None:
-    """Print what was reached beside what was asked for."""
-    print("| what | figure | asked for |")
+    """Print the results with the bars."""
+    print("| what | value | bar |")
     print("|---|---|---|")
     if result.get("score"):
         print(f"| share of the optimum | {result['score'][0]:.3f} | at least .90 |")

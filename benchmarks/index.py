@@ -1,10 +1,10 @@
-"""Measure the index: how long it takes to build, to bring up to date, and to answer.
+"""Measure the index: the time to build it, to update it, and to answer queries.
 
     python benchmarks/index.py [HOME] [--runs 10000 --metrics 100]
 
-Without a HOME one is made by `many_runs.py` in a temporary folder, which takes some minutes. Every
-question is asked several times; the table gives the first answer and the slowest of the others.
-The bars are those of the pages, of which the index may take a part.
+Without HOME, `many_runs.py` creates one in a temporary folder, which takes some minutes. Every
+query runs several times; the table gives the first time and the slowest of the others. The bars are
+those of the pages, which include the time of the index.
 """
 
 import argparse
@@ -46,7 +46,7 @@ QUESTIONS: dict[str, Callable[[Index], object]] = {
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Measure a home, given or created."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("home", nargs="?", type=Path)
     parser.add_argument("--runs", default="10000")
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def measure(home: Path) -> None:
-    """Print the table of a home."""
+    """Measure a home and print a table."""
     with open_index(home) as index:
         seconds, _ = timed(lambda: index.rebuild())
         runs = index.runs(limit=0).total

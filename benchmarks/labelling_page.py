@@ -1,10 +1,10 @@
-"""Measure the labelling page: how soon the next pair is painted, how soon answers are kept.
+"""Measure the labelling page: the time to paint the next pair and to store an answer.
 
     python benchmarks/labelling_page.py [--answers 200] [--seconds 60]
 
-The page is a real one, of a real server process, in the Chromium installed, headless; its clips are
-dot's. Answers of several people are sent over sockets, each by a thread as a page does it: an
-answer, then what to answer next, with the stream of events open. Prints a table with the bars.
+A real server process serves clips of the dot to the installed Chromium, headless. For several
+people at once, threads send requests as a page does: an answer, then a request for the next pairs,
+with an open event stream. Prints a table with the bars.
 """
 
 import argparse
@@ -30,12 +30,16 @@ from backflip.preferences.labels import LabelStore, NewQuery
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from packages.backflip.tests.labelling.web.pool import Server, serving, tell  # noqa: E402
+from packages.backflip.tests.labelling.page.prepared_run import (  # noqa: E402
+    Server,
+    serving,
+    set_status,
+)
 from tests.browser import ARGUMENTS, chromium  # noqa: E402
 
 CLIPS = 64
 LABELLERS, RATE = 4, 5.0
-# Begun at the key, over once a frame has been painted in which there is another pair.
+# From the key press to the first painted frame with another pair.
 WATCH = """() => {
     const root = document.documentElement;
     window.measured = [];
@@ -57,7 +61,7 @@ def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--answers", type=int, default=200, help="keys pressed in the browser")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for which several answer")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of several people answering")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -72,7 +76,7 @@ def main() -> None:
 
 
 def dot_film(folder: Path, clip: int) -> Film:
-    """A film of 25 env steps of the dot on its way, as `teach dot` draws it."""
+    """Return a film of 25 env steps of the dot, rendered as in `teach dot`."""
     along = np.linspace(0, 1, 51)[:, None]
     ends = np.random.default_rng(clip).uniform([10, 10], [150, 200], (2, 2))
     frames = DotView().draw(ends[0] * (1 - along) + ends[1] * along)
@@ -80,7 +84,7 @@ def dot_film(folder: Path, clip: int) -> Film:
 
 
 def make_pool(folder: Path, films: Sequence[Film], pairs: int) -> None:
-    """A run that asks so many pairs."""
+    """Prepare a run with a number of pairs."""
     folder.mkdir()
     clip = {"obs": np.zeros((25, 2), np.float32)}
     queries = [
@@ -96,13 +100,13 @@ def make_pool(folder: Path, films: Sequence[Film], pairs: int) -> None:
     ]
     with LabelStore.open(folder / "labels.sqlite") as store:
         store.add_queries(queries)
-    tell(folder, budget=pairs)
+    set_status(folder, budget=pairs)
 
 
 def keys(
     folder: Path, films: Sequence[Film], drawn: Path, answers: int
 ) -> tuple[list[float], float]:
-    """Press keys; return milliseconds from each to paint, and seconds to the first pair."""
+    """Press keys; return milliseconds until paint for each, and seconds to the first pair."""
     make_pool(folder, films, answers + 20)
     (folder / FILMS).symlink_to(drawn)
     with serving(folder) as server, sync_playwright() as playwright:
@@ -123,14 +127,14 @@ def keys(
 
 
 def report_keys(measured: list[float], first: float) -> None:
-    """Print how soon pairs were painted."""
+    """Print the times until paint."""
     print(f"| address opened to first pair | | {first:.2f} s |")
     print(f"| key to next pair painted, median | <= 50 ms | {statistics.median(measured):.1f} ms |")
     print(f"| the same, worst of {len(measured)} | <= 150 ms | {max(measured):.1f} ms |")
 
 
 def report_answers(folder: Path, films: Sequence[Film], seconds: float) -> None:
-    """Let several people answer at once, and print how soon their answers were kept."""
+    """Let several people answer at once and print the times until an answer was stored."""
     make_pool(folder, films, 1500)
     with serving(folder) as server:
         people = [Labeller(server, f"person {n}", seconds) for n in range(LABELLERS)]
@@ -154,7 +158,7 @@ def report_answers(folder: Path, films: Sequence[Film], seconds: float) -> None:
 
 
 class Labeller(threading.Thread):
-    """Answers at a steady rate, as a page does."""
+    """A person who answers at a constant rate, with the requests of a page."""
 
     def __init__(self, server: Server, who: str, seconds: float) -> None:
         super().__init__()

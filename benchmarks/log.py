@@ -1,9 +1,9 @@
-"""Logging side by side: how fast, how large, and what a kill -9 costs.
+"""Compare logging libraries: speed, size on disk, and rows lost by a kill -9.
 
     python benchmarks/log.py --seconds 3
 
-Rows of ten random numbers and single ones, from one process. Each library runs in turn, one process
-at a time; the last line is the bare `write` of the bytes that ours writes.
+Rows of ten random numbers and single numbers, from one process. The libraries run in turn. The last
+line is a plain `write` of the bytes that ours writes.
 """
 
 import argparse
@@ -39,12 +39,12 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One library and form.
+    """The result of one library and form.
 
     Attributes:
-        points_per_second: numbers that Python was done with in a second.
-        flushed_per_second: the same until everything was closed.
-        bytes_per_point: on disk at the end; of ours once it is columns.
+        points_per_second: logged numbers per second of the calls.
+        flushed_per_second: the same, including the time to close everything.
+        bytes_per_point: bytes on disk at the end; ours after conversion to columns.
     """
 
     points_per_second: float
@@ -53,10 +53,10 @@ class Measured:
 
 
 def start(library: str, form: str, seconds: float, folder: Path, *more: str) -> subprocess.Popen:
-    """Start one library in the environment it is in."""
+    """Start one library in its environment."""
     ours = library in ("backflip", "write")
     python = sys.executable if ours else ROOT / ".cache" / "peers" / "loggers" / "bin" / "python"
-    # No proxies, no addresses: whoever wants to reach anything cannot.
+    # Without proxies no library can reach the network.
     environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "BACKFLIP_HOME": str(folder)}
     return subprocess.Popen(
         [python, PEERS / "loggers.py", library, form, str(seconds), folder, *more],
@@ -87,13 +87,13 @@ def measure(library: str, form: str, seconds: float) -> Measured:
 
 
 def data_of(folder: Path) -> list[Path]:
-    """The files that hold a peer's numbers."""
+    """Return the files with a peer's numbers."""
     patterns = ("*tfevents*", "mlflow.db", "wandb/*/*.wandb", "lines")
     return [path for pattern in patterns for path in folder.glob(pattern)]
 
 
 def lost(library: str, seconds: float) -> str:
-    """How many of the rows that were acknowledged before a kill -9 cannot be read after it."""
+    """Return how many rows, acknowledged before a kill -9, cannot be read afterwards."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         process = start(library, "rows", 600, folder, "say")
@@ -109,7 +109,7 @@ def lost(library: str, seconds: float) -> str:
 
 
 def read_back(library: str, folder: Path) -> set[int]:
-    """The steps of which every number is there."""
+    """Return the steps whose numbers are all present."""
     if library == "backflip":
         (run,) = folder.glob("runs/*")
         return {record["step"] for record in read_metrics(run).records}

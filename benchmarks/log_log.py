@@ -1,4 +1,4 @@
-"""A picture of one quantity over another, both on logarithmic axes, beside a line of slope 1."""
+"""A plot of one quantity over another on logarithmic axes, with a line of slope 1."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ from runshelf.charts.scales import Scale
 def log_log_svg(
     sizes: Sequence[float], values: Sequence[float], *, title: str, found: str, x: str, y: str
 ) -> str:
-    """Return the picture as the text of an SVG file.
+    """Return the plot as the text of an SVG file.
 
     Args:
         sizes: along the horizontal axis, all above 0.
         values: along the vertical axis, all above 0.
-        title: what was measured.
+        title: the title of the plot.
         found: the result, in words.
-        x: what the horizontal axis measures.
-        y: what the vertical axis measures, with its unit.
+        x: label of the horizontal axis.
+        y: label of the vertical axis, with its unit.
     """
     at, measured = np.array(sizes, float), np.array(values, float)
     linear = values[0] * at / at[0]

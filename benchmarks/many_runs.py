@@ -1,4 +1,4 @@
-"""Fill a home with finished runs, for measuring what reads many of them.
+"""Fill a home with finished runs, to measure code that reads many runs.
 
     python benchmarks/many_runs.py HOME --runs 10000 --metrics 100 --points 20 --long 20x10000
 
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--metrics", type=int, default=100, help="of each run")
     parser.add_argument("--points", type=int, default=20, help="of each metric")
-    parser.add_argument("--long", default="", help="a group `long` besides: 20x10000, RUNSxPOINTS")
+    parser.add_argument("--long", default="", help="also a group `long`: 20x10000, RUNSxPOINTS")
     parser.add_argument("--jsonl", action="store_true", help="leave the metrics as they are logged")
     options = parser.parse_args()
     began = time.perf_counter()
@@ -77,7 +77,7 @@ def wanted(options: argparse.Namespace) -> list[Wanted]:
 
 
 def write_runs(home: Path, runs: Sequence[Wanted], *, compacts: bool) -> None:
-    """Write run folders, on two processes if there are many."""
+    """Write run folders, with two processes if there are many."""
     (home / "runs").mkdir(parents=True, exist_ok=True)
     parts = [(home, runs[first : first + 100], compacts) for first in range(0, len(runs), 100)]
     if len(parts) == 1:
@@ -137,7 +137,7 @@ def write_run(home: Path, run: Wanted) -> Path:
 
 
 def configuration(chance: random.Random) -> dict[str, Any]:
-    """Return a configuration as people have them, nested, of 20 keys."""
+    """Return a typical configuration: nested, 20 keys."""
     return {
         "lr": chance.choice([1e-4, 3e-4, 1e-3, 3e-3]),
         "batch_size": chance.choice([32, 64, 256]),
@@ -150,7 +150,7 @@ def configuration(chance: random.Random) -> dict[str, Any]:
 
 
 def events(created: float, seconds: float, chance: random.Random) -> Iterator[str]:
-    """Yield the lines of `events.jsonl`: one run in a hundred is lost."""
+    """Yield the lines of `events.jsonl`: one run in a hundred has none at the end (lost)."""
     yield json.dumps({"status": "started", "time": iso(created)}) + "\n"
     status = chance.choices(
         ["finished", "failed", "interrupted", "stopped", ""], [90, 5, 2, 2, 1], k=1
@@ -161,7 +161,7 @@ def events(created: float, seconds: float, chance: random.Random) -> Iterator[st
 
 
 def records(run: Wanted, seconds: float, chance: random.Random) -> Iterator[str]:
-    """Yield the lines of a metrics file: noisy curves that settle."""
+    """Yield the lines of a metrics file: noisy curves that converge."""
     names = [f"{PARTS[n % len(PARTS)]}/metric_{n}" for n in range(run.metrics)]
     heights = [chance.uniform(-1, 3) for _ in names]
     for point in range(run.points):

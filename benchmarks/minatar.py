@@ -5,9 +5,9 @@
 The same settings, the same game (gymnax's has no sticky actions and a time limit of 1,000), and
 the same networks: MinAtar's (16 3x3 convolutions, 128 units), and rejax's own layers of 64 and 64,
 a fifth of the arithmetic. rejax has one for the policy and one for the value, ours are two heads.
-Env steps per second of training, compilation left out on both sides. Through convolutions rejax
-does fewer env steps, for it takes so much longer for one: `vmap` makes them grouped ones, which XLA
-has no fast code for on a CPU.
+Env steps per second of training, without compilation. With convolutions rejax runs fewer env steps,
+because each takes much longer: `vmap` turns them into grouped convolutions, for which XLA has no
+fast code on a CPU.
 """
 
 import argparse
@@ -85,14 +85,14 @@ QUICK = {"ppo": 4_096, "dqn": 6_400}
 
 
 class Network(NamedTuple):
-    """A network that both sides have.
+    """A network that both programs have.
 
     Attributes:
-        name: what it is.
+        name: the network's name.
         ours: our settings for it.
-        rejax: what names it there.
+        rejax: its name in rejax.
         forward: (heads) -> multiplications forward, and those of the first layer.
-        their_env_steps: of a seed there, for each algorithm.
+        their_env_steps: env steps per seed of rejax, by algorithm.
     """
 
     name: str
@@ -159,7 +159,7 @@ def compared(
 
 
 def rejax(algorithm: str, *arguments: Any) -> dict[str, Any]:
-    """Return what rejax measured of itself."""
+    """Return the rate that rejax measured."""
     return peer("rejax", "rejax_train.py", algorithm, THEIRS, *arguments).output
 
 
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1)
     parser.add_argument("--only", default="ppo,dqn", help="algorithms, with commas")
     parser.add_argument("--seed", type=int, default=100, help="our first seed")
-    parser.add_argument("--quick", action="store_true", help="few env steps: only that it runs")
+    parser.add_argument("--quick", action="store_true", help="few env steps, to test the program")
     options = parser.parse_args()
     flops, rows, notes = matmul_flops(), list[Row](), list[str]()
     for algorithm, network in product(options.only.split(","), NETWORKS):

@@ -2,10 +2,10 @@
 
     python benchmarks/mujoco_tasks.py [--pairs 1] [--only sac,ppo] [--updates 2048] [--quick]
 
-SAC: 256 x 256, batch 256, one update an env step; in groups of 1 and of 32 (SBX's `train_freq` and
-`gradient_steps`, our `rollout_length`), because SBX is faster in groups. The clock runs over a
-window after the warm-up, compilation left out. PPO stands beside Gymnasium's vector environment
-stepped with random actions, without any learning.
+SAC: 256 x 256, batch 256, one update per env step, in groups of 1 and of 32 (SBX's `train_freq` and
+`gradient_steps`, our `rollout_length`), because SBX is faster in groups. The clock covers a
+window after the warm-up, without compilation. PPO is compared with Gymnasium's vector environment,
+stepped with random actions and without learning.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SAC: dict[str, Any] = {
     "learning_starts": WARM_UP,
     "hidden": (256, 256),
 }
-# By epochs and minibatches: for many environments, and what is usual for few.
+# By (epochs, minibatches): suited to many environments; usual for few environments.
 PPO: dict[str, dict[str, Any]] = {
     "4 x 8": {"rollout_length": 64, "epochs": 4, "minibatches": 8},
     "10 x 32": {"rollout_length": 128, "epochs": 10, "minibatches": 32},
@@ -61,7 +61,7 @@ def sac_rows(env: str, group: int, options: argparse.Namespace, flops: float) ->
 
 
 def ppo_row(passes: str, options: argparse.Namespace, flops: float) -> Row:
-    """Measure PPO on HalfCheetah-v5 beside Gymnasium's environments alone."""
+    """Measure PPO on HalfCheetah-v5 against Gymnasium's environments alone."""
     env, (obs, actions) = "HalfCheetah-v5", SIZES["HalfCheetah-v5"]
     weights = arithmetic.weights(obs, 64, 64, actions) + arithmetic.weights(obs, 64, 64, 1)
     settings = PPO[passes] | {"num_envs": PPO_ENVS, "env_steps": 10_000_000, "hidden": (64, 64)}
@@ -91,7 +91,7 @@ def gymnasium_alone(env: str, seconds: float) -> float:
     import gymnasium  # noqa: PLC0415  (only where it is measured)
     import mujoco  # noqa: PLC0415
 
-    mujoco.set_mju_user_warning(lambda _: None)  # about a model's words, once an environment
+    mujoco.set_mju_user_warning(lambda _: None)  # suppress a warning per environment
     batch = gymnasium.make_vec(env, PPO_ENVS, vectorization_mode="sync")
     batch.reset(seed=0)
     action, steps, start = batch.action_space.sample(), 0, time.perf_counter()
@@ -108,10 +108,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--pairs", type=int, default=1)
     parser.add_argument("--only", default="sac,ppo", help="algorithms, with commas")
-    parser.add_argument("--updates", type=int, default=2_048, help="SAC's in the window")
+    parser.add_argument("--updates", type=int, default=2_048, help="of SAC in the window")
     parser.add_argument("--groups", default="1,32", help="env steps between rounds of updates")
     parser.add_argument("--seconds", type=float, default=5.0, help="of environments alone")
-    parser.add_argument("--quick", action="store_true", help="few updates: only that it runs")
+    parser.add_argument("--quick", action="store_true", help="few updates, to test the program")
     options = parser.parse_args()
     if options.quick:
         options.updates, options.seconds = 128, 0.5

@@ -1,9 +1,9 @@
-"""Env steps per second of our native environments, beside gymnax's where that is installed.
+"""Env steps per second of our native environments, and of gymnax if installed.
 
     python benchmarks/native_envs.py [--env-steps 2000000] [--repeats 3]
 
 Random actions, automatic reset, `vmap` over N environments inside one `scan`; observations are
-summed up, so that none can be optimised away. The best of the repeats counts, without compilation.
+summed, so that the compiler cannot remove them. The best repeat counts, without compilation.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""A week of an irregular labeller, simulated: does training run away, does anybody stand idle?
+"""Simulate a week of an irregular labeller: how far does training run ahead, and who waits?
 
     python benchmarks/pace.py
 
-The rule is the product's (`backflip.labelling.pace`), the schedule of questions too;
-people, the durations of phases and the clock are made up. Two other rules are run beside it:
-`lock step` begins a phase when every question is answered, `never wait` at once.
+`this rule` is `backflip.labelling.pace` with the schedule of queries of `teach`. People, durations
+of phases and the clock are simulated. Two other rules are compared: `lock step` starts a phase when
+every query is answered, `never wait` at once.
 """
 
 import random
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from backflip.labelling.pace import may_go_on
+from backflip.labelling.pace import may_start_phase
 from backflip.preferences.schedule import label_schedule
 
 DAY = 24 * 3600.0
@@ -21,14 +21,14 @@ Rule = Callable[[int, int, float, float | None], bool]
 
 
 def ours(unanswered: int, newest_round: int, seconds: float, per_minute: float | None) -> bool:
-    """The rule that ships."""
-    return may_go_on(
+    """The rule of `teach`."""
+    return may_start_phase(
         unanswered, newest_round=newest_round, phase_seconds=seconds, per_minute=per_minute
     )
 
 
 def lock_step(unanswered: int, newest_round: int, seconds: float, per_minute: float | None) -> bool:
-    """Begin when every question is answered."""
+    """Start when every query is answered."""
     del newest_round, seconds, per_minute
     return unanswered == 0
 
@@ -36,16 +36,16 @@ def lock_step(unanswered: int, newest_round: int, seconds: float, per_minute: fl
 def never_wait(
     unanswered: int, newest_round: int, seconds: float, per_minute: float | None
 ) -> bool:
-    """Begin at once."""
+    """Start at once."""
     del unanswered, newest_round, seconds, per_minute
     return True
 
 
-RULES: dict[str, Rule] = {"ours": ours, "lock step": lock_step, "never wait": never_wait}
+RULES: dict[str, Rule] = {"this rule": ours, "lock step": lock_step, "never wait": never_wait}
 
 
 def week(rng: random.Random) -> list[tuple[float, float]]:
-    """Return when somebody sits at the page: a few short visits on most days, (from, to)."""
+    """Return the visits (from, to) of a person: a few short ones on most days."""
     visits: list[tuple[float, float]] = []
     for day in range(7):
         if rng.random() < 0.2:
@@ -58,15 +58,15 @@ def week(rng: random.Random) -> list[tuple[float, float]]:
 
 @dataclass
 class Simulation:
-    """One run of `teach` with made-up people and durations.
+    """One run of `teach` with simulated people and durations.
 
     Attributes:
-        rule: when the next phase may begin.
-        visits: when somebody sits at the page, (from, to) in seconds, in order.
+        rule: decides when the next phase may start.
+        visits: times at which a person is present, (from, to) in seconds, in order.
         labels: the budget.
-        phases: how many there are.
-        phase_seconds: how long one takes.
-        answer_seconds: how long an answer takes.
+        phases: number of phases.
+        phase_seconds: duration of a phase.
+        answer_seconds: time per answer.
     """
 
     rule: Rule
@@ -79,15 +79,15 @@ class Simulation:
     def __post_init__(self) -> None:
         self.due = label_schedule(self.labels, self.phases)
         self.now, self.done, self.answered = 0.0, 0, 0
-        self.open = [self.due[0]]  # questions without an answer, by round
+        self.open = [self.due[0]]  # unanswered queries, by round
         self.busy_until: float | None = None
         self.looked = 0.0  # at the pair on the screen, in seconds
-        self.overdue = 0  # phases begun while answers of an earlier round were missing
-        self.in_a_row = self.most_in_a_row = 0  # phases begun since the newest answer
+        self.overdue = 0  # phases started while answers of an earlier round were missing
+        self.in_a_row = self.most_in_a_row = 0  # phases started since the newest answer
         self.attended = self.person_waited = self.trainer_idle = 0.0
 
     def run(self) -> "Simulation":
-        """Let time pass until the last phase is done or the last visit is over."""
+        """Simulate until the last phase is done or the last visit is over."""
         while self.done < self.phases and self.now < self.visits[-1][1] + DAY:
             self._end_phase()
             self._begin_phase()
@@ -119,11 +119,11 @@ class Simulation:
             self.busy_until = self.now + self.phase_seconds
 
     def _asking(self) -> bool:
-        """Whether there are, or will be, questions to answer."""
+        """Return whether there are, or will be, queries to answer."""
         return sum(self.open) > 0 or any(self.due[self.done + 1 :])
 
     def _look(self) -> None:
-        """Let somebody look at a pair for a tick, if there is one."""
+        """Let the person look at a pair for one tick, if there is a pair."""
         if not self._asking():
             return
         self.attended += TICK
@@ -138,7 +138,7 @@ class Simulation:
             self.answered, self.looked, self.in_a_row = self.answered + 1, 0.0, 0
 
     def _wait_for_something(self) -> None:
-        """Pass over the time in which nobody is there, up to the next thing that happens."""
+        """Skip the time without a person, up to the next event."""
         coming = [begin for begin, _ in self.visits if begin > self.now]
         ending = [] if self.busy_until is None else [self.busy_until]
         self.now = min([*coming, *ending], default=self.now + DAY)
@@ -146,15 +146,16 @@ class Simulation:
 
 
 def table(labels: int = 300, phases: int = 20, seed: int = 0) -> list[str]:
-    """Return the lines of a table: rules by speed of the environment."""
+    """Return a table of the rules for three durations of a phase."""
     visits = week(random.Random(seed))
     minutes = sum(end - begin for begin, end in visits) / 60
     lines = [
         f"{len(visits)} visits in a week, {minutes:.0f} minutes in all; {labels} labels, "
-        f"{phases} phases, 3 s an answer",
+        f"{phases} phases, 3 s per answer",
         "",
-        "| a phase takes | rule | labels | phases | phases on overdue answers | phases in a row "
-        "without an answer | person waits | trainer idle beside a person |",
+        "| a phase takes | rule | labels | phases | phases started with overdue answers "
+        "| phases in a row without an answer | person waits "
+        "| trainer idle while a person labels |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for seconds in (1.5, 30.0, 300.0):

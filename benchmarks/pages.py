@@ -3,10 +3,10 @@
     python benchmarks/many_runs.py HOME --runs 10000 --metrics 100 --points 20 --long 20x10000
     python benchmarks/pages.py HOME [--times 15]
 
-The server is a real process, the browser one that has been open for a while: scripts and styles of
-the pages are in its cache. A page is timed from the start of the navigation to the frame after it
-was complete; the group's charts are drawn anew each time, by an axis, a smoothing or a scale that
-was not asked for before. Prints a table with the bars.
+The server is a real process. The browser has scripts and styles of the pages in its cache. A page
+is timed from the start of the navigation to the frame after it is complete. The charts of the group
+are computed each time, with an axis, smoothing or scale that was not requested before. Prints a
+table with the bars.
 """
 
 import argparse
@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from packages.runshelf.tests.web.pages import serving  # noqa: E402
 from tests.browser import ARGUMENTS, chromium  # noqa: E402
 
-# Over once the frame after the one in which the page was complete has begun.
+# Resolves at the start of the frame after the one in which the page was complete.
 PAINTED = """() => new Promise(done => {
     const after = () => requestAnimationFrame(() => setTimeout(() => done(performance.now())));
     if (document.readyState === 'complete') after(); else addEventListener('load', after);
@@ -92,13 +92,13 @@ def measure(page: Page, address: str, times: int) -> None:
         painted(page, f"{address}group?{urlencode({'name': 'long', **view})}")
         for view in views[:times]
     ]
-    report("a group of 20 runs x 10,000 points, drawn anew", 300, drawn)
+    report("a group of 20 runs x 10,000 points, computed again", 300, drawn)
 
 
 def painted(page: Page, address: str, leave: bool = True) -> float:
-    """Return how many milliseconds a page takes to be painted.
+    """Return the milliseconds until a page is painted.
 
-    Coming from elsewhere, Chromium starts a process for it first.
+    When the previous page is of another site, Chromium first starts a process.
     """
     if leave:
         page.goto("about:blank")
@@ -113,7 +113,7 @@ def report(what: str, bar: int, times: Sequence[float]) -> None:
 
 
 def wait_until_read(address: str) -> None:
-    """Wait until the index has all runs: the first time that takes a minute or two."""
+    """Wait until the index has all runs; the first time this takes a minute or two."""
     begun = time.monotonic()
     while "reading run folders" in urllib.request.urlopen(address).read().decode():
         time.sleep(1)
@@ -121,7 +121,7 @@ def wait_until_read(address: str) -> None:
 
 
 def status_of(pid: int) -> str:
-    """Return what the system says of a process."""
+    """Return the system's status of a process."""
     return Path(f"/proc/{pid}/status").read_text()
 
 

@@ -1,7 +1,7 @@
 """Forward and backward of our pixel policy network against the same network in PyTorch.
 
-`python benchmarks/pixel_network.py --pairs 3`: a batch of 256 x 84 x 84 x 4 bytes, the loss the
-mean of all squared outputs, gradients of all parameters; the same cores, in turn.
+`python benchmarks/pixel_network.py --pairs 3`: a batch of 256 x 84 x 84 x 4 bytes, as loss
+the mean of all squared outputs, gradients of all parameters, measured in turn on the same cores.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def ours(seconds: float) -> None:
 
 
 def limit(flops: float, factor: int, patch: int, channels: int, hidden: int) -> float:
-    """Batches per second at `flops`: the first layer needs no gradient of its input."""
+    """Return batches per second at `flops`; the first layer needs no gradient of its input."""
     cells = (-(-SIDE // (factor * patch))) ** 2
     first = cells * patch * patch * FRAMES * channels
     later = cells * channels * hidden + hidden * (ACTIONS + 1)

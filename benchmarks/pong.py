@@ -2,8 +2,8 @@
 
     python benchmarks/pong.py [--pairs 2] [--quick]
 
-Both play on ale-py's vector environment, with the same batches: 8 games x 128 env steps, 4 epochs
-of 4 minibatches. The clock starts after a first round, compilation left out. Two cores each.
+Both use ale-py's vector environment with the same batches: 8 games x 128 env steps, 4 epochs
+of 4 minibatches. The clock starts after a first round, without compilation. Two cores each.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def main() -> None:
         metavar="KEY=VALUE",
         help="of ours, instead of network=nature",
     )
-    parser.add_argument("--quick", action="store_true", help="short rollouts: only that it runs")
+    parser.add_argument("--quick", action="store_true", help="short rollouts, to test the program")
     options = parser.parse_args()
     settings = SETTINGS | (dict(options.set) or {"network": "nature"})
     if options.quick:

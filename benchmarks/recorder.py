@@ -1,11 +1,11 @@
-"""What recording costs: a CPU-bound program that prints, by itself and under `backflip run`.
+"""The cost of recording: a CPU-bound program that prints, alone and under `backflip run`.
 
     .venv/bin/python benchmarks/recorder.py [SECONDS] [PAIRS]
 
-The program does a fixed amount of work, as much as takes SECONDS alone, and prints 1,000 lines for
-each of these seconds. What counts is the time from its first line of work to its last: the start of
-the recorder and its snapshot come before that, and are printed apart. On a machine that others use
-too, take many short pairs: the median of the ratios is printed, and the recorder's own CPU time.
+The program does a fixed amount of work, which takes SECONDS alone, and prints 1,000 lines per
+second. Measured is the time from the first to the last line of work. The start of the recorder and
+its snapshot come before and are printed apart. On a shared machine take many short pairs. Prints
+the median ratio and the CPU time of the recorder.
 """
 
 import resource
@@ -37,7 +37,7 @@ BACKFLIP = "import sys; from backflip.cli.main import main; sys.exit(main())"
 
 
 class Measured(NamedTuple):
-    """One run: seconds of work, of the whole command, and of the recorder's processor."""
+    """One run: seconds of work, of the whole command, and CPU seconds of the recorder."""
 
     work: float
     whole: float
@@ -70,7 +70,7 @@ def turns_per_millisecond(folder: Path) -> int:
 
 
 def main() -> None:
-    """Measure by itself and recorded in turn, and print a table."""
+    """Measure alone and recorded in turn, and print a table."""
     seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     pairs = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     table = Table("pair", "alone, s", "recorded, s", "overhead", "start and end, s", "CPU of it, s")

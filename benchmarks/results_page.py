@@ -2,7 +2,7 @@
 
     python benchmarks/results_page.py
 
-A test holds the page to this program's output, so a figure changes only with its data file.
+A test compares the page with the output of this program, so numbers change only with data files.
 """
 
 import json
@@ -132,7 +132,7 @@ def number(value: float, unit: str) -> str:
 
 
 def seconds(row: dict[str, Any]) -> str:
-    """Return the wall-clock time, if it is known."""
+    """Return the wall-clock time; empty if unknown."""
     if "seconds" not in row:
         return ""
     return f"{row['seconds']:.0f}" + (" loaded" if row.get("loaded") else "")

@@ -1,9 +1,9 @@
-"""Measure the scores that the algorithms' pages claim, and keep each as a file.
+"""Measure the scores in the docs of the algorithms and store each in a file.
 
     python benchmarks/scores.py [--only dqn-CartPole-v1 ...] [--seed 1000]
 
-Each cell is one `backflip train` in a process of its own, with the defaults that a person gets but
-where a variant says otherwise; `docs/scores/ALGORITHM-ENV.json` holds its command, commit, machine,
+Each cell is one `backflip train` process with the default settings, except for variants.
+`docs/scores/ALGORITHM-ENV.json` holds its command, commit, machine,
 returns and 95 % interval.
 """
 
@@ -25,16 +25,16 @@ MILLION = 1_000_000
 
 
 class Cell(NamedTuple):
-    """What is measured.
+    """One measurement.
 
     Attributes:
         algorithm: its name.
         env: the environment's id.
-        asked_for: the mean over the seeds, or None where nobody asks for one.
-        seeds: how many.
-        env_steps: of each seed, or None for the default.
-        options: further words of the command line.
-        variant: what tells it from others of the same algorithm and environment.
+        asked_for: the required mean over the seeds; None if there is no bar.
+        seeds: number of seeds.
+        env_steps: per seed; None for the default.
+        options: more command-line options.
+        variant: distinguishes cells with the same algorithm and environment.
     """
 
     algorithm: str
@@ -47,7 +47,7 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What its file is called, without the ending."""
+        """The name of the file, without extension."""
         parts = (self.algorithm, self.env.replace("/", "-"), self.variant)
         return "-".join(part for part in parts if part)
 
@@ -60,20 +60,20 @@ SPINNING_UP = (  # of SAC
     "batch_size=100 actor_learning_rate=1e-3 critic_learning_rate=1e-3 "
     "temperature_learning_rate=0 initial_temperature=0.2"
 )
-# Published scores of Pong are of games without sticky actions, and DQN learnt it no worse from a
-# quarter of the pixels (a seed each).
+# Published scores of Pong use games without sticky actions. DQN learned Pong equally well from a
+# quarter of the pixels (one seed each).
 NOT_STICKY = "--env-arg repeat_action_probability=0"
 
 
 def settings(pairs: str) -> str:
-    """Return the words that set fields of the configuration."""
+    """Return command-line options for settings."""
     return " ".join(f"--set {pair}" for pair in pairs.split())
 
 
-# What is asked for of MuJoCo: CleanRL's mean less its deviation (PPO), Spinning Up's mean after as
-# many env steps (the others; it had Gym's v3, whose Hopper and Walker2d are other tasks than v5).
-# A seed of one that replays takes half an hour to an hour of a core: one is all there was time for.
-# Of Pong: what CleanRL's PPO reaches, after ten million.
+# Bars for MuJoCo: CleanRL's mean minus its deviation (PPO); Spinning Up's mean after as many env
+# steps (the others; on Gym's v3, whose Hopper and Walker2d differ from v5). A seed of an off-policy
+# algorithm takes half an hour to an hour of a core, so there is one seed. Bar for Pong: the score
+# of CleanRL's PPO after ten million env steps.
 CELLS = (
     Cell("ppo", "CartPole-v1", 475),
     Cell("ppo", "CartPole-v1", 485, 10, MILLION // 2, settings(CLEANRL), "cleanrl"),
@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def measure(cell: Cell, first: int) -> dict[str, Any]:
-    """Return what a run of an algorithm reaches, and what is needed to repeat it."""
+    """Run a cell; return its returns and all facts needed to repeat it."""
     words = ["train", cell.algorithm, cell.env, "--seeds", str(cell.seeds)]
     words += ["--seed", str(first), "--json", *cell.options.split()]
     words += [] if cell.env_steps is None else ["--env-steps", str(cell.env_steps)]
@@ -155,20 +155,20 @@ def measure(cell: Cell, first: int) -> dict[str, Any]:
         "seeds": result["seeds"],
         "returns": [round(value, 3) for value in returns.tolist()],
         "mean": round(float(returns.mean()), 3),
-        "margin": None if cell.seeds == 1 else round(margin, 3),  # one says nothing of the others
+        "margin": None if cell.seeds == 1 else round(margin, 3),  # one seed gives no margin
         "worst": round(float(returns.min()), 3),
         "seconds": result["seconds"]["total"],
     }
 
 
 def with_margin(score: dict[str, Any]) -> str:
-    """Return the mean and what is known of how far it may be off."""
+    """Return the mean with its margin."""
     margin = score["margin"]
     return f"{score['mean']:.1f} " + ("(one seed)" if margin is None else f"± {margin:.1f}")
 
 
 def text_of(*command: str) -> str:
-    """Return what a command prints in the project's folder."""
+    """Return the output of a command run in the repository."""
     return subprocess.run(
         command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
     ).stdout.strip()

@@ -1,4 +1,4 @@
-"""What the benchmarks share: running programs in turn, and a table of ratios."""
+"""Shared code of the benchmarks: run programs in turn, print a table of ratios."""
 
 import json
 import resource
@@ -26,11 +26,11 @@ PEERS = ROOT / "benchmarks" / "peers"
 
 @dataclass(frozen=True)
 class Timed:
-    """One finished process.
+    """The result of a process.
 
     Attributes:
         seconds: wall time of the whole process, interpreter start and imports included.
-        cpu_seconds: of all its threads.
+        cpu_seconds: CPU time of all threads.
         output: the JSON document on its last line of stdout.
     """
 
@@ -40,7 +40,7 @@ class Timed:
 
 
 def run(command: Sequence[str | Path]) -> Timed:
-    """Run `command` to its end and read the JSON it prints last."""
+    """Run `command` and parse the JSON on its last line."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     result = subprocess.run(
@@ -52,14 +52,14 @@ def run(command: Sequence[str | Path]) -> Timed:
         sys.exit(f"error: {' '.join(map(str, command))} exited with {result.returncode}")
     try:
         output = json.loads(result.stdout)
-    except json.JSONDecodeError:  # a peer that says more than its result says that last
+    except json.JSONDecodeError:  # a peer prints other lines before its result
         output = json.loads(result.stdout.strip().splitlines()[-1])
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Timed(seconds, cpu, output)
 
 
 def peer(name: str, script: str, *arguments: object) -> Timed:
-    """Run `peers/script` in the environment of peer `name`, made if it is not there yet."""
+    """Run `peers/script` in the environment of peer `name`; create the environment if needed."""
     subprocess.run([sys.executable, PEERS / "install.py", name], check=True)
     python = ROOT / ".cache" / "peers" / name / "bin" / "python"
     return run([python, PEERS / script, *map(str, arguments)])
@@ -74,26 +74,26 @@ def train(
     settings: Mapping[str, Any],
     env_args: Mapping[str, Any] | None = None,
 ) -> Timed:
-    """Run our whole process: train, then evaluate every seed; the run itself is thrown away."""
+    """Run our whole process: train, then evaluate every seed; discard the run."""
     options = ["--seeds", str(seeds), "--seed", str(first), "--json", *pairs_of("--set", settings)]
     options += pairs_of("--env-arg", env_args or {})
     return ours("train", algorithm, env, *options)
 
 
 def ours(*words: str) -> Timed:
-    """Run a command of ours, which is to say `--json`, in a home that is thrown away."""
+    """Run a `backflip` command with `--json` in a temporary home."""
     with tempfile.TemporaryDirectory() as home:
         return run([BACKFLIP, *words, "--home", home])
 
 
 def driven(algorithm: str, env: str, settings: Mapping[str, Any], *more: object) -> dict[str, Any]:
-    """Run one driver of ours alone, by `driven.py` in a process of its own."""
+    """Run one of our drivers alone with `driven.py` in its own process."""
     options = [*pairs_of("--set", settings), *map(str, more)]
     return run([sys.executable, DRIVEN, algorithm, env, *options]).output
 
 
 def pairs_of(option: str, values: Mapping[str, Any]) -> list[str]:
-    """Return values as a command line takes them: option KEY=VALUE ..."""
+    """Return command-line options: option KEY=VALUE ..."""
     return [part for name, x in values.items() for part in (option, f"{name}={_written(x)}")]
 
 
@@ -104,12 +104,12 @@ def _written(x: Any) -> str:
 
 
 def rate(output: Mapping[str, Any], warm_up: int = 0) -> float:
-    """Env steps a second of our training after the warm-up, all seeds, compilation left out."""
+    """Return env steps per second of training after the warm-up, all seeds, without compilation."""
     return len(output["seeds"]) * (output["env_steps"] - warm_up) / output["seconds"]["train"]
 
 
 def in_turn(pairs: int, *programs: Callable[[], Any]) -> list[tuple[Any, ...]]:
-    """Measure one after the other, again and again: what else the machine does hits all alike."""
+    """Measure the programs in turn, `pairs` times, so that other load affects all equally."""
     measured: list[tuple[Any, ...]] = []
     for pair in range(pairs):
         print(f"pair {pair + 1} of {pairs} ...", file=sys.stderr, flush=True)
@@ -119,15 +119,15 @@ def in_turn(pairs: int, *programs: Callable[[], Any]) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: the same quantity measured of both, pair by pair.
+    """One row of the table: a quantity of both programs, for each pair.
 
     Attributes:
         what: the quantity, with its unit.
         ours: one figure per pair.
         theirs: one figure per pair.
-        limit: what the machine allows at most, in the same unit; None where none was named.
-        bar: the ratio that is asked for, if one is.
-        floor: what is asked of ours alone, in the same unit, if anything is.
+        limit: the maximum that the machine allows, in the same unit; None if unknown.
+        bar: the required ratio; None if there is none.
+        floor: the required value of ours, in the same unit; None if there is none.
     """
 
     what: str
@@ -141,8 +141,8 @@ class Row:
 def table(title: str, rows: Sequence[Row]) -> None:
     """Print `rows` with the median ratio ours / theirs, its range, the bar and the limit.
 
-    The last column is the share of the limit that ours reaches, and the ratio at the limit: what
-    no program on this machine could go beyond.
+    The last column is the share of the limit that ours reaches, and the ratio of a program at the
+    limit.
     """
     grid = Table(title=title, title_justify="left")
     for heading in ("", "ours", "theirs", "ours / theirs", "range", "bar", "share of limit"):
@@ -178,7 +178,7 @@ def _share(row: Row) -> str:
 
 
 def returns_in_words(who: str, returns: Sequence[float]) -> str:
-    """Return the mean over seeds with Student's 95 % interval, and the least and the greatest."""
+    """Return the mean over seeds with Student's 95 % interval, and the range."""
     found = mean_interval(np.array(returns, float)[:, None])
     interval = f" [{found.low[0]:.1f}, {found.high[0]:.1f}]" if len(returns) > 1 else ""
     seeds = f"{len(returns)} seed{'s' * (len(returns) > 1)}"
@@ -187,12 +187,12 @@ def returns_in_words(who: str, returns: Sequence[float]) -> str:
 
 
 def figure(x: float) -> str:
-    """`x` with three digits, thousands apart."""
+    """Return `x` with three digits or a thousands separator."""
     return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
 
 
 def matmul_flops(size: int = 512, seconds: float = 2.0) -> float:
-    """Multiplications and additions per second of float32 matrix products on all cores."""
+    """Return multiplications and additions per second of float32 matrix products on all cores."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, size, size)).astype(np.float32)
     best = 0.0
@@ -206,7 +206,7 @@ def matmul_flops(size: int = 512, seconds: float = 2.0) -> float:
 
 
 def best_seconds(call: Callable[[], object], seconds: float) -> float:
-    """The least time of one `call` over about `seconds` of them, after three to warm up."""
+    """Return the shortest time of one `call` in about `seconds`, after three warm-up calls."""
     for _ in range(3):
         call()
     best = float("inf")

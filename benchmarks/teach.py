@@ -1,9 +1,9 @@
-"""Teach each task of the bars from comparisons, whole processes, and print how far they come.
+"""Teach each task that has a bar from comparisons, in whole processes, and print the scores.
 
     python benchmarks/teach.py [NAME ...] [--first FIRST]
 
-Every row is one `backflip teach ... --json` in a process of its own, on seeds given by `--first`
-(default 1000: seeds nobody tuned on). The last column is the physical limit of the score.
+Every row is one `backflip teach ... --json` process with seeds from `--first` on (default 1000: not
+used for tuning). The last column is the physical limit of the score.
 """
 
 import argparse
@@ -42,7 +42,7 @@ ROWS: dict[str, tuple[list[str], str, str]] = {
 
 
 def main() -> None:
-    """Run the rows asked for, one after the other, and print a table."""
+    """Run the chosen rows in turn and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="rows; default: all")
     parser.add_argument("--first", default="1000", help="the first seed")

@@ -3,7 +3,7 @@
     python peers/rejax_train.py ppo|dqn ENV --env-steps N --seeds S [--settings JSON] [--conv]
 
 The rate leaves out compilation, and rejax's evaluation callback is off. With `--steady-from W` the
-time of W env steps, measured apart, is taken off: what is left is the rate once learning goes on.
+time of W env steps, measured apart, is subtracted: the rest is the rate after learning starts.
 `--conv` replaces its networks by MinAtar's: 16 3x3 convolutions and a dense layer of 128.
 Runs in the peer's environment: `.cache/peers/rejax/bin/python`.
 """
@@ -38,7 +38,7 @@ class ConvPolicy(DiscretePolicy):
 
 
 class ConvValue(nn.Module):
-    """A value over features of its own: rejax shares none between policy and value."""
+    """A value network with separate features: rejax shares none between policy and value."""
 
     @nn.compact
     def __call__(self, obs):  # noqa: D102

@@ -120,7 +120,7 @@ def learn(obs, action, old_log_prob, advantage, target, old_value):
 
 
 def iteration():
-    """A rollout, and everything learnt from it."""
+    """Collect a rollout and learn from it."""
     obs, action, log_prob, reward, value, began = rollout()
     advantage = advantages(reward, value, began)
     columns = (obs, action, log_prob, advantage, advantage + value, value)

@@ -1,4 +1,4 @@
-"""The program `backflip`, and `python -m backflip`: of exactly the backflip this Python finds."""
+"""The program `backflip`, also `python -m backflip`."""
 
 import os
 import signal
@@ -9,17 +9,17 @@ from runshelf.interrupts import interruptible
 
 
 def console() -> None:
-    """Run the command line of this process, and end it with the exit status."""
+    """Run the command line and exit with its status."""
     try:
         with interruptible(signal.SIGINT):
-            from backflip.cli.main import main  # noqa: PLC0415  (Ctrl-C is interruptible by now)
+            from backflip.cli.main import main  # noqa: PLC0415  (Ctrl-C already works here)
 
             status = main()
     except KeyboardInterrupt:
         sys.stderr.write("backflip: interrupted\n")
         status = Interrupted.exit_status
     if status in (Interrupted.exit_status, Ended.exit_status):
-        # What JAX has begun goes on while Python is taken apart, and would crash into it.
+        # Skip the interpreter's shutdown: it crashes while JAX threads still compute.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

@@ -1,4 +1,4 @@
-"""A scripted person at the labelling page's interface, for tests that teach through it."""
+"""A scripted person who answers through the HTTP interface of the labelling page."""
 
 import http.client
 import json
@@ -13,23 +13,23 @@ from backflip.preferences.labels import LabelStore
 
 
 class Person:
-    """Talks to the page of the run in `folder`; survives the server's absence."""
+    """A client of the page of the run in `folder`; it tolerates a missing server."""
 
     def __init__(self, folder: Path, who: str = "me") -> None:
         self.folder, self.who, self.acknowledged = folder, who, {}
         self._token = ""
 
     def post(self, path, **fields):
-        """Return status and JSON of what is said to a request."""
+        """Post a request; return the status and the JSON."""
         body = json.dumps({"who": self.who, **fields})
         return self._request("POST", f"/api/{path}", body)
 
     def state(self):
-        """Return how labelling and training stand."""
+        """Return the state of labelling and training."""
         return self._request("GET", f"/api/state?who={self.who}")[1]
 
     def better(self, query):
-        """`left`, `right` or `tie`, by the true return."""
+        """Return `left`, `right` or `tie`, by the true return."""
         with LabelStore.open(self.folder / "labels.sqlite") as store:
             left, right = (float(clip["reward"].sum()) for clip in store.clips(query))
         return "tie" if abs(left - right) < 1e-6 else "left" if left > right else "right"
@@ -48,7 +48,7 @@ class Person:
         return status
 
     def answer_until(self, done, pause=0.0):
-        """Answer whatever is offered until `done()`."""
+        """Answer pairs until `done()`."""
         while not done():
             try:
                 pairs = self.post("take")[1].get("pairs", [])
@@ -76,5 +76,5 @@ class Person:
 
 @pytest.fixture
 def person():
-    """The class: `person(folder, who)` is somebody who knows the true return."""
+    """The class `Person`, who answers by the true return."""
     return Person

@@ -85,20 +85,20 @@ def records(store, table="labels"):
 # --- taking --------------------------------------------------------------------------------------
 
 
-def test_the_oldest_pairs_come_first_and_no_more_than_can_be_loaded(store, queue):
+def test_oldest_pairs_come_first_up_to_the_limit(store, queue):
     ask(store, 6)
     assert taken(queue) == [1, 2, 3, 4]
     assert len(taken(queue)) == AHEAD
 
 
-def test_what_is_held_stays_and_what_is_answered_is_made_up(store, queue):
+def test_answered_pairs_are_replaced(store, queue):
     ask(store, 6)
     taken(queue)
     give(queue, 2)
     assert taken(queue) == [1, 3, 4, 5]
 
 
-def test_a_pair_shows_both_clips_in_every_view_there_is(store, queue):
+def test_pair_has_the_films_of_all_views(store, queue):
     left, right = (FILM._replace(frames=n) for n in (5, 7))
     ask(store, 1, films=({"person": left, "agent": FILM}, {"person": right, "agent": FILM}))
     (pair,) = queue.take("me")
@@ -106,19 +106,19 @@ def test_a_pair_shows_both_clips_in_every_view_there_is(store, queue):
     assert pair.right == {"person": right, "agent": FILM}
 
 
-def test_what_is_not_drawn_is_not_shown(store, queue):
+def test_pairs_without_films_are_not_shown(store, queue):
     ask(store, 1, films=None)
     assert taken(queue) == []
 
 
-def test_nobody_gets_what_another_holds(store, queue):
+def test_held_pairs_are_not_given_to_others(store, queue):
     ask(store, 12)
     held = [taken(queue, who) for who in ("ann", "bob", "cem")]
     assert len(set().union(*held)) == sum(map(len, held))
     assert all(held)
 
 
-def test_the_last_pairs_are_shared_out(store, queue):
+def test_last_pairs_are_shared(store, queue):
     """Bob is there, too: of four pairs Ann gets two, so that he has something to do next."""
     ask(store, 2)
     assert taken(queue, "bob") == [1, 2]
@@ -126,7 +126,7 @@ def test_the_last_pairs_are_shared_out(store, queue):
     assert taken(queue, "ann") == [3, 4]
 
 
-def test_a_pair_goes_back_after_two_minutes(store, queue, clock):
+def test_pair_becomes_free_after_two_minutes(store, queue, clock):
     ask(store, 1)
     assert taken(queue, "ann") == [1]
     clock.seconds += 119
@@ -138,29 +138,29 @@ def test_a_pair_goes_back_after_two_minutes(store, queue, clock):
         give(queue, 1, who="ann")
 
 
-def test_what_is_given_back_is_there_for_others_at_once(store, queue):
+def test_returned_pairs_are_free_at_once(store, queue):
     ask(store, 3)
     assert taken(queue, "ann") == [1, 2, 3]
     assert taken(queue, "bob") == []
     queue.give_back("ann", [1, 3])
     assert taken(queue, "bob") == [1], "half of what is there: ann was here lately"
-    with pytest.raises(Refused, match="not yours"):
+    with pytest.raises(Refused, match="do not hold"):
         give(queue, 1, who="ann")
     give(queue, 2, who="ann")
 
 
-def test_only_who_holds_a_pair_can_give_it_back(store, queue):
+def test_only_the_holder_can_return_a_pair(store, queue):
     ask(store, 1)
     taken(queue, "ann")
     before = records(store, "takes")
     queue.give_back("bob", [1, 99])
     assert records(store, "takes") == before
     queue.give_back("ann", [1])
-    with pytest.raises(Refused, match="nobody took it"):
+    with pytest.raises(Refused, match="take it first"):
         give(queue, 1, who="ann")
 
 
-def test_asking_again_holds_for_two_more_minutes(store, queue, clock):
+def test_another_take_extends_the_hold(store, queue, clock):
     ask(store, 1)
     for _ in range(3):
         assert taken(queue, "ann") == [1]
@@ -168,35 +168,35 @@ def test_asking_again_holds_for_two_more_minutes(store, queue, clock):
         assert taken(queue, "bob") == []
 
 
-def test_a_late_answer_counts_while_nobody_else_took_the_pair(store, queue, clock):
+def test_late_answer_counts_if_the_pair_was_not_taken(store, queue, clock):
     ask(store, 1)
     taken(queue)
     clock.seconds += 10 * HELD_SECONDS
     assert give(queue, 1).label == 1
 
 
-def test_what_cannot_be_shown_is_left_out(store, queue):
+def test_excluded_pairs_are_left_out(store, queue):
     ask(store, 6)
     assert taken(queue, without=[1, 3]) == [2, 4, 5, 6]
     assert taken(queue, without=[]) == [2, 4, 5, 6]
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 41, "a\tb\x00", "a\u202eb"])
-def test_a_name_must_be_one(store, queue, name):
+def test_invalid_names_are_refused(store, queue, name):
     with pytest.raises(Refused, match="a name has 1 to 40 letters") as refused:
         queue.take(name)
     assert refused.value.problem == "invalid"
     assert records(store, "takes") == []
 
 
-def test_a_name_is_trimmed():
+def test_names_are_trimmed():
     assert checked_name("  Ann  Lee\n") == "Ann Lee"
 
 
 # --- answering -----------------------------------------------------------------------------------
 
 
-def test_an_answer_is_recorded_with_who_and_how_long(store, queue, clock):
+def test_answer_is_recorded_with_name_and_seconds(store, queue, clock):
     ask(store, 1)
     taken(queue)
     assert queue.answer(1, "tie", "me", 2.5, "attempt-x").label == 1
@@ -204,7 +204,7 @@ def test_an_answer_is_recorded_with_who_and_how_long(store, queue, clock):
     assert row == (1, "tie", "me", clock.stamp(), 2.5, "attempt-x")
 
 
-def test_an_attempt_counts_once(store, queue):
+def test_attempt_counts_once(store, queue):
     ask(store, 2)
     taken(queue)
     first = give(queue, 1, attempt="the same one")
@@ -214,7 +214,7 @@ def test_an_attempt_counts_once(store, queue):
         give(queue, 2, attempt="the same one")
 
 
-def test_an_attempt_that_was_undone_meanwhile_counts_once(store, queue):
+def test_undone_attempt_counts_once(store, queue):
     """Sent, undone, and sent again by a page that interruptible of neither: it stays undone."""
     ask(store, 1)
     taken(queue)
@@ -225,7 +225,7 @@ def test_an_attempt_that_was_undone_meanwhile_counts_once(store, queue):
     assert len(records(store)) == 2
 
 
-def test_refusals_say_why_and_write_nothing(store, queue):
+def test_refusals_have_a_reason_and_write_nothing(store, queue):
     ask(store, 3)
     taken(queue, "ann")
     give(queue, 1, who="ann")
@@ -233,7 +233,7 @@ def test_refusals_say_why_and_write_nothing(store, queue):
     for query, who, problem, words in (
         (9, "ann", "unknown", "there is no pair 9"),
         (1, "ann", "answered", "answered by ann: undo that first"),
-        (2, "bob", "not yours", r"not yours to answer \(ann has it\)"),
+        (2, "bob", "not yours", r"you do not hold pair 2 \(ann has it\)"),
     ):
         with pytest.raises(Refused, match=words) as refused:
             give(queue, query, who=who)
@@ -241,16 +241,16 @@ def test_refusals_say_why_and_write_nothing(store, queue):
     assert records(store) == before
 
 
-def test_nobody_answers_what_nobody_took(store, queue):
+def test_free_pair_cannot_be_answered(store, queue):
     ask(store, 1)
-    with pytest.raises(Refused, match="nobody took it"):
+    with pytest.raises(Refused, match="take it first"):
         give(queue, 1)
 
 
 @pytest.mark.parametrize(
     ("answer", "seconds", "attempt", "words"),
     [
-        ("up", 1.0, "attempt-x", "`up` is no answer"),
+        ("up", 1.0, "attempt-x", "`up` is not an answer"),
         ("left", -0.1, "attempt-x", "`seconds` is -0.1"),
         ("left", float("nan"), "attempt-x", "`seconds` is nan"),
         ("left", 1.0, "short", "`attempt` must be"),
@@ -258,7 +258,7 @@ def test_nobody_answers_what_nobody_took(store, queue):
         ("left", 1.0, "attempt-ä", "`attempt` must be"),
     ],
 )
-def test_an_answer_must_be_one(store, queue, answer, seconds, attempt, words):
+def test_invalid_answers_are_refused(store, queue, answer, seconds, attempt, words):
     ask(store, 1)
     taken(queue)
     with pytest.raises(Refused, match=words) as refused:
@@ -267,7 +267,7 @@ def test_an_answer_must_be_one(store, queue, answer, seconds, attempt, words):
     assert records(store) == []
 
 
-def test_the_opinion_comes_with_the_answer(store, queue):
+def test_answer_returns_the_opinion(store, queue):
     opinion = {"left": np.ones((2, 3), np.float32), "right": np.zeros((2, 3), np.float32)}
     ask(store, 1, opinion=opinion)
     ask(store, 1)
@@ -278,7 +278,7 @@ def test_the_opinion_comes_with_the_answer(store, queue):
     assert give(queue, 2).opinion is None
 
 
-def test_a_damaged_opinion_does_not_hold_up_the_answer(store, queue):
+def test_damaged_opinion_does_not_block_the_answer(store, queue):
     ask(store, 1, opinion={"left": np.ones((2, 3), np.float32)})
     with sqlite3.connect(store.file.path) as connection:
         connection.execute("DROP TRIGGER queries_no_update")
@@ -291,7 +291,7 @@ def test_a_damaged_opinion_does_not_hold_up_the_answer(store, queue):
 # --- undoing -------------------------------------------------------------------------------------
 
 
-def test_answers_are_undone_last_first_and_can_be_given_again(store, queue):
+def test_undo_is_last_first_and_pairs_can_be_answered_again(store, queue):
     ask(store, 3)
     taken(queue)
     for query in (1, 2, 3):
@@ -305,7 +305,7 @@ def test_answers_are_undone_last_first_and_can_be_given_again(store, queue):
     ]
 
 
-def test_an_undoing_sent_again_counts_once(store, queue):
+def test_repeated_undo_counts_once(store, queue):
     ask(store, 2)
     taken(queue)
     give(queue, 1)
@@ -314,7 +314,7 @@ def test_an_undoing_sent_again_counts_once(store, queue):
     assert store.counts().labels == 1
 
 
-def test_an_undoing_sent_again_takes_nothing_from_others(store, queue, clock):
+def test_repeated_undo_does_not_take_the_pair_from_another_person(store, queue, clock):
     ask(store, 1)
     taken(queue, "ann")
     give(queue, 1, who="ann")
@@ -328,7 +328,7 @@ def test_an_undoing_sent_again_takes_nothing_from_others(store, queue, clock):
         queue.undo("ann", "attempt-u")
 
 
-def test_an_attempt_is_one_persons_one_keystroke(store, queue):
+def test_attempt_belongs_to_one_person_and_one_action(store, queue):
     ask(store, 2)
     taken(queue, "ann")
     give(queue, 1, "left", "ann", "attempt-a")
@@ -347,16 +347,16 @@ def test_an_attempt_is_one_persons_one_keystroke(store, queue):
     assert (records(store), records(store, "takes")) == before
 
 
-def test_what_cannot_be_seen_is_no_part_of_a_goal_and_a_name_is_written_one_way(queue):
+def test_goal_and_name_are_normalised(queue):
     assert queue.set_goal("up \x00\x1b[31m\u202eright", "me") == "up [31mright"
     assert checked_name("Ren\u0065\u0301") == "Ren\u00e9"
 
 
-def test_only_ones_own_answers_are_undone(store, queue):
+def test_undo_is_limited_to_own_answers(store, queue):
     ask(store, 2)
     taken(queue, "ann")
     give(queue, 1, who="ann")
-    with pytest.raises(Refused, match="bob has given no answer") as refused:
+    with pytest.raises(Refused, match="bob has no answer") as refused:
         queue.undo("bob", next(attempts))
     assert refused.value.problem == "unknown"
     assert store.counts().labels == 1
@@ -374,7 +374,7 @@ def answered(store, queue, count, who="me", answer="left"):
     return queries
 
 
-def test_about_one_in_twenty_is_shown_again(store, clock):
+def test_about_one_in_twenty_is_a_repeat(store, clock):
     """A number below .05 repeats the oldest pair answered long ago; then the sides are drawn."""
     queue = LabelQueue(store, clock=clock, rng=Chance())
     answered(store, queue, 11)
@@ -387,14 +387,14 @@ def test_about_one_in_twenty_is_shown_again(store, clock):
     assert store.counts().queries == 13  # repeats are not counted
 
 
-def test_a_repeat_comes_after_ten_other_answers(store, clock):
+def test_repeat_comes_after_ten_answers(store, clock):
     queue = LabelQueue(store, clock=clock, rng=Chance())
     answered(store, queue, 10)
     ask(store, 1)
     assert taken(LabelQueue(store, clock=clock, rng=Chance(0.0))) == [11]
 
 
-def test_a_pair_is_repeated_once(store, clock):
+def test_pair_is_repeated_once(store, clock):
     queue = LabelQueue(store, clock=clock, rng=Chance())
     answered(store, queue, 11)
     ask(store, 2)
@@ -402,7 +402,7 @@ def test_a_pair_is_repeated_once(store, clock):
     assert store.file.rows("SELECT repeats FROM queries WHERE repeats IS NOT NULL") == [(1,)]
 
 
-def test_overlap_shows_others_pairs(store, clock):
+def test_overlap_shows_pairs_of_others(store, clock):
     queue = LabelQueue(store, clock=clock, rng=Chance())
     answered(store, queue, 2, who="ann")
     clock.seconds += HELD_SECONDS  # she has left
@@ -427,7 +427,7 @@ def test_overlap_shows_others_pairs(store, clock):
         (True, "skip", "tie", False),
     ],
 )
-def test_agreement_knows_which_side_was_which(store, clock, flipped, first, again, alike):
+def test_agreement_respects_swapped_sides(store, clock, flipped, first, again, alike):
     queue = LabelQueue(store, clock=clock, rng=Chance())
     answered(store, queue, 1, answer=first)
     answered(store, queue, 10)
@@ -459,7 +459,7 @@ def test_agreement_with_others(store, clock):
 # --- counting ------------------------------------------------------------------------------------
 
 
-def test_the_pace_leaves_breaks_out(store, queue, clock):
+def test_rate_excludes_breaks(store, queue, clock):
     """Gaps of 2, 100 and 4 seconds: of the two that were no break, 2 answers in 6 seconds."""
     ask(store, 4)
     taken(queue)
@@ -470,12 +470,12 @@ def test_the_pace_leaves_breaks_out(store, queue, clock):
     assert queue.tally("me").per_minute == pytest.approx(20.0)
 
 
-def test_one_answer_is_no_pace(store, queue):
+def test_one_answer_has_no_rate(store, queue):
     answered(store, queue, 1)
     assert queue.tally("me").per_minute is None
 
 
-def test_the_tally_counts_what_is_in_force(store, queue):
+def test_tally_excludes_undone_answers(store, queue):
     answered(store, queue, 3)
     answered(store, queue, 2, who="ann", answer="skip")
     queue.undo("me", next(attempts))
@@ -485,20 +485,20 @@ def test_the_tally_counts_what_is_in_force(store, queue):
     assert queue.tally("nobody").mine == 0
 
 
-def test_people_lately(store, queue, clock):
+def test_active_people(store, queue, clock):
     ask(store, 8)
     taken(queue, "ann")
     clock.seconds += 60
     taken(queue, "bob")
-    assert queue.people_lately() == 2
+    assert queue.active_people() == 2
     clock.seconds += 61
-    assert queue.people_lately() == 1
+    assert queue.active_people() == 1
 
 
 # --- what people say -----------------------------------------------------------------------------
 
 
-def test_the_goal_is_the_newest_said(store, queue):
+def test_newest_goal_counts(store, queue):
     assert queue.goal() == ""
     assert queue.set_goal(" stand on\n one leg ", "me") == "stand on one leg"
     queue.set_goal("x" * 200, "ann")
@@ -510,15 +510,15 @@ def test_the_goal_is_the_newest_said(store, queue):
     assert len(records(store, "sayings")) == 3
 
 
-def test_enough_can_be_taken_back(queue):
-    assert not queue.said_enough()
-    queue.say_enough("me")
-    assert queue.said_enough()
-    queue.say_enough("ann", enough=False)
-    assert not queue.said_enough()
+def test_finish_can_be_undone(queue):
+    assert not queue.labelling_finished()
+    queue.finish_labelling("me")
+    assert queue.labelling_finished()
+    queue.finish_labelling("ann", finished=False)
+    assert not queue.labelling_finished()
 
 
-def test_two_desks_of_one_file_hand_out_different_pairs(store, clock, tmp_path):
+def test_two_queues_of_one_file_give_different_pairs(store, clock, tmp_path):
     ask(store, 12)
     with LabelStore.open(tmp_path / "labels.sqlite") as other:
         one = taken(LabelQueue(store, clock=clock, rng=Chance()), "ann")

@@ -1,4 +1,4 @@
-"""Tests of `backflip.labelling.pace`: by hand, by its limits, and over simulated weeks."""
+"""Tests of `backflip.labelling.pace`: by hand, at its limits, and in simulated weeks."""
 
 import importlib.util
 import random
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backflip.labelling.pace import may_go_on
+from backflip.labelling.pace import may_start_phase
 
 BENCHMARK = Path(__file__).parents[4] / "benchmarks" / "pace.py"
 spec = importlib.util.spec_from_file_location("pace_benchmark", BENCHMARK)
@@ -17,7 +17,7 @@ spec.loader.exec_module(simulated)
 
 
 @pytest.mark.parametrize(
-    ("unanswered", "newest", "seconds", "per_minute", "people", "goes_on"),
+    ("unanswered", "newest", "seconds", "per_minute", "people", "starts"),
     [
         (4, 25, 0.0, None, 1, True),  # what one person holds
         (5, 25, 0.0, None, 1, False),
@@ -25,31 +25,33 @@ spec.loader.exec_module(simulated)
         (4 + 10, 25, 30.0, 20.0, 1, True),  # ten more are answered in 30 s at 20 a minute
         (4 + 11, 25, 30.0, 20.0, 1, False),
         (4 + 11, 25, 30.1, 20.0, 1, True),  # rounded up
-        (9, 9, 3600.0, 20.0, 1, True),  # however long a phase takes, one round at most
+        (9, 9, 3600.0, 20.0, 1, True),  # at most one round, even for a long phase
         (10, 9, 3600.0, 20.0, 1, False),
-        (1, 0, 3600.0, 20.0, 1, False),  # nothing more is asked: wait for the last answer
+        (1, 0, 3600.0, 20.0, 1, False),  # no more queries: wait for the last answer
         (0, 0, 0.0, None, 0, True),
     ],
 )
-def test_by_hand(unanswered, newest, seconds, per_minute, people, goes_on):
-    said = may_go_on(
+def test_by_hand(unanswered, newest, seconds, per_minute, people, starts):
+    result = may_start_phase(
         unanswered,
         newest_round=newest,
         phase_seconds=seconds,
         per_minute=per_minute,
         people=people,
     )
-    assert said is goes_on
+    assert result is starts
 
 
 @given(st.integers(0, 99), st.integers(0, 99), st.floats(0, 1e6), st.floats(0.1, 600))
-def test_more_answers_never_stop_it(unanswered, newest, seconds, per_minute):
-    def goes_on(count):
-        return may_go_on(count, newest_round=newest, phase_seconds=seconds, per_minute=per_minute)
+def test_more_answers_never_delay_the_phase(unanswered, newest, seconds, per_minute):
+    def starts(count):
+        return may_start_phase(
+            count, newest_round=newest, phase_seconds=seconds, per_minute=per_minute
+        )
 
-    assert goes_on(0)
-    assert not goes_on(newest + 1)
-    assert goes_on(unanswered) or not goes_on(unanswered + 1)
+    assert starts(0)
+    assert not starts(newest + 1)
+    assert starts(unanswered) or not starts(unanswered + 1)
 
 
 def run(rule, visits, seconds):
@@ -58,21 +60,18 @@ def run(rule, visits, seconds):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("seconds", [1.5, 30.0, 300.0])
-def test_in_a_week_of_irregular_visits_training_neither_runs_away_nor_waits_for_nothing(
-    seed, seconds
-):
+def test_week_of_irregular_visits(seed, seconds):
     visits = simulated.week(random.Random(seed))
     end = run(simulated.ours, visits, seconds)
     assert (end.answered, end.done) == (300, 20)
     assert end.overdue == 0, "every phase has the answers of all rounds but the newest"
-    assert end.most_in_a_row <= 1, "whoever goes away finds the agent one phase on"
+    assert end.most_in_a_row <= 1, "at most one phase passes while the person is absent"
     strict = run(simulated.lock_step, visits, seconds)
     assert end.person_waited <= strict.person_waited
     assert end.trainer_idle <= strict.trainer_idle
 
 
-def test_without_waiting_it_runs_away():
-    """What the measures above would show of a broken rule."""
+def test_rule_that_never_waits_fails_these_measures():
     visits = simulated.week(random.Random(0))
     assert run(simulated.never_wait, visits, 1.5).answered == 0
     slow = run(simulated.never_wait, visits, 300.0)

@@ -1,4 +1,4 @@
-"""Tests of `backflip.labelling.processes`: real processes that live, die and come back."""
+"""Tests of `backflip.labelling.processes` with real processes."""
 
 import os
 import signal
@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from backflip.labelling.processes import InTerminal, Page
+from backflip.labelling.processes import PageProcess, TerminalProcess
 from runshelf.errors import UsageError, UserFacingError
 
-# Says where it is, appends its process id to a file, and ends when its standard input does.
+# Prints its address, appends its process id to a file, and ends when its standard input does.
 PROGRAM = """
 import json, os, sys
 print(json.dumps({"address": "http://here/"}), flush=True)
@@ -40,9 +40,9 @@ def alive(pid):
     return True
 
 
-def test_it_is_there_while_the_block_lasts_and_comes_back_when_it_dies(tmp_path):
+def test_page_is_restarted_and_ends_with_the_context(tmp_path):
     born = tmp_path / "born"
-    with Page(["-c", PROGRAM, str(born)], tmp_path / "log") as page:
+    with PageProcess(["-c", PROGRAM, str(born)], tmp_path / "log") as page:
         assert page.address == "http://here/"
         wait_for(lambda: len(lines(born)) == 1)
         os.kill(int(lines(born)[0]), signal.SIGKILL)
@@ -52,12 +52,12 @@ def test_it_is_there_while_the_block_lasts_and_comes_back_when_it_dies(tmp_path)
 
 
 @pytest.mark.medium
-def test_it_ends_when_the_trainer_is_killed(tmp_path):
+def test_page_ends_when_the_trainer_is_killed(tmp_path):
     born = tmp_path / "born"
     trainer = (
         "import sys, time\nfrom pathlib import Path\n"
-        "from backflip.labelling.processes import Page\n"
-        f"with Page(['-c', {PROGRAM!r}, {str(born)!r}], Path({str(tmp_path / 'log')!r})):\n"
+        "from backflip.labelling.processes import PageProcess\n"
+        f"with PageProcess(['-c', {PROGRAM!r}, {str(born)!r}], Path({str(tmp_path / 'log')!r})):\n"
         "    time.sleep(60)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", trainer])
@@ -67,16 +67,16 @@ def test_it_ends_when_the_trainer_is_killed(tmp_path):
     wait_for(lambda: not alive(int(lines(born)[0])))
 
 
-def test_one_that_does_not_start_is_an_error_in_its_own_words(tmp_path):
+def test_page_that_does_not_start_reports_its_own_error(tmp_path):
     program = "import sys; sys.exit('backflip.web: error: port 80 is taken')"
     with (
         pytest.raises(UsageError, match=r"^port 80 is taken$"),
-        Page(["-c", program], tmp_path / "log"),
+        PageProcess(["-c", program], tmp_path / "log"),
     ):
         pass
 
 
-def test_one_that_dies_again_and_again_is_given_up(tmp_path):
+def test_page_that_keeps_crashing_is_not_restarted(tmp_path):
     first = tmp_path / "first"
     program = (
         "import json, os, sys\n"
@@ -85,22 +85,22 @@ def test_one_that_dies_again_and_again_is_given_up(tmp_path):
         "    print(json.dumps({'address': 'x'}), flush=True)\n"
         "sys.exit('error: something broke')\n"
     )
-    with Page(["-c", program], tmp_path / "log") as page:
-        wait_for(lambda: page._given_up)
-        with pytest.raises(UserFacingError, match="again and again: something broke"):
+    with PageProcess(["-c", program], tmp_path / "log") as page:
+        wait_for(lambda: page._failed)
+        with pytest.raises(UserFacingError, match="crashed repeatedly: something broke"):
             page.check()
 
 
 @pytest.mark.parametrize(("status", "error"), [(0, KeyboardInterrupt), (2, UsageError)])
-def test_whoever_leaves_the_terminal_ends_the_run(status, error):
-    with InTerminal(["-c", f"import sys; sys.exit({status})"]) as terminal:
+def test_leaving_the_terminal_ends_the_run(status, error):
+    with TerminalProcess(["-c", f"import sys; sys.exit({status})"]) as terminal:
         wait_for(lambda: terminal._process.poll() is not None)
         with pytest.raises(error):
             terminal.check()
 
 
-def test_the_terminal_is_given_back(tmp_path):
-    with InTerminal(["-c", "import time; time.sleep(60)"]) as terminal:
+def test_terminal_program_ends_with_the_context(tmp_path):
+    with TerminalProcess(["-c", "import time; time.sleep(60)"]) as terminal:
         terminal.check()
         process = terminal._process
     assert process.poll() == -signal.SIGTERM

@@ -12,15 +12,15 @@ from backflip.preferences.films import Film
 FILM = Film("x.webp", 3, 2, 10, 20, 30.0, 1.0, True)
 
 
-def test_what_was_said_is_read(tmp_path):
-    said = Status("learning", 12.5, 3.0, "dot", 1, 20, 4096, 100, os.getpid(), FILM, 2048)
-    write_status(tmp_path, said)
-    assert read_status(tmp_path) == said
-    write_status(tmp_path, said._replace(episode=None))
+def test_round_trip(tmp_path):
+    status = Status("learning", 12.5, 3.0, "dot", 1, 20, 4096, 100, os.getpid(), FILM, 2048)
+    write_status(tmp_path, status)
+    assert read_status(tmp_path) == status
+    write_status(tmp_path, status._replace(episode=None))
     assert read_status(tmp_path).episode is None
 
 
-def test_a_trainer_that_died_has_stopped(tmp_path):
+def test_dead_trainer_is_stopped(tmp_path):
     child = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"],
         capture_output=True,
@@ -36,7 +36,7 @@ def test_a_trainer_that_died_has_stopped(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"doing": "learning"}', '{"x": 1}'])
-def test_nothing_readable_means_stopped(tmp_path, text):
+def test_unreadable_status_is_stopped(tmp_path, text):
     assert read_status(tmp_path).doing == "stopped"
     (tmp_path / "status.json").write_text(text)
     assert read_status(tmp_path).doing == "stopped"

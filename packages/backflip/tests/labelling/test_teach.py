@@ -81,7 +81,7 @@ def answering(person):
 
 
 @pytest.mark.medium
-def test_a_run_is_taught_by_a_person_through_the_page(tmp_path, answering):
+def test_person_teaches_through_the_page(tmp_path, answering):
     people, said = answering(tmp_path), []
     result = teach(
         "Pendulum-v1",
@@ -115,7 +115,7 @@ def test_a_run_is_taught_by_a_person_through_the_page(tmp_path, answering):
 
 
 @pytest.mark.slow
-def test_rounds_are_pipelined_so_that_training_does_not_wait_for_the_last_answer(tmp_path, person):
+def test_training_does_not_wait_for_the_last_answer_of_a_round(tmp_path, person):
     """With a quarter of the first round open, at most four pairs, the first phase begins."""
     said = []
     options = dict(OPTIONS, labels=64, report=said.append)  # sixteen in the first round
@@ -167,7 +167,7 @@ else:
 
 
 @pytest.mark.slow
-def test_killed_while_it_waits_it_goes_on_where_it_was_at_the_same_address(tmp_path, answering):
+def test_killed_run_continues_at_the_same_address(tmp_path, answering):
     command = [sys.executable, "-c", PROGRAM % (TINY, OPTIONS), str(tmp_path)]
     trainer = subprocess.Popen(command)
     people = answering(tmp_path)
@@ -187,7 +187,7 @@ def test_killed_while_it_waits_it_goes_on_where_it_was_at_the_same_address(tmp_p
 
 
 @pytest.mark.slow
-def test_an_answer_taken_back_is_learnt_from_no_longer(tmp_path, person):
+def test_undone_answer_is_not_learned_from(tmp_path, person):
     """The same run, with an answer given, taken back and given otherwise, or so from the start."""
 
     def taught(home, changes_mind):
@@ -218,7 +218,7 @@ def test_an_answer_taken_back_is_learnt_from_no_longer(tmp_path, person):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("phases", [1, 2])
-def test_however_few_phases_there_are_every_answer_is_waited_for(tmp_path, answering, phases):
+def test_all_answers_are_waited_for_with_few_phases(tmp_path, answering, phases):
     answering(tmp_path)
     options = dict(OPTIONS, labels=8)
     result = teach("Pendulum-v1", settings=TINY | {"phases": phases}, home=tmp_path, **options)
@@ -226,7 +226,7 @@ def test_however_few_phases_there_are_every_answer_is_waited_for(tmp_path, answe
 
 
 @pytest.mark.medium
-def test_a_page_that_dies_is_there_again_on_the_same_port(tmp_path, answering, person):
+def test_dead_page_restarts_on_the_same_port(tmp_path, answering, person):
     run = threading.Thread(
         target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **OPTIONS}
     )
@@ -265,7 +265,7 @@ os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
 
 @pytest.mark.medium
 @pytest.mark.parametrize(("key", "status"), [(b"\x1b[D", 0), (b"q", 130)])
-def test_a_run_is_taught_in_the_terminal(tmp_path, key, status):
+def test_person_teaches_in_the_terminal(tmp_path, key, status):
     """Arrows answer to the end; whoever quits is told how to go on."""
     settings = [f"--set={name}={value}" for name, value in TINY.items() if name != "hidden"]
     numbers = ["--labels", "8", "--env-steps", str(4 * 16 * 6), *settings]
@@ -302,7 +302,7 @@ def test_a_run_is_taught_in_the_terminal(tmp_path, key, status):
 
 
 @pytest.mark.medium
-def test_a_film_that_got_lost_is_drawn_again(tmp_path, person):
+def test_lost_film_is_rendered_again(tmp_path, person):
     run = threading.Thread(
         target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **OPTIONS}
     )
@@ -324,7 +324,7 @@ def test_a_film_that_got_lost_is_drawn_again(tmp_path, person):
 
 
 @pytest.mark.medium
-def test_a_port_that_is_taken_is_said_before_anything_is_learnt(tmp_path):
+def test_taken_port_is_reported_before_training(tmp_path):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -340,7 +340,7 @@ def test_a_port_that_is_taken_is_said_before_anything_is_learnt(tmp_path):
 
 
 @pytest.mark.medium
-def test_labels_of_another_run_suffice_and_nobody_is_asked(tmp_path):
+def test_labels_of_another_run_replace_people(tmp_path):
     options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
     source = teach("Pendulum-v1", **options)
     options |= {"teacher": "human", "labels": None}
@@ -362,7 +362,7 @@ def resume_is_the_same(result, arrays):
 
 
 @pytest.mark.medium
-def test_what_a_run_started_from_may_go_once_it_has_begun(tmp_path):
+def test_source_run_may_be_deleted_after_the_start(tmp_path):
     options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
     source = teach("Pendulum-v1", **options)
     again = teach("Pendulum-v1", labels_from=source.run, **options | {"labels": None})
@@ -375,7 +375,7 @@ def test_what_a_run_started_from_may_go_once_it_has_begun(tmp_path):
 
 
 @pytest.mark.medium
-def test_ctrl_c_that_a_callback_swallowed_is_heeded_all_the_same(tmp_path):
+def test_ctrl_c_swallowed_by_a_callback_still_stops_the_run(tmp_path):
     """What is raised in a callback from C, as JAX has some, is dropped."""
     program = (
         "import os, signal, sys, threading\n"
@@ -396,7 +396,7 @@ def test_ctrl_c_that_a_callback_swallowed_is_heeded_all_the_same(tmp_path):
 
 
 @pytest.mark.medium
-def test_the_reward_of_another_run_suffices_and_nothing_is_asked(tmp_path):
+def test_reward_of_another_run_replaces_labels(tmp_path):
     options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
     source = teach("Pendulum-v1", **options)
     options |= {"labels": None, "seeds": 2}
@@ -420,7 +420,7 @@ def test_the_reward_of_another_run_suffices_and_nothing_is_asked(tmp_path):
         ({"labels": 1}, "`labels` must be at least 2, got 1"),
     ],
 )
-def test_what_a_run_cannot_start_from_is_said_before_it_begins(tmp_path, changes, message):
+def test_invalid_sources_are_reported_before_training(tmp_path, changes, message):
     with pytest.raises(UsageError, match=message):
         teach("Pendulum-v1", home=tmp_path, settings=TINY, **(OPTIONS | {"labels": None} | changes))
     assert not list_runs(tmp_path)

@@ -1,8 +1,4 @@
-"""Tests of `backflip.labelling.terminal`: parts by hand, the whole in a pty.
-
-The terminal is a pseudo-terminal; what counts is what is in the label file afterwards, and that
-the terminal is given back as it was.
-"""
+"""Tests of the labelling terminal: its functions, and the whole program in a pseudo-terminal."""
 
 import fcntl
 import math
@@ -26,29 +22,28 @@ from backflip.labelling import terminal_view as view
 from backflip.labelling.label_queue import LabelQueue, Tally
 from backflip.labelling.status import Status, write_status
 from backflip.labelling.terminal import Labeller, main
-from backflip.labelling.terminal_device import Left
 from backflip.labelling.terminal_view import (
     Playback,
     Size,
-    beside,
     centred,
+    centred_block,
     clean,
     end_of,
     fitted,
     half_blocks,
-    in_the_middle,
+    joined,
     nearest_of_256,
     opinion_line,
     parse_keys,
     position_bar,
+    progress_parts,
     room_for_clip,
     scaled_frames,
     shortened,
+    side_by_side,
     sparkline,
-    standing,
-    waiting_for,
+    waiting_lines,
     width_of,
-    wrapped,
 )
 from backflip.preferences.films import FILMS, write_film
 from backflip.preferences.label_file import LABELS
@@ -64,13 +59,13 @@ def picture(*rows):
 # Pictures.
 
 
-def test_two_pixels_one_above_the_other_are_one_block():
+def test_half_block_shows_two_pixels():
     assert half_blocks(picture([RED], [GREEN]), true_colour=True) == [
         "\x1b[38;2;255;0;0;48;2;0;255;0m▀\x1b[0m"
     ]
 
 
-def test_a_last_row_alone_has_nothing_below():
+def test_odd_last_row_has_the_default_background():
     frame = picture([RED], [RED], [[1, 2, 3]])
     assert half_blocks(frame, true_colour=True) == [
         "\x1b[38;2;255;0;0;48;2;255;0;0m▀\x1b[0m",
@@ -78,7 +73,7 @@ def test_a_last_row_alone_has_nothing_below():
     ]
 
 
-def test_cells_alike_share_their_colours():
+def test_equal_neighbours_share_one_escape_sequence():
     frame = picture([RED, RED, BLUE, BLUE], [BLUE, BLUE, BLUE, RED])
     assert half_blocks(frame, true_colour=True) == [
         "\x1b[38;2;255;0;0;48;2;0;0;255m▀▀"
@@ -96,7 +91,7 @@ def test_256_colours_by_hand():
 
 
 @given(colour=st.tuples(*[st.integers(0, 255)] * 3))
-def test_256_colours_are_the_nearest_or_as_near(colour):
+def test_256_colours_are_the_nearest(colour):
     levels = [0, 95, 135, 175, 215, 255]
     known = {
         16 + 36 * r + 6 * g + b: (levels[r], levels[g], levels[b])
@@ -107,7 +102,7 @@ def test_256_colours_are_the_nearest_or_as_near(colour):
     assert off[chosen] == min(off.values())
 
 
-def test_frames_are_scaled_down_to_means_of_areas(tmp_path):
+def test_frames_are_scaled_by_area_averaging(tmp_path):
     grey = np.array([[0, 4, 100, 100], [8, 12, 100, 104]], np.uint8)
     frames = np.stack([grey, grey + 50, 255 - grey])[..., None].repeat(3, -1)
     film = write_film(tmp_path, frames, fps=1.0)
@@ -118,7 +113,7 @@ def test_frames_are_scaled_down_to_means_of_areas(tmp_path):
     assert (whole == frames).all()
 
 
-def test_frames_keep_their_proportions():
+def test_frames_keep_their_aspect_ratio():
     assert fitted(Size(160, 210), Size(60, 66)) == Size(50, 66)
     assert fitted(Size(600, 400), Size(60, 66)) == Size(60, 40)
     assert fitted(Size(20, 20), Size(50, 70)) == Size(40, 40), "whole pixels only"
@@ -177,14 +172,14 @@ def test_any_bytes_are_parsed(sent, more):
     assert sent.endswith(rest)
 
 
-def test_a_paste_that_is_not_all_there_never_acts_as_keys():
+def test_incomplete_paste_never_acts_as_keys():
     assert parse_keys(b"\x1b[200~uuu") == ([], b"\x1b[200~uuu")
 
 
 # Text and layout.
 
 
-def test_what_a_person_wrote_cannot_command_the_terminal():
+def test_typed_text_cannot_control_the_terminal():
     assert clean("a\x1b[2Jb\x07\n\tc\u202e \x9bd") == "a[2Jb c d"
 
 
@@ -197,8 +192,8 @@ def test_text_is_cut_by_cells():
     assert shortened("漢漢漢", 4) == "漢…"
     assert end_of("漢ab", 3) == "…ab"
     assert centred("ab", 5) == " ab  "
-    assert wrapped(["aa", "bb", "cc"], 7) == "aa · bb"
-    assert wrapped(["aaaaaa"], 4) == "aaa…"
+    assert joined(["aa", "bb", "cc"], 7) == "aa · bb"
+    assert joined(["aaaaaa"], 4) == "aaa…"
 
 
 def plain(line):
@@ -209,11 +204,11 @@ def plain(line):
     terminal=st.builds(Size, st.integers(40, 250), st.integers(12, 80)),
     frame=st.builds(Size, st.integers(1, 700), st.integers(1, 700)),
 )
-def test_two_clips_fit_beside_each_other(terminal, frame):
+def test_two_clips_fit_side_by_side(terminal, frame):
     size = fitted(frame, room_for_clip(terminal))
     assert size.width <= room_for_clip(terminal).width
     lines = ["x" * size.width] * -(-size.height // 2)
-    shown = beside(lines, lines, size, terminal)
+    shown = side_by_side(lines, lines, size, terminal)
     assert len(shown) == terminal.height - view.ABOVE - view.BELOW
     assert max(map(len, shown)) < terminal.width
     with_clips = [line for line in shown if line]
@@ -222,8 +217,8 @@ def test_two_clips_fit_beside_each_other(terminal, frame):
     assert left == right == lines[0]
 
 
-def test_lines_in_the_middle():
-    assert in_the_middle(["ab", "c"], Size(10, view.ABOVE + view.BELOW + 4)) == [
+def test_centred_block():
+    assert centred_block(["ab", "c"], Size(10, view.ABOVE + view.BELOW + 4)) == [
         "",
         "    ab   ",
         "    c    ",
@@ -239,53 +234,53 @@ def test_bars():
     assert sparkline(np.array([2.0, 2.0]), 2.0, 2.0, 9) == "▅▅"
 
 
-def test_an_opinion_in_one_line():
+def test_opinion_line():
     opinion = {
         "left": np.array([[0.0] * 20, [0.5] * 20]),
         "right": np.array([[1.0] * 20, [0.25] * 20]),
     }
     wide = opinion_line(opinion, 120)
     left, right = "▁" * 20, "█" * 20
-    assert wide == f"the model had thought: left {left} ± 0.50   right {right} ± 0.25"
+    assert wide == f"predicted reward: left {left} ± 0.50   right {right} ± 0.25"
     assert opinion_line(opinion, 50) == f"left {left[:18]}   right {right[:18]}"
     for width in range(15, 120):
         assert width_of(opinion_line(opinion, width)) <= width
 
 
-def test_what_is_waited_for():
+def test_waiting_lines():
     def said(doing, **fields):
-        return waiting_for(Status(doing, 100.0, env="dot", **fields), 112.4)
+        return waiting_lines(Status(doing, 100.0, env="dot", **fields), 112.4)
 
     assert said("setting up") == ["setting up dot", "for 12 s"]
     assert said("learning", phase=1, phases=5, expected_seconds=40.0) == [
-        "learning from your answers, phase 2 of 5",
+        "training the agent on your answers, phase 2 of 5",
         "for 12 s of about 40 s",
     ]
     assert said("learning", phase=5, phases=5)[0].endswith("phase 5 of 5")
-    assert said("evaluating")[0] == "no more labels are needed: measuring what was learnt"
-    assert said("drawing")[0] == "drawing the next clips"
-    assert said("waiting")[0] == "others are answering the pairs that are open"
+    assert said("evaluating")[0] == "no more labels are needed: evaluating the agent"
+    assert said("drawing")[0] == "rendering the next clips"
+    assert said("waiting")[0] == "other people hold the open pairs"
 
 
-def test_how_labelling_stands():
+def test_progress_parts():
     none = Tally(0, 0, 3, None, 0, None, 0, None)
-    assert standing(none, Status("drawing", 0)) == ["0 labels"]
+    assert progress_parts(none, Status("drawing", 0)) == ["0 labels"]
     tally = Tally(40, 38, 3, 10.0, 4, 0.75, 5, 0.6)
-    assert standing(tally, Status("learning", 0, budget=100, phase=2, phases=9)) == [
+    assert progress_parts(tally, Status("learning", 0, budget=100, phase=2, phases=9)) == [
         "40 of 100 labels",
         "10.0 a minute",
         "about 6 min to go",
-        "75% as before, of 4 asked again",
-        "60% as others, of 5",
-        "learning, phase 3 of 9",
+        "agreement with yourself 75% of 4",
+        "with others 60% of 5",
+        "training, phase 3 of 9",
     ]
-    assert "training has stopped" in standing(none, Status("stopped", 0))
+    assert "training has stopped" in progress_parts(none, Status("stopped", 0))
 
 
-# The clock.
+# Playback.
 
 
-def test_a_loop_has_a_pause_at_its_end():
+def test_loop_pauses_at_its_end():
     playback = Playback(frames=4, fps=2.0, now=10.0)
     times = [10.0, 10.4, 10.5, 11.6, 12.0, 12.4, 12.5, 13.0]
     assert [playback.frame(t) for t in times] == [0, 0, 1, 3, 3, 3, 0, 1]
@@ -295,7 +290,7 @@ def test_a_loop_has_a_pause_at_its_end():
     assert playback.until_next(10.4, shortest=0.6) == 0.6
 
 
-def test_speed_and_pause_go_on_from_where_it_is():
+def test_speed_and_pause_keep_the_position():
     playback = Playback(frames=10, fps=1.0, now=0.0, speed=2.0)
     assert playback.frame(2.0) == 4
     assert playback.until_next(2.2) == pytest.approx(0.3)
@@ -315,8 +310,8 @@ BARE = {"obs": np.zeros((6, 2), np.float32)}
 OPINION = {"left": np.ones((2, 6)), "right": np.zeros((2, 6))}
 
 
-def ask(folder, count, first=0, fps=30.0):
-    """Add pairs with films of their own; return the ids of the queries."""
+def add_pairs(folder, count, first=0, fps=30.0):
+    """Add pairs with distinct films; return the ids of the queries."""
     with LabelStore.open(folder / LABELS) as store:
         queries = []
         for number in range(first, first + count):
@@ -341,10 +336,10 @@ def answers(folder):
 
 @pytest.fixture
 def run(tmp_path):
-    """A run's folder, whose trainer is this process."""
+    """The folder of a run whose trainer is this process."""
     folder = tmp_path / "01RUN"
     folder.mkdir()
-    ask(folder, 8)
+    add_pairs(folder, 8)
     write_status(folder, Status("waiting", time.time(), budget=50, env="dot", pid=os.getpid()))
     return folder
 
@@ -353,7 +348,7 @@ TERMINAL = Size(80, 24)
 
 
 class Seat:
-    """A labeller without a terminal, at a time of its own."""
+    """A labeller without a terminal, with a simulated clock."""
 
     def __init__(self, folder):
         self.store = LabelStore.open(folder / LABELS)
@@ -361,8 +356,8 @@ class Seat:
         self.now = time.monotonic()
 
     def shown(self, size=TERMINAL):
-        """Return the screen's lines once the pair's pictures are on it."""
-        self.labeller.look(self.now)
+        """Return the lines of the screen when the clips are shown."""
+        self.labeller.poll(self.now)
         for _ in range(500):
             lines = self.labeller.lines(size, self.now)
             if any("▀" in line for line in lines):
@@ -371,14 +366,14 @@ class Seat:
         raise AssertionError("no pictures")
 
     def press(self, *keys, after=1.0):
-        """Press keys, each `after` so many seconds of looking."""
+        """Press each key `after` this many seconds."""
         for key in keys:
             self.shown()
             self.now += after
             self.labeller.press(key, self.now)
 
     def close(self):
-        """Free what it holds."""
+        """Close the labeller and the store."""
         self.labeller.close()
         self.store.close()
 
@@ -390,7 +385,7 @@ def seat(run):
     seat.close()
 
 
-def test_the_four_answers_and_how_long_they_took(run, seat):
+def test_four_answers_with_their_seconds(run, seat):
     seat.press("left", "right", "up", "down", after=2.5)
     assert answers(run) == [
         (1, "left", "me"),
@@ -402,7 +397,7 @@ def test_the_four_answers_and_how_long_they_took(run, seat):
     assert seconds == [(pytest.approx(2.5),)] * 4
 
 
-def test_undo_brings_pairs_back_newest_first(run, seat):
+def test_undo_returns_the_newest_pair_first(run, seat):
     seat.press("left", "left", "u", "u", "right", "up")
     assert answers(run) == [(1, "right", "me"), (2, "tie", "me")]
     seat.press("u", "u", "u")
@@ -410,7 +405,7 @@ def test_undo_brings_pairs_back_newest_first(run, seat):
     assert "no answer that could be undone" in "".join(seat.shown())
 
 
-def test_nobody_answers_within_an_instant_and_a_key_held_down_counts_once(run, seat):
+def test_key_too_early_or_held_down_does_not_answer(run, seat):
     seat.press("left", after=0.1)
     assert answers(run) == []
     seat.press("right", after=1)
@@ -423,15 +418,15 @@ def test_nobody_answers_within_an_instant_and_a_key_held_down_counts_once(run, s
     assert len(answers(run)) == 1
 
 
-def test_the_model_s_opinion_comes_after_the_answer_only(seat):
+def test_opinion_is_shown_only_after_the_answer(seat):
     assert "▁" not in "".join(seat.shown())
     seat.press("left")
     assert "left ██████" in plain("".join(seat.shown()))
 
 
-def test_a_key_closes_the_help_and_does_nothing_else(run, seat):
+def test_key_that_closes_the_help_does_not_answer(run, seat):
     seat.press("?")
-    assert "take the last answer back" in "".join(seat.labeller.lines(TERMINAL, seat.now))
+    assert "undo the last answer" in "".join(seat.labeller.lines(TERMINAL, seat.now))
     seat.now += 1
     seat.labeller.press("left", seat.now)
     assert answers(run) == []
@@ -439,7 +434,7 @@ def test_a_key_closes_the_help_and_does_nothing_else(run, seat):
     assert len(answers(run)) == 1
 
 
-def test_what_the_agent_sees(seat):
+def test_view_of_the_agent(seat):
     before = seat.shown()
     seat.press("v")
     after = seat.shown()
@@ -449,7 +444,7 @@ def test_what_the_agent_sees(seat):
     assert seat.shown()[2] == before[2]
 
 
-def test_the_goal_is_edited_kept_and_cleaned(run, seat):
+def test_goal_is_edited_stored_and_cleaned(run, seat):
     seat.press("g", *"stand", " ", "q", "backspace", "paste:on one\n\x1b[31mleg")
     assert "Goal: stand on one  [31mleg" in plain("".join(seat.shown()))
     seat.press("enter")
@@ -463,13 +458,7 @@ def test_the_goal_is_edited_kept_and_cleaned(run, seat):
     assert "the goal has 320 characters" in "".join(seat.shown())
 
 
-def test_q_leaves(seat):
-    with pytest.raises(Left) as left:
-        seat.press("q")
-    assert left.value.status == 0
-
-
-def test_a_pair_somebody_else_answered_is_left_and_said(run, seat):
+def test_pair_answered_by_another_person_is_reported(run, seat):
     seat.shown()
     other = LabelQueue(seat.store, clock=lambda: time.time() + 1000)
     other.take("you")
@@ -480,19 +469,19 @@ def test_a_pair_somebody_else_answered_is_left_and_said(run, seat):
     assert len(answers(run)) == 1
 
 
-def test_a_pair_whose_film_is_gone_is_left_out_until_it_is_drawn_again(run, seat):
+def test_pair_with_a_damaged_film_waits_until_the_film_is_restored(run, seat):
     film = LabelQueue(seat.store).take("me")[0].left["person"]
     kept = (run / FILMS / film.file).read_bytes()
     (run / FILMS / film.file).write_bytes(b"damaged")
     seat.press("left")
     assert answers(run)[0][0] == 2
     (run / FILMS / film.file).write_bytes(kept)
-    seat.now += 2 * module.DRAWN_ANEW
+    seat.now += 2 * module.FILM_RETRY
     seat.press("left", "left", "left", "left")
     assert 1 in [query for query, *_ in answers(run)]
 
 
-def test_somebody_away_holds_no_pairs(run, seat):
+def test_absent_person_takes_no_pairs(run, seat):
     seat.press(*["left", "right"] * 3)
     assert len(answers(run)) == 6, "so that fewer are left than one may hold"
     seat.now += 2 * module.AWAY
@@ -515,13 +504,13 @@ def test_somebody_away_holds_no_pairs(run, seat):
         max_size=6,
     ),
 )
-def test_no_screen_is_larger_than_the_terminal(tmp_path_factory, width, height, keys):
+def test_screen_fits_into_the_terminal(tmp_path_factory, width, height, keys):
     folder = tmp_path_factory.mktemp("run")
-    ask(folder, 2)
+    add_pairs(folder, 2)
     write_status(folder, Status("learning", time.time(), pid=os.getpid()))
     seat, size = Seat(folder), Size(width, height)
     for key in ["", *keys]:
-        seat.labeller.look(seat.now)
+        seat.labeller.poll(seat.now)
         seat.labeller.lines(size, seat.now)
         time.sleep(0.005)
         seat.now += 1
@@ -534,8 +523,8 @@ def test_no_screen_is_larger_than_the_terminal(tmp_path_factory, width, height, 
 
 # The real program in a real terminal.
 
-# Makes the terminal its own, then becomes the program. Not by way of `preexec_fn`: JAX, if another
-# test has loaded it, warns of every fork that runs Python code.
+# Makes the pseudo-terminal the controlling one, then runs the program. `preexec_fn` would do, but
+# JAX, if another test has imported it, warns about every fork that runs Python code.
 AT_THE_TERMINAL = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -576,25 +565,25 @@ class Real:
             self.output += os.read(self.master, 65536)
 
     def until(self, condition, seconds=20.0):
-        """Read what it writes until something is so."""
+        """Read output until a condition holds."""
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, self.output[-2000:]
             self.read()
 
     def says(self, text, after=0):
-        """Read until it has written `text`, behind the first `after` bytes."""
+        """Read until the output contains `text` after the first `after` bytes."""
         self.until(lambda: text.encode() in self.output[after:])
 
     def end(self):
-        """Return the exit status and what it said on stderr."""
+        """Return the exit status and stderr."""
         self.until(lambda: self.process.poll() is not None)
         self.read(0)
         assert self.process.stderr is not None
         return self.process.returncode, self.process.stderr.read().decode()
 
-    def is_as_before(self):
-        """Return whether the terminal's modes and screen are what they were."""
+    def is_restored(self):
+        """Return whether the terminal's modes and screen are restored."""
         ended = self.output.rsplit(b"\x1b[?1049h", 1)[-1]
         leave = [b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?7h", b"\x1b[?2004l", b"\x1b[0m"]
         return termios.tcgetattr(self.slave) == self.modes and all(code in ended for code in leave)
@@ -622,13 +611,13 @@ def start():
 
 
 def answer(real, run, key):
-    """Press a key once the pair has been seen, until it is in the file."""
+    """Press a key until its answer is in the label file."""
     before, pressed = len(answers(run)), -math.inf
 
     def is_answered():
         nonlocal pressed
-        if time.monotonic() > pressed + 5:  # a pair that came a moment ago is not answered yet
-            time.sleep(module.SHORTEST_LOOK + 0.15)
+        if time.monotonic() > pressed + 5:  # a key right after a new pair is ignored
+            time.sleep(module.SHORTEST_VIEW + 0.15)
             real.send(key)
             pressed = time.monotonic()
         return len(answers(run)) > before
@@ -638,7 +627,7 @@ def answer(real, run, key):
 
 
 @pytest.mark.medium
-def test_keys_in_a_terminal_are_labels_in_the_file(run, start):
+def test_keys_become_labels_in_the_file(run, start):
     real = start(run, "--who", "Ann É.")
     real.says("▀")
     assert termios.tcgetattr(real.slave) != real.modes
@@ -655,29 +644,29 @@ def test_keys_in_a_terminal_are_labels_in_the_file(run, start):
     assert answers(run)[-1] == (4, "left", "Ann É.")
     real.send(b"q")
     assert real.end() == (0, "backflip: your labels are kept\n")
-    assert real.is_as_before()
+    assert real.is_restored()
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_signals_give_the_terminal_back(run, start, number):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_restore_the_terminal(run, start, number):
     real = start(run)
     real.says("▀")
     real.process.send_signal(number)
     assert real.end() == (128 + number, "")
-    assert real.is_as_before()
+    assert real.is_restored()
 
 
-def test_ctrl_c_gives_the_terminal_back(run, start):
+def test_ctrl_c_restores_the_terminal(run, start):
     real = start(run)
     real.says("▀")
     real.send(b"\x03")
     assert real.end() == (130, "")
-    assert real.is_as_before()
+    assert real.is_restored()
 
 
-def test_keys_that_would_stop_it_are_keys_like_others(run, start):
-    """Suspended, it would leave the terminal taken over; Ctrl-S would freeze it."""
+def test_suspend_and_flow_control_keys_are_disabled(run, start):
+    """A suspended program would leave the terminal in full-screen mode; Ctrl-S would freeze it."""
     real = start(run)
     real.says("▀")
     modes = termios.tcgetattr(real.slave)
@@ -700,7 +689,7 @@ sys.exit(terminal.main(sys.argv[1:]))
 
 @pytest.mark.medium
 @pytest.mark.parametrize("where", ["lines", "press"])
-def test_an_exception_gives_the_terminal_back_and_is_not_hidden(run, start, where):
+def test_exception_restores_the_terminal_and_is_reported(run, start, where):
     real = start(run, where, program=BROKEN)
     if where == "press":
         real.says("▀")
@@ -708,10 +697,10 @@ def test_an_exception_gives_the_terminal_back_and_is_not_hidden(run, start, wher
     status, said = real.end()
     assert status == 1
     assert "RuntimeError: broken on purpose" in said
-    assert real.is_as_before()
+    assert real.is_restored()
 
 
-def test_a_terminal_that_goes_away_ends_it(run, start):
+def test_closed_terminal_ends_the_program(run, start):
     real = start(run)
     real.says("▀")
     os.close(real.slave)
@@ -721,7 +710,7 @@ def test_a_terminal_that_goes_away_ends_it(run, start):
 
 
 @pytest.mark.medium
-def test_kill_9_loses_no_label_and_the_next_one_goes_on(run, start):
+def test_kill_9_loses_no_label(run, start):
     real = start(run)
     real.says("▀")
     answer(real, run, b"\x1b[D")
@@ -735,25 +724,25 @@ def test_kill_9_loses_no_label_and_the_next_one_goes_on(run, start):
 
 
 @pytest.mark.medium
-def test_it_waits_for_pairs_and_says_for_what(tmp_path, start):
+def test_waiting_for_pairs(tmp_path, start):
     LabelStore.open(tmp_path / LABELS).close()
     pid = os.getpid()
     write_status(tmp_path, Status("setting up", time.time(), env="dot", pid=pid))
     real = start(tmp_path)
     real.says("setting up dot")
     write_status(tmp_path, Status("learning", time.time(), 9.0, phase=0, phases=3, pid=pid))
-    real.says("learning from your answers, phase 1 of 3")
-    ask(tmp_path, 1)
+    real.says("training the agent on your answers, phase 1 of 3")
+    add_pairs(tmp_path, 1)
     real.says("▀")
     answer(real, tmp_path, b"\x1b[D")
     write_status(tmp_path, Status("evaluating", time.time(), pid=pid))
-    real.says("measuring what was learnt")
+    real.says("evaluating the agent")
     write_status(tmp_path, Status("finished", time.time(), result="return 21.4", pid=pid))
     assert real.end() == (0, "backflip: return 21.4\n")
-    assert real.is_as_before()
+    assert real.is_restored()
 
 
-def test_a_trainer_that_died_is_said_once_the_pairs_are_answered(run, start):
+def test_dead_trainer_is_reported_after_the_last_pair(run, start):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     write_status(run, Status("learning", time.time(), pid=dead.pid))
@@ -769,17 +758,17 @@ def test_a_trainer_that_died_is_said_once_the_pairs_are_answered(run, start):
     status, said = real.end()
     assert (status, said) == (
         1,
-        "backflip: training has stopped: `backflip resume 01RUN` goes on\n",
+        "backflip: training has stopped: `backflip resume 01RUN` continues it\n",
     )
-    assert real.is_as_before()
+    assert real.is_restored()
 
 
 @pytest.mark.medium
-def test_a_change_of_size_is_followed_at_once(run, start):
+def test_resize_redraws_the_screen(run, start):
     real = start(run)
     real.says("▀")
     real.resize(30, 8)
-    real.says("at least 40 × 12, please")
+    real.says("needs at least 40 × 12")
     mark = len(real.output)
     real.resize(100, 30)
     real.says("\x1b[30;1H", mark)
@@ -789,7 +778,7 @@ def test_a_change_of_size_is_followed_at_once(run, start):
 
 
 @pytest.mark.medium
-def test_colours_are_what_the_terminal_knows(run, start):
+def test_colours_match_the_terminal(run, start):
     real = start(run, COLORTERM="")
     real.says("▀")
     assert b"38;5;" in real.output
@@ -801,7 +790,7 @@ def test_colours_are_what_the_terminal_knows(run, start):
 
 
 @pytest.mark.medium
-def test_only_what_changes_is_written(run, start):
+def test_unchanged_lines_are_not_written(run, start):
     real = start(run)
     real.says("▀")
     time.sleep(0.3)
@@ -814,8 +803,8 @@ def test_only_what_changes_is_written(run, start):
 
 
 @pytest.mark.slow
-def test_the_next_pair_is_there_at_once(run, start):
-    """A page's bar is 50 ms; this one allows for a loaded machine."""
+def test_next_pair_is_shown_at_once(run, start):
+    """The bar for the page is 50 ms; this one allows for a loaded machine."""
     real = start(run)
     real.says("▀")
     took = []
@@ -828,7 +817,7 @@ def test_the_next_pair_is_there_at_once(run, start):
     assert sorted(took)[1] < 0.5, took
 
 
-def test_without_a_terminal_it_is_one_line(run):
+def test_no_terminal_is_a_one_line_error(run):
     command = [sys.executable, "-m", "backflip.labelling.terminal", str(run)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 2
@@ -846,7 +835,7 @@ def test_without_a_terminal_it_is_one_line(run):
         ([".", "--who", " "], {}, "a name has 1 to 40 letters"),
     ],
 )
-def test_wrong_usage_is_one_line(start, tmp_path, monkeypatch, arguments, environ, match):
+def test_wrong_usage_is_a_one_line_error(start, tmp_path, monkeypatch, arguments, environ, match):
     monkeypatch.chdir(tmp_path)
     real = start(*arguments, **environ)
     status, said = real.end()
@@ -856,7 +845,7 @@ def test_wrong_usage_is_one_line(start, tmp_path, monkeypatch, arguments, enviro
     assert list(tmp_path.iterdir()) == [], "nothing is made"
 
 
-def test_damaged_labels_are_one_line(tmp_path, start):
+def test_damaged_labels_are_a_one_line_error(tmp_path, start):
     (tmp_path / LABELS).write_bytes(b"rubbish" * 100)
     real = start(tmp_path)
     status, said = real.end()
@@ -865,7 +854,7 @@ def test_damaged_labels_are_one_line(tmp_path, start):
     assert b"\x1b[?1049h" not in real.output
 
 
-def test_nothing_heavy_is_imported():
+def test_jax_is_not_imported():
     program = (
         "import sys, backflip.labelling.terminal, backflip.preferences.exchange;"
         "sys.exit(bool({'jax', 'optax', 'gymnasium'} & sys.modules.keys()))"
@@ -873,7 +862,7 @@ def test_nothing_heavy_is_imported():
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
-def test_main_without_arguments_says_what_it_wants(capsys):
+def test_main_without_arguments_prints_the_usage(capsys):
     with pytest.raises(SystemExit) as stop:
         main([])
     assert stop.value.code == 2

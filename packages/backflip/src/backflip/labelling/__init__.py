@@ -1,1 +1,1 @@
-"""Labelling by people: the label queue, the page, the terminal. Needs no JAX."""
+"""Labelling by people: the label queue, the page, the terminal. Does not import JAX."""

@@ -1,9 +1,9 @@
-"""The label queue: people take pairs from it, answer them, undo answers.
+"""The label queue: people take pairs, answer them and undo answers.
 
-Several people may use it at once, each with a name, through a page or a terminal. A pair belongs to
-the person who took it until it is answered or two minutes have passed. Every keystroke has an id,
-so that one sent again (after a lost connection or a killed server) counts once. Every change is in
-the label file before a method returns. Needs no JAX.
+Several people can use it at once, each under a name, on the page or in a terminal. A person holds a
+pair from taking it until they answer it or two minutes have passed. Every keystroke has an id, so a
+request repeated after a lost connection or a killed server counts once. Every change is in the
+label file before the method returns.
 """
 
 import itertools
@@ -21,26 +21,25 @@ from backflip.preferences.label_file import insert, now
 from backflip.preferences.labels import ANSWERS, Answer, Clip, LabelStore
 from runshelf.errors import DamagedFile, UsageError
 
-HELD_SECONDS = 120.0  # a pair taken and not answered goes back after so long
-AHEAD = 4  # pairs one person holds at most: one on the screen, three loaded
-REPEAT_SHARE = 0.05  # of the pairs shown to a person, shown before
-REPEAT_AFTER = 10  # answers, at least, between a pair and its repeat
-LONGEST_BREAK = 60.0  # seconds between two answers; what is longer was not spent answering
+HELD_SECONDS = 120.0  # an unanswered pair returns to the queue after this time
+AHEAD = 4  # maximum pairs a person holds: one on the screen, three loaded
+REPEAT_SHARE = 0.05  # share of repeats among the pairs shown to a person
+REPEAT_AFTER = 10  # minimum number of answers between a pair and its repeat
+LONGEST_BREAK = 60.0  # seconds; a longer gap between two answers is a break
 LONGEST_TEXT = 200  # characters of a goal
 LONGEST_NAME = 40
-GOAL, ENOUGH = "goal", "enough"
-NOBODY = ""  # takes what is given back
+GOAL, ENOUGH = "goal", "enough"  # keys in the label file
+NO_HOLDER = ""  # `who` of a take that returns a pair to the queue
 
 Problem = Literal["unknown", "answered", "not yours", "invalid"]
-# One query's latest taker: (who, when).
-_TAKER = "SELECT who, at FROM takes WHERE query = ? ORDER BY id DESC LIMIT 1"
+_LAST_TAKER = "SELECT who, at FROM takes WHERE query = ? ORDER BY id DESC LIMIT 1"
 
 
 class Refused(UsageError):
-    """What a person asked for cannot be; nothing was written.
+    """A request is refused; nothing was written.
 
     Attributes:
-        problem: of which kind.
+        problem: the reason.
     """
 
     def __init__(self, problem: Problem, message: str) -> None:
@@ -49,7 +48,7 @@ class Refused(UsageError):
 
 
 class Pair(NamedTuple):
-    """A query as it is shown: how both clips look, to a person and to the agent."""
+    """A query and the films of both clips, by view."""
 
     query: int
     left: dict[Which, Film]
@@ -57,24 +56,24 @@ class Pair(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What is said back to an answer: the label's id, and what the reward model had thought."""
+    """The label's id and the opinion of the reward model on the pair."""
 
     label: int
     opinion: Clip | None
 
 
 class Tally(NamedTuple):
-    """How labelling stands.
+    """Progress of labelling, as one person sees it. Answers that were undone do not count.
 
     Attributes:
-        labels: answers in force, of the budget.
-        mine: answers in force of the person who asks, repeats included.
-        open: pairs that wait for an answer.
-        per_minute: labels a minute while people were answering; None before the second one.
-        repeated: repeats the person who asks has answered.
-        self_agreement: share of them answered as the first time; None if there are none.
-        shared: pairs two people have answered.
-        agreement: share of them answered alike; None if there are none.
+        labels: answers that count towards the budget.
+        mine: this person's answers, repeats included.
+        open: pairs without an answer.
+        per_minute: recent labels per minute, without breaks; None before the second label.
+        repeated: repeats that this person answered.
+        self_agreement: share of them with the same answer as the first time; None if none.
+        shared: pairs that two people answered.
+        agreement: share of them with the same answer; None if none.
     """
 
     labels: int
@@ -89,13 +88,13 @@ class Tally(NamedTuple):
 
 @final
 class LabelQueue:
-    """Hands out the pairs of one label store.
+    """Gives the pairs of one label store to people.
 
     Args:
-        store: the run's labels; only this queue may use it in this process.
-        overlap: share of pairs that are shown to a second person, too.
-        clock: seconds since 1970.
-        rng: decides which pairs are repeats, and their sides.
+        store: the run's labels. No other code in this process may use it.
+        overlap: share of pairs that a second person also sees.
+        clock: returns seconds since 1970.
+        rng: chooses the repeats and their sides.
     """
 
     def __init__(
@@ -112,16 +111,16 @@ class LabelQueue:
         self._rng = rng or random.Random()
 
     def take(self, who: str, without: Collection[int] = ()) -> list[Pair]:
-        """Return the pairs `who` is to answer next: those held already, then new ones.
+        """Return the next pairs for `who`: those they hold, then new ones.
 
-        Asking again keeps what is held for another two minutes.
+        Each call holds them for another two minutes.
 
         Args:
             who: the person's name.
-            without: queries that cannot be shown there (a film is missing or damaged).
+            without: queries that cannot be shown (a film is missing or damaged).
 
         Raises:
-            Refused: the name is none.
+            Refused: the name is invalid.
         """
         who, moment = checked_name(who), self._clock()
         with self.store.file.transaction() as connection:
@@ -139,30 +138,30 @@ class LabelQueue:
             return [_pair(connection, query) for query in held]
 
     def give_back(self, who: str, queries: Collection[int]) -> None:
-        """Let others have pairs that `who` holds; those held by nobody or another stay as they are.
+        """Return pairs to the queue. Pairs that `who` does not hold are unchanged.
 
         Raises:
-            Refused: the name is none.
+            Refused: the name is invalid.
         """
         who = checked_name(who)
         with self.store.file.transaction() as connection:
             for query in queries:
-                taker = connection.execute(_TAKER, (query,)).fetchone()
+                taker = connection.execute(_LAST_TAKER, (query,)).fetchone()
                 if taker is not None and taker[0] == who:
-                    _take(connection, query, NOBODY, 0.0)
+                    _take(connection, query, NO_HOLDER, 0.0)
 
     def answer(self, query: int, answer: str, who: str, seconds: float, attempt: str) -> Answered:
-        """Record an answer; it is on disk once this returns.
+        """Record an answer. It is on disk when this returns.
 
         Args:
-            query: which pair.
+            query: the pair's id.
             answer: one of `ANSWERS`.
             who: the person's name.
-            seconds: from the pair's being on the screen to the key.
-            attempt: names this keystroke.
+            seconds: from the moment the pair was shown to the key press.
+            attempt: unique id of the keystroke.
 
         Raises:
-            Refused: unknown, answered, not taken by `who`, or not an answer.
+            Refused: the pair is unknown, answered or not held by `who`, or the answer is invalid.
         """
         who = checked_name(who)
         _check_answer(answer, seconds, attempt)
@@ -179,7 +178,7 @@ class LabelQueue:
         return Answered(label, self._opinion(query))
 
     def undo(self, who: str, attempt: str) -> Pair:
-        """Take back the last answer of `who` that is in force, and return its pair to them.
+        """Undo the last answer of `who` and return its pair, which `who` holds again.
 
         Raises:
             Refused: there is nothing to undo.
@@ -190,43 +189,43 @@ class LabelQueue:
             query = _undone_by(connection, attempt, who)
             if query is None:
                 query = _undo_last(connection, who, attempt)
-            else:  # sent again: meanwhile somebody else may have the pair
+            else:  # a repeated request: another person may hold the pair now
                 _check_may_answer(connection, query, who)
             _take(connection, query, who, self._clock())
             return _pair(connection, query)
 
     def goal(self) -> str:
-        """Return what the person wants to see, in their words; empty if nobody said."""
-        return self._said(GOAL) or ""
+        """Return the goal in the person's words; empty if not set."""
+        return self._saying(GOAL) or ""
 
     def set_goal(self, text: str, who: str) -> str:
-        """Record a new goal and return it as it is kept.
+        """Record a new goal and return the stored text.
 
         Raises:
-            Refused: it is too long.
+            Refused: the text is too long.
         """
         text = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
         if len(text) > LONGEST_TEXT:
             raise Refused(
-                "invalid", f"the goal has {len(text)} characters; say it in {LONGEST_TEXT}"
+                "invalid", f"the goal has {len(text)} characters; at most {LONGEST_TEXT} fit"
             )
-        self._say(GOAL, text, who)
+        self._record_saying(GOAL, text, who)
         return text
 
-    def say_enough(self, who: str, enough: bool = True) -> None:
-        """Record that no more labels will come: training ends with those there are."""
-        self._say(ENOUGH, "yes" if enough else "no", who)
+    def finish_labelling(self, who: str, finished: bool = True) -> None:
+        """Record whether labelling is finished: no more queries will follow."""
+        self._record_saying(ENOUGH, "yes" if finished else "no", who)
 
-    def said_enough(self) -> bool:
-        """Return whether somebody has said that there are labels enough."""
-        return self._said(ENOUGH) == "yes"
+    def labelling_finished(self) -> bool:
+        """Return whether a person finished labelling."""
+        return self._saying(ENOUGH) == "yes"
 
     def tally(self, who: str) -> Tally:
-        """Return how labelling stands, seen by `who`."""
+        """Return the progress of labelling as `who` sees it."""
         counts = self.store.counts()
-        alike = _repeats_answered(self.store)
-        own = [same for first, second, same in alike if first == second == who]
-        others = [same for first, second, same in alike if first != second]
+        repeats = _repeats_answered(self.store)
+        own = [same for first, second, same in repeats if first == second == who]
+        others = [same for first, second, same in repeats if first != second]
         mine = self.store.file.rows("SELECT count(*) FROM effective WHERE who = ?", (who,))
         return Tally(
             labels=counts.labels,
@@ -239,8 +238,8 @@ class LabelQueue:
             agreement=_share_of(others),
         )
 
-    def people_lately(self) -> int:
-        """Return how many people took a pair within the last two minutes."""
+    def active_people(self) -> int:
+        """Return how many people took a pair in the last two minutes."""
         rows = self.store.file.rows(
             "SELECT count(DISTINCT who) FROM takes WHERE at > ?", (self._clock() - HELD_SECONDS,)
         )
@@ -249,11 +248,11 @@ class LabelQueue:
     def _opinion(self, query: int) -> Clip | None:
         try:
             return self.store.opinion(query)
-        except DamagedFile:  # the answer is kept all the same, and must not seem refused
+        except DamagedFile:  # the answer is stored; an error would say the opposite
             return None
 
     def _share(self, connection: Any, who: str, moment: float, available: int) -> int:
-        """Return how many pairs `who` may hold: not so many that the others have none."""
+        """Return how many pairs `who` may hold, so that some remain for the others."""
         rows = connection.execute(
             "SELECT count(DISTINCT who) FROM takes WHERE at > ? AND who <> ?",
             (moment - HELD_SECONDS, who),
@@ -262,7 +261,7 @@ class LabelQueue:
         return max(1, min(AHEAD, math.ceil(available / people)))
 
     def _next(self, connection: Any, who: str, fresh: "Iterable[int]") -> int | None:
-        """Return a pair for `who`: a new one, at times one seen before; None if there is none."""
+        """Return a new pair for `who`, or at times a repeat; None if no new pair is left."""
         query = next(iter(fresh), None)
         if query is None:
             return None
@@ -276,7 +275,7 @@ class LabelQueue:
         return query if again is None else self._repeat(connection, again)
 
     def _repeat(self, connection: Any, query: int) -> int:
-        """Ask a query once more, with its sides drawn anew; return the new query's id."""
+        """Add a repeat of a query with its sides in random order; return the repeat's id."""
         flip = self._rng.random() < 0.5
         sides = "right_clip, left_clip" if flip else "left_clip, right_clip"
         return insert(
@@ -286,13 +285,14 @@ class LabelQueue:
             (now(), query),
         )
 
-    def _said(self, key: str) -> str | None:
+    def _saying(self, key: str) -> str | None:
+        """Return the newest value of a key that people set; None if not set."""
         rows = self.store.file.rows(
             "SELECT value FROM sayings WHERE key = ? ORDER BY id DESC LIMIT 1", (key,)
         )
         return rows[0][0] if rows else None
 
-    def _say(self, key: str, value: str, who: str) -> None:
+    def _record_saying(self, key: str, value: str, who: str) -> None:
         with self.store.file.transaction() as connection:
             insert(
                 connection,
@@ -305,7 +305,7 @@ def checked_name(who: str) -> str:
     """Return a labeller's name, trimmed.
 
     Raises:
-        Refused: it is empty, too long, or has characters that cannot be seen.
+        Refused: it is empty, too long, or has invisible characters.
     """
     name = unicodedata.normalize("NFC", " ".join(who.split()))
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
@@ -314,7 +314,10 @@ def checked_name(who: str) -> str:
 
 
 def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
-    """Return how many answers a minute came lately; breaks longer than a minute are left out."""
+    """Return the recent number of labels per minute, without breaks longer than a minute.
+
+    None if there are fewer than two labels.
+    """
     rows = store.file.rows(
         "SELECT e.at FROM effective e JOIN queries q ON q.id = e.query"
         " WHERE q.origin IS NULL ORDER BY e.id DESC LIMIT ?",
@@ -329,19 +332,19 @@ def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
 def _check_answer(answer: str, seconds: float, attempt: str) -> None:
     if answer not in ANSWERS:
         expected = ", ".join(ANSWERS)
-        raise Refused("invalid", f"`{answer[:60]}` is no answer (expected {expected})")
+        raise Refused("invalid", f"`{answer[:60]}` is not an answer (expected {expected})")
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise Refused("invalid", f"`seconds` is {seconds}: expected how long it took, 0 or more")
+        raise Refused("invalid", f"`seconds` is {seconds}: expected a number, 0 or more")
     _check_attempt(attempt)
 
 
 def _check_attempt(attempt: str) -> None:
     if not (8 <= len(attempt) <= 64 and attempt.isascii() and attempt.isprintable()):
-        raise Refused("invalid", "`attempt` must be 8 to 64 letters, new for every keystroke")
+        raise Refused("invalid", "`attempt` must be 8 to 64 letters, unique per keystroke")
 
 
 def _of_attempt(connection: Any, attempt: str, query: int, answer: str, who: str) -> int | None:
-    """Return the label an attempt has left, or None if it has left none."""
+    """Return the label that an earlier request with this attempt created; None if none."""
     row = connection.execute(
         "SELECT id, query, answer, who FROM labels WHERE attempt = ?", (attempt,)
     ).fetchone()
@@ -353,7 +356,7 @@ def _of_attempt(connection: Any, attempt: str, query: int, answer: str, who: str
 
 
 def _undone_by(connection: Any, attempt: str, who: str) -> int | None:
-    """Return the query of which an attempt has taken back the answer, or None."""
+    """Return the query whose answer an earlier request with this attempt undid; None if none."""
     row = connection.execute(
         "SELECT query, undoes, who FROM labels WHERE attempt = ?", (attempt,)
     ).fetchone()
@@ -372,10 +375,10 @@ def _check_may_answer(connection: Any, query: int, who: str) -> None:
     ).fetchone()
     if answered:
         raise Refused("answered", f"pair {query} was answered by {answered[0]}: undo that first")
-    taker = connection.execute(_TAKER, (query,)).fetchone()
+    taker = connection.execute(_LAST_TAKER, (query,)).fetchone()
     if taker is None or taker[0] != who:
-        holder = f"{taker[0]} has it" if taker and taker[0] != NOBODY else "nobody took it"
-        raise Refused("not yours", f"pair {query} is not yours to answer ({holder})")
+        holder = f"{taker[0]} has it" if taker and taker[0] != NO_HOLDER else "take it first"
+        raise Refused("not yours", f"you do not hold pair {query} ({holder})")
 
 
 def _undo_last(connection: Any, who: str, attempt: str) -> int:
@@ -385,7 +388,7 @@ def _undo_last(connection: Any, who: str, attempt: str) -> int:
         (who,),
     ).fetchone()
     if row is None:
-        raise Refused("unknown", f"{who} has given no answer that could be undone")
+        raise Refused("unknown", f"{who} has no answer that could be undone")
     insert(
         connection,
         "INSERT INTO labels (query, undoes, who, at, seconds, attempt) VALUES (?, ?, ?, ?, 0, ?)",
@@ -395,7 +398,7 @@ def _undo_last(connection: Any, who: str, attempt: str) -> int:
 
 
 def _held(connection: Any, who: str, moment: float) -> list[int]:
-    """Return the pairs `who` took within the last two minutes and has not answered, as taken."""
+    """Return the pairs that `who` holds, in the order in which they took them."""
     rows = connection.execute(
         "SELECT t.query, min(t.id) FROM takes t WHERE t.who = ? AND t.at > ?"
         " AND NOT EXISTS (SELECT 1 FROM takes l WHERE l.query = t.query AND l.id > t.id"
@@ -408,7 +411,7 @@ def _held(connection: Any, who: str, moment: float) -> list[int]:
 
 
 def _open(connection: Any, moment: float, without: Collection[int]) -> list[int]:
-    """Return the pairs that can be shown, nobody has answered and nobody holds, oldest first."""
+    """Return the pairs that have films, no answer and no holder, oldest first."""
     rows = connection.execute(
         "SELECT q.id FROM queries q WHERE q.repeats IS NULL AND q.origin IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM effective e WHERE e.query = q.id)"
@@ -427,7 +430,7 @@ def _take(connection: Any, query: int, who: str, moment: float) -> None:
 
 
 def _repeatable(connection: Any, who: str) -> int | None:
-    """Return a pair that `who` answered a while ago and was not shown again, oldest first."""
+    """Return the oldest pair that `who` answered some time ago and that has no repeat yet."""
     row = connection.execute(
         "SELECT e.query FROM effective e JOIN queries q ON q.id = e.query"
         " WHERE e.who = ? AND q.repeats IS NULL AND q.origin IS NULL"
@@ -440,7 +443,7 @@ def _repeatable(connection: Any, who: str) -> int | None:
 
 
 def _answered_by_others(connection: Any, who: str) -> int | None:
-    """Return a pair that another person answered and nobody was shown again, newest first."""
+    """Return the newest pair that another person answered and that has no repeat yet."""
     row = connection.execute(
         "SELECT e.query FROM effective e JOIN queries q ON q.id = e.query"
         " WHERE e.who <> ? AND q.repeats IS NULL AND q.origin IS NULL"
@@ -466,7 +469,7 @@ def _films(connection: Any, clip: int) -> dict[Which, Film]:
 
 
 def _repeats_answered(store: LabelStore) -> list[tuple[str, str, bool]]:
-    """Return, of each repeat answered, who answered first, who again, and whether alike."""
+    """Return for each answered repeat: first person, second person, whether they agree."""
     rows = store.file.rows(
         "SELECT a.who, b.who, a.answer, b.answer, p.left_clip = q.left_clip"
         " FROM queries q JOIN queries p ON p.id = q.repeats"
@@ -479,10 +482,10 @@ def _repeats_answered(store: LabelStore) -> list[tuple[str, str, bool]]:
 
 
 def _mirrored(answer: Answer) -> Answer:
-    """Return the same answer for a pair whose sides are swapped."""
+    """Return the equivalent answer for the pair with its sides swapped."""
     mirror: dict[Answer, Answer] = {"left": "right", "right": "left"}
     return mirror.get(answer, answer)
 
 
-def _share_of(alike: Sequence[bool]) -> float | None:
-    return sum(alike) / len(alike) if alike else None
+def _share_of(same: Sequence[bool]) -> float | None:
+    return sum(same) / len(same) if same else None

@@ -1,10 +1,9 @@
-"""When training may go on while people answer: neither far ahead of them nor idle. No JAX here.
+"""The rule that decides when the next phase of training may start while people answer.
 
-After each phase questions are asked about it. The next phase may begin as soon as so few of them
-are open that answering these will take about as long as the phase: then there are new questions
-when the last one is answered, and the reward that is learnt from is as new as can be. However
-long a phase takes, at most the questions of the newest round may be open: whoever goes for lunch
-finds the agent one phase on, not a day.
+Each phase adds a round of queries. The next phase may start once answering the open queries will
+take about as long as the phase. Then new queries are ready when the last open one is answered, and
+the reward model is as recent as possible. At most the queries of the newest round may be open, so
+training advances by at most one phase without answers.
 """
 
 import math
@@ -12,7 +11,7 @@ import math
 from backflip.labelling.label_queue import AHEAD
 
 
-def may_go_on(
+def may_start_phase(
     unanswered: int,
     *,
     newest_round: int,
@@ -20,20 +19,19 @@ def may_go_on(
     per_minute: float | None,
     people: int = 1,
 ) -> bool:
-    """Return whether the next phase may begin.
+    """Return whether the next phase may start.
 
         u ≤ min(n, a p + ⌈t v⌉)
 
-    u pairs are open, n were asked in the newest round, a = 4 pairs are held by each of p people
-    (one on the screen, three loaded), a phase takes t seconds, v pairs are answered a second.
+    u pairs are open, n were added in the newest round, each of p people holds a = 4 pairs (one on
+    the screen, three loaded), a phase takes t seconds, v pairs are answered per second.
 
     Args:
         unanswered: u.
-        newest_round: n, of all seeds; 0 where nothing is asked any more, so that what is open is
-            waited for.
-        phase_seconds: t, from going on to new pairs.
-        per_minute: 60 v; None while nobody has answered twice.
-        people: p, who answered or took a pair lately.
+        newest_round: n, over all seeds; 0 if no queries will follow: then wait for all answers.
+        phase_seconds: t, from the start of a phase to its new pairs.
+        per_minute: 60 v; None before the second answer.
+        people: p, those who took a pair in the last two minutes.
     """
     meanwhile = math.ceil(phase_seconds * (per_minute or 0.0) / 60.0)
     return unanswered <= min(newest_round, AHEAD * max(people, 1) + meanwhile)

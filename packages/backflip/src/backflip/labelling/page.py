@@ -1,7 +1,7 @@
-"""The process of the labelling page: `python -m backflip.labelling.page RUN_FOLDER`.
+"""The program that serves the labelling page: `python -m backflip.labelling.page RUN_FOLDER`.
 
-Prints one JSON line when the page can be opened: its `address` and `port`. An error is one line on
-stderr, with exit status 1, or 2 for wrong usage.
+It prints one JSON line with `address` and `port` when the page can be opened. An error is one line
+on stderr with exit status 1, or 2 for wrong usage.
 """
 
 import argparse
@@ -17,10 +17,10 @@ from runshelf.web.address import LOOPBACK, Endpoint
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until told to end; return the exit status."""
+    """Serve until the process is asked to end; return the exit status."""
     options = _parser().parse_args(argv)
     if options.parent:
-        # Ctrl-C reaches the trainer as well, which ends this process when it has done its part.
+        # Ctrl-C also reaches the trainer, which then ends this process.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         serve(
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(str(error), error.exit_status)
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # noqa: BLE001  (one line, whatever it is)
+    except Exception as error:  # noqa: BLE001  (every error becomes one line)
         return _failed(f"unexpected {type(error).__name__}: {error}", 1)
     return 0
 
@@ -56,17 +56,17 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m backflip.labelling.page", description="Serve a run."
     )
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
-    parser.add_argument("--host", default=LOOPBACK, help="address to listen at")
-    parser.add_argument("--port", type=_port, help="default: as before, else from 8765")
-    parser.add_argument("--overlap", type=float, default=0.0, help="share of pairs shown twice")
-    parser.add_argument("--who", default="me", help="a labeller who has not said a name")
+    parser.add_argument("--host", default=LOOPBACK, help="address to listen on")
+    parser.add_argument("--port", type=_port, help="default: the last one, else from 8765 up")
+    parser.add_argument("--overlap", type=float, default=0.0, help="share shown to two people")
+    parser.add_argument("--who", default="me", help="default name of a labeller")
     parser.add_argument("--parent", action="store_true", help="end when standard input ends")
     return parser
 
 
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) < 65536):
-        raise argparse.ArgumentTypeError(f"`{text}` is no port (expected 0 to 65535)")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a port (expected 0 to 65535)")
     return int(text)
 
 

@@ -1,7 +1,7 @@
-"""The labelling page: its HTML, and what it asks the queue for and tells it.
+"""The web application of the labelling page: its HTML and its JSON interface.
 
-An answer is on disk before it is acknowledged. What a page cannot have is refused in a sentence,
-with a status of 4xx, and nothing is written then.
+An answer is on disk before it is acknowledged. A refused request gets a 4xx status and a sentence,
+and writes nothing.
 """
 
 import asyncio
@@ -28,23 +28,27 @@ from runshelf.errors import DamagedFile, UserFacingError
 from runshelf.web.address import Endpoint
 from runshelf.web.json_fields import Fields, InvalidField, read_fields
 
-POLL_SECONDS = 0.25  # how often is looked whether there is news
+POLL_SECONDS = 0.25  # between two checks for a new state
 HEARTBEAT_SECONDS = 15.0
 
 _STATUS: dict[str, int] = {"unknown": 404, "answered": 409, "not yours": 403, "invalid": 422}
 _FILM = re.compile(r"[0-9a-f]{64}\.webp")
-_KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-_FOR_EVER = {"Cache-Control": "private, max-age=31536000, immutable"}
+_MEDIA_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_CACHE_FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 @final
-class Labelling:
-    """The pages of one run.
+class LabellingApp:
+    """The labelling page of one run.
 
     Args:
-        service: works at the run's queue.
+        service: gives access to the run's label queue.
         endpoint: where the server listens.
-        who: what somebody is called who has not said a name.
+        who: default name of a labeller.
+
+    Attributes:
+        ending: set when the server is about to end: event streams send the last state and end.
+        streams: number of open event streams.
     """
 
     def __init__(self, service: LabelService, endpoint: Endpoint, who: str) -> None:
@@ -55,12 +59,11 @@ class Labelling:
         self._page = Environment(
             loader=PackageLoader("backflip.labelling"), autoescape=True, undefined=StrictUndefined
         ).get_template("label.html")
-        # Set once the server is about to end; then streams tell the last state and end as well.
         self.ending = asyncio.Event()
         self.streams = 0
 
     def app(self) -> Starlette:
-        """Return the application, without a guard."""
+        """Return the application without the guard that checks tokens."""
         return Starlette(
             routes=[
                 Route("/", self.page),
@@ -76,17 +79,17 @@ class Labelling:
                 Route("/api/enough", self.enough, methods=["POST"]),
             ],
             exception_handlers={
-                HTTPException: _say_http,
-                Refused: _say_refused,
-                InvalidField: _say_invalid,
-                UserFacingError: _say_failed,
-                Exception: _say_unexpected,
+                HTTPException: _on_http_error,
+                Refused: _on_refused,
+                InvalidField: _on_invalid,
+                UserFacingError: _on_failed,
+                Exception: _on_unexpected,
             },
         )
 
     async def page(self, request: Request) -> Response:
-        """The page itself."""
-        goal = await self._service.ask(lambda queue: queue.goal())
+        """Return the page's HTML."""
+        goal = await self._service.call(lambda queue: queue.goal())
         html = self._page.render(
             run=self._service.folder.name,
             env=read_status(self._service.folder).env,
@@ -99,14 +102,14 @@ class Labelling:
         return HTMLResponse(html)
 
     async def static(self, request: Request) -> Response:
-        """A script, a style sheet or a picture of the page."""
+        """Return a script, style sheet or picture of the page."""
         name = request.path_params["name"]
         if name not in self._static:
             raise HTTPException(404)
-        return Response(self._static[name], media_type=_KINDS[name.rpartition(".")[2]])
+        return Response(self._static[name], media_type=_MEDIA_TYPES[name.rpartition(".")[2]])
 
     async def film(self, request: Request) -> Response:
-        """A clip's strip of frames; it is named by its content, so it never changes."""
+        """Return a film. Its name is the hash of its content, so browsers may cache it."""
         name, folder = request.path_params["name"], self._service.folder / FILMS
         if not _FILM.fullmatch(name) or not (folder / name).is_file():
             raise HTTPException(404, "there is no such film")
@@ -114,52 +117,47 @@ class Labelling:
             data = await asyncio.to_thread(read_film, folder, name)
         except DamagedFile as error:
             raise HTTPException(410, str(error)) from error
-        return Response(data, media_type="image/webp", headers=_FOR_EVER)
+        return Response(data, media_type="image/webp", headers=_CACHE_FOREVER)
 
     async def state(self, request: Request) -> Response:
-        """How labelling and training stand."""
-        return JSONResponse(await self._state(self._query_maker(request)))
+        """Return the state of labelling and training."""
+        return JSONResponse(await self._state(self._labeller(request)))
 
     async def events(self, request: Request) -> Response:
-        """How labelling and training stand, again whenever that has changed."""
+        """Stream the state of labelling and training at every change (server-sent events)."""
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
-        stream = self._stream(self._query_maker(request))
+        stream = self._stream(self._labeller(request))
         return StreamingResponse(stream, media_type="text/event-stream")
 
     async def take(self, request: Request) -> Response:
-        """The pairs somebody is to answer next."""
+        """Return the next pairs for a person."""
         fields = await _fields(request)
         who, without = fields.text("who"), fields.integers("without")
-        # Holding pairs is no news for other pages, so this does not count as writing.
-        pairs = await self._service.ask(lambda queue: queue.take(who, without))
+        # `call`, not `write`: other pages need no update when someone takes pairs.
+        pairs = await self._service.call(lambda queue: queue.take(who, without))
         return JSONResponse({"pairs": [pair_fields(pair) for pair in pairs]})
 
     async def answer(self, request: Request) -> Response:
-        """An answer: what became of it, and what the reward model had thought."""
+        """Record an answer; return the label's id, the model's opinion and the tally."""
         fields = await _fields(request)
         query, answer, who = fields.integer("query"), fields.text("answer"), fields.text("who")
         seconds, attempt = fields.number("seconds"), fields.text("attempt")
         done, tally = await self._service.write(
             lambda queue: (queue.answer(query, answer, who, seconds, attempt), queue.tally(who))
         )
-        return JSONResponse(
-            {
-                "label": done.label,
-                "opinion": opinion_fields(done.opinion),
-                "tally": tally._asdict(),
-            }
-        )
+        opinion = opinion_fields(done.opinion)
+        return JSONResponse({"label": done.label, "opinion": opinion, "tally": tally._asdict()})
 
     async def give_back(self, request: Request) -> Response:
-        """Lets others have pairs that somebody took and will not answer."""
+        """Return pairs that a person holds to the queue."""
         fields = await _fields(request)
         who, queries = fields.text("who"), fields.integers("queries")
         await self._service.write(lambda queue: queue.give_back(who, queries))
         return JSONResponse({})
 
     async def undo(self, request: Request) -> Response:
-        """Takes back the last answer: its pair."""
+        """Undo a person's last answer; return its pair."""
         fields = await _fields(request)
         who, attempt = fields.text("who"), fields.text("attempt")
         pair, tally = await self._service.write(
@@ -168,34 +166,34 @@ class Labelling:
         return JSONResponse({"pair": pair_fields(pair), "tally": tally._asdict()})
 
     async def goal(self, request: Request) -> Response:
-        """A new goal: as it is kept."""
+        """Record a new goal; return the stored text."""
         fields = await _fields(request)
         text, who = fields.text("text"), fields.text("who")
         kept = await self._service.write(lambda queue: queue.set_goal(text, who))
         return JSONResponse({"goal": kept})
 
     async def enough(self, request: Request) -> Response:
-        """Whether the labels there are be enough."""
+        """Record whether labelling is finished."""
         fields = await _fields(request)
         who, enough = fields.text("who"), fields.boolean("enough")
-        await self._service.write(lambda queue: queue.say_enough(who, enough))
+        await self._service.write(lambda queue: queue.finish_labelling(who, enough))
         return JSONResponse({"enough": enough})
 
-    def _query_maker(self, request: Request) -> str:
+    def _labeller(self, request: Request) -> str:
         return checked_name(request.query_params.get("who", self._who))
 
     async def _state(self, who: str) -> dict[str, Any]:
         folder, ending = self._service.folder, self.ending.is_set()
-        return await self._service.ask(lambda queue: state_fields(queue, folder, who, ending))
+        return await self._service.call(lambda queue: state_fields(queue, folder, who, ending))
 
     async def _stream(self, who: str) -> AsyncGenerator[str, None]:
         self.streams += 1
         try:
-            told, last = None, 0.0
+            sent, last = None, 0.0
             while not self.ending.is_set():
-                moment = await self._service.moment()
-                if moment != told:
-                    told, last = moment, time.monotonic()
+                version = await self._service.version()
+                if version != sent:
+                    sent, last = version, time.monotonic()
                     yield _event(await self._state(who))
                 elif time.monotonic() - last > HEARTBEAT_SECONDS:
                     last = time.monotonic()
@@ -219,7 +217,7 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 
 def _event(state: dict[str, Any]) -> str:
-    # `retry`: after a lost connection the browser tries again so many milliseconds later.
+    # `retry`: milliseconds until the browser reconnects after a lost connection.
     return f"retry: 500\ndata: {json.dumps(state)}\n\n"
 
 
@@ -228,30 +226,29 @@ def _read_static() -> dict[str, bytes]:
     return {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
 
 
-async def _say_http(request: Request, error: Exception) -> Response:
+async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = {404: "there is nothing at this address", 405: "this cannot be done with it"}
+    messages = {404: "there is nothing at this address", 405: "the method is not allowed"}
     plain = error.detail in ("Not Found", "Method Not Allowed")
-    message = said[error.status_code] if plain else error.detail
+    message = messages[error.status_code] if plain else error.detail
     return JSONResponse({"error": message}, error.status_code, error.headers)
 
 
-async def _say_refused(request: Request, error: Exception) -> Response:
+async def _on_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    said = {"error": str(error), "problem": error.problem}
-    return JSONResponse(said, _STATUS[error.problem])
+    fields = {"error": str(error), "problem": error.problem}
+    return JSONResponse(fields, _STATUS[error.problem])
 
 
-async def _say_invalid(request: Request, error: Exception) -> Response:
-    said = {"error": str(error), "problem": "invalid"}
-    return JSONResponse(said, _STATUS["invalid"])
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error), "problem": "invalid"}, _STATUS["invalid"])
 
 
-async def _say_failed(request: Request, error: Exception) -> Response:
-    # A full disk or the like: the same request may well succeed later.
+async def _on_failed(request: Request, error: Exception) -> Response:
+    # For example a full disk: the same request can succeed later.
     return JSONResponse({"error": " ".join(str(error).split())}, 503)
 
 
-async def _say_unexpected(request: Request, error: Exception) -> Response:
-    # The guard, to which the error goes on, tells whoever runs the server.
-    return JSONResponse({"error": "something unexpected went wrong here"}, 500)
+async def _on_unexpected(request: Request, error: Exception) -> Response:
+    # The guard reports the error on the server's stderr.
+    return JSONResponse({"error": "unexpected error in the server"}, 500)

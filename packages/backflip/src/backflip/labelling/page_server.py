@@ -1,4 +1,4 @@
-"""The server of the labelling page: one process, one event loop, one thread for the labels."""
+"""The server of the labelling page: one event loop and one thread for the labels."""
 
 import asyncio
 import contextlib
@@ -9,15 +9,14 @@ from pathlib import Path
 
 import uvicorn
 
-from backflip.labelling.page_app import Labelling
+from backflip.labelling.page_app import LabellingApp
 from backflip.labelling.service import LabelService
 from runshelf.errors import UsageError
 from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
 from runshelf.web.guard import Guard
 from runshelf.web.uvicorn_server import Server, settings
 
-# How long pages may take to hear the last state before the server ends.
-_FAREWELL_SECONDS = 2.0
+_LAST_STATE_SECONDS = 2.0  # time for open pages to receive the last state before the server ends
 
 
 def serve(
@@ -30,23 +29,23 @@ def serve(
     parent: bool = False,
     announce: Callable[[Endpoint], None],
 ) -> None:
-    """Serve the pages of the run in `folder` until told to end.
+    """Serve the labelling page of a run until the process is asked to end.
 
     Args:
-        folder: the run's.
-        host: the address to listen at; others than loopback need the token in the address.
-        port: the port; None for the one it had before, else the first one free from 8765.
-        overlap: share of pairs that are shown to a second person, too.
-        who: what somebody is called who has not said a name.
-        parent: end when standard input ends, and not before: its other end is the trainer's.
-        announce: called once pages are answered.
+        folder: the run's folder.
+        host: the address to listen on; any other than loopback requires a token in the URL.
+        port: None for the run's last port, else the first free one from 8765.
+        overlap: share of pairs that a second person also sees.
+        who: default name of a labeller.
+        parent: ignore signals and end when standard input ends; the trainer holds its other end.
+        announce: called when the server listens.
 
     Raises:
-        UsageError: there is no such folder, or the port is taken.
+        UsageError: the folder does not exist, or the port is taken.
         UserFacingError: the labels cannot be opened.
     """
     if not folder.is_dir():
-        raise UsageError(f"there is no run's folder `{folder}`")
+        raise UsageError(f"there is no run folder `{folder}`")
     if not 0 <= overlap <= 1:
         raise UsageError(f"`overlap` is {overlap}: expected a share from 0 to 1")
     asyncio.run(_serve(folder, host, port, overlap, who, parent, announce))
@@ -64,7 +63,7 @@ async def _serve(
     service = await LabelService.open(folder, overlap)
     try:
         listener, endpoint = bind_endpoint(folder, host, port, save_port=parent)
-        labelling = Labelling(service, endpoint, who)
+        labelling = LabellingApp(service, endpoint, who)
         server = Server(
             settings(Guard(labelling.app(), endpoint)),
             announce=lambda: announce(endpoint),
@@ -72,31 +71,31 @@ async def _serve(
             handle_signals=not parent,
         )
         if parent:
-            _watch_input(lambda: asyncio.ensure_future(_say_farewell(labelling, server)))
+            _watch_input(lambda: asyncio.ensure_future(_end(labelling, server)))
         await server.serve(sockets=[listener])
     finally:
         await service.close()
 
 
-async def _say_farewell(labelling: Labelling, server: uvicorn.Server) -> None:
-    """Let pages hear the last state, then end the server."""
+async def _end(labelling: LabellingApp, server: uvicorn.Server) -> None:
+    """Send the last state to open pages, then end the server."""
     labelling.ending.set()
-    until = asyncio.get_running_loop().time() + _FAREWELL_SECONDS
+    until = asyncio.get_running_loop().time() + _LAST_STATE_SECONDS
     while labelling.streams and asyncio.get_running_loop().time() < until:
         await asyncio.sleep(0.02)
     server.should_exit = True
 
 
 def _watch_input(ended: Callable[[], object]) -> None:
-    """Call `ended` in this event loop once standard input has ended."""
+    """Call `ended` in this event loop when standard input ends."""
     loop = asyncio.get_running_loop()
 
     def watch() -> None:
-        # Not by way of `sys.stdin`, whose lock a thread must not hold when the process ends.
+        # `sys.stdin` has a lock that no thread may hold when the process ends.
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
                 pass
-        with contextlib.suppress(RuntimeError):  # the loop has ended first
+        with contextlib.suppress(RuntimeError):  # the loop already ended
             loop.call_soon_threadsafe(ended)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()

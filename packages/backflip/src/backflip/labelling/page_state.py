@@ -1,8 +1,7 @@
-"""What a page is told: pairs, films and the state of labelling and training, ready for JSON."""
+"""The JSON that the labelling page receives: pairs, opinions, the state of the run."""
 
 import math
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,17 @@ from backflip.labelling.status import Status, read_status
 from backflip.preferences.films import Film
 from backflip.preferences.labels import Clip
 
-_DIGITS = 4  # of a predicted reward: more than can be drawn
+_DIGITS = 4  # of a predicted reward; finer than the plot
 
 
 def film_fields(film: Film) -> dict[str, Any]:
-    """Return where a film's strip is and how it is laid out."""
-    return {"url": f"/films/{film.file}"} | {
-        key: value for key, value in film._asdict().items() if key != "file"
-    }
+    """Return the URL of a film's strip and its layout."""
+    fields = film._asdict()
+    return {"url": f"/films/{fields.pop('file')}"} | fields
 
 
 def pair_fields(pair: Pair) -> dict[str, Any]:
-    """Return a pair: each side's films by the view they show."""
+    """Return a pair: the films of each side, by view."""
     return {
         "query": pair.query,
         "left": {view: film_fields(film) for view, film in pair.left.items()},
@@ -33,9 +31,9 @@ def pair_fields(pair: Pair) -> dict[str, Any]:
 
 
 def opinion_fields(opinion: Clip | None) -> dict[str, Any] | None:
-    """Return what the reward model thought: of each side, the mean and the deviation by env step.
+    """Return the predicted reward of each side: mean and standard deviation per env step.
 
-    None where it had no say, or said what is no number.
+    None if there is no opinion, or it is not finite.
     """
     if opinion is None or not all(np.isfinite(opinion[side]).all() for side in ("left", "right")):
         return None
@@ -43,37 +41,33 @@ def opinion_fields(opinion: Clip | None) -> dict[str, Any] | None:
 
 
 def state_fields(queue: LabelQueue, folder: Path, who: str, ending: bool) -> dict[str, Any]:
-    """Return how labelling and training stand, seen by `who`.
+    """Return the state of labelling and training as `who` sees it.
 
     Args:
-        queue: the run's.
-        folder: the run's.
+        queue: the run's label queue.
+        folder: the run's folder.
         who: a labeller's name.
-        ending: the trainer has gone, whatever its last status says.
+        ending: the trainer has ended, even if its last status says otherwise.
     """
     status, tally = read_status(folder), queue.tally(who)
     if ending and status.doing != "finished":
         status = status._replace(doing="stopped")
+    episode = film_fields(status.episode) if status.episode else None
+    status_fields = status._asdict() | {"episode": episode}
+    del status_fields["pid"]
     return {
         "now": time.time(),
-        "status": _status_fields(status),
+        "status": status_fields,
         "tally": tally._asdict(),
         "goal": queue.goal(),
-        "enough": queue.said_enough(),
+        "enough": queue.labelling_finished(),
         "seconds_left": seconds_left(status, tally),
     }
 
 
 def seconds_left(status: Status, tally: Tally) -> float | None:
-    """Return how long it takes to give the rest of the budget at the present rate, if known."""
+    """Return the time to reach the budget at the present rate; None if unknown."""
     if status.budget <= 0 or tally.per_minute is None:
         return None
     seconds = 60.0 * max(0, status.budget - tally.labels) / tally.per_minute
     return seconds if math.isfinite(seconds) else None
-
-
-def _status_fields(status: Status) -> Mapping[str, Any]:
-    episode = film_fields(status.episode) if status.episode else None
-    fields = status._asdict() | {"episode": episode}
-    del fields["pid"]
-    return fields

@@ -1,8 +1,7 @@
-"""The answer source of people, who answer at a page or in the terminal.
+"""The answer source for people, who answer on a page or in the terminal.
 
-While people answer, the next phase waits for as many answers as `backflip.labelling.pace` wants.
-The page and the program in the terminal are processes of their own (`backflip.labelling.processes`)
-and share only files with the trainer. No JAX here.
+The next phase starts when `backflip.labelling.pace` allows it. The page and the terminal program
+are separate processes (`backflip.labelling.processes`) and share only files with the trainer.
 """
 
 import itertools
@@ -13,17 +12,17 @@ from contextlib import contextmanager, suppress
 from typing import Any, Literal, NamedTuple, final
 
 from backflip.labelling.label_queue import LabelQueue, labels_per_minute
-from backflip.labelling.pace import may_go_on
-from backflip.labelling.processes import InTerminal, Page
+from backflip.labelling.pace import may_start_phase
+from backflip.labelling.processes import PageProcess, TerminalProcess
 from backflip.labelling.status import Status, write_status
 from backflip.labelling.terminal_device import has_terminal
 from backflip.preferences.answers import Doing, QueriedRun
 from runshelf.errors import UsageError, UserFacingError
 
-USUAL_LABELS = 150  # of each seed: with 5 % of answers wrong, these are worth 100 right ones
-FIRST_SHARE = 4  # training begins when at most 1 / FIRST_SHARE of the first queries is open
-LOOK_SECONDS = 0.1  # between two looks at whether answers have come
-LOOKS_FOR_FILMS = 10  # films are looked for once in so many looks
+USUAL_LABELS = 150  # per seed: with 5 % wrong answers, as good as 100 correct ones
+FIRST_SHARE = 4  # training starts when at most 1 / FIRST_SHARE of the first queries is open
+POLL_SECONDS = 0.1  # between two checks for answers
+POLLS_PER_FILM_CHECK = 10  # every tenth check also restores missing films
 PAGE, TERMINAL = f"{__package__}.page", f"{__package__}.terminal"  # run as `python -m`
 
 Where = Literal["human", "terminal"]
@@ -31,14 +30,14 @@ WHERE: tuple[Where, ...] = ("human", "terminal")
 
 
 class LabellingSettings(NamedTuple):
-    """How people get to label.
+    """Settings of labelling by people.
 
     Attributes:
-        host: the address the page listens at.
-        port: the port of the page; None for the one it had before, or the first free one.
-        invite: (address) -> what to tell the user; called once the page listens.
-        overlap: share of pairs that are shown to a second person as well.
-        goal: what the person wants to see, in their words; None leaves it as it is.
+        host: the address on which the page listens.
+        port: the page's port; None for the run's last port, else the first free one.
+        invite: (address) -> message for the user; called when the page listens.
+        overlap: share of pairs that a second person also sees.
+        goal: the goal in the person's words; None keeps the stored one.
     """
 
     host: str = "127.0.0.1"
@@ -50,14 +49,14 @@ class LabellingSettings(NamedTuple):
 
 @final
 class PeopleSource:
-    """The answer source of people.
+    """The answer source for people.
 
     Args:
-        where: they answer at a page (`human`) or in this process's terminal (`terminal`).
-        settings: how they get to label.
+        where: `human` for the page, `terminal` for this process's terminal.
+        settings: settings of labelling.
 
     Raises:
-        UsageError: the terminal was asked for, and there is none.
+        UsageError: `where` is `terminal` and this process has none.
     """
 
     usual_labels = USUAL_LABELS
@@ -75,12 +74,12 @@ class PeopleSource:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """The share of pairs that two people see."""
+        """The share of pairs that two people see; part of the run's configuration."""
         return {"overlap": self._settings.overlap}
 
     @contextmanager
     def open(self, run: QueriedRun) -> "Generator[PeopleAnswers, None, None]":
-        """Run the page or the program in the terminal; invite people."""
+        """Run the page or the terminal program, and tell the user the page's address."""
         answers = PeopleAnswers(run, self._process(run))
         if self._settings.goal is not None:
             answers.queue.set_goal(self._settings.goal, self._where)
@@ -91,18 +90,18 @@ class PeopleSource:
                     run.say(self._settings.invite(answers.process.address))
                 yield answers
             except BaseException as error:
-                with suppress(UserFacingError):  # the first error matters, not that it is not told
+                with suppress(UserFacingError):  # a failed write must not hide the first error
                     answers.tell("stopped", result=str(error) or type(error).__name__)
                 raise
 
-    def _process(self, run: QueriedRun) -> Page | InTerminal:
+    def _process(self, run: QueriedRun) -> PageProcess | TerminalProcess:
         folder, settings = str(run.folder), self._settings
         if self._where == "terminal":
-            return InTerminal(["-m", TERMINAL, folder])
+            return TerminalProcess(["-m", TERMINAL, folder])
         options = ["--host", settings.host, "--overlap", str(settings.overlap)]
         if settings.port is not None:
             options += ["--port", str(settings.port)]
-        return Page(["-m", PAGE, folder, "--parent", *options], run.folder / "page.log")
+        return PageProcess(["-m", PAGE, folder, "--parent", *options], run.folder / "page.log")
 
 
 @final
@@ -110,11 +109,11 @@ class PeopleAnswers:
     """The answers of people to the queries of one run.
 
     Args:
-        run: whose queries they answer.
-        process: what they answer with.
+        run: the run.
+        process: the page or the terminal program.
     """
 
-    def __init__(self, run: QueriedRun, process: Page | InTerminal) -> None:
+    def __init__(self, run: QueriedRun, process: PageProcess | TerminalProcess) -> None:
         self._run, self.process = run, process
         self.queue = LabelQueue(run.store)
         self._status = Status(
@@ -125,11 +124,11 @@ class PeopleAnswers:
             budget=run.budget,
             pid=os.getpid(),
         )
-        self._went_on: float | None = None
+        self._phase_started: float | None = None
         self._phase_seconds = 0.0
 
     def tell(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
-        """Write what the trainer is doing; a phase is expected to take as long as the last one."""
+        """Write the trainer's status. A phase is expected to take as long as the last one."""
         if doing == "learning" and expected_seconds is None:
             expected_seconds = self._phase_seconds or None
         self._status = self._status._replace(
@@ -138,41 +137,41 @@ class PeopleAnswers:
         write_status(self._run.folder, self._status)
 
     def attend(self, newest_round: int) -> None:
-        """Wait until few enough queries are open for the next phase to begin."""
+        """Wait until few enough queries are open for the next phase to start."""
         self._run.book_time("train")
-        if self._went_on is None:  # nothing has been learnt yet: wait for most of the answers
+        if self._phase_started is None:  # before the first phase, wait for most of the answers
             newest_round //= FIRST_SHARE
         else:
-            self._phase_seconds = time.monotonic() - self._went_on
-        if not self._may_go_on(newest_round):
+            self._phase_seconds = time.monotonic() - self._phase_started
+        if not self._may_start_phase(newest_round):
             self.tell("waiting")
-        for look in itertools.count():
+        for poll in itertools.count():
             self.process.check()
-            if look % LOOKS_FOR_FILMS == 0:
+            if poll % POLLS_PER_FILM_CHECK == 0:
                 self._run.drawer.restore(self._run.store)
-            if self._may_go_on(newest_round):
+            if self._may_start_phase(newest_round):
                 break
             self._run.wait(self._waiting_for())
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         self._run.book_time("answers")
-        self._went_on = time.monotonic()
+        self._phase_started = time.monotonic()
 
     def seconds_to_go(self, queries: int) -> float:
-        """Return how long people will take at their recent pace; 0 if it is not known yet."""
+        """Return how long the answers will take at the recent rate; 0 if the rate is unknown."""
         rate = labels_per_minute(self._run.store)
         return 60.0 * (queries + self._run.store.counts().pending) / rate if rate else 0.0
 
     def enough(self) -> bool:
-        """Return whether somebody said that there are enough labels."""
-        return self.queue.said_enough()
+        """Return whether a person finished labelling."""
+        return self.queue.labelling_finished()
 
-    def _may_go_on(self, newest_round: int) -> bool:
-        return self.enough() or may_go_on(
+    def _may_start_phase(self, newest_round: int) -> bool:
+        return self.enough() or may_start_phase(
             self._run.store.counts().pending,
             newest_round=newest_round,
             phase_seconds=self._phase_seconds,
             per_minute=labels_per_minute(self._run.store),
-            people=self.queue.people_lately(),
+            people=self.queue.active_people(),
         )
 
     def _waiting_for(self) -> str:

@@ -1,10 +1,11 @@
-"""A program that runs beside the trainer: the page, or what people answer with in a terminal.
+"""The labelling page and the labelling terminal as child processes of the trainer.
 
-It is a process of its own, so that neither can take the other down. It shares nothing but files
-with the trainer; it is started again when it dies, and ends when the trainer does, however that
-comes about: its standard input is a pipe that only the trainer holds open.
+A crash of one process does not end the other; they share only files. The page is restarted when it
+dies. It ends when the trainer ends for any reason, because its standard input is a pipe that only
+the trainer holds open.
 """
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -12,24 +13,23 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import IO, final
+from typing import final
 
 from runshelf.errors import UsageError, UserFacingError
 
-READY_SECONDS = 30.0  # a program that has not said where it listens by then never will
-PATIENCE = 5  # deaths in a row, each within a second of its start, until it is given up
-GRACE_SECONDS = 5.0  # to end by itself
+READY_SECONDS = 30.0  # maximum time to start listening
+MAX_EARLY_DEATHS = 5  # in a row, each within a second of the start; then no more restarts
+GRACE_SECONDS = 5.0  # to end before the next, stronger signal
 
 
 @final
-class Page:
+class PageProcess:
     """The labelling page as a process; a context manager.
 
     Args:
-        arguments: for the Python interpreter; the program prints one JSON line with `address` once
-            it listens.
-        log: where what it says on stderr is kept.
+        arguments: for the Python interpreter. The program prints one JSON line with `address`
+            when it listens.
+        log: file that receives its stderr.
     """
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
@@ -37,23 +37,23 @@ class Page:
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = threading.Event()
         self._watch = threading.Thread(target=self._keep_alive, daemon=True)
-        self._given_up = False
+        self._failed = False
         self.address = ""
 
     def check(self) -> None:
-        """Raise if the program cannot be kept alive.
+        """Raise if the page cannot be kept alive.
 
         Raises:
-            UserFacingError: it died again and again.
+            UserFacingError: it died several times in a row right after its start.
         """
-        if self._given_up:
-            raise UserFacingError(f"the page ended again and again: {_last_line(self._log)}")
+        if self._failed:
+            raise UserFacingError(f"the page crashed repeatedly: {_last_line(self._log)}")
 
-    def __enter__(self) -> "Page":
-        """Start it and wait until it listens.
+    def __enter__(self) -> "PageProcess":
+        """Start the page and wait until it listens.
 
         Raises:
-            UsageError: it would not start.
+            UsageError: it did not start.
         """
         self._process = self._start()
         try:
@@ -64,21 +64,16 @@ class Page:
         self._watch.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Let it end, make it end if it does not."""
+    def __exit__(self, *_: object) -> None:
+        """End the page."""
         self._ending.set()
         self._end()
         self._watch.join(1.0)
-        self._end()  # what was being started meanwhile
+        self._end()  # the watching thread may just have restarted it
 
     def _start(self) -> "subprocess.Popen[bytes]":
         with self._log.open("ab") as log:
-            # A session of its own: Ctrl-C is for the trainer, which ends it in its own time.
+            # In a new session Ctrl-C does not reach the page; the trainer ends it.
             return subprocess.Popen(
                 self._arguments,
                 stdin=subprocess.PIPE,
@@ -88,39 +83,30 @@ class Page:
             )
 
     def _keep_alive(self) -> None:
-        """Start the program again whenever it dies, until the block ends."""
+        """Restart the page whenever it dies, until the context ends."""
         early = 0
         while not self._ending.is_set() and self._process is not None:
             began = time.monotonic()
             self._process.wait()
             early = early + 1 if time.monotonic() - began < 1.0 else 0
-            if early >= PATIENCE:
-                self._given_up = True
+            if early >= MAX_EARLY_DEATHS:
+                self._failed = True
                 return
             if not self._ending.wait(0.05 * (1 + early)):
                 _close(self._process)
                 self._process = self._start()
 
     def _end(self) -> None:
-        process = self._process
-        if process is None:
-            return
-        _close(process)
-        for act in (None, process.terminate, process.kill):
-            if act:
-                act()
-            try:
-                process.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
-            return
+        if self._process is not None:
+            _close(self._process)
+            _end(self._process, lambda: None, self._process.terminate, self._process.kill)
 
 
 @final
-class InTerminal:
-    """A program that takes over the trainer's own terminal; a context manager.
+class TerminalProcess:
+    """The labelling program in the trainer's own terminal; a context manager.
 
-    Whoever leaves it wants the trainer to stop, too.
+    Leaving the program also stops the trainer.
 
     Args:
         arguments: for the Python interpreter.
@@ -133,11 +119,11 @@ class InTerminal:
         self._process: subprocess.Popen[bytes] | None = None
 
     def check(self) -> None:
-        """Raise if the person has left.
+        """Raise if the program has ended.
 
         Raises:
-            KeyboardInterrupt: they have.
-            UsageError: the program could not use the terminal.
+            KeyboardInterrupt: the person left it.
+            UsageError: it could not use the terminal.
         """
         status = None if self._process is None else self._process.poll()
         if status == UsageError.exit_status:
@@ -145,50 +131,42 @@ class InTerminal:
         if status is not None:
             raise KeyboardInterrupt
 
-    def __enter__(self) -> "InTerminal":
-        """Start it in the same terminal and process group."""
+    def __enter__(self) -> "TerminalProcess":
+        """Start the program in the same terminal and process group."""
         self._process = subprocess.Popen(self._arguments)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End it, so that it gives the terminal back."""
-        if self._process is None:
-            return
-        for act in (self._process.terminate, self._process.kill):
-            if self._process.poll() is None:
-                act()
-            try:
-                self._process.wait(GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
+    def __exit__(self, *_: object) -> None:
+        """End the program; it restores the terminal."""
+        if self._process is not None:
+            _end(self._process, self._process.terminate, self._process.kill)
+
+
+def _end(process: "subprocess.Popen[bytes]", *steps: Callable[[], None]) -> None:
+    """Take the steps that end a process, one after another, until it has ended."""
+    for step in steps:
+        step()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_SECONDS)
             return
 
 
 def _address(process: "subprocess.Popen[bytes]") -> str:
-    """Return the address a program prints once it listens.
+    """Return the address that a page prints when it listens.
 
     Raises:
-        UserFacingError: it ended, or said nothing in time.
+        UserFacingError: it ended, or printed nothing in time.
     """
-    said: list[bytes] = []
+    lines: list[bytes] = []
     output = process.stdout
-    reader = threading.Thread(target=_read_line, args=(output, said.append), daemon=True)
+    assert output is not None
+    reader = threading.Thread(target=lambda: lines.append(output.readline()), daemon=True)
     reader.start()
     reader.join(READY_SECONDS)
     try:
-        return str(json.loads(said[0])["address"])
+        return str(json.loads(lines[0])["address"])
     except (IndexError, ValueError, KeyError, TypeError) as error:
         raise UserFacingError("the page did not start") from error
-
-
-def _read_line(output: "IO[bytes] | None", keep: Callable[[bytes], None]) -> None:
-    if output is not None:
-        keep(output.readline())
 
 
 def _close(process: "subprocess.Popen[bytes]") -> None:
@@ -198,7 +176,5 @@ def _close(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _last_line(log: Path) -> str:
-    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
-    said = [line for line in lines if line.strip()]
-    text = said[-1] if said else "it said nothing"
-    return text.rpartition("error: ")[2]
+    lines = log.read_text(errors="replace").strip().split("\n") if log.exists() else [""]
+    return lines[-1].rpartition("error: ")[2] or "it printed no error"

@@ -1,7 +1,7 @@
-"""The service: the one thread that works with a run's label file on behalf of all its pages.
+"""The label service: one thread that uses a run's label queue for all open pages.
 
-An SQLite connection belongs to the thread that opened it, and a label queue may not do two things
-at once; so one thread does all of it, in the order in which the pages ask.
+An SQLite connection belongs to the thread that opened it, and a label queue is not thread-safe. So
+one thread does all the work, in the order of the requests.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @final
 class LabelService:
-    """Works with the label queue of the run in `folder`. Use `open`."""
+    """Runs functions on the label queue of the run in `folder`. Create it with `open`."""
 
     def __init__(self, folder: Path, thread: ThreadPoolExecutor, queue: LabelQueue) -> None:
         self.folder = folder
@@ -30,10 +30,10 @@ class LabelService:
 
     @classmethod
     async def open(cls, folder: Path, overlap: float) -> "LabelService":
-        """Open the label file of a run; make it if there is none.
+        """Open the label file of a run; create it if it does not exist.
 
         Raises:
-            UserFacingError: it cannot be opened, or is damaged.
+            UserFacingError: the file cannot be opened or is damaged.
         """
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labels")
         loop = asyncio.get_running_loop()
@@ -44,26 +44,25 @@ class LabelService:
         return cls(folder, thread, queue)
 
     async def close(self) -> None:
-        """Close the label file once everything asked is done."""
-        await self.ask(lambda queue: queue.store.close())
+        """Close the label file after all pending work."""
+        await self.call(lambda queue: queue.store.close())
         self._thread.shutdown()
 
-    async def ask(self, work: Callable[[LabelQueue], T]) -> T:
-        """Return what `work` makes of the label queue."""
+    async def call(self, work: Callable[[LabelQueue], T]) -> T:
+        """Return `work(queue)`."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._queue)
 
     async def write(self, work: Callable[[LabelQueue], T]) -> T:
-        """Return what `work` makes of the label queue; the other pages hear that it changed."""
-        done = await self.ask(work)
+        """Return `work(queue)`, and let all pages know that the state changed."""
+        done = await self.call(work)
         self._written += 1
         return done
 
-    async def moment(self) -> object:
-        """Return something that differs once there is news for a page."""
-        return await self.ask(self._moment)
+    async def version(self) -> object:
+        """Return a value that changes whenever the state of labelling or training changes."""
+        return await self.call(self._version_now)
 
-    def _moment(self, queue: LabelQueue) -> object:
+    def _version_now(self, queue: LabelQueue) -> object:
         status = read_status(self.folder)
-        # Where there is no status it is as of now, and always another.
-        told = status if status.pid else status.doing
-        return self._written, queue.store.file.changes(), told
+        # Without a status file, `status.since` is the current time and would always differ.
+        return self._written, queue.store.file.changes(), status if status.pid else status.doing

@@ -1,7 +1,6 @@
-"""What the trainer is doing, for those who wait for it: one small file beside the labels.
+"""The trainer's status: a small file in the run's folder, for the page and the terminal.
 
-The trainer replaces it whole, a page or a terminal reads it. It tells the present, so it is not
-kept safe from a power cut. No JAX here.
+The trainer replaces the whole file. It describes the present only, so it is not synced to disk.
 """
 
 import json
@@ -18,21 +17,22 @@ _FILE = "status.json"
 
 
 class Status(NamedTuple):
-    """What the trainer is doing.
+    """The trainer's status.
 
     Attributes:
-        doing: `waiting` is for answers; `stopped` is what a reader makes of a dead process.
-        since: when it began that, in seconds since 1970.
-        expected_seconds: how long it will take, where that can be said.
-        env: what is taught.
-        phase: phases done.
-        phases: of how many.
-        env_steps: taken so far, of each seed.
-        budget: labels to be given in all, by people and imports, for all seeds.
-        pid: the trainer's process.
-        episode: the agent's latest behaviour, if any was drawn.
-        episode_env_steps: how much it had learnt by then.
-        result: what came of it, once it has finished; why it stopped, if it failed.
+        doing: the current activity. `waiting` means for answers; a reader reports a dead trainer
+            as `stopped`.
+        since: start of the activity, in seconds since 1970.
+        expected_seconds: expected duration of the activity; None if unknown.
+        env: the environment's id.
+        phase: number of finished phases.
+        phases: number of phases in all.
+        env_steps: env steps so far, per seed.
+        budget: number of labels in all, from people and imports, for all seeds.
+        pid: the trainer's process id.
+        episode: film of the agent's latest episode, if rendered.
+        episode_env_steps: env steps before that episode.
+        result: the result of a finished run, or why it stopped.
     """
 
     doing: Doing
@@ -50,7 +50,7 @@ class Status(NamedTuple):
 
 
 def write_status(folder: Path, status: Status) -> None:
-    """Replace what is said of the trainer of the run in `folder`."""
+    """Replace the status of the run in `folder`."""
     fields = status._asdict() | {"episode": status.episode and status.episode._asdict()}
     path, partial = folder / _FILE, folder / f".{_FILE}.part"
     with disk_errors(path):
@@ -59,7 +59,7 @@ def write_status(folder: Path, status: Status) -> None:
 
 
 def read_status(folder: Path) -> Status:
-    """Return what the trainer of the run in `folder` is doing; `stopped` where there is none."""
+    """Return the status of the run in `folder`; `stopped` if there is no status or no trainer."""
     try:
         fields: dict[str, Any] = json.loads((folder / _FILE).read_text())
         film = fields.pop("episode")
@@ -75,6 +75,6 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's process
+    except PermissionError:  # another user's process
         return True
     return pid > 0

@@ -1,9 +1,9 @@
-"""The labelling terminal: two clips side by side as text, answered with the keys of the page.
+"""Labelling in the terminal: two clips side by side as text, with the same keys as the page.
 
-`python -m backflip.labelling.terminal RUN_FOLDER [--who NAME]` takes over the terminal
-and gives it back as it was, whichever way it ends. Exit status: 0 the person left, or training
-has finished; 1 training has stopped; 2 no terminal, or wrong usage; 130 Ctrl-C; 128 + n signal n.
-It shares only files with the trainer, as the page does. No JAX here.
+`python -m backflip.labelling.terminal RUN_FOLDER [--who NAME]` uses the whole terminal and restores
+it at the end. Exit status: 0 the person left or training finished; 1 training stopped; 2 no
+terminal or wrong usage; 130 Ctrl-C; 128 + n signal n. Like the page, it shares only files with the
+trainer.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from typing import NamedTuple, final
 
 from backflip.labelling.label_queue import AHEAD, LabelQueue, Pair, Refused, checked_name
 from backflip.labelling.status import Status, read_status
-from backflip.labelling.terminal_device import Left, Terminal, has_terminal
+from backflip.labelling.terminal_device import Quit, Terminal, has_terminal
 from backflip.labelling.terminal_view import (
     BOLD,
     DIM,
@@ -31,37 +31,38 @@ from backflip.labelling.terminal_view import (
     SMALLEST,
     Playback,
     Size,
-    beside,
     centred,
+    centred_block,
     clean,
     end_of,
     fitted,
     half_blocks,
-    in_the_middle,
+    joined,
     opinion_line,
     position_bar,
+    progress_parts,
     room_for_clip,
     scaled_frames,
     shortened,
+    side_by_side,
     side_width,
-    standing,
-    waiting_for,
+    waiting_lines,
     width_of,
-    wrapped,
 )
 from backflip.preferences.films import FILMS, Film, Which, read_film
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import Answer, Clip, LabelStore
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 
-FASTEST = 1 / 20  # seconds between two drawings
-LOADING = 0.02  # seconds between two looks whether a pair's pictures are ready
-IDLE = 0.25  # seconds between two looks at what else has changed
-SHORTEST_LOOK = 0.15  # seconds; nobody judges two clips sooner
-HELD_DOWN = 0.12  # seconds between two equal keys; nobody presses one so fast
-AWAY = 60.0  # seconds without a key; then no more pairs are held for the person
-DRAWN_ANEW = 5.0  # seconds until a missing film may be there again
-START = 10.0  # seconds in which the trainer may not yet have said what it does
+# All in seconds.
+SHORTEST_FRAME = 1 / 20  # between two screen updates
+LOADING_POLL = 0.02  # between two checks whether the frames of a pair are loaded
+POLL = 0.25  # between two checks of the label file and the status
+SHORTEST_VIEW = 0.15  # an answer sooner than this is a key meant for the pair before
+HELD_DOWN = 0.12  # equal keys closer than this come from a key held down
+AWAY = 60.0  # without a key; then the person gets no new pairs
+FILM_RETRY = 5.0  # until a pair with a missing film is requested again
+START = 10.0  # until the trainer must have written its status
 
 ANSWERS: dict[str, Answer] = {"left": "left", "right": "right", "up": "tie", "down": "skip"}
 SPEEDS = {"1": 0.5, "2": 1.0, "3": 2.0}
@@ -73,21 +74,21 @@ IN_WORDS: dict[Answer, str] = {
 }
 HINTS = ["← → better", "↑ equal", "↓ can't tell", "? keys", "q quit", "u undo", "space pause"]
 HELP = [
-    "←  →    the left, the right one is better",
+    "←  →    the left, the right clip is better",
     "↑       both are equally good",
     "↓       can't tell",
-    "u       take the last answer back, again and again",
-    "space   pause, go on",
+    "u       undo the last answer, repeatedly",
+    "space   pause, play",
     "1 2 3   half, normal, double speed",
-    "v       what the agent sees, what you see",
-    "g       say what you want to see",
-    "?       these keys",
-    "q       leave; nothing is lost",
+    "v       agent's view, your view",
+    "g       edit the goal",
+    "?       this help",
+    "q       quit; your labels are kept",
 ]
 
 
 class _Key(NamedTuple):
-    """Of what a pair's pictures depend on."""
+    """What the loaded frames of a pair depend on."""
 
     query: int
     view: Which
@@ -95,19 +96,19 @@ class _Key(NamedTuple):
 
 
 @final
-class Screening:
-    """A pair's pictures, in the size they are shown in; text is made of each when it is needed."""
+class PairFrames:
+    """The frames of a pair, scaled to the terminal; each becomes text when it is first shown."""
 
     def __init__(self, folder: Path, films: tuple[Film, Film], terminal: Size) -> None:
         """Read both films.
 
         Args:
-            folder: where they are.
+            folder: the folder of films.
             films: of the left and the right clip.
-            terminal: in cells.
+            terminal: size of the terminal, in cells.
 
         Raises:
-            DamagedFile: one is missing or damaged.
+            DamagedFile: a film is missing or damaged.
         """
         first = films[0]
         self._terminal = terminal
@@ -117,40 +118,40 @@ class Screening:
         ]
         self._lines: dict[int, list[str]] = {}
         self.fps = first.fps
-        self.frames = max(film.frames for film in films)
+        self.count = max(film.frames for film in films)
 
     def lines(self, number: int, *, true_colour: bool) -> list[str]:
-        """Return both clips at frame `number`; a clip that is shorter stands still at its end."""
+        """Return both clips at frame `number`; the shorter clip keeps its last frame."""
         if number not in self._lines:
             now = [frames[min(number, len(frames) - 1)] for frames in self._frames]
             left, right = (half_blocks(frame, true_colour=true_colour) for frame in now)
-            self._lines[number] = beside(left, right, self._size, self._terminal)
+            self._lines[number] = side_by_side(left, right, self._size, self._terminal)
         return self._lines[number]
 
 
 @final
-class Cinema:
-    """Has pictures ready, read and scaled on a thread of its own, so that nothing stutters."""
+class FrameLoader:
+    """Reads and scales frames ahead of time, in a thread, so that playback does not stutter."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._thread = ThreadPoolExecutor(1)
-        self._ready: dict[_Key, Future[Screening]] = {}
+        self._ready: dict[_Key, Future[PairFrames]] = {}
 
-    def expect(self, pairs: Sequence[Pair], view: Which, terminal: Size) -> None:
-        """Get ready what will be shown, in that order, and forget the rest."""
+    def preload(self, pairs: Sequence[Pair], view: Which, terminal: Size) -> None:
+        """Load these pairs in this order; drop all others."""
         wanted = {_Key(pair.query, view, terminal): _films(pair, view) for pair in pairs}
         for key in self._ready.keys() - wanted.keys():
             self._ready.pop(key).cancel()
         for key, films in wanted.items():
             if key not in self._ready:
-                self._ready[key] = self._thread.submit(Screening, self._folder, films, terminal)
+                self._ready[key] = self._thread.submit(PairFrames, self._folder, films, terminal)
 
-    def screening(self, pair: Pair, view: Which, terminal: Size) -> Screening | None:
-        """Return a pair's pictures, None while they are not ready.
+    def get(self, pair: Pair, view: Which, terminal: Size) -> PairFrames | None:
+        """Return the frames of a pair; None while they load.
 
         Raises:
-            DamagedFile: one is missing or damaged; it is looked for anew when expected again.
+            DamagedFile: a film is missing or damaged. The next `preload` tries again.
         """
         key = _Key(pair.query, view, terminal)
         ready = self._ready.get(key)
@@ -166,7 +167,7 @@ class Cinema:
 
 
 def _films(pair: Pair, view: Which) -> tuple[Film, Film]:
-    """Return a pair's films; of the person's view where there are none of the agent's."""
+    """Return a pair's films in `view`, or in the other view if there are none."""
     have = view if view in pair.left and view in pair.right else "person"
     other: Which = "agent"
     sides = (pair.left, pair.right)
@@ -175,7 +176,7 @@ def _films(pair: Pair, view: Which) -> tuple[Film, Film]:
 
 
 class _Shown(NamedTuple):
-    """The pair on the screen, since when, and where its clips are."""
+    """The pair on the screen, the time since when, and its playback."""
 
     query: int
     since: float
@@ -184,46 +185,46 @@ class _Shown(NamedTuple):
 
 @final
 class Labeller:
-    """What the keys do, and what is on the screen.
+    """The state of the program: reacts to keys and produces the lines of the screen.
 
     Args:
-        queue: where pairs come from and answers go.
-        folder: the run's.
+        queue: the run's label queue.
+        folder: the run's folder.
         who: the person's name.
-        true_colour: the terminal knows 24-bit colours.
+        true_colour: the terminal supports 24-bit colours.
     """
 
     def __init__(self, queue: LabelQueue, folder: Path, who: str, *, true_colour: bool) -> None:
         self._queue, self._folder, self._who = queue, folder, who
         self._true_colour = true_colour
-        self._cinema = Cinema(folder / FILMS)
+        self._loader = FrameLoader(folder / FILMS)
         self._pairs: list[Pair] = []  # the first one is on the screen
-        self._broken: dict[int, float] = {}  # pairs without a film, and when to look again
+        self._broken: dict[int, float] = {}  # pairs without a film -> when to try again
         self._shown: _Shown | None = None
         self._view: Which = "person"
         self._speed = 1.0
-        self._said = ""  # about the last key
+        self._message = ""  # about the last key
         self._opinion: Clip | None = None
         self._draft: str | None = None  # the goal while it is edited
         self._helping = False
         self._last_key = ("", time.monotonic())
         self._began = time.monotonic()
-        self._next_look = self._next_take = 0.0
+        self._next_poll = self._next_take = 0.0
         self._status = Status("setting up", time.time())
         self._tally = queue.tally(who)
         self._goal = queue.goal()
 
     def close(self) -> None:
-        """Stop getting pictures ready."""
-        self._cinema.close()
+        """Stop loading frames."""
+        self._loader.close()
 
     # Keys.
 
     def press(self, key: str, now: float) -> None:
-        """Do what a key is for.
+        """React to a key.
 
         Raises:
-            Left: the person wants to leave.
+            Quit: the person leaves.
         """
         (last, at), self._last_key = self._last_key, (key, now)
         held_down = key == last and now - at < HELD_DOWN
@@ -240,7 +241,7 @@ class Labeller:
 
     def _control(self, key: str, now: float) -> None:
         if key == "q":
-            raise Left(0, "your labels are kept")
+            raise Quit(0, "your labels are kept")
         if key == "?":
             self._helping = True
         elif key == "g":
@@ -256,7 +257,7 @@ class Labeller:
 
     def _answer(self, answer: Answer, now: float) -> None:
         shown = self._shown
-        if shown is None or now - shown.since < SHORTEST_LOOK:
+        if shown is None or now - shown.since < SHORTEST_VIEW:
             return
         attempt = secrets.token_hex(16)
         try:
@@ -264,26 +265,26 @@ class Labeller:
                 shown.query, answer, self._who, now - shown.since, attempt
             )
         except Refused as error:
-            self._said, self._opinion = clean(str(error)), None
+            self._message, self._opinion = clean(str(error)), None
         else:
-            self._said, self._opinion = IN_WORDS[answer], answered.opinion
+            self._message, self._opinion = IN_WORDS[answer], answered.opinion
         self._pairs = [pair for pair in self._pairs if pair.query != shown.query]
         self._shown = None
-        self._next_look = self._next_take = now
+        self._next_poll = self._next_take = now
 
     def _undo(self, now: float) -> None:
         try:
             pair = self._queue.undo(self._who, secrets.token_hex(16))
         except Refused as error:
-            self._said = clean(str(error))
+            self._message = clean(str(error))
             return
         self._pairs = [pair, *(other for other in self._pairs if other.query != pair.query)]
         self._shown = None
-        self._said, self._opinion = "taken back: what is better here?", None
-        self._next_look = now
+        self._message, self._opinion = "undone: answer this pair again", None
+        self._next_poll = now
 
     def _edited(self, draft: str, key: str) -> str | None:
-        """Return the goal as a key leaves it, None if that ends it."""
+        """Return the edited goal after a key; None if the key ends editing."""
         if key in ("enter", "escape"):
             if key == "enter":
                 self._keep_goal(draft)
@@ -300,20 +301,20 @@ class Labeller:
         try:
             self._goal = self._queue.set_goal(draft, self._who)
         except Refused as error:
-            self._said = clean(str(error))
+            self._message = clean(str(error))
 
-    # What changes by itself.
+    # Changes from outside.
 
-    def look(self, now: float) -> bool:
-        """See what the trainer does, and take new pairs; return whether anything is new.
+    def poll(self, now: float) -> bool:
+        """Read the status and take new pairs; return whether anything changed.
 
         Raises:
-            Left: training has finished or stopped.
+            Quit: training has finished or stopped.
         """
-        if now < self._next_look:
+        if now < self._next_poll:
             return False
         before = (self._status, self._tally, self._pairs, self._goal)
-        self._next_look = now + IDLE
+        self._next_poll = now + POLL
         self._status = self._status_now(now)
         if now >= self._next_take:
             self._take(now)
@@ -322,29 +323,28 @@ class Labeller:
         self._leave_if_over()
         return before != (self._status, self._tally, self._pairs, self._goal)
 
-    def wait(self, now: float) -> float:
-        """Return the seconds until something on the screen changes by itself."""
+    def until_change(self, now: float) -> float:
+        """Return the seconds until the screen changes without a key."""
         if self._pairs and self._shown is None:
-            return LOADING
-        until = self._shown.playback.until_next(now, FASTEST) if self._shown else IDLE
-        return min(until, IDLE)
+            return LOADING_POLL
+        until = self._shown.playback.until_next(now, SHORTEST_FRAME) if self._shown else POLL
+        return min(until, POLL)
 
     def _status_now(self, now: float) -> Status:
         status = read_status(self._folder)
-        unsaid = status.doing == "stopped" and not status.pid
-        return self._status if unsaid and now - self._began < START else status
+        missing = status.doing == "stopped" and not status.pid
+        return self._status if missing and now - self._began < START else status
 
     def _leave_if_over(self) -> None:
         if self._status.doing == "finished":
-            raise Left(0, clean(self._status.result) or "training has finished")
+            raise Quit(0, clean(self._status.result) or "training has finished")
         if self._status.doing == "stopped" and not self._pairs:
             why = f" ({clean(self._status.result)})" if self._status.result else ""
-            raise Left(
-                1, f"training has stopped{why}: `backflip resume {self._folder.name}` goes on"
-            )
+            command = f"backflip resume {self._folder.name}"
+            raise Quit(1, f"training has stopped{why}: `{command}` continues it")
 
     def _take(self, now: float) -> None:
-        """Have pairs ready; the one on the screen stays there as long as it is the person's."""
+        """Take new pairs; the one on the screen stays if the person still holds it."""
         away = now - self._last_key[1] > AWAY
         if self._pairs and (away or len(self._pairs) >= AHEAD):
             return
@@ -354,31 +354,31 @@ class Labeller:
         first = [pair for pair in self._pairs[:1] if pairs.pop(pair.query, None)]
         self._pairs = first + list(pairs.values())
 
-    # What is shown.
+    # The screen.
 
     def lines(self, terminal: Size, now: float) -> list[str]:
         """Return the lines of the whole screen, from the top."""
         if terminal.width < SMALLEST.width or terminal.height < SMALLEST.height:
-            small = f"at least {SMALLEST.width} × {SMALLEST.height}, please"
+            small = f"needs at least {SMALLEST.width} × {SMALLEST.height}"
             return [shortened(small, terminal.width - 1)]
         middle = self._help(terminal) or self._clips(terminal, now) or self._waiting(terminal)
         return [*self._above(terminal), *middle, *self._below(terminal, now)]
 
-    def _screening(self, terminal: Size, now: float) -> Screening | None:
-        """Return the pictures of the first pair that has any, None while they are not ready."""
-        self._cinema.expect(self._pairs, self._view, terminal)
+    def _frames(self, terminal: Size, now: float) -> PairFrames | None:
+        """Return the frames of the first pair whose films are intact; None while they load."""
+        self._loader.preload(self._pairs, self._view, terminal)
         while self._pairs:
             pair = self._pairs[0]
             try:
-                screening = self._cinema.screening(pair, self._view, terminal)
+                frames = self._loader.get(pair, self._view, terminal)
             except DamagedFile:
-                self._broken[pair.query] = now + DRAWN_ANEW
+                self._broken[pair.query] = now + FILM_RETRY
                 self._pairs, self._next_take = self._pairs[1:], now
                 continue
-            if screening and (self._shown is None or self._shown.query != pair.query):
-                playback = Playback(screening.frames, screening.fps, now, self._speed)
+            if frames and (self._shown is None or self._shown.query != pair.query):
+                playback = Playback(frames.count, frames.fps, now, self._speed)
                 self._shown = _Shown(pair.query, now, playback)
-            return screening
+            return frames
         self._shown = None
         return None
 
@@ -386,29 +386,29 @@ class Labeller:
         if not self._helping:
             return []
         width = max(len(line) for line in HELP)
-        return in_the_middle([line.ljust(width) for line in HELP], terminal)
+        return centred_block([line.ljust(width) for line in HELP], terminal)
 
     def _clips(self, terminal: Size, now: float) -> list[str]:
-        screening = self._screening(terminal, now)
-        if screening is None or self._shown is None:
+        frames = self._frames(terminal, now)
+        if frames is None or self._shown is None:
             return []
         number = self._shown.playback.frame(now)
-        return screening.lines(number, true_colour=self._true_colour)
+        return frames.lines(number, true_colour=self._true_colour)
 
     def _waiting(self, terminal: Size) -> list[str]:
-        told = ["one moment"] if self._pairs else waiting_for(self._status, time.time())
-        return in_the_middle(told, terminal)
+        lines = ["loading"] if self._pairs else waiting_lines(self._status, time.time())
+        return centred_block(lines, terminal)
 
     def _above(self, terminal: Size) -> list[str]:
         width = terminal.width - 2 * MARGIN
         if self._draft is not None:
             goal = f"{BOLD}Goal: {end_of(self._draft, width - 7)}{RESET}{REVERSE} {RESET}"
         else:
-            said = f"Goal: {clean(self._goal)}" if self._goal else "Which one is better?"
-            goal = f"{BOLD}{shortened(said, width)}{RESET}"
+            title = f"Goal: {clean(self._goal)}" if self._goal else "Which clip is better?"
+            goal = f"{BOLD}{shortened(title, width)}{RESET}"
         half = side_width(terminal)
-        as_seen = " (agent's view)" if self._view == "agent" else ""
-        sides = [f"← left{as_seen}", f"right{as_seen} →"]
+        view = " (agent's view)" if self._view == "agent" else ""
+        sides = [f"← left{view}", f"right{view} →"]
         names = (" " * GAP).join(centred(side, half) for side in sides)
         playing = self._shown is not None and not self._helping
         return [f" {goal}", "", f" {DIM}{names}{RESET}" if playing else ""]
@@ -418,23 +418,23 @@ class Labeller:
         bar = ""
         if self._shown and not self._helping:
             bar = position_bar(self._shown.playback.share(now), width)
-        hints = ["enter keeps it", "esc leaves it as it was"] if self._draft is not None else HINTS
+        hints = ["enter save", "esc cancel"] if self._draft is not None else HINTS
         return [
             f" {bar}",
-            f" {self._about_the_last(width)}",
+            f" {self._last_answer(width)}",
             "",
-            f" {wrapped(standing(self._tally, self._status), width)}",
-            f" {DIM}{wrapped(hints, width)}{RESET}",
+            f" {joined(progress_parts(self._tally, self._status), width)}",
+            f" {DIM}{joined(hints, width)}{RESET}",
         ]
 
-    def _about_the_last(self, width: int) -> str:
+    def _last_answer(self, width: int) -> str:
         if self._shown and self._shown.playback.paused:
             return f"{REVERSE} paused {RESET}"
-        said = f"{REVERSE} {shortened(self._said, width - 2)} {RESET}" if self._said else ""
-        room = width - width_of(self._said) - 4
+        message = self._message and f"{REVERSE} {shortened(self._message, width - 2)} {RESET}"
+        room = width - width_of(self._message) - 4
         if self._opinion is None or room < SMALLEST.width // 2:
-            return said
-        return f"{said}  {DIM}{opinion_line(self._opinion, room)}{RESET}"
+            return message
+        return f"{message}  {DIM}{opinion_line(self._opinion, room)}{RESET}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -442,10 +442,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _options(argv)
     try:
         _label(options.folder, options.who or _user())
-    except Left as left:
-        if str(left):
-            print(f"backflip: {left}", file=sys.stderr)  # noqa: T201  (a program of its own)
-        return left.status
+    except Quit as end:
+        if str(end):
+            print(f"backflip: {end}", file=sys.stderr)  # noqa: T201  (a separate program)
+        return end.status
     except UserFacingError as error:
         print(f"backflip: error: {error}", file=sys.stderr)  # noqa: T201
         return error.exit_status
@@ -460,43 +460,43 @@ class _Options(argparse.Namespace):
 def _options(argv: Sequence[str] | None) -> _Options:
     parser = argparse.ArgumentParser("backflip.labelling.terminal", description=__doc__)
     parser.add_argument("folder", metavar="RUN_FOLDER", type=Path)
-    parser.add_argument("--who", metavar="NAME", help="your name, beside your labels")
+    parser.add_argument("--who", metavar="NAME", help="your name, kept with your labels")
     return parser.parse_args(argv, _Options())
 
 
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name, as in containers
+    except (KeyError, OSError):  # in some containers the user id has no name
         return "me"
 
 
 def _label(folder: Path, who: str) -> None:
-    """Show pairs and take answers until it is over.
+    """Show pairs and take answers until `Quit`.
 
     Raises:
-        Left: always, in the end.
-        UsageError: there is no terminal, or no run.
+        Quit: the person left, or training finished or stopped.
+        UsageError: there is no terminal or no run.
     """
     who = checked_name(who)
     if not has_terminal():
         raise UsageError("labelling needs a terminal: start it in one, or use --teacher human")
     if not (folder / LABELS).is_file():
-        raise UsageError(f"`{folder}` is not the folder of a run with labels: it has no `{LABELS}`")
+        raise UsageError(f"`{folder}` is not the folder of a run with labels: no `{LABELS}` in it")
     true_colour = os.environ.get("COLORTERM", "") in ("truecolor", "24bit")
     with LabelStore.open(folder / LABELS) as store, Terminal(0, 1) as terminal:
         labeller = Labeller(LabelQueue(store), folder, who, true_colour=true_colour)
         try:
-            _go_on(labeller, terminal)
+            _run(labeller, terminal)
         finally:
             labeller.close()
 
 
-def _go_on(labeller: Labeller, terminal: Terminal) -> None:
+def _run(labeller: Labeller, terminal: Terminal) -> None:
     while True:
         now, size = time.monotonic(), terminal.size()
         terminal.draw(labeller.lines(size, now), size)
-        seconds = 0.0 if labeller.look(now) else labeller.wait(time.monotonic())
+        seconds = 0.0 if labeller.poll(now) else labeller.until_change(time.monotonic())
         for key in terminal.keys(seconds):
             labeller.press(key, time.monotonic())
 

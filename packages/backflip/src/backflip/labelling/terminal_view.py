@@ -1,7 +1,7 @@
-"""What a terminal shows and sends, as functions: pictures as text, keys, layout, the loop's clock.
+"""Pure functions for the labelling terminal: keys, pictures as text, words, layout, playback.
 
-A character cell is about twice as high as wide, so that the upper half block, drawn in one colour
-on another, is two square pixels. Nothing here reads, writes or asks for the time. No JAX here.
+A character cell is about twice as high as wide, so the upper half block in one colour on another
+background shows two square pixels. Nothing here reads, writes or asks for the time.
 """
 
 import io
@@ -20,18 +20,18 @@ from backflip.labelling.status import Status
 from backflip.preferences.films import Film
 from runshelf.durations import duration
 
-PAUSE_SECONDS = 0.5  # of a clip's own time, at its end, before it begins anew
-LARGEST_ZOOM = 4  # of small pictures
+PAUSE_SECONDS = 0.5  # at the end of a clip before it repeats, at speed 1
+LARGEST_ZOOM = 4  # of small frames
 MARGIN = 1  # columns left and right
 GAP = 3  # columns between the two clips
-FEWEST_BARS = 12  # in a line of bars with words around it
+FEWEST_BARS = 12  # in a sparkline with words around it
 
 RESET = "\x1b[0m"
 BOLD, DIM, REVERSE = "\x1b[1m", "\x1b[2m", "\x1b[7m"
 
 _UPPER_HALF = "▀"
 _LEVELS = "▁▂▃▄▅▆▇█"
-_CUBE = np.array([0, 95, 135, 175, 215, 255])  # what xterm's 6 × 6 × 6 colours are made of
+_CUBE = np.array([0, 95, 135, 175, 215, 255])  # levels of xterm's 6 × 6 × 6 cube
 
 
 # Keys.
@@ -52,22 +52,22 @@ _NAMED = {
     b"\x15": "clear",
     b"\x1b": "escape",
 }
-# A sequence of control, then one of a single shift (the keypad's), then Alt and a letter.
+# A control sequence (CSI), a single-shift sequence (SS3, keypad), or Alt and a letter.
 _SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[ -~]|[^\[O\x1b])")
 _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|O)?\Z")
-PASTE = "paste:"  # before the text of what was pasted
+PASTE = "paste:"  # prefix of pasted text
 _PASTE, _PASTED = b"\x1b[200~", b"\x1b[201~"
 
 
 def parse_keys(data: bytes, *, more: bool = False) -> tuple[list[str], bytes]:
-    """Return the names of the keys in what a terminal sent, and what belongs to the next ones.
+    """Return the names of the pressed keys and the bytes of an incomplete last key.
 
-    A key that is a character is named by it, the others `left`, `enter`, ...; ones not known are
-    left out. What was pasted is one name, `paste:` and the text: it must not act as keys.
+    The name of a character key is the character; others are `left`, `enter`, .... Unknown keys are
+    left out. Pasted text is one name, `paste:` and the text, so that it does not act as keys.
 
     Args:
-        data: the bytes.
-        more: the rest of a sequence may still come; without, a lone escape byte is the key Esc.
+        data: bytes from the terminal.
+        more: more bytes may follow. If false, a single escape byte is the key Esc.
     """
     keys: list[str] = []
     while data:
@@ -80,7 +80,7 @@ def parse_keys(data: bytes, *, more: bool = False) -> tuple[list[str], bytes]:
 
 
 def _first_key(data: bytes, more: bool) -> tuple[int, str]:
-    """Return how many bytes the first key has, 0 if it is not all there, and its name."""
+    """Return the number of bytes of the first key, 0 if it is incomplete, and its name."""
     if data.startswith(_PASTE):
         end = data.find(_PASTED)
         text = data[len(_PASTE) : end].decode(errors="ignore")
@@ -111,16 +111,16 @@ def _first_character(data: bytes, more: bool) -> tuple[int, str]:
 
 
 class Size(NamedTuple):
-    """Of a picture in pixels, or of a terminal in cells."""
+    """The size of a frame in pixels, or of a terminal in cells."""
 
     width: int
     height: int
 
 
 def fitted(frame: Size, room: Size) -> Size:
-    """Return the largest size in which a frame fits, in its proportions; both in pixels.
+    """Return the largest size with the frame's aspect ratio that fits; all in pixels.
 
-    Small frames are enlarged by whole numbers only, so that each pixel stays a square.
+    Small frames are enlarged by whole factors only, so that each pixel stays a square.
     """
     zoom = min(room.width / frame.width, room.height / frame.height)
     if zoom >= 1:
@@ -129,7 +129,7 @@ def fitted(frame: Size, room: Size) -> Size:
 
 
 def scaled_frames(strip: bytes, film: Film, size: Size) -> UInt8[np.ndarray, "F H W 3"]:
-    """Return a film's frames in `size`: each pixel the mean of the area it stands for."""
+    """Return a film's frames scaled to `size` by area averaging."""
     picture = Image.open(io.BytesIO(strip)).convert("RGB")
     frames = np.empty((film.frames, size.height, size.width, 3), np.uint8)
     for number in range(film.frames):
@@ -141,16 +141,16 @@ def scaled_frames(strip: bytes, film: Film, size: Size) -> UInt8[np.ndarray, "F 
 
 
 def half_blocks(frame: UInt8[np.ndarray, "H W 3"], *, true_colour: bool) -> list[str]:
-    """Return a frame as lines of text, two rows of pixels in each."""
+    """Return a frame as lines of text with two rows of pixels each."""
     colours = _packed(frame) if true_colour else nearest_of_256(frame)
     tops, bottoms = colours[::2], colours[1::2]
-    if len(bottoms) < len(tops):  # nothing is below the last row
+    if len(bottoms) < len(tops):  # odd number of rows
         bottoms = np.concatenate([bottoms, np.full_like(tops[:1], -1)])
     return [_line(top, bottom, true_colour) for top, bottom in zip(tops, bottoms, strict=True)]
 
 
 def nearest_of_256(frame: UInt8[np.ndarray, "H W 3"]) -> Int[np.ndarray, "H W"]:
-    """Return the numbers of the nearest of xterm's 256 colours: its cube, or its greys."""
+    """Return the nearest of xterm's 256 colours (cube or greys) for each pixel."""
     wide = frame.astype(int)
     level = np.abs(wide[..., None] - _CUBE).argmin(-1)
     grey = np.clip((wide.mean(-1) - 8 + 5) // 10, 0, 23).astype(int)
@@ -164,7 +164,7 @@ def _packed(frame: UInt8[np.ndarray, "H W 3"]) -> Int[np.ndarray, "H W"]:
 
 
 def _line(top: Int[np.ndarray, " W"], bottom: Int[np.ndarray, " W"], true_colour: bool) -> str:
-    """Return a line of cells; cells alike in a row share one setting of the colours."""
+    """Return a line of cells; neighbours with equal colours share one escape sequence."""
     changes = np.flatnonzero((np.diff(top) != 0) | (np.diff(bottom) != 0)) + 1
     starts = [0, *changes.tolist(), len(top)]
     runs = [
@@ -177,14 +177,14 @@ def _line(top: Int[np.ndarray, " W"], bottom: Int[np.ndarray, " W"], true_colour
 
 def _colour(plane: int, colour: int, true_colour: bool) -> str:
     if colour < 0:
-        return str(plane + 1)  # the terminal's own
+        return str(plane + 1)  # the terminal's default
     if not true_colour:
         return f"{plane};5;{colour}"
     return f"{plane};2;{colour >> 16};{colour >> 8 & 255};{colour & 255}"
 
 
 def sparkline(values: Float[np.ndarray, " L"], low: float, high: float, width: int) -> str:
-    """Return values as a line of at most `width` bars; `low` is the lowest, `high` the highest."""
+    """Return values as at most `width` bars on a scale from `low` to `high`."""
     width = min(width, len(values))
     means = [part.mean() for part in np.array_split(values, width)]
     span = high - low
@@ -196,17 +196,17 @@ def sparkline(values: Float[np.ndarray, " L"], low: float, high: float, width: i
 
 
 def clean(text: str) -> str:
-    """Return text that a person wrote without anything that a terminal obeys."""
+    """Return a person's text in one line, without control characters."""
     return "".join(c for c in " ".join(text.split()) if c.isprintable())
 
 
 def width_of(text: str) -> int:
-    """Return how many cells plain text takes."""
+    """Return the number of cells that plain text takes."""
     return sum(_width(character) for character in text)
 
 
 def shortened(text: str, width: int) -> str:
-    """Return plain text in at most `width` cells."""
+    """Return plain text cut to at most `width` cells."""
     if width_of(text) <= width:
         return text
     sums = itertools.accumulate(map(_width, text))
@@ -214,19 +214,19 @@ def shortened(text: str, width: int) -> str:
 
 
 def end_of(text: str, width: int) -> str:
-    """Return plain text in at most `width` cells, its end if it does not fit."""
+    """Return the end of plain text, at most `width` cells."""
     return shortened(text[::-1], width)[::-1]
 
 
 def centred(text: str, width: int) -> str:
-    """Return plain text in the middle of `width` cells, shortened if need be."""
+    """Return plain text centred in `width` cells, cut if it is longer."""
     text = shortened(text, width)
     left = (width - width_of(text)) // 2
     return " " * left + text + " " * (width - width_of(text) - left)
 
 
-def wrapped(parts: Sequence[str], width: int, between: str = " · ") -> str:
-    """Return as many parts, from the first on, as fit into one line."""
+def joined(parts: Sequence[str], width: int, between: str = " · ") -> str:
+    """Return the first parts, as many as fit into one line."""
     line = ""
     for part in parts:
         longer = f"{line}{between}{part}" if line else part
@@ -242,17 +242,17 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-# What is said.
+# Words.
 
 
-def waiting_for(status: Status, now: float) -> list[str]:
+def waiting_lines(status: Status, now: float) -> list[str]:
     """Return lines that say what the person waits for; `now` is in seconds since 1970."""
     what = {
         "setting up": f"setting up {clean(status.env)}".rstrip(),
-        "drawing": "drawing the next clips",
-        "learning": f"learning from your answers{_phase(status)}",
-        "waiting": "others are answering the pairs that are open",
-        "evaluating": "no more labels are needed: measuring what was learnt",
+        "drawing": "rendering the next clips",
+        "learning": f"training the agent on your answers{_phase(status)}",
+        "waiting": "other people hold the open pairs",
+        "evaluating": "no more labels are needed: evaluating the agent",
     }
     spent = max(0.0, now - status.since)
     about = f" of about {duration(status.expected_seconds)}" if status.expected_seconds else ""
@@ -264,8 +264,8 @@ def _phase(status: Status) -> str:
     return f", phase {phase} of {status.phases}" if status.phases else ""
 
 
-def standing(tally: Tally, status: Status) -> list[str]:
-    """Return how labelling stands, the most important first."""
+def progress_parts(tally: Tally, status: Status) -> list[str]:
+    """Return the progress of labelling in short phrases, the most important first."""
     budget = f" of {status.budget}" if status.budget else ""
     parts = [f"{tally.labels}{budget} labels"]
     if status.doing == "stopped":
@@ -276,34 +276,34 @@ def standing(tally: Tally, status: Status) -> list[str]:
             to_go = 60 * (status.budget - tally.labels) / tally.per_minute
             parts.append(f"about {duration(to_go)} to go")
     if tally.self_agreement is not None:
-        parts.append(f"{tally.self_agreement:.0%} as before, of {tally.repeated} asked again")
+        parts.append(f"agreement with yourself {tally.self_agreement:.0%} of {tally.repeated}")
     if tally.agreement is not None:
-        parts.append(f"{tally.agreement:.0%} as others, of {tally.shared}")
+        parts.append(f"with others {tally.agreement:.0%} of {tally.shared}")
     if status.doing == "learning":
-        parts.append(f"learning{_phase(status)}")
+        parts.append(f"training{_phase(status)}")
     return parts
 
 
 def opinion_line(opinion: Mapping[str, np.ndarray], width: int) -> str:
-    """Return what the reward model had thought of two clips over time, in one line.
+    """Return one line with the predicted reward of two clips over time.
 
     Args:
-        opinion: `left` and `right`, each (2, L): the mean and the standard deviation.
-        width: of the line in cells.
+        opinion: `left` and `right`, each (2, L): mean and standard deviation per env step.
+        width: of the line, in cells.
     """
     sides = [(side, opinion[side][0], float(opinion[side][1].mean())) for side in ("left", "right")]
     both = np.concatenate([mean for _, mean, _ in sides])
-    prefix, spread_width = "the model had thought: ", len(" ± 0.00")
+    prefix, spread_width = "predicted reward: ", len(" ± 0.00")
     bars = (width - len(f"{prefix}left    right ") - 2 * spread_width) // 2
     if bars < FEWEST_BARS:
         prefix, spread_width = "", 0
         bars = max(1, (width - len("left    right ")) // 2)
-    told = [
+    parts = [
         f"{side} {sparkline(mean, float(both.min()), float(both.max()), bars)}"
         + (f" ± {spread:.2f}" if spread_width else "")
         for side, mean, spread in sides
     ]
-    return shortened(f"{prefix}{'   '.join(told)}", width)
+    return shortened(f"{prefix}{'   '.join(parts)}", width)
 
 
 # Layout.
@@ -313,22 +313,24 @@ SMALLEST = Size(40, ABOVE + BELOW + 4)
 
 
 def side_width(terminal: Size) -> int:
-    """Return how many columns each of the two clips has."""
+    """Return the number of columns for each clip."""
     return (terminal.width - 2 * MARGIN - GAP) // 2
 
 
 def room_for_clip(terminal: Size) -> Size:
-    """Return how many pixels each of the two clips has."""
+    """Return the number of pixels for each clip."""
     return Size(side_width(terminal), 2 * (terminal.height - ABOVE - BELOW))
 
 
-def beside(left: Sequence[str], right: Sequence[str], size: Size, terminal: Size) -> list[str]:
-    """Return the lines of two clips side by side, each in the middle of its half.
+def side_by_side(
+    left: Sequence[str], right: Sequence[str], size: Size, terminal: Size
+) -> list[str]:
+    """Return the lines of two clips side by side, each centred in its half.
 
     Args:
-        left: the lines of the clip on the left.
-        right: the lines of the clip on the right.
-        size: of each clip in pixels.
+        left: the lines of the left clip.
+        right: the lines of the right clip.
+        size: of each clip, in pixels.
         terminal: in cells.
     """
     width, height = side_width(terminal), terminal.height - ABOVE - BELOW
@@ -341,8 +343,8 @@ def beside(left: Sequence[str], right: Sequence[str], size: Size, terminal: Size
     return [""] * above + lines + [""] * (height - len(lines) - above)
 
 
-def in_the_middle(lines: Sequence[str], terminal: Size) -> list[str]:
-    """Return plain lines in the middle of where the clips are."""
+def centred_block(lines: Sequence[str], terminal: Size) -> list[str]:
+    """Return plain lines centred in the area of the clips."""
     height = terminal.height - ABOVE - BELOW
     shown = [f" {centred(line, terminal.width - 2 * MARGIN)}" for line in lines[:height]]
     above = (height - len(shown)) // 2
@@ -350,23 +352,23 @@ def in_the_middle(lines: Sequence[str], terminal: Size) -> list[str]:
 
 
 def position_bar(share: float, width: int) -> str:
-    """Return a bar of `width` cells, filled to `share`."""
+    """Return a bar of `width` cells, `share` of it filled."""
     filled = round(min(max(share, 0.0), 1.0) * width)
     return "━" * filled + f"{DIM}{'─' * (width - filled)}{RESET}"
 
 
-# The clock.
+# Playback.
 
 
 @final
 class Playback:
-    """Where in their loop two clips are: one clock for both.
+    """The common clock of two clips that play in a loop.
 
     Args:
-        frames: of the longer one.
-        fps: frames a second at speed 1.
-        now: the time, in seconds.
-        speed: how fast.
+        frames: number of frames of the longer clip.
+        fps: frames per second at speed 1.
+        now: the time in seconds.
+        speed: playback speed.
     """
 
     def __init__(self, frames: int, fps: float, now: float, speed: float = 1.0) -> None:
@@ -375,17 +377,17 @@ class Playback:
         self.paused = False
 
     def frame(self, now: float) -> int:
-        """Return the number of the frame to be shown."""
+        """Return the index of the current frame."""
         return min(int(self._in_loop(now) * self._fps), self._frames - 1)
 
     def share(self, now: float) -> float:
-        """Return how much of the clip has been played, of 1."""
+        """Return the share of the clip that has been played, from 0 to 1."""
         return min(self._in_loop(now) * self._fps / self._frames, 1.0)
 
     def until_next(self, now: float, shortest: float = 0.0) -> float:
-        """Return the seconds until another frame is to be shown; infinity while paused.
+        """Return the seconds until the next frame; infinity while paused.
 
-        Where frames last less than `shortest`, that is returned: some are left out.
+        At least `shortest` if frames are faster than that: some frames are skipped.
         """
         if self.paused:
             return float("inf")
@@ -397,17 +399,17 @@ class Playback:
         return (ends - at) / self._fps / self._speed
 
     def toggle(self, now: float) -> None:
-        """Stand still, or go on from there."""
+        """Pause or continue."""
         self._played, self._since = self._at(now), now
         self.paused = not self.paused
 
     def set_speed(self, speed: float, now: float) -> None:
-        """Go on at another speed."""
+        """Continue at another speed."""
         self._played, self._since = self._at(now), now
         self._speed = speed
 
     def _at(self, now: float) -> float:
-        """Return how much of the clip's own time has passed, over all loops."""
+        """Return the played time at speed 1, over all loops."""
         return self._played + (0.0 if self.paused else (now - self._since) * self._speed)
 
     def _in_loop(self, now: float) -> float:

@@ -1,37 +1,37 @@
-// What is said to the server, and how failures of it are told apart.
+// Requests to the server and their errors.
 
 const token = document.querySelector('meta[name="token"]').content;
-const PATIENCE = 15000; // milliseconds
+const TIMEOUT = 15000; // milliseconds
 
-/** The server has understood and says no: the same request would be refused again. */
+/** The server refuses the request; repeating it would not help. */
 export class Refused extends Error {
   constructor(problem, message) {
     super(message);
-    this.problem = problem; // "door" where the guard said it
+    this.problem = problem; // "door" if the guard refused it (wrong token)
   }
 }
 
-/** Posts `body` and returns what is answered; throws Refused, or another error worth a retry. */
+/** Posts `body` and returns the JSON of the response; throws Refused, or another error to retry. */
 export async function post(path, body) {
-  const answer = await fetch(path, {
+  const response = await fetch(path, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Token": token },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(PATIENCE),
+    signal: AbortSignal.timeout(TIMEOUT),
   });
-  const told = await answer.json();
-  if (answer.ok) return told;
-  if (answer.status >= 500 || answer.status === 408) throw new Error(told.error);
-  throw new Refused(told.problem ?? "", told.error);
+  const fields = await response.json();
+  if (response.ok) return fields;
+  if (response.status >= 500 || response.status === 408) throw new Error(fields.error);
+  throw new Refused(fields.problem ?? "", fields.error);
 }
 
-/** Returns a name for one keystroke, so that sending it again counts once. */
+/** Returns a unique id for a keystroke, so that a repeated request counts once. */
 export function newAttempt() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Resolves after so many milliseconds. */
+/** Resolves after a number of milliseconds. */
 export function pause(milliseconds) {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }

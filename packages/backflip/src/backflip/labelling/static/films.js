@@ -1,16 +1,16 @@
-// Films: strips of frames, fetched and decoded ahead of time.
+// Fetches and decodes films (strips of frames).
 
-const PATIENCE = 15000; // milliseconds
+const TIMEOUT = 15000; // milliseconds
 
-/** The film is missing or damaged: it is to be drawn anew, and cannot be shown now. */
+/** The film is missing or damaged and must be rendered again. */
 export class NoFilm extends Error {}
 
-/** Returns a film with its strip decoded; throws NoFilm, or another error worth a retry. */
+/** Returns a film with its strip decoded; throws NoFilm, or another error to retry. */
 export async function load(film) {
-  const answer = await fetch(film.url, { signal: AbortSignal.timeout(PATIENCE) });
-  if (answer.status === 404 || answer.status === 410) throw new NoFilm((await answer.json()).error);
-  if (!answer.ok) throw new Error(`the film came with status ${answer.status}`);
-  const data = await answer.blob();
+  const response = await fetch(film.url, { signal: AbortSignal.timeout(TIMEOUT) });
+  if (response.status === 404 || response.status === 410) throw new NoFilm((await response.json()).error);
+  if (!response.ok) throw new Error(`loading the film failed with status ${response.status}`);
+  const data = await response.blob();
   try {
     return { ...film, bitmap: await createImageBitmap(data) };
   } catch {
@@ -18,7 +18,7 @@ export async function load(film) {
   }
 }
 
-/** Returns both sides' films of a pair in one view, decoded. */
+/** Returns the decoded films of both sides of a pair in one view. */
 export async function loadSides(pair, view) {
   const loading = [load(filmOf(pair.left, view)), load(filmOf(pair.right, view))];
   const loaded = await Promise.allSettled(loading);
@@ -29,12 +29,12 @@ export async function loadSides(pair, view) {
   throw failed.reason;
 }
 
-/** Whether a pair can be shown as the agent sees it, too. */
+/** Returns whether a pair has films of both views. */
 export function hasAgentView(pair) {
   return Boolean(pair.left.agent && pair.left.person && pair.right.agent && pair.right.person);
 }
 
-/** Gives the memory of a decoded film back. */
+/** Frees the memory of a decoded film. */
 export function release(film) {
   film.bitmap.close();
 }

@@ -1,4 +1,4 @@
-// Which key does what. A key held down, pressed with another one or while typing does nothing.
+// Keyboard shortcuts. Repeats of a held key, combinations and typing in a field do nothing.
 
 const KEYS = {
   ArrowLeft: ["answer", "left"],
@@ -16,21 +16,21 @@ const KEYS = {
   "?": ["help"],
 };
 
-// Where the letters and digits are others, those keys by their place.
-const PLACES = { KeyU: "u", KeyV: "v", Digit1: "1", Digit2: "2", Digit3: "3" };
+// Keys by position, for layouts without Latin letters and digits.
+const POSITIONS = { KeyU: "u", KeyV: "v", Digit1: "1", Digit2: "2", Digit3: "3" };
 
-/** Calls `act(what, detail)` for the keys of the page. */
+/** Calls `act(action, detail)` for each shortcut. */
 export function listen(act) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
     const button = event.target.closest?.("button");
-    // A held Enter or space would press a button over and over.
+    // A held Enter or space would press a button repeatedly.
     if (button && event.repeat) return event.preventDefault();
     if (event.target.closest?.("input, textarea, select")) return;
     if (document.querySelector("dialog[open]")) return;
     if (button && event.key === " ") return; // space presses the button that has the focus
     const foreign = event.key.length === 1 && !/[a-z0-9]/i.test(event.key);
-    const meaning = KEYS[event.key] ?? (foreign ? KEYS[PLACES[event.code]] : undefined);
+    const meaning = KEYS[event.key] ?? (foreign ? KEYS[POSITIONS[event.code]] : undefined);
     if (!meaning) return;
     event.preventDefault(); // arrows and space would scroll
     if (!event.repeat) act(...meaning);

@@ -1,11 +1,11 @@
-// What the reward model thought of two clips over time, drawn after the answer.
+// Plots of the predicted reward of two clips over time.
 
 const WIDTH = 120;
 const HEIGHT = 56;
 const EDGE = 4;
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Returns both sides' charts, on one scale; the one chosen is marked. */
+/** Returns the plots of both sides on one scale; the chosen side is marked. */
 export function charts(opinion, chosen) {
   const scale = scaleOf(opinion);
   return ["left", "right"].map((side) => {
@@ -18,7 +18,7 @@ export function charts(opinion, chosen) {
   });
 }
 
-/** Returns which clip the model would have preferred: the one of larger summed mean. */
+/** Returns the side with the larger sum of predicted mean rewards, or "tie". */
 export function preferred(opinion) {
   const [left, right] = ["left", "right"].map((side) => sum(opinion[side][0]));
   return left === right ? "tie" : left > right ? "left" : "right";

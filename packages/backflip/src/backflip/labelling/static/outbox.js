@@ -1,7 +1,7 @@
-// What was pressed and is not acknowledged yet: sent in order, again and again until it is.
+// Requests that the server has not acknowledged: sent in order, repeated until acknowledged.
 //
-// It is kept in the browser, so that a reload, a crash or a server that is away loses nothing; an
-// attempt's id in each letter makes sending twice count once.
+// They are kept in local storage, so that a reload, a crash or a missing server loses nothing. Each
+// has an attempt id, so that a request sent twice counts once.
 
 import { Refused, pause, post } from "./api.js";
 import { keysOf, read, write } from "./storage.js";
@@ -11,15 +11,15 @@ const LONGEST_WAIT = 2000;
 
 export class Outbox {
   /**
-   * @param run whose letters
-   * @param heard {done(letter, answer), refused(letter, error), shut(error), changed()}
+   * @param run the run's name
+   * @param handlers {done(request, response), refused(request, error), locked(error), changed()}
    */
-  constructor(run, heard) {
-    this.heard = heard;
+  constructor(run, handlers) {
+    this.handlers = handlers;
     this.trouble = false;
     this.prefix = `backflip:outbox:${run}:`;
     this.key = this.prefix + Math.random().toString(36).slice(2);
-    this.letters = this.adopt();
+    this.requests = this.adopt();
     this.working = false;
     this.wake = () => {};
     this.save();
@@ -27,51 +27,51 @@ export class Outbox {
   }
 
   get length() {
-    return this.letters.length;
+    return this.requests.length;
   }
 
   has(kind) {
-    return this.letters.some((letter) => letter.kind === kind);
+    return this.requests.some((request) => request.kind === kind);
   }
 
   add(kind, body) {
-    this.letters.push({ kind, body });
+    this.requests.push({ kind, body });
     this.save();
     this.work();
-    this.heard.changed();
+    this.handlers.changed();
   }
 
-  /** Tries again at once, if it is waiting to. */
-  kick() {
+  /** Retries at once if it is waiting. */
+  retryNow() {
     this.wake();
   }
 
-  /** Returns the letters that earlier pages of this run did not get rid of. */
+  /** Takes over the requests that earlier pages of this run did not deliver. */
   adopt() {
-    const letters = [];
+    const requests = [];
     for (const key of keysOf(this.prefix)) {
-      letters.push(...JSON.parse(read(key)));
+      requests.push(...JSON.parse(read(key)));
       write(key, null);
     }
-    return letters;
+    return requests;
   }
 
   save() {
-    write(this.key, this.letters.length ? JSON.stringify(this.letters) : null);
+    write(this.key, this.requests.length ? JSON.stringify(this.requests) : null);
   }
 
   async work() {
     if (this.working) return;
     this.working = true;
     let wait = FIRST_WAIT;
-    while (this.letters.length) {
+    while (this.requests.length) {
       try {
         await this.sendFirst();
         wait = FIRST_WAIT;
       } catch (error) {
-        if (error instanceof Refused) return this.heard.shut(error); // the letters are kept
+        if (error instanceof Refused) return this.handlers.locked(error); // the requests are kept
         this.trouble = true;
-        this.heard.changed();
+        this.handlers.changed();
         await Promise.race([pause(wait), new Promise((resolve) => (this.wake = resolve))]);
         wait = Math.min(2 * wait, LONGEST_WAIT);
       }
@@ -80,20 +80,20 @@ export class Outbox {
   }
 
   async sendFirst() {
-    const letter = this.letters[0];
-    let answer;
+    const request = this.requests[0];
+    let response;
     let refusal;
     try {
-      answer = await post(`/api/${letter.kind}`, letter.body);
+      response = await post(`/api/${request.kind}`, request.body);
     } catch (error) {
       if (!(error instanceof Refused) || error.problem === "door") throw error;
       refusal = error;
     }
-    this.letters.shift();
+    this.requests.shift();
     this.save();
     this.trouble = false;
-    if (refusal) this.heard.refused(letter, refusal);
-    else this.heard.done(letter, answer);
-    this.heard.changed();
+    if (refusal) this.handlers.refused(request, refusal);
+    else this.handlers.done(request, response);
+    this.handlers.changed();
   }
 }

@@ -1,4 +1,4 @@
-// The labelling page: what happens when, and what is shown of it.
+// The labelling page: connects keys, clicks, the server and the elements of the page.
 
 import { newAttempt } from "./api.js";
 import { at, put } from "./dom.js";
@@ -13,7 +13,8 @@ import { Stream } from "./stream.js";
 import { showWaiting } from "./waiting.js";
 import { ANSWERS, away as awayWords, lost, many, training, waitingFor } from "./words.js";
 
-const AWAY = 115000; // milliseconds without a key: a little less than pairs are held
+// In milliseconds.
+const AWAY = 115000; // without activity; a little less than the time for which pairs are held
 const RENEW = 60000;
 const POLL = 5000;
 const DOUBLE_TAP = 300;
@@ -26,9 +27,9 @@ const sides = ["left", "right"];
 const buttons = [...document.querySelectorAll("[data-answer]")];
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
-let state = null; // the newest the server told
-let clockAhead = 0; // of the server's clock before ours, in seconds
-let shownAt = 0; // when the current pair came to the screen
+let state = null; // the latest one from the server
+let clockAhead = 0; // server time minus browser time, in seconds
+let shownAt = 0; // when the current pair was shown
 let activeAt = performance.now();
 let away = false;
 let undoing = false;
@@ -43,40 +44,39 @@ const queue = new Queue({
     else if (!queue.current && !undoing) next();
   },
   gone: () => {
-    say("That pair is with others now, or answered.");
+    notify("This pair is now held or answered by another person.");
     next();
   },
-  damaged: () => say("A clip could not be shown; it is drawn anew, and asked about later."),
-  refused: (error) => (error.problem === "door" ? reload() : say(error.message)),
-  lost: () => {},
+  damaged: () => notify("A clip could not be shown. It will be rendered again."),
+  refused: (error) => (error.problem === "door" ? reload() : notify(error.message)),
 });
 
 const outbox = new Outbox(run, {
   done: acknowledged,
-  refused: (letter, error) => {
-    if (letter.kind === "undo") undoing = false;
-    say(letter.kind === "answer" ? `That answer did not count: ${error.message}.` : `${error.message}.`);
+  refused: (request, error) => {
+    if (request.kind === "undo") undoing = false;
+    notify(request.kind === "answer" ? `That answer did not count: ${error.message}.` : `${error.message}.`);
     queue.refill();
     show();
   },
-  shut: reload,
+  locked: reload,
   changed: showSaving,
 });
 
 const stream = new Stream({
-  told: (told) => {
+  state: (newest) => {
     const before = state;
-    state = told;
-    clockAhead = told.now - Date.now() / 1000;
+    state = newest;
+    clockAhead = state.now - Date.now() / 1000;
     showState(before);
-    // Another tab of the same person may have answered, and pairs may have come.
-    const elsewhere = before && told.tally.mine !== before.tally.mine && !outbox.length;
-    const more = !queue.full && told.tally.open > queue.held;
-    if (!away && (elsewhere || more)) queue.refill(); // away, they are to go back
+    // Another tab of the same person may have answered, and there may be new pairs.
+    const elsewhere = before && state.tally.mine !== before.tally.mine && !outbox.length;
+    const more = !queue.full && state.tally.open > queue.held;
+    if (!away && (elsewhere || more)) queue.refill(); // while away, the pairs must become free
   },
   changed: () => {
     if (stream.connected) {
-      outbox.kick();
+      outbox.retryNow();
       if (!away) queue.refill();
     }
     showBanner();
@@ -96,36 +96,36 @@ function answer(choice) {
   announce(`Recorded: ${ANSWERS[choice]}.`);
 }
 
-function acknowledged(letter, told) {
-  if (letter.kind === "answer") {
-    showOpinion(told.opinion, letter.body.answer);
-    tell(told.tally);
+function acknowledged(request, response) {
+  if (request.kind === "answer") {
+    showOpinion(response.opinion, request.body.answer);
+    updateTally(response.tally);
     queue.refill();
-  } else if (letter.kind === "undo") {
-    tell(told.tally);
-    undone(letter.body.who, told.pair);
+  } else if (request.kind === "undo") {
+    updateTally(response.tally);
+    undone(request.body.who, response.pair);
   }
 }
 
 function undo() {
   if (undoing || away) return;
   undoing = true;
-  say("Taking back …");
+  notify("Undoing …");
   outbox.add("undo", { who: queue.who, attempt: newAttempt() });
 }
 
 async function undone(who, pair) {
   const entry = who === queue.who ? await queue.putBack(pair) : null;
   undoing = false;
-  say(entry ? "Taken back: answer it again." : "Taken back; its clips are drawn anew.");
+  notify(entry ? "Undone: answer this pair again." : "Undone. This pair will come back later.");
   clearOpinion();
   if (entry) begin();
   else next();
 }
 
-// --- what is on the screen ---------------------------------------------------------------------
+// --- the screen --------------------------------------------------------------------------------
 
-/** Goes on to the next pair, or to saying what is waited for. */
+/** Shows the next pair, or what the person waits for. */
 function next() {
   queue.advance();
   begin();
@@ -135,17 +135,17 @@ function begin() {
   const films = queue.current?.films ?? null;
   player.show(films);
   player.playing = true;
-  if (films) showShape(films);
+  if (films) fitClips(films);
   shownAt = performance.now();
   show();
 }
 
-/** Makes room for two clips of these, and says so if they are slower than life. */
-function showShape(films) {
+/** Sets the aspect ratio of the clips, and notes if they play slower than real time. */
+function fitClips(films) {
   const ratio = Math.max(...films.map(ratioOf));
   at("stage").style.setProperty("--ratio", ratio);
   const { slowdown } = films[0];
-  put("slowed", slowdown > 1 ? `shown ${Number(slowdown.toFixed(1))} times slower than real` : "");
+  put("slowed", slowdown > 1 ? `shown ${Number(slowdown.toFixed(1))} times slower than real time` : "");
 }
 
 function show() {
@@ -167,14 +167,13 @@ function wait() {
   showWaiting(words, state?.status, Date.now() / 1000 + clockAhead);
 }
 
-/** Takes a newer count of labels over, and shows it. */
-function tell(tally) {
+function updateTally(tally) {
   if (state) state.tally = tally;
   showTally(tally, state?.status.budget ?? 0);
 }
 
 function showState(before) {
-  tell(state.tally);
+  updateTally(state.tally);
   showEpisode(before?.status.episode, state.status);
   put("env", state.status.env);
   put("training", training(state.status));
@@ -188,27 +187,28 @@ function showState(before) {
 
 function showSaving() {
   const unsent = unsentAnswers();
-  const offline = `offline: ${many(unsent, "answer")} kept, trying again`;
-  put("saving", outbox.trouble ? (unsent ? offline : "offline, trying again") : unsent > 2 ? "saving …" : "");
+  const offline = `offline, retrying${unsent ? `: ${many(unsent, "answer")} stored here` : ""}`;
+  put("saving", outbox.trouble ? offline : unsent > 2 ? "saving …" : "");
   showBanner();
   if (!queue.current) wait();
 }
 
 function showBanner() {
   const doing = state?.status.doing;
+  const resume = `run: backflip resume ${run}`;
   let text = "";
-  if (doing === "stopped") text = `The training program is not running. To go on, type: backflip resume ${run}`;
-  else if (stream.lostFor > 4000 && doing !== "finished") text = `Connection lost, trying again. If the program was stopped, type: backflip resume ${run}`;
-  else if (stream.lostFor > 1000 && doing !== "finished") text = "Connection lost, trying again.";
+  if (doing === "stopped") text = `The training program is not running. To continue, ${resume}`;
+  else if (stream.lostFor > 4000 && doing !== "finished") text = `Connection lost, retrying. If the program was stopped, ${resume}`;
+  else if (stream.lostFor > 1000 && doing !== "finished") text = "Connection lost, retrying.";
   at("banner").hidden = !text;
   put("banner", text);
 }
 
 function unsentAnswers() {
-  return outbox.letters.filter((letter) => letter.kind === "answer").length;
+  return outbox.requests.filter((request) => request.kind === "answer").length;
 }
 
-/** Lets the chosen side, and its button, light up; where motion is unwelcome, without fading. */
+/** Flashes the chosen side and its button, without fading if the person prefers reduced motion. */
 function flash(choice) {
   const frames = stillness.matches ? [{ opacity: 1 }, { opacity: 1 }] : [{ opacity: 1 }, { opacity: 0 }];
   for (const side of sides.includes(choice) ? [choice] : sides) {
@@ -218,10 +218,10 @@ function flash(choice) {
   button.animate([{ backgroundColor: "var(--accent)" }, {}], { duration: stillness.matches ? 0 : FLASH });
 }
 
-let sayingUntil = 0;
-function say(text) {
+let notifyUntil = 0;
+function notify(text) {
   put("said", text);
-  sayingUntil = performance.now() + 5000;
+  notifyUntil = performance.now() + 5000;
 }
 
 function announce(text) {
@@ -253,10 +253,10 @@ function switchView() {
   const view = queue.view === "agent" ? "person" : "agent";
   at("view").setAttribute("aria-pressed", view === "agent");
   root.dataset.view = view;
-  queue.look(view);
+  queue.setView(view);
 }
 
-// --- who is there ------------------------------------------------------------------------------
+// --- presence and name -------------------------------------------------------------------------
 
 function active() {
   const now = performance.now();
@@ -265,7 +265,7 @@ function active() {
   else if (now - queue.takenAt > RENEW && queue.who) queue.refill();
 }
 
-/** Nobody has touched anything for so long that the pairs held go back. */
+/** Called after a long time without activity: the held pairs become free. */
 function leave() {
   away = true;
   player.playing = false;
@@ -273,18 +273,18 @@ function leave() {
 }
 
 async function comeBack() {
-  await queue.refill(); // pairs that others took meanwhile go
-  if (!away) return; // a second movement of the same hand
+  await queue.refill(); // drops pairs that other people took in the meantime
+  if (!away) return; // another event was faster
   away = false;
   begin();
 }
 
-function callMyself(name) {
+function setName(name) {
   const trimmed = name.trim().replace(/\s+/g, " ") || root.dataset.who;
   at("who").value = trimmed;
   write("backflip:who", trimmed);
   if (trimmed === queue.who) return;
-  queue.renew(trimmed);
+  queue.reset(trimmed);
   clearOpinion();
   begin();
   stream.open(trimmed);
@@ -293,12 +293,12 @@ function callMyself(name) {
 
 function reload() {
   const last = Number(read("backflip:reloaded"));
-  if (Date.now() - last < 30000) return setTimeout(reload, 10000); // not in a tight circle
+  if (Date.now() - last < 30000) return setTimeout(reload, 10000); // avoids a reload loop
   write("backflip:reloaded", String(Date.now()));
   location.reload();
 }
 
-// --- hands -------------------------------------------------------------------------------------
+// --- input -------------------------------------------------------------------------------------
 
 const ACTIONS = {
   answer,
@@ -309,22 +309,22 @@ const ACTIONS = {
   help: () => at("keys").showModal(),
 };
 
-listen((what, detail) => {
+listen((action, detail) => {
   const wasAway = away;
   active();
-  if (!wasAway) ACTIONS[what](detail); // the key that wakes the page does nothing else
+  if (!wasAway) ACTIONS[action](detail); // the key that ends the pause does nothing else
 });
 
 function onPress(element, act) {
   element.addEventListener("click", (event) => {
     active();
     act();
-    // Pressed by hand, it must not take the space bar for itself.
+    // After a click the button must lose the focus, or the space bar would press it.
     if (event.detail > 0) element.blur();
   });
 }
 
-/** Answers by hand, unless the pair has come to the screen between two taps meant for the last. */
+/** Answers after a click, unless the pair has just appeared: then a double tap meant the last one. */
 function tap(choice) {
   if (performance.now() - shownAt > DOUBLE_TAP) answer(choice);
 }
@@ -351,17 +351,17 @@ at("sure").addEventListener("close", () => {
   at("sure").returnValue = "";
 });
 
-/** Lets a field be edited in place: Enter and leaving it keep what is written, Escape does not. */
-function editable(field, kept, keep) {
+/** Makes a field editable in place: Enter or leaving it saves the text, Escape restores it. */
+function editable(field, saved, save) {
   field.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") field.value = kept();
+    if (event.key === "Escape") field.value = saved();
     if (event.key === "Escape" || (event.key === "Enter" && !event.isComposing)) {
       event.preventDefault();
       field.blur();
     }
   });
   field.addEventListener("blur", () => {
-    if (field.value !== kept()) keep(field.value);
+    if (field.value !== saved()) save(field.value);
   });
 }
 
@@ -371,32 +371,32 @@ editable(at("goal"), () => state?.goal ?? at("goal").defaultValue, (text) => {
   at("goal").value = goal;
   outbox.add("goal", { text: goal, who: queue.who });
 });
-editable(at("who"), () => queue.who, callMyself);
+editable(at("who"), () => queue.who, setName);
 
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) return stream.close(); // a browser keeps few connections to one server
+  if (document.hidden) return stream.close(); // browsers limit the connections to one server
   stream.open(queue.who);
   queue.refill();
 });
 
 setInterval(() => {
   const now = performance.now();
-  if (sayingUntil && now > sayingUntil) put("said", (sayingUntil = 0) || "");
+  if (notifyUntil && now > notifyUntil) put("said", (notifyUntil = 0) || "");
   if (queue.current && !away && now - activeAt > AWAY) leave();
   wait();
   showBanner();
 }, 500);
 setInterval(() => {
-  // Pairs that others let go make no news.
+  // The server sends no event when another person returns a pair.
   if (!document.hidden && !away && !queue.full && (state?.tally.open ?? 0) > queue.held) queue.refill();
 }, POLL);
 
 function start() {
-  const asked = new URLSearchParams(location.search).get("who");
-  if (asked) history.replaceState(null, "", location.pathname); // it may be changed on the page
-  const known = asked ?? read("backflip:who");
-  if (known || root.dataset.askName === "no") return callMyself(known ?? root.dataset.who);
-  at("name").addEventListener("close", () => callMyself(at("first-name").value));
+  const given = new URLSearchParams(location.search).get("who");
+  if (given) history.replaceState(null, "", location.pathname); // the name may change on the page
+  const known = given ?? read("backflip:who");
+  if (known || root.dataset.askName === "no") return setName(known ?? root.dataset.who);
+  at("name").addEventListener("close", () => setName(at("first-name").value));
   at("name").showModal();
 }
 

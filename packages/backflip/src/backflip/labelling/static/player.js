@@ -1,12 +1,12 @@
-// Plays films side by side on canvases, by one clock.
+// Plays films side by side on canvases, with one clock.
 
 const BREAK = 0.4; // seconds between the end and the next loop
-const LONGEST_TICK = 0.1; // what a stalled or hidden page may jump
+const LONGEST_TICK = 0.1; // seconds; limits the jump after a stall
 
 export class Player {
   /**
-   * @param canvases as many as films are shown at once
-   * @param moved called with the position, 0 to 1, whenever it was drawn
+   * @param canvases one for each film
+   * @param moved called with the position, 0 to 1, after each draw
    */
   constructor(canvases, moved = () => {}) {
     this.canvases = canvases;
@@ -21,7 +21,7 @@ export class Player {
     requestAnimationFrame(this.tick);
   }
 
-  /** Shows films at once, from their start; or none. */
+  /** Shows films from `time` on; null shows none. */
   show(films, time = 0) {
     this.films = films;
     this.time = time;
@@ -45,7 +45,7 @@ export class Player {
     const passed = Math.min((now - this.last) / 1000, LONGEST_TICK);
     this.last = now;
     if (this.films && this.playing) {
-      // The break lasts as long at every speed.
+      // The break has the same length at every speed.
       this.time += this.atEnd ? passed : passed * this.speed;
       if (this.time >= this.seconds + BREAK) this.time = 0;
       this.draw();
@@ -72,7 +72,7 @@ export class Player {
   }
 }
 
-/** Returns how wide a film is to its height. */
+/** Returns the aspect ratio of a film, width / height. */
 export function ratioOf(film) {
   return film.width / film.height;
 }

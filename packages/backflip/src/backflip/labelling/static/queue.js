@@ -1,26 +1,26 @@
-// The pairs that are ours to answer: taken from the desk, loaded and decoded ahead of time.
+// The pairs that this person holds: taken from the label queue, loaded and decoded ahead of time.
 
 import { post } from "./api.js";
 import { NoFilm, hasAgentView, loadSides, release } from "./films.js";
 
 const AHEAD = 4; // one on the screen, three loaded
-const UNSHOWABLE = 20000; // milliseconds until a pair whose film was damaged is asked for again
+const UNSHOWABLE = 20000; // milliseconds until a pair with a damaged film is requested again
 const RETRY = 1000;
 
 export class Queue {
   /**
-   * @param heard {ready(), gone(query), damaged(message), refused(error), lost()}
+   * @param handlers {ready(entry), gone(query), damaged(query, message), refused(error)}
    */
-  constructor(heard) {
-    this.heard = heard;
+  constructor(handlers) {
+    this.handlers = handlers;
     this.view = "person";
     this.loading = Promise.resolve();
-    this.unshowable = new Map(); // query: when to ask for it again
-    this.renew("");
+    this.unshowable = new Map(); // query -> when to request it again
+    this.reset("");
   }
 
-  /** Starts anew, for another person; what was not answered goes back at once. */
-  renew(who) {
+  /** Starts again for another person; unanswered pairs return to the label queue. */
+  reset(who) {
     const entries = (this.waiting ?? []).concat(this.current ?? []);
     entries.forEach((entry) => this.drop(entry));
     this.givingBack = this.giveBack(entries.map(({ pair }) => pair.query));
@@ -33,7 +33,7 @@ export class Queue {
 
   async giveBack(held) {
     const queries = held.filter((query) => !this.answered.has(query));
-    // If it fails, they go back by themselves in a while.
+    // If this fails, the server frees the pairs after two minutes.
     if (queries.length) await post("/api/give_back", { who: this.who, queries }).catch(() => {});
   }
 
@@ -45,7 +45,7 @@ export class Queue {
     return this.held >= AHEAD;
   }
 
-  /** Puts the next loaded pair in place of the current one and returns it; null if there is none. */
+  /** Replaces the current pair by the next loaded one and returns it; null if none is loaded. */
   advance() {
     if (this.current) this.drop(this.current);
     const index = this.waiting.findIndex((entry) => entry.films);
@@ -53,12 +53,12 @@ export class Queue {
     return this.current;
   }
 
-  /** Notes that the current pair was answered; what the desk says of it from now on is old. */
+  /** Marks the current pair as answered: later responses of the server may still contain it. */
   answer() {
     this.answered.add(this.current.pair.query);
   }
 
-  /** Puts a pair whose answer was taken back before all others; the current one comes after it. */
+  /** Makes a pair whose answer was undone the current one; the previous current one follows. */
   async putBack(pair) {
     this.answered.delete(pair.query);
     this.forget(pair.query);
@@ -71,7 +71,7 @@ export class Queue {
     return (this.current = entry);
   }
 
-  /** Asks the desk which pairs are ours, and loads those that are new. */
+  /** Requests our pairs from the server and loads the new ones. */
   refill() {
     this.askAgain = Boolean(this.who);
     this.asking ??= this.ask();
@@ -97,12 +97,11 @@ export class Queue {
       this.takenAt = asked;
       this.reconcile(pairs, asked);
     } catch (error) {
-      if (error.problem) this.heard.refused(error);
-      else this.heard.lost();
+      if (error.problem) this.handlers.refused(error);
     }
   }
 
-  /** Drops what is no longer ours, and loads what is new. */
+  /** Drops pairs that are no longer ours and loads new ones. */
   reconcile(pairs, asked) {
     const ours = new Set(pairs.map((pair) => pair.query));
     const lost = ({ pair, since }) => !ours.has(pair.query) && since < asked;
@@ -111,27 +110,27 @@ export class Queue {
       const over = this.answered.has(pair.query) || this.unshowable.has(pair.query);
       if (!over && !this.holds(pair.query)) this.enter(entryOf(pair));
     }
-    if (this.current && lost(this.current)) this.heard.gone(this.current.pair.query);
+    if (this.current && lost(this.current)) this.handlers.gone(this.current.pair.query);
   }
 
   holds(query) {
     return this.waiting.concat(this.current ?? []).some((entry) => entry.pair.query === query);
   }
 
-  /** Loads a pair once those before it are loaded, so that the first is there soonest. */
+  /** Loads a pair after those before it, so that the first one is ready as early as possible. */
   enter(entry) {
     this.waiting.push(entry);
     this.loading = this.loading.then(() => entry.dropped || this.load(entry));
   }
 
   async load(entry) {
-    const loading = (entry.newest = {}); // the view may be switched meanwhile
+    const loading = (entry.newest = {}); // the view may change during loading
     try {
       const films = await loadSides(entry.pair, this.view);
       if (entry.dropped || entry.newest !== loading) return films.forEach(release);
       entry.films?.forEach(release);
       entry.films = films;
-      this.heard.ready(entry);
+      this.handlers.ready(entry);
     } catch (error) {
       if (!entry.dropped && entry.newest === loading) this.couldNotLoad(entry, error);
     }
@@ -140,15 +139,14 @@ export class Queue {
   couldNotLoad({ pair, films }, error) {
     const damaged = error instanceof NoFilm;
     if (damaged) this.unshowable.set(pair.query, performance.now() + UNSHOWABLE);
-    if (damaged) this.heard.damaged(pair.query, error.message);
-    else this.heard.lost();
-    if (films) return; // in the view before, it can be shown
+    if (damaged) this.handlers.damaged(pair.query, error.message);
+    if (films) return; // it is still shown in the previous view
     this.forget(pair.query);
     setTimeout(() => this.refill(), damaged ? 0 : RETRY);
   }
 
-  /** Shows everything in another view from now on; what is shown already stays until it is there. */
-  look(view) {
+  /** Switches to another view; the current films stay until the new ones are loaded. */
+  setView(view) {
     this.view = view;
     for (const entry of this.waiting.concat(this.current ?? [])) {
       if (hasAgentView(entry.pair)) this.load(entry);

@@ -1,4 +1,4 @@
-// What is shown beside the clips: how labelling stands, the latest episode, the last opinion.
+// The sidebar: progress, the agent's latest episode, the opinion on the last pair.
 
 import { at, fill, put } from "./dom.js";
 import { load, release } from "./films.js";
@@ -8,7 +8,7 @@ import { ANSWERS, count, duration, many } from "./words.js";
 
 const episode = new Player([at("episode").querySelector("canvas")]);
 
-/** Shows how many labels there are, of how many, how fast they come and how well they agree. */
+/** Shows the number of labels, the budget, the rate and the agreement. */
 export function showTally(tally, budget) {
   put("labels", count(tally.labels));
   put("budget", budget ? `of ${many(budget, "label")}` : "labels");
@@ -21,7 +21,7 @@ export function showTally(tally, budget) {
   put("agreement", agreement(tally));
 }
 
-/** Plays the agent's latest episode, if it is another than before. */
+/** Plays the agent's latest episode if it is new. */
 export async function showEpisode(before, status) {
   const film = status.episode;
   put("episode-when", `after ${count(status.episode_env_steps)} env steps`);
@@ -30,22 +30,22 @@ export async function showEpisode(before, status) {
   try {
     episode.show(film && [await load(film)]);
   } catch {
-    return; // the next one will come
+    return; // the next episode replaces it
   }
   at("episode").hidden = !film;
   old?.forEach(release);
 }
 
-/** Shows what the reward model thought of a pair, after its answer. */
+/** Shows the predicted rewards of a pair after its answer. */
 export function showOpinion(opinion, answer) {
   at("opinion-strip").replaceChildren(...(opinion ? charts(opinion, answer) : []));
-  put("opinion-said", opinion ? verdict(preferred(opinion), answer) : "It had learnt nothing yet.");
+  put("opinion-said", opinion ? verdict(preferred(opinion), answer) : "The reward model is not trained yet.");
 }
 
-/** Shows no opinion. */
+/** Removes the predicted rewards. */
 export function clearOpinion() {
   at("opinion-strip").replaceChildren();
-  put("opinion-said", "Shown after your answer, never before.");
+  put("opinion-said", "Shown only after your answer.");
 }
 
 function rate(tally, budget) {
@@ -63,9 +63,9 @@ function agreement(tally) {
   return [own, others].filter(Boolean).join(" · ");
 }
 
-function verdict(would, answer) {
-  if (would === "tie") return "It saw no difference.";
-  const compared = would === answer ? "as you did ✓" : "not as you did ✗";
+function verdict(model, answer) {
+  if (model === "tie") return "The model predicts equal rewards.";
+  const agreement = model === answer ? "you agree ✓" : "you disagree ✗";
   const sided = ["left", "right"].includes(answer);
-  return `It would have chosen ${would}: ${sided ? compared : `you said ${ANSWERS[answer]}`}`;
+  return `The model prefers ${model}: ${sided ? agreement : `you answered “${ANSWERS[answer]}”`}`;
 }

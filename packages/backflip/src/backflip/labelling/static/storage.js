@@ -1,16 +1,16 @@
-// What the browser keeps for the page; nothing, where that is forbidden or there is no room.
+// The browser's local storage. Without permission or space nothing is stored.
 
-/** Returns what is kept under a key, or null. */
+/** Returns the text stored under a key, or null. */
 export function read(key) {
   return attempt(() => localStorage.getItem(key)) ?? null;
 }
 
-/** Keeps text under a key; null takes it away. */
+/** Stores text under a key; null removes the key. */
 export function write(key, text) {
   attempt(() => (text === null ? localStorage.removeItem(key) : localStorage.setItem(key, text)));
 }
 
-/** Returns the keys that begin so. */
+/** Returns the keys with a prefix. */
 export function keysOf(prefix) {
   return attempt(() => Object.keys(localStorage).filter((key) => key.startsWith(prefix))) ?? [];
 }

@@ -1,18 +1,18 @@
-// The state of labelling and training, as the server tells it whenever it has changed.
+// Receives the state of labelling and training from the server at every change.
 
-const SILENCE = 40000; // milliseconds: more than two heartbeats
-const AGAIN = 1000;
+const SILENCE_LIMIT = 40000; // milliseconds: more than two heartbeats
+const CHECK_INTERVAL = 1000;
 
 export class Stream {
-  /** @param heard {told(state), changed()} */
-  constructor(heard) {
-    this.heard = heard;
+  /** @param handlers {state(state), changed()}; `changed` is called when the connection opens or breaks */
+  constructor(handlers) {
+    this.handlers = handlers;
     this.connected = false;
     this.lostAt = performance.now();
-    setInterval(() => this.look(), AGAIN);
+    setInterval(() => this.check(), CHECK_INTERVAL);
   }
 
-  /** How long there has been no connection, in milliseconds; 0 if there is one, or none is wanted. */
+  /** How long the connection has been lost, in milliseconds; 0 if it is open or closed on purpose. */
   get lostFor() {
     return this.connected || !this.source ? 0 : performance.now() - this.lostAt;
   }
@@ -22,38 +22,38 @@ export class Stream {
     this.who = who;
     this.source = new EventSource(`/api/events?who=${encodeURIComponent(who)}`);
     this.source.onmessage = (event) => {
-      this.hear();
-      this.heard.told(JSON.parse(event.data));
+      this.received();
+      this.handlers.state(JSON.parse(event.data));
     };
-    this.source.addEventListener("beat", () => this.hear());
-    this.source.onopen = () => this.hear();
-    this.source.onerror = () => this.lose();
+    this.source.addEventListener("beat", () => this.received());
+    this.source.onopen = () => this.received();
+    this.source.onerror = () => this.lost();
   }
 
   close() {
     this.source?.close();
     this.source = null;
-    this.lose();
+    this.lost();
   }
 
-  hear() {
-    this.heardAt = performance.now();
+  received() {
+    this.receivedAt = performance.now();
     if (this.connected) return;
     this.connected = true;
-    this.heard.changed();
+    this.handlers.changed();
   }
 
-  lose() {
+  lost() {
     if (!this.connected) return;
     this.connected = false;
     this.lostAt = performance.now();
-    this.heard.changed();
+    this.handlers.changed();
   }
 
-  /** Opens a connection that the browser has given up, or on which nothing comes any more. */
-  look() {
-    const silent = this.connected && performance.now() - this.heardAt > SILENCE;
-    const shut = this.source?.readyState === EventSource.CLOSED;
-    if (silent || shut) this.open(this.who);
+  /** Reconnects if the browser gave up or nothing has come for too long. */
+  check() {
+    const silent = this.connected && performance.now() - this.receivedAt > SILENCE_LIMIT;
+    const closed = this.source?.readyState === EventSource.CLOSED;
+    if (silent || closed) this.open(this.who);
   }
 }

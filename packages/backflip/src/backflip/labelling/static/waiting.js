@@ -1,10 +1,10 @@
-// The panel in place of the clips: what is waited for, and for how long already.
+// The panel shown instead of the clips while the person waits.
 
 import { at, fill, put } from "./dom.js";
 
 /**
- * @param words {title, why, timed} in which `timed` says whether how long is worth telling
- * @param status what the trainer is doing, if known
+ * @param words {title, why, timed, elapsed, result}, from `waitingFor`
+ * @param status the trainer's status, if known
  * @param now the server's time
  */
 export function showWaiting(words, status, now) {

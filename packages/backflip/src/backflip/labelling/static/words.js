@@ -1,6 +1,6 @@
-// What the page says about how things stand, in words.
+// The page's texts about labelling and training.
 
-/** What each answer says. */
+/** The text of each answer. */
 export const ANSWERS = {
   left: "left is better",
   right: "right is better",
@@ -8,18 +8,23 @@ export const ANSWERS = {
   skip: "can’t tell",
 };
 
-/** While nobody is there: as what `waitingFor` returns. */
-export const away = { title: "Paused while you are away", why: "Press any key to go on." };
+/** Shown while the person is away; the same fields as `waitingFor` returns. */
+export const away = { title: "Paused while you are away", why: "Press any key to continue." };
 
-/** Returns seconds in words: "8 s", "2 min 5 s", "1 h 10 min". */
+const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]];
+
+/** Returns a duration in its two largest units, as `runshelf.durations` does: "4.5 s", "1 min 30 s". */
 export function duration(seconds) {
-  const whole = Math.max(0, Math.round(seconds));
-  if (whole < 60) return `${whole} s`;
-  if (whole < 3600) return whole % 60 ? `${Math.floor(whole / 60)} min ${whole % 60} s` : `${whole / 60} min`;
-  return `${Math.floor(whole / 3600)} h ${Math.round((whole % 3600) / 60)} min`;
+  if (seconds < 9.95) return `${Math.max(seconds, 0).toFixed(1)} s`.replace(".0 ", " ");
+  const whole = Math.round(seconds);
+  for (const [large, name, small, smaller] of UNITS) {
+    const rest = Math.floor((whole % large) / small);
+    if (whole >= large) return `${Math.floor(whole / large)} ${name}${rest ? ` ${rest} ${smaller}` : ""}`;
+  }
+  return `${whole} s`;
 }
 
-/** Returns a number with its thousands apart. */
+/** Returns a number with a thousands separator. */
 export function count(number) {
   return number.toLocaleString("en");
 }
@@ -30,51 +35,49 @@ export function many(number, what) {
 }
 
 /**
- * Returns what is waited for while there is no pair: a title, why, what came of it all, and how
- * to say how long it has taken, where that is worth saying.
+ * Returns what to show while there is no pair: `title`, `why`, `result` of the run, and, if the
+ * waiting time is shown, `timed` and the function `elapsed`.
  */
 export function waitingFor(state, loading) {
   if (!state) return { title: "Connecting" };
   const { status, tally, enough } = state;
-  if (status.doing === "finished" || status.doing === "stopped") return over(status);
+  if (status.doing === "finished" || status.doing === "stopped") return { ...doing(status), result: status.result };
   if (loading) return { title: "Loading the next pair" };
   const all = status.budget > 0 && tally.labels >= status.budget;
-  if (enough || all) return noMore(state, enough ? "You said that is enough" : "All labels are given");
+  if (enough || all) return noMore(state, enough ? "Labelling is finished" : "All labels are complete");
   return { ...(status.doing === "waiting" ? held(tally) : doing(status)), timed: true, elapsed };
 }
 
-/** Returns the same where the connection is lost: how long it takes is not known then. */
+/** Returns the same after a lost connection, without the waiting time, which is unknown then. */
 export function lost({ title }) {
-  return { title, why: "Connection lost; trying again." };
+  return { title, why: "Connection lost, retrying." };
 }
 
-/** Returns what training is at, in a line. */
+/** Returns the trainer's activity in one line. */
 export function training(status) {
-  const phase = status.phases ? `phase ${status.phase} of ${status.phases}` : "";
   const doing = {
-    drawing: "preparing the next clips", learning: "training the agent", evaluating: "evaluating the agent",
+    drawing: "rendering the next clips", learning: "training the agent", evaluating: "evaluating the agent",
     waiting: "waiting for your answers", stopped: "training is not running",
   };
-  return [doing[status.doing] ?? status.doing, phase].filter(Boolean).join(" · ");
+  return [doing[status.doing] ?? status.doing, phase(status).toLowerCase()].filter(Boolean).join(" · ");
 }
 
 const DOING = {
-  "setting up": ["Setting up", () => "The training program is being compiled, and the agent makes its first tries."],
-  drawing: ["Preparing the next clips", phases],
-  learning: ["The agent is practising what you taught it", phases],
-  evaluating: ["Measuring what the agent has learnt", () => "It plays fresh episodes; nothing more is to be done here."],
-  finished: ["The agent has been taught", () => ""],
-  stopped: ["The training program is not running", () => "What you have answered is kept."],
+  "setting up": ["Setting up", () => "The training program is compiling, and the agent acts at random."],
+  drawing: ["Rendering the next clips", phases],
+  learning: ["Training the agent on your answers", phases],
+  evaluating: ["Evaluating the agent", () => "The agent plays new episodes. You have nothing more to do."],
+  finished: ["Training has finished", () => ""],
+  stopped: ["The training program is not running", () => "Your answers are stored."],
 };
 
-function phases(status) {
-  const phase = status.phases ? `Phase ${status.phase} of ${status.phases}` : "";
-  const steps = status.env_steps ? `${count(status.env_steps)} env steps so far` : "";
-  return [phase, steps].filter(Boolean).join(" · ");
+function phase(status) {
+  return status.phases ? `Phase ${status.phase} of ${status.phases}` : "";
 }
 
-function over(status) {
-  return { ...doing(status), result: status.result };
+function phases(status) {
+  const steps = status.env_steps ? `${count(status.env_steps)} env steps so far` : "";
+  return [phase(status), steps].filter(Boolean).join(" · ");
 }
 
 function doing(status) {
@@ -83,17 +86,18 @@ function doing(status) {
 }
 
 function noMore({ tally, status }, title) {
-  const now = status.doing === "waiting" ? "Training goes on" : doing(status).title;
-  return { title, why: `${many(tally.labels, "label")}, thank you. ${now}.`, timed: true, elapsed };
+  const now = status.doing === "waiting" ? "Training continues" : doing(status).title;
+  return { title, why: `${many(tally.labels, "label")}. Thank you. ${now}.`, timed: true, elapsed };
 }
 
 function held(tally) {
-  const is = tally.open === 1 ? "is" : "are";
-  const others = `The ${many(tally.open, "pair")} left to answer ${is} with others, or being drawn anew.`;
-  const why = tally.open ? others : "The training program is about to ask.";
+  const open = tally.open === 1 ? "1 open pair is" : `${count(tally.open)} open pairs are`;
+  const why = tally.open
+    ? `${open} held by other people, or the clips are being rendered.`
+    : "The training program will add pairs soon.";
   return { title: "Waiting for the next pair", why };
 }
 
 function elapsed(seconds, expected) {
-  return `${duration(seconds)}${expected ? ` of about ${duration(expected)}` : " so far"}`;
+  return `${duration(Math.round(seconds))}${expected ? ` of about ${duration(expected)}` : " so far"}`;
 }

@@ -1,6 +1,6 @@
-"""What the server gives, and what it refuses: over a socket, of a real process.
+"""Tests of the JSON interface of the labelling page, with a real server process.
 
-A refusal is a sentence with a status of 4xx; nothing is written then, and the server lives on.
+A refusal has a 4xx status and a sentence, writes nothing, and the server continues.
 """
 
 import json
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packages.backflip.tests.labelling.web.pool import (
+from packages.backflip.tests.labelling.page.prepared_run import (
     Server,
-    ask,
+    add_pairs,
     opinion_of,
     serving,
-    tell,
+    set_status,
 )
 from tests.server_client import Response
 
@@ -24,7 +24,7 @@ from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore
 from runshelf.web.guard import LARGEST_BODY
 
-WORDS = 8  # at least so many letters has a sentence
+WORDS = 8  # minimum length of a sentence
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def standing(
 ) -> Generator[tuple[Server, Path], None, None]:
     """A server for all refusals: pair 1 is answered, 2 is held by Ann, 3 to 6 by me."""
     folder = tmp_path_factory.mktemp("run")
-    tell(folder)
-    ask(folder, 12)
+    set_status(folder)
+    add_pairs(folder, 12)
     with serving(folder) as server:
         assert [pair["query"] for pair in server.take("me")] == [1, 2, 3, 4]
         assert server.answer(1, attempt="given before").status == 200
@@ -93,10 +93,10 @@ REFUSALS = {
     "negative query": (answer_with(query=-1), 404, "no pair -1"),
     "answered twice": (answer_with(query=1), 409, "was answered by me"),
     "somebody else's": (answer_with(query=2), 403, "ann has it"),
-    "taken by nobody": (answer_with(query=9), 403, "nobody took it"),
+    "taken by nobody": (answer_with(query=9), 403, "take it first"),
     "by another name": (answer_with(who="bob"), 403, "me has it"),
-    "not one of the four": (answer_with(answer="up"), 422, "`up` is no answer"),
-    "markup as answer": (answer_with(answer="<b>left</b>"), 422, "is no answer"),
+    "not one of the four": (answer_with(answer="up"), 422, "`up` is not an answer"),
+    "markup as answer": (answer_with(answer="<b>left</b>"), 422, "is not an answer"),
     "answer of no type": (answer_with(answer=None), 422, "`answer` must be text"),
     "answer as a list": (answer_with(answer=["left"]), 422, "`answer` must be text"),
     "query as text": (answer_with(query="3"), 422, "`query` must be a whole number"),
@@ -159,7 +159,7 @@ REFUSALS = {
     "no such page": (getting("/labels.sqlite"), 404, "nothing at this address"),
     "state without a name": (getting("/api/state?who="), 422, "a name has"),
     "events without a name": (getting("/api/events?who=%00"), 422, "a name has"),
-    "answer by get": (getting("/api/answer"), 405, "cannot be done"),
+    "answer by get": (getting("/api/answer"), 405, "not allowed"),
     "page by put": (lambda s: s.request("PUT", "/"), 403, "missing or wrong"),
     "asked beforehand": (
         lambda s: s.request("OPTIONS", "/api/answer", Origin="http://evil.example"),
@@ -170,7 +170,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_is_refused_in_words_and_leaves_no_trace(
+def test_refusals_have_a_sentence_and_write_nothing(
     standing: tuple[Server, Path], refusal: str
 ) -> None:
     server, folder = standing
@@ -203,9 +203,7 @@ def test_body_too_large_in_chunks_is_refused(standing: tuple[Server, Path]) -> N
 
 
 @pytest.mark.parametrize("length", [str(10**9), str(LARGEST_BODY + 1), "9" * 30])
-def test_a_length_that_promises_too_much_is_refused(
-    standing: tuple[Server, Path], length: str
-) -> None:
+def test_wrong_content_length_is_refused(standing: tuple[Server, Path], length: str) -> None:
     """The body never comes: the answer does."""
     server, _ = standing
     head = [
@@ -221,7 +219,7 @@ def test_a_length_that_promises_too_much_is_refused(
     assert said.split(b"\r\n")[0].split()[1] in (b"413", b"400")
 
 
-def test_two_hosts_are_no_host(standing: tuple[Server, Path]) -> None:
+def test_two_host_headers_are_refused(standing: tuple[Server, Path]) -> None:
     server, _ = standing
     here = f"127.0.0.1:{server.port}"
     said = spoken(server, f"GET / HTTP/1.1\r\nHost: {here}\r\nHost: {here}\r\n\r\n".encode())
@@ -239,13 +237,13 @@ def spoken(server: Server, said: bytes) -> bytes:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, None]:
     """A server of 60 pairs for tests that bring a name of their own."""
     folder = tmp_path_factory.mktemp("run")
-    tell(folder)
-    ask(folder, 60)
+    set_status(folder)
+    add_pairs(folder, 60)
     with serving(folder) as server:
         yield server
 
 
-def test_every_answer_carries_the_policy(shared: Server) -> None:
+def test_every_response_has_the_security_headers(shared: Server) -> None:
     film = shared.take("policy")[0]["left"]["person"]["url"]
     for path in ("/", "/static/page.js", "/api/state", "/nothing", film):
         headers = shared.get(path).headers
@@ -282,7 +280,7 @@ def test_pairs_are_taken_and_answered(shared: Server) -> None:
     assert (pair.label, pair.answer, pair.who) == (told["label"], "left", "answers")
 
 
-def test_an_answer_sent_again_counts_once(shared: Server) -> None:
+def test_repeated_answer_counts_once(shared: Server) -> None:
     query = shared.take("again")[0]["query"]
     sent = [shared.answer(query, who="again", attempt="one keystroke") for _ in range(2)]
     assert [told.status for told in sent] == [200, 200]
@@ -290,7 +288,7 @@ def test_an_answer_sent_again_counts_once(shared: Server) -> None:
     assert sum(row[1] == query for row in contents(shared.folder)["labels"]) == 1
 
 
-def test_answers_are_taken_back_in_turn_and_once_for_each_attempt(shared: Server) -> None:
+def test_each_attempt_undoes_one_answer(shared: Server) -> None:
     first, second = (pair["query"] for pair in shared.take("undoes")[:2])
     for query in (first, second):
         shared.answer(query, who="undoes")
@@ -300,7 +298,7 @@ def test_answers_are_taken_back_in_turn_and_once_for_each_attempt(shared: Server
     assert undone[-1].json["tally"]["mine"] == 0
 
 
-def test_nothing_sent_before_the_answer_holds_the_opinion(shared: Server) -> None:
+def test_opinion_is_not_sent_before_the_answer(shared: Server) -> None:
     pairs = shared.take("unbiased")
     said = json.dumps([pairs, shared.get("/api/state").json]) + shared.get("/").body.decode()
     for pair in pairs:
@@ -321,14 +319,14 @@ def test_pairs_that_cannot_be_shown_are_left_out(shared: Server) -> None:
     assert not {held[0], held[2]} & set(again)
 
 
-def test_labellers_get_different_pairs(shared: Server) -> None:
+def test_people_get_different_pairs(shared: Server) -> None:
     held = {who: {pair["query"] for pair in shared.take(who)} for who in ("ann", "bob", "cem")}
     assert all(held.values())
     assert not held["ann"] & held["bob"]
     assert not (held["ann"] | held["bob"]) & held["cem"]
 
 
-def test_what_people_typed_is_never_markup(shared: Server) -> None:
+def test_typed_text_is_escaped(shared: Server) -> None:
     typed = "</title><img src=x onerror=alert(1)>\"'"
     shared.post("/api/goal", {"text": typed, "who": "me"})
     page = shared.get("/").body.decode()
@@ -336,7 +334,7 @@ def test_what_people_typed_is_never_markup(shared: Server) -> None:
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
-def test_goal_and_enough_are_kept(shared: Server) -> None:
+def test_goal_and_finish_are_stored(shared: Server) -> None:
     told = shared.post("/api/goal", {"text": "  stand on\none leg ", "who": "me"})
     assert told.json == {"goal": "stand on one leg"}
     for enough in (True, False):
@@ -345,15 +343,15 @@ def test_goal_and_enough_are_kept(shared: Server) -> None:
         assert (state["goal"], state["enough"]) == ("stand on one leg", enough)
 
 
-def test_a_pair_without_an_opinion_is_answered(tmp_path: Path) -> None:
-    tell(tmp_path)
-    ask(tmp_path, 1, opinions=False)
+def test_pair_without_an_opinion_can_be_answered(tmp_path: Path) -> None:
+    set_status(tmp_path)
+    add_pairs(tmp_path, 1, opinions=False)
     with serving(tmp_path) as server:
         server.take()
         assert server.answer(1).json["opinion"] is None
 
 
-def test_a_damaged_opinion_does_not_hold_the_answer_up(folder: Path) -> None:
+def test_damaged_opinion_does_not_block_the_answer(folder: Path) -> None:
     with sqlite3.connect(folder / "labels.sqlite") as connection:
         connection.execute("DROP TRIGGER queries_no_update")
         connection.execute("UPDATE queries SET opinion = x'00'")
@@ -364,7 +362,7 @@ def test_a_damaged_opinion_does_not_hold_the_answer_up(folder: Path) -> None:
     assert (told.status, told.json["opinion"]) == (200, None)
 
 
-def test_a_file_that_is_no_film_is_left_alone(shared: Server) -> None:
+def test_other_files_are_not_served_as_films(shared: Server) -> None:
     for name in ("notes.txt", f"{'0' * 64}.damaged", f".{'0' * 64}.webp"):
         path = shared.folder / FILMS / name
         path.write_text("kept")
@@ -372,7 +370,7 @@ def test_a_file_that_is_no_film_is_left_alone(shared: Server) -> None:
         assert path.read_text() == "kept"
 
 
-def test_damaged_film_is_gone_and_is_moved_aside(server: Server, folder: Path) -> None:
+def test_damaged_film_is_moved_aside_and_reported_as_gone(server: Server, folder: Path) -> None:
     url = server.take()[0]["left"]["person"]["url"]
     path = folder / FILMS / url.split("/")[-1]
     path.write_bytes(path.read_bytes()[:-1])
@@ -383,26 +381,26 @@ def test_damaged_film_is_gone_and_is_moved_aside(server: Server, folder: Path) -
     assert server.get(url).status == 404
 
 
-def test_an_environment_named_like_markup_is_text(folder: Path) -> None:
-    tell(folder, env="<script>alert(1)</script>")
+def test_environment_name_is_escaped(folder: Path) -> None:
+    set_status(folder, env="<script>alert(1)</script>")
     with serving(folder) as server:
         page = server.get("/").body.decode()
     assert "<script>alert" not in page
 
 
-def test_events_tell_what_changes(server: Server, folder: Path) -> None:
+def test_events_report_changes(server: Server, folder: Path) -> None:
     with server.events() as states:
         assert next(states)["tally"]["labels"] == 0
         server.take()
         server.answer(1)
         assert next(states)["tally"]["labels"] == 1
-        tell(folder, "learning", phase=3)
+        set_status(folder, "learning", phase=3)
         assert next(states)["status"]["phase"] == 3
-        ask(folder, 2, first=20)  # as the trainer does, in another process than the server
+        add_pairs(folder, 2, first=20)  # as the trainer does, in another process than the server
         assert next(states)["tally"]["open"] == 13
 
 
-def test_state_says_how_long_it_will_take(server: Server) -> None:
+def test_state_has_the_seconds_left(server: Server) -> None:
     """Four answers within a moment: the rest of a hundred at that pace."""
     server.take()
     for query in range(1, 5):
@@ -414,8 +412,8 @@ def test_state_says_how_long_it_will_take(server: Server) -> None:
     assert "pid" not in state["status"]
 
 
-def test_a_trainer_that_died_is_stopped(folder: Path) -> None:
-    tell(folder, pid=2**22 + 1)  # more than there are
+def test_dead_trainer_is_stopped(folder: Path) -> None:
+    set_status(folder, pid=2**22 + 1)  # more than there are
     with serving(folder) as server:
         assert server.get("/api/state").json["status"]["doing"] == "stopped"
 
@@ -434,7 +432,7 @@ def query_of(server: Server) -> str:
     return "/?" + server.address.partition("?")[2]
 
 
-def test_beyond_loopback_everything_needs_the_cookie(beyond: Server, folder: Path) -> None:
+def test_beyond_loopback_every_request_needs_the_cookie(beyond: Server, folder: Path) -> None:
     before = contents(folder)
     for path in ("/", "/static/page.js", "/api/state", f"/films/{'0' * 64}.webp"):
         answered = beyond.get(path)
@@ -446,7 +444,7 @@ def test_beyond_loopback_everything_needs_the_cookie(beyond: Server, folder: Pat
     assert contents(folder) == before
 
 
-def test_beyond_loopback_the_token_brings_the_cookie(beyond: Server) -> None:
+def test_beyond_loopback_the_token_sets_the_cookie(beyond: Server) -> None:
     assert "?token=" in beyond.address
     wrong = beyond.get("/?token=" + "0" * 64)
     assert (wrong.status, "Set-Cookie" in wrong.headers) == (403, False)
@@ -463,7 +461,7 @@ def test_beyond_loopback_the_token_brings_the_cookie(beyond: Server) -> None:
     assert beyond.post_with(cookie, token=page.split('token" content="')[1][:64]).status == 200
 
 
-def test_beyond_loopback_hosts_are_this_machine(beyond: Server) -> None:
+def test_beyond_loopback_other_host_names_are_refused(beyond: Server) -> None:
     cookie = beyond.get(query_of(beyond)).headers["Set-Cookie"].split(";")[0]
     for host in (f"{socket.gethostname()}:{beyond.port}", f"127.0.0.1:{beyond.port}"):
         assert beyond.get("/", Host=host, Cookie=cookie).status == 200
@@ -477,7 +475,7 @@ def test_on_loopback_no_token_is_in_the_address(server: Server) -> None:
     assert (server.folder / "page.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_body_far_too_large_is_refused_in_words_too(server: Server) -> None:
+def test_body_far_too_large_gets_a_sentence(server: Server) -> None:
     server.take()  # so that the token is known
     headers = {"Content_Type": "application/json", "X_Token": server.token}
     answered = server.request("POST", "/api/take", b" " * 2_000_000, **headers)
@@ -485,12 +483,12 @@ def test_a_body_far_too_large_is_refused_in_words_too(server: Server) -> None:
     assert "error" in answered.json
 
 
-def test_the_head_of_the_events_is_answered_at_once(server: Server) -> None:
+def test_head_of_events_is_answered_at_once(server: Server) -> None:
     answered = server.request("HEAD", "/api/events?who=me")
     assert (answered.status, answered.body) == (200, b"")
 
 
-def test_an_attempt_used_for_an_answer_undoes_nothing(server: Server) -> None:
+def test_attempt_of_an_answer_undoes_nothing(server: Server) -> None:
     server.take()
     assert server.answer(1, attempt="attempt-a").status == 200
     for who in ("me", "eve"):

@@ -4,14 +4,19 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from packages.backflip.tests.labelling.web.pool import Server, ask, serving, tell
+from packages.backflip.tests.labelling.page.prepared_run import (
+    Server,
+    add_pairs,
+    serving,
+    set_status,
+)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A run that asks 12 pairs."""
-    tell(tmp_path)
-    ask(tmp_path, 12)
+    """A run with 12 pairs."""
+    set_status(tmp_path)
+    add_pairs(tmp_path, 12)
     return tmp_path
 
 

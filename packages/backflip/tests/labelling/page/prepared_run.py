@@ -23,7 +23,7 @@ SIDE = 48
 
 
 def square_frames(colour: tuple[int, int, int], frames: int = FRAMES, side: int = SIDE):
-    """Frames in which a square of a colour moves once from left to right."""
+    """Return frames in which a coloured square moves from left to right."""
     drawn = np.full((frames, side, side, 3), 24, np.uint8)
     for frame in range(frames):
         left = round(frame * (side - 12) / max(1, frames - 1))
@@ -32,7 +32,7 @@ def square_frames(colour: tuple[int, int, int], frames: int = FRAMES, side: int 
 
 
 def colour_of(clip: int) -> tuple[int, int, int]:
-    """A colour that clips of other pairs nearby do not have."""
+    """Return a colour that no clip of a neighbouring pair has."""
     clip %= 48
     return (40 + clip * 37 % 216, 40 + clip * 91 % 216, 40 + clip * 151 % 216)
 
@@ -47,7 +47,7 @@ def film_of(folder: Path, clip: int, **looks: Any) -> dict[str, Film]:
 
 
 def opinion_of(pair: int) -> dict[str, np.ndarray]:
-    """An opinion that can be told from any other: its numbers occur nowhere else."""
+    """Return an opinion whose numbers no other pair has."""
     steps = np.arange(10)
     return {
         "left": np.stack([np.sin(steps / 3) + pair, np.full(10, 0.25)]).astype(np.float32),
@@ -55,7 +55,9 @@ def opinion_of(pair: int) -> dict[str, np.ndarray]:
     }
 
 
-def ask(folder: Path, pairs: int, first: int = 0, opinions: bool = True, **looks: Any) -> list[int]:
+def add_pairs(
+    folder: Path, pairs: int, first: int = 0, opinions: bool = True, **looks: Any
+) -> list[int]:
     """Add pairs with films to the run in `folder`."""
     clip = {"obs": np.zeros((10, 2), np.float32)}
     queries = [
@@ -76,8 +78,8 @@ def ask(folder: Path, pairs: int, first: int = 0, opinions: bool = True, **looks
         return store.add_queries(queries)
 
 
-def tell(folder: Path, doing: Any = "waiting", **more: Any) -> None:
-    """Say what the trainer is doing; this process plays the trainer."""
+def set_status(folder: Path, doing: Any = "waiting", **more: Any) -> None:
+    """Write the trainer's status, with this process as trainer."""
     more = {"env": "dot", "budget": 100, "phases": 20, "pid": os.getpid()} | more
     write_status(folder, Status(doing, more.pop("since", time.time()), **more))
 
@@ -100,11 +102,11 @@ def start(folder: Path, *options: str, stdin: int = subprocess.DEVNULL) -> Serve
 
 @contextlib.contextmanager
 def serving(folder: Path, *options: str) -> Generator[Server, None, None]:
-    """A server process that is killed with the block; it has said nothing on stderr."""
+    """Run a server process; check at the end that its stderr is empty."""
     server = start(folder, *(options or ("--port", "0")))
     try:
         yield server
     finally:
         server.process.kill()
         _, errors = server.process.communicate(timeout=20)
-    assert not errors, f"the server said: {errors}"
+    assert not errors, f"stderr of the server: {errors}"

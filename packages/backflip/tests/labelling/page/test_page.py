@@ -1,4 +1,4 @@
-"""The labelling page in Chromium, of a real server: what keys and hands do, and what is shown."""
+"""Tests of the labelling page in Chromium, with a real server."""
 
 import json
 import re
@@ -12,27 +12,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from packages.backflip.tests.labelling.web.pool import (
+from packages.backflip.tests.labelling.page.prepared_run import (
     Server,
-    ask,
+    add_pairs,
     colour_of,
     film_of,
     serving,
+    set_status,
     start,
-    tell,
 )
 from playwright.sync_api import Page, expect
 
 from backflip.labelling.label_queue import LabelQueue
 from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore, NewQuery
+from runshelf.durations import duration
 
 pytestmark = pytest.mark.medium
 
 Open = Callable[..., Page]
 
 SHOWN = "document.documentElement.dataset.pair"
-# Of each canvas, the frame it says it shows, where the square is and what colour it has.
+# For each canvas: the frame number it reports, the position of the square and its colour.
 SEEN = """() => [...document.querySelectorAll('.clip canvas')].map(canvas => {
     const row = canvas.getContext('2d').getImageData(0, canvas.height / 2, canvas.width, 1).data;
     const at = x => [...row.slice(4 * x, 4 * x + 3)];
@@ -44,17 +45,17 @@ SEEN = """() => [...document.querySelectorAll('.clip canvas')].map(canvas => {
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, None]:
-    """A server of many pairs, for tests that bring a name of their own."""
+    """A server with many pairs, for tests that use a name of their own."""
     folder = tmp_path_factory.mktemp("run")
-    tell(folder)
-    ask(folder, 300)
+    set_status(folder)
+    add_pairs(folder, 300)
     with serving(folder) as server:
         yield server
 
 
 @pytest.fixture
 def mine(shared: Server, open_page: Open, request: pytest.FixtureRequest) -> Page:
-    """A page of the shared server for somebody named after the test."""
+    """A page of the shared server for a person with the name of the test."""
     return open_page(f"{shared.address}?who={who_of(request)}")
 
 
@@ -68,15 +69,15 @@ def who_of(request: pytest.FixtureRequest) -> str:
 
 
 def shown(page: Page) -> int:
-    """The query on the screen, 0 if there is none."""
+    """The query on the screen, 0 if none."""
     return int(page.evaluate(SHOWN) or 0)
 
 
 def until(fact: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for a fact, and return it."""
+    """Wait until `fact()` is true, and return it."""
     end = time.monotonic() + seconds
     while not (found := fact()):
-        assert time.monotonic() < end, "it did not come about"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.02)
     return found
 
@@ -86,7 +87,7 @@ def wait_shown(page: Page, query: int) -> None:
 
 
 def press(page: Page, *keys: str) -> list[int]:
-    """Press keys, each once a pair is there; return the pairs they were pressed for."""
+    """Press each key when a pair is shown; return the pairs."""
     pairs: list[int] = []
     for key in keys:
         page.wait_for_selector("html[data-shows=pair]")
@@ -103,12 +104,12 @@ def rows(server: Server, statement: str, *values: Any) -> list[Any]:
 
 
 def answers(server: Server, who: str = "me") -> list[tuple[int, str]]:
-    """The answers of somebody in force, in order."""
+    """The current answers of a person, in order."""
     return rows(server, "SELECT query, answer FROM effective WHERE who = ? ORDER BY id", who)
 
 
 def write(folder: Path, statement: str, *values: Any) -> None:
-    """Write to the label file behind the server's back."""
+    """Write to the label file without the server."""
     with LabelStore.open(folder / "labels.sqlite") as store, store.file.transaction() as records:
         records.execute(statement, values)
 
@@ -125,8 +126,8 @@ def test_arrows_answer(shared: Server, mine: Page, who: str) -> None:
     assert all(0 < value < 30 for (value,) in seconds)
 
 
-def test_the_next_pair_is_drawn_before_the_key_returns(shared: Server, mine: Page) -> None:
-    """Within the task of the key press itself, so that the next frame painted shows it."""
+def test_next_pair_is_drawn_within_the_key_event(shared: Server, mine: Page) -> None:
+    """So the next painted frame shows it."""
     loaded = "performance.getEntriesByType('resource').filter(e => e.name.includes('/films/'))"
     mine.wait_for_function(f"() => {loaded}.length >= 8")
     mine.wait_for_timeout(200)
@@ -144,21 +145,21 @@ def test_the_next_pair_is_drawn_before_the_key_returns(shared: Server, mine: Pag
 
 
 def check_colours(server: Server, page: Page) -> None:
-    """What is on both canvases is what the films of the pair's clips show."""
+    """Both canvases show the films of the current pair."""
     query = shown(page)
     (clips,) = rows(server, "SELECT left_clip, right_clip FROM queries WHERE id = ?", query)
     expected = [list(colour_of(clip - 1)) for clip in clips]
     assert [side["colour"] for side in page.evaluate(SEEN)] == expected
 
 
-def test_every_pair_is_seen_as_it_is(shared: Server, mine: Page) -> None:
+def test_every_pair_shows_its_own_films(shared: Server, mine: Page) -> None:
     for _ in range(20):
         mine.wait_for_selector("html[data-shows=pair]")
         check_colours(shared, mine)
         mine.keyboard.press("ArrowLeft")
 
 
-def test_keys_that_are_not_meant_do_nothing(shared: Server, mine: Page, who: str) -> None:
+def test_keys_with_modifiers_or_in_a_field_do_nothing(shared: Server, mine: Page, who: str) -> None:
     first = shown(mine)
     for keys in ("Control+ArrowLeft", "Alt+ArrowLeft", "Meta+ArrowLeft", "x", "Enter"):
         mine.keyboard.press(keys)
@@ -171,7 +172,6 @@ def test_keys_that_are_not_meant_do_nothing(shared: Server, mine: Page, who: str
     mine.keyboard.press("ArrowLeft")
     mine.keyboard.press("Escape")
     assert (shown(mine), answers(shared, who)) == (first, [])
-    # And then they do again.
     mine.keyboard.press("ArrowLeft")
     assert until(lambda: answers(shared, who)) == [(first, "left")]
 
@@ -192,11 +192,11 @@ def test_a_key_held_down_answers_once(shared: Server, mine: Page, who: str) -> N
     assert answers(shared, who)[0][0] == first
 
 
-def test_hands_answer_as_keys_do(shared: Server, mine: Page, who: str) -> None:
+def test_clicks_answer(shared: Server, mine: Page, who: str) -> None:
     pairs: list[int] = []
     for target in ("[data-answer=tie]", "#right", "[data-answer=skip]", "#left"):
         mine.wait_for_selector("html[data-shows=pair]")
-        mine.wait_for_timeout(350)  # a tap this soon after a new pair was meant for the one before
+        mine.wait_for_timeout(350)  # a click right after a new pair is ignored
         pairs.append(shown(mine))
         mine.click(target)
         mine.wait_for_selector("html[data-shows=pair]")
@@ -219,7 +219,7 @@ def test_a_double_tap_answers_once(shared: Server, mine: Page, who: str) -> None
     assert len(answers(shared, who)) == 1
 
 
-def test_everything_can_be_reached_by_tab_and_has_a_name(mine: Page) -> None:
+def test_all_controls_have_names_and_are_reachable_by_tab(mine: Page) -> None:
     names: list[str] = []
     for _ in range(20):
         mine.keyboard.press("Tab")
@@ -241,24 +241,24 @@ def test_everything_can_be_reached_by_tab_and_has_a_name(mine: Page) -> None:
         "normal",
         "fast",
         "Agent’s view",
-        "That is enough",
+        "Finish labelling",
     ):
         assert any(expected in name for name in names), (expected, names)
-    assert mine.get_by_role("button", name="All keys").is_visible()
+    assert mine.get_by_role("button", name="Keyboard shortcuts").is_visible()
     assert mine.get_by_role("img", name="left clip").is_visible()
-    assert mine.get_by_role("textbox", name="What you want to see").is_visible()
+    assert mine.get_by_role("textbox", name="Goal").is_visible()
 
 
-def test_what_happens_is_announced(mine: Page) -> None:
+def test_changes_are_announced_to_screen_readers(mine: Page) -> None:
     expect(mine.locator("#live")).to_have_text("Pair 1.")
     press(mine, "ArrowLeft")
     expect(mine.locator("#live")).to_have_text(re.compile("left is better"))
 
 
-# --- undoing -------------------------------------------------------------------------------------
+# --- undo ----------------------------------------------------------------------------------------
 
 
-def test_answers_are_taken_back_one_by_one(shared: Server, mine: Page, who: str) -> None:
+def test_answers_are_undone_one_by_one(shared: Server, mine: Page, who: str) -> None:
     pairs = press(mine, "ArrowLeft", "ArrowLeft", "ArrowLeft")
     for query in reversed(pairs):
         mine.keyboard.press("u")
@@ -271,15 +271,15 @@ def test_answers_are_taken_back_one_by_one(shared: Server, mine: Page, who: str)
     assert answers(shared, who) == expected
 
 
-def test_undo_at_once_takes_back_what_was_just_answered(
+def test_undo_right_after_an_answer_undoes_that_answer(
     shared: Server, mine: Page, who: str
 ) -> None:
-    """The keys come faster than the answers to them: nothing is answered that was not seen."""
+    """The keys are faster than the server: no unseen pair is answered."""
     held: list[Any] = []
     mine.context.route("**/api/undo", lambda route: held.append(route))
     (first,) = press(mine, "ArrowLeft")
     mine.keyboard.press("u")
-    mine.keyboard.press("ArrowRight")  # while it is taken back; meant for nothing
+    mine.keyboard.press("ArrowRight")  # ignored during the undo
     until(lambda: mine.wait_for_timeout(10) or held)
     held[0].continue_()
     wait_shown(mine, first)
@@ -288,7 +288,7 @@ def test_undo_at_once_takes_back_what_was_just_answered(
     assert rows(shared, "SELECT count(*) FROM labels WHERE who = ?", who) == [(3,)]
 
 
-def test_there_may_be_nothing_to_take_back(mine: Page) -> None:
+def test_nothing_to_undo(mine: Page) -> None:
     first = shown(mine)
     mine.keyboard.press("u")
     expect(mine.locator("#said")).to_contain_text("no answer that could be undone")
@@ -298,8 +298,8 @@ def test_there_may_be_nothing_to_take_back(mine: Page) -> None:
 # --- playing -------------------------------------------------------------------------------------
 
 
-def test_both_clips_are_in_step(mine: Page) -> None:
-    """1,000 looks at any moment: the frames are the same every time, and they move."""
+def test_both_clips_show_the_same_frame(mine: Page) -> None:
+    """In 1,000 samples the frame numbers are equal, and they change."""
     sampled = mine.evaluate("""async () => {
         const canvases = [...document.querySelectorAll('.clip canvas')];
         const samples = [];
@@ -314,7 +314,7 @@ def test_both_clips_are_in_step(mine: Page) -> None:
     assert len({left for left, _ in sampled}) > 20
 
 
-def test_what_is_drawn_is_the_frame_it_says(mine: Page) -> None:
+def test_canvas_shows_the_reported_frame(mine: Page) -> None:
     seen, looks, end = set[int](), 0, time.monotonic() + 60
     while looks < 30 or (len(seen) <= 3 and time.monotonic() < end):
         looks += 1
@@ -325,12 +325,12 @@ def test_what_is_drawn_is_the_frame_it_says(mine: Page) -> None:
 
 
 def test_speeds_pause_and_replay(shared: Server, open_page: Open, browser: Any) -> None:
-    """By a clock of the test's own: 30 frames a second, looping after a break."""
+    """With a simulated clock: 30 frames per second, looping after a break."""
     page = open_page("about:blank", wait=False)
     page.clock.install()
     page.goto(f"{shared.address}?who=clock")
     page.wait_for_selector("html[data-shows=pair]")
-    # From here on no time passes but what the test lets pass.
+    # From here on only the test advances the clock.
     page.clock.pause_at(datetime.fromtimestamp(page.evaluate("Date.now()") / 1000 + 30))
 
     def frame_after(milliseconds: int) -> int:
@@ -338,7 +338,7 @@ def test_speeds_pause_and_replay(shared: Server, open_page: Open, browser: Any) 
         return page.evaluate("Number(document.querySelector('#left canvas').dataset.frame)")
 
     def pressed_after(key: str) -> tuple[int, int]:
-        """The frames before and after half a second, from the start of a new pair."""
+        """The frames at the start of a new pair and 0.4 s later."""
         page.keyboard.press("ArrowLeft")
         page.wait_for_selector("html[data-shows=pair]")
         page.keyboard.press(key)
@@ -362,7 +362,7 @@ def test_speeds_pause_and_replay(shared: Server, open_page: Open, browser: Any) 
     assert frame_after(32) < 5  # replays from the start
 
 
-def test_the_view_of_the_agent(shared: Server, mine: Page) -> None:
+def test_view_of_the_agent(shared: Server, mine: Page) -> None:
     width = "document.querySelector('#right canvas').width"
     assert mine.evaluate(width) == 48
     mine.keyboard.press("v")
@@ -376,8 +376,8 @@ def test_the_view_of_the_agent(shared: Server, mine: Page) -> None:
     check_colours(shared, mine)
 
 
-def test_the_shorter_clip_holds_its_last_frame(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path)
+def test_shorter_clip_holds_its_last_frame(tmp_path: Path, open_page: Open) -> None:
+    set_status(tmp_path)
     clip = {"obs": np.zeros((2, 2), np.float32)}
     films = (film_of(tmp_path, 0), film_of(tmp_path, 1, frames=10))
     with LabelStore.open(tmp_path / "labels.sqlite") as store:
@@ -394,7 +394,7 @@ def test_the_shorter_clip_holds_its_last_frame(tmp_path: Path, open_page: Open) 
 
 
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_the_answer_flashes(shared: Server, open_page: Open, motion: Any) -> None:
+def test_answer_flashes(shared: Server, open_page: Open, motion: Any) -> None:
     page = open_page(f"{shared.address}?who={motion}", reduced_motion=motion)
     flashes = page.evaluate("""() => {
         document.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', bubbles: true}));
@@ -415,7 +415,7 @@ def test_the_answer_flashes(shared: Server, open_page: Open, motion: Any) -> Non
 MARKUP = "<img src=x onerror=\"document.title='owned'\">"
 
 
-def test_the_goal_is_edited_in_place_and_kept(server: Server, open_page: Open) -> None:
+def test_goal_is_edited_in_place_and_stored(server: Server, open_page: Open) -> None:
     page, other = (open_page(f"{server.address}?who={who}") for who in ("ann", "bob"))
     page.fill("#goal", "stand on  one leg")
     page.keyboard.press("Enter")
@@ -429,7 +429,7 @@ def test_the_goal_is_edited_in_place_and_kept(server: Server, open_page: Open) -
     assert rows(server, "SELECT value, who FROM sayings") == [("stand on one leg", "ann")]
 
 
-def test_what_people_type_stays_text(server: Server, open_page: Open) -> None:
+def test_typed_text_is_never_markup(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     page.fill("#goal", MARKUP)
     page.keyboard.press("Enter")
@@ -438,7 +438,7 @@ def test_what_people_type_stays_text(server: Server, open_page: Open) -> None:
     page.wait_for_selector("html[data-shows=pair]")
     page.keyboard.press("ArrowLeft")
     until(lambda: answers(server, MARKUP[:40]))
-    tell(server.folder, "finished", env=MARKUP, result=MARKUP)
+    set_status(server.folder, "finished", env=MARKUP, result=MARKUP)
     expect(page.locator("#env")).to_have_text(MARKUP)
     page.reload()
     expect(page.locator("#goal")).to_have_value(MARKUP)
@@ -447,7 +447,7 @@ def test_what_people_type_stays_text(server: Server, open_page: Open) -> None:
     assert page.title() == f"{MARKUP} · backflip"
 
 
-def test_a_name_is_kept_by_the_browser(server: Server, open_page: Open) -> None:
+def test_browser_remembers_the_name(server: Server, open_page: Open) -> None:
     page = open_page(f"{server.address}?who=bob")
     expect(page.locator("#who")).to_have_value("bob")
     page.fill("#who", "  Ann ")
@@ -458,7 +458,7 @@ def test_a_name_is_kept_by_the_browser(server: Server, open_page: Open) -> None:
     until(lambda: answers(server, "Ann"))
 
 
-def test_progress_is_told(server: Server, open_page: Open) -> None:
+def test_progress_is_shown(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     press(page, "ArrowLeft", "ArrowLeft", "ArrowRight")
     expect(page.locator("#labels")).to_have_text("3")
@@ -468,8 +468,8 @@ def test_progress_is_told(server: Server, open_page: Open) -> None:
     assert page.locator("#progress").get_attribute("aria-valuenow") == "3"
 
 
-def test_repeats_are_hidden_and_counted(server: Server, open_page: Open) -> None:
-    """The repeat looks like any other pair; the sides are swapped, and so is the answer."""
+def test_repeats_are_not_marked_and_are_counted(server: Server, open_page: Open) -> None:
+    """The sides of the repeat are swapped, so the opposite answer agrees."""
     page = open_page(server.address)
     press(page, "ArrowLeft")
     until(lambda: answers(server))
@@ -486,7 +486,7 @@ def test_repeats_are_hidden_and_counted(server: Server, open_page: Open) -> None
     expect(page.locator("#agreement")).to_have_text("You agree with yourself: 1 of 1 repeats")
 
 
-def test_the_opinion_comes_after_the_answer(shared: Server, open_page: Open) -> None:
+def test_opinion_is_shown_only_after_the_answer(shared: Server, open_page: Open) -> None:
     page = open_page("about:blank", wait=False)
     received: list[str] = []
     page.on("response", lambda r: received.append(r.url.split(str(shared.port))[1].split("?")[0]))
@@ -496,32 +496,32 @@ def test_the_opinion_comes_after_the_answer(shared: Server, open_page: Open) -> 
     assert "/api/answer" not in received
     press(page, "ArrowLeft")
     expect(page.locator("#opinion-strip svg")).to_have_count(2)
-    expect(page.locator("#opinion-said")).to_have_text("It would have chosen left: as you did ✓")
+    expect(page.locator("#opinion-said")).to_have_text("The model prefers left: you agree ✓")
     press(page, "ArrowRight")
-    expect(page.locator("#opinion-said")).to_contain_text("not as you did")
+    expect(page.locator("#opinion-said")).to_contain_text("you disagree")
     page.keyboard.press("u")
     expect(page.locator("#opinion-strip svg")).to_have_count(0)
 
 
-def test_an_agent_that_has_learnt_nothing_has_no_opinion(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path)
-    ask(tmp_path, 4, opinions=False)
+def test_untrained_reward_model_has_no_opinion(tmp_path: Path, open_page: Open) -> None:
+    set_status(tmp_path)
+    add_pairs(tmp_path, 4, opinions=False)
     with serving(tmp_path) as server:
         page = open_page(server.address)
         press(page, "ArrowLeft")
-        expect(page.locator("#opinion-said")).to_have_text("It had learnt nothing yet.")
+        expect(page.locator("#opinion-said")).to_have_text("The reward model is not trained yet.")
 
 
-def test_the_latest_episode_is_shown(server: Server, open_page: Open) -> None:
+def test_latest_episode_is_shown(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     assert not page.locator("#episode").is_visible()
     film = film_of(server.folder, 40)["person"]
-    tell(server.folder, episode=film, episode_env_steps=12000)
+    set_status(server.folder, episode=film, episode_env_steps=12000)
     expect(page.locator("#episode-when")).to_have_text("after 12,000 env steps")
     page.wait_for_function("() => document.querySelector('#episode canvas').dataset.frame > 3")
 
 
-def test_all_keys_are_told(mine: Page) -> None:
+def test_keyboard_shortcuts_are_listed(mine: Page) -> None:
     mine.keyboard.press("?")
     expect(mine.locator("#keys")).to_be_visible()
     mine.keyboard.press("Escape")
@@ -534,65 +534,71 @@ def test_all_keys_are_told(mine: Page) -> None:
 # --- waiting -------------------------------------------------------------------------------------
 
 
+def test_durations_are_those_of_runshelf(mine: Page) -> None:
+    values = [-1, 0, 0.04, 4.46, 9.94, 9.96, 59.6, 60, 90, 3599.6, 3660, 7200, 90_000, 273_600]
+    words = "async values => values.map((await import('/static/words.js')).duration)"
+    assert mine.evaluate(words, values) == [duration(value) for value in values]
+
+
 WAITS = {
     "setting up": ({"expected_seconds": 30.0}, "Setting up", "of about 30 s"),
-    "drawing": ({}, "Preparing the next clips", "so far"),
+    "drawing": ({}, "Rendering the next clips", "so far"),
     "learning": (
         {"phase": 3, "env_steps": 12000, "expected_seconds": 6.0},
-        "The agent is practising",
+        "Training the agent on your answers",
         "Phase 3 of 20 · 12,000 env steps",
     ),
-    "waiting": ({}, "Waiting for the next pair", "about to ask"),
-    "evaluating": ({}, "Measuring what the agent has learnt", "fresh episodes"),
-    "finished": ({"result": "a share of .97"}, "The agent has been taught", "a share of .97"),
+    "waiting": ({}, "Waiting for the next pair", "will add pairs soon"),
+    "evaluating": ({}, "Evaluating the agent", "new episodes"),
+    "finished": ({"result": "a share of .97"}, "Training has finished", "a share of .97"),
     "stopped": ({"result": "the disk is full"}, "is not running", "the disk is full"),
 }
 
 
-# Whether it says how long ago `since` is, give or take a second, and that at least `least`.
+# Whether the page shows the time since `since` to the second, and at least `least`.
 WAITED = r"""([since, least]) => {
     const said = parseInt(document.querySelector('#wait-time').innerText.match(/\d+(?= s so far)/));
     return said >= Math.floor(least) && Math.abs(said - (Date.now() / 1000 - since)) <= 1.5;
 }"""
 
 
-def test_waiting_says_for_what(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path, "setting up")
+def test_waiting_panel(tmp_path: Path, open_page: Open) -> None:
+    set_status(tmp_path, "setting up")
     with serving(tmp_path) as server:
         page = open_page(server.address, wait=False)
         for doing, (facts, title, words) in WAITS.items():
-            tell(tmp_path, doing, since=time.time() - 5, **facts)
+            set_status(tmp_path, doing, since=time.time() - 5, **facts)
             expect(page.locator("#wait-title")).to_contain_text(title)
             expect(page.locator("#wait")).to_contain_text(words)
             assert not page.locator("#left").is_visible()
             assert page.locator("[data-answer=left]").is_disabled()
         expect(page.locator("#banner")).to_contain_text(f"backflip resume {tmp_path.name}")
         since = time.time() - 5
-        tell(tmp_path, "learning", since=since)
+        set_status(tmp_path, "learning", since=since)
         expect(page.locator("#wait-time")).to_have_text(re.compile(r"\d s so far"))
         for later in (0, 2):
             page.wait_for_function(WAITED, arg=[since, time.time() - since + later])
         expect(page.locator("#banner")).not_to_be_visible()
-        ask(tmp_path, 1)
+        add_pairs(tmp_path, 1)
         wait_shown(page, 1)
         check_colours(server, page)
         assert page.locator("#left").is_visible()
         press(page, "ArrowLeft")
-        expect(page.locator("#wait-title")).to_contain_text("The agent is practising")
+        expect(page.locator("#wait-title")).to_contain_text("Training the agent on your answers")
         assert not page.locator("#left").is_visible()
 
 
-def test_the_budget_given_is_said(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path, "learning", budget=1)
-    ask(tmp_path, 1)
+def test_complete_budget_is_shown(tmp_path: Path, open_page: Open) -> None:
+    set_status(tmp_path, "learning", budget=1)
+    add_pairs(tmp_path, 1)
     with serving(tmp_path) as server:
         page = open_page(server.address)
         press(page, "ArrowLeft")
-        expect(page.locator("#wait-title")).to_have_text("All labels are given")
-        expect(page.locator("#wait-why")).to_contain_text("1 label, thank you")
+        expect(page.locator("#wait-title")).to_have_text("All labels are complete")
+        expect(page.locator("#wait-why")).to_contain_text("1 label. Thank you.")
 
 
-def test_that_is_enough(server: Server, open_page: Open) -> None:
+def test_finish_labelling(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     page.click("#enough")
     page.click("#sure button[value='']")
@@ -603,19 +609,19 @@ def test_that_is_enough(server: Server, open_page: Open) -> None:
     expect(page.locator("#enough")).not_to_be_visible()
 
 
-def test_pairs_held_by_others_are_said(tmp_path: Path, open_page: Open) -> None:
-    tell(tmp_path)
-    ask(tmp_path, 1)
+def test_pairs_held_by_others_are_reported(tmp_path: Path, open_page: Open) -> None:
+    set_status(tmp_path)
+    add_pairs(tmp_path, 1)
     with serving(tmp_path) as server:
         server.take("ann")
         page = open_page(server.address, wait=False)
-        expect(page.locator("#wait-why")).to_contain_text("1 pair left to answer is with others")
+        expect(page.locator("#wait-why")).to_contain_text("1 open pair is held by other people")
 
 
-# --- when things go wrong ------------------------------------------------------------------------
+# --- failures ------------------------------------------------------------------------------------
 
 
-def test_a_damaged_film_is_stepped_over(folder: Path, open_page: Open) -> None:
+def test_pair_with_a_damaged_film_is_skipped(folder: Path, open_page: Open) -> None:
     damaged = film_of(folder, 2)["person"].file  # of pair 2
     (folder / FILMS / damaged).write_bytes(b"nothing")
     missing = film_of(folder, 5)["person"].file  # of pair 3
@@ -630,15 +636,13 @@ def test_a_damaged_film_is_stepped_over(folder: Path, open_page: Open) -> None:
     film_of.cache_clear()
 
 
-def test_no_answer_is_lost_or_doubled_when_the_server_is_killed(
-    folder: Path, open_page: Open
-) -> None:
+def test_killed_server_loses_and_doubles_no_answer(folder: Path, open_page: Open) -> None:
     server = start(folder, "--port", "0")
     page = open_page(server.address)
     given = press(page, "ArrowLeft")
     server.kill()
     given += press(page, "ArrowRight", "ArrowDown")
-    expect(page.locator("#saving")).to_contain_text("kept, trying again")
+    expect(page.locator("#saving")).to_contain_text("answers stored here")
     expect(page.locator("#banner")).to_contain_text("Connection lost")
     server = start(folder)
     expect(page.locator("#banner")).not_to_be_visible()
@@ -655,7 +659,7 @@ def test_unsent_answers_survive_a_reload(server: Server, open_page: Open) -> Non
     page = open_page(server.address)
     page.context.route("**/api/answer", lambda route: route.abort())
     given = press(page, "ArrowLeft", "ArrowRight")
-    expect(page.locator("#saving")).to_contain_text("2 answers kept")
+    expect(page.locator("#saving")).to_contain_text("2 answers stored")
     page.reload()
     page.wait_for_selector("html[data-shows=pair]")
     assert answers(server) == []
@@ -664,14 +668,12 @@ def test_unsent_answers_survive_a_reload(server: Server, open_page: Open) -> Non
     assert answers(server) == list(zip(given, ("left", "right"), strict=True))
 
 
-def test_an_answer_whose_acknowledgement_was_lost_counts_once(
-    server: Server, open_page: Open
-) -> None:
+def test_answer_with_a_lost_response_counts_once(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     lost: list[bool] = []
 
     def lose(route: Any) -> None:
-        route.fetch()  # it reaches the server, and what is answered gets lost
+        route.fetch()  # the server receives it; the response is lost
         lost.append(True)
         route.abort()
 
@@ -684,10 +686,10 @@ def test_an_answer_whose_acknowledgement_was_lost_counts_once(
     assert rows(server, "SELECT query, answer FROM labels") == [(query, "left")]
 
 
-def test_a_refused_answer_is_dropped_in_words(server: Server, open_page: Open) -> None:
+def test_refused_answer_is_dropped_with_a_message(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     page.wait_for_timeout(300)
-    page.context.route("**/api/take", lambda route: route.abort())  # it does not hear of it
+    page.context.route("**/api/take", lambda route: route.abort())  # the page does not learn of it
     with LabelStore.open(server.folder / "labels.sqlite") as store:
         write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1, 'ann', 4e9)")
         LabelQueue(store).answer(1, "right", "ann", 1.0, "ann was first")
@@ -697,7 +699,7 @@ def test_a_refused_answer_is_dropped_in_words(server: Server, open_page: Open) -
     until(lambda: page.evaluate("Object.keys(localStorage)") == ["backflip:who"])
 
 
-def test_a_page_of_another_secret_reloads_itself(folder: Path, open_page: Open) -> None:
+def test_page_with_an_old_token_reloads(folder: Path, open_page: Open) -> None:
     server = start(folder, "--port", "0")
     page = open_page(server.address)
     server.kill()
@@ -709,7 +711,7 @@ def test_a_page_of_another_secret_reloads_itself(folder: Path, open_page: Open) 
     server.kill()
 
 
-def test_two_labellers_never_get_the_same_pair(server: Server, open_page: Open) -> None:
+def test_two_people_never_get_the_same_pair(server: Server, open_page: Open) -> None:
     pages = {who: open_page(f"{server.address}?who={who}") for who in ("ann", "bob")}
     given: dict[str, list[int]] = {"ann": [], "bob": []}
     for _ in range(4):
@@ -722,11 +724,9 @@ def test_two_labellers_never_get_the_same_pair(server: Server, open_page: Open) 
         assert [query for query, _ in answers(server, who)] == queries
 
 
-def test_who_takes_another_name_keeps_nothing_from_whom_they_are_now(
-    tmp_path: Path, open_page: Open
-) -> None:
-    tell(tmp_path)
-    ask(tmp_path, 3)  # all of which the first name holds
+def test_new_name_gets_the_pairs_of_the_old_name(tmp_path: Path, open_page: Open) -> None:
+    set_status(tmp_path)
+    add_pairs(tmp_path, 3)  # the first name holds all of them
     with serving(tmp_path) as server:
         page = open_page(f"{server.address}?who=ann")
         page.fill("#who", "bob")
@@ -736,8 +736,8 @@ def test_who_takes_another_name_keeps_nothing_from_whom_they_are_now(
         until(lambda: answers(server, "bob") == [(1, "left")])
 
 
-def test_while_somebody_is_away_their_pairs_go_back(server: Server, open_page: Open) -> None:
-    """What others took meanwhile is not shown, and the key that wakes the page answers nothing."""
+def test_pairs_of_an_absent_person_become_free(server: Server, open_page: Open) -> None:
+    """Pairs taken by others are dropped; the key that ends the pause answers nothing."""
     page = open_page("about:blank", wait=False)
     page.clock.install()
     page.goto(server.address)
@@ -748,15 +748,15 @@ def test_while_somebody_is_away_their_pairs_go_back(server: Server, open_page: O
     write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1, 'ann', 4e9)")
     page.keyboard.press("ArrowLeft")
     wait_shown(page, 2)
-    expect(page.locator("#said")).to_contain_text("with others now")
+    expect(page.locator("#said")).to_contain_text("held or answered by another person")
     assert answers(server) == []
     assert press(page, "ArrowLeft") == [2]
 
 
-def test_nothing_is_held_on_to_by_a_page_left_alone(tmp_path: Path, open_page: Open) -> None:
-    """Not even where it could hold more, and more comes."""
-    tell(tmp_path)
-    ask(tmp_path, 2)
+def test_page_of_an_absent_person_requests_nothing(tmp_path: Path, open_page: Open) -> None:
+    """Even if it could hold more pairs and new ones arrive."""
+    set_status(tmp_path)
+    add_pairs(tmp_path, 2)
     with serving(tmp_path) as server:
         page = open_page("about:blank", wait=False)
         page.clock.install()
@@ -765,7 +765,7 @@ def test_nothing_is_held_on_to_by_a_page_left_alone(tmp_path: Path, open_page: O
         page.clock.run_for(120_000)
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
-        ask(tmp_path, 1, first=20)
+        add_pairs(tmp_path, 1, first=20)
         page.wait_for_timeout(600)
         assert asked == []
         page.mouse.move(5, 5)
@@ -773,18 +773,18 @@ def test_nothing_is_held_on_to_by_a_page_left_alone(tmp_path: Path, open_page: O
         assert press(page, "ArrowLeft") == [1]
 
 
-def test_two_pages_of_one_person_follow_each_other(server: Server, open_page: Open) -> None:
-    """They hold the same pairs; what is answered on one goes from the other."""
+def test_two_pages_of_one_person_stay_in_sync(server: Server, open_page: Open) -> None:
+    """They hold the same pairs; an answer on one removes the pair from the other."""
     here, there = open_page(server.address), open_page(server.address)
     assert shown(here) == shown(there) == 1
     press(here, "ArrowLeft")
     wait_shown(there, 2)
 
 
-# --- beyond this machine, and how large ----------------------------------------------------------
+# --- network and size ----------------------------------------------------------------------------
 
 
-def test_beyond_loopback_the_address_opens_the_page(folder: Path, open_page: Open) -> None:
+def test_address_with_token_opens_the_page_beyond_loopback(folder: Path, open_page: Open) -> None:
     with serving(folder, "--port", "0", "--host", "0.0.0.0") as server:
         token = server.address.partition("?")[2]
         page = open_page(f"http://127.0.0.1:{server.port}/?{token}", wait=False)
@@ -797,7 +797,7 @@ def test_beyond_loopback_the_address_opens_the_page(folder: Path, open_page: Ope
         until(lambda: answers(server, "Ann"))
 
 
-def test_nothing_is_asked_of_other_machines(shared: Server, open_page: Open) -> None:
+def test_page_makes_no_requests_to_other_hosts(shared: Server, open_page: Open) -> None:
     page = open_page("about:blank", wait=False)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -810,7 +810,7 @@ def test_nothing_is_asked_of_other_machines(shared: Server, open_page: Open) -> 
     assert all(url.startswith((shared.address, "blob:")) for url in asked)
 
 
-def test_the_page_is_light(shared: Server) -> None:
+def test_static_files_are_small(shared: Server) -> None:
     static = resources.files("backflip.labelling") / "static"
     names = [item.name for item in static.iterdir()]
     weight = sum(len(shared.get(f"/static/{name}").body) for name in names)
@@ -821,12 +821,12 @@ SIZES = [(1280, 720), (1366, 768), (1920, 1080)]
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_it_fits_a_screen_without_scrolling(
+def test_page_fits_a_screen_without_scrolling(
     server: Server, open_page: Open, size: tuple[int, int]
 ) -> None:
     width, height = size
     film = film_of(server.folder, 40)["person"]
-    tell(server.folder, episode=film, episode_env_steps=12000)
+    set_status(server.folder, episode=film, episode_env_steps=12000)
     page = open_page(server.address, viewport={"width": width, "height": height})
     press(page, "ArrowLeft")
     expect(page.locator("#opinion-strip svg")).to_have_count(2)
@@ -836,7 +836,7 @@ def test_it_fits_a_screen_without_scrolling(
     assert page.evaluate(extent) == [width, height]
 
 
-def test_it_fits_a_phone_held_upright(server: Server, open_page: Open) -> None:
+def test_page_fits_an_upright_phone(server: Server, open_page: Open) -> None:
     page = open_page(server.address, viewport={"width": 390, "height": 844}, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     left, right = page.evaluate(

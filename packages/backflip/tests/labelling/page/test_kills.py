@@ -177,7 +177,7 @@ def _kill_at_random(home: Path, kills: int, seed: int) -> tuple[World, dict[str,
                 break
         world.page.wait_for_timeout(3000)  # what was kept in the browser is sent
         with LabelStore.open(world.folder / "labels.sqlite") as store:
-            LabelQueue(store).say_enough("me")
+            LabelQueue(store).finish_labelling("me")
         try:
             assert world.trainer.wait(600) == 0
         finally:

@@ -10,7 +10,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from packages.backflip.tests.labelling.web.pool import ask, serving, start, tell
+from packages.backflip.tests.labelling.page.prepared_run import (
+    add_pairs,
+    serving,
+    set_status,
+    start,
+)
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -24,7 +29,7 @@ def one_line(result: "subprocess.CompletedProcess[str]") -> str:
     return result.stderr
 
 
-def test_a_port_that_is_taken_is_named(folder: Path) -> None:
+def test_taken_port_is_named(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = run(str(folder), "--port", str(port))
@@ -41,30 +46,30 @@ def test_a_port_that_is_taken_is_named(folder: Path) -> None:
         (["--overlap", "2"], "`overlap` is 2.0"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(folder: Path, options: list[str], words: str) -> None:
+def test_invalid_options_are_a_one_line_error(folder: Path, options: list[str], words: str) -> None:
     result = run(str(folder), *options)
     assert (result.returncode, words in one_line(result)) == (2, True), result.stderr
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_folder_is_named(tmp_path: Path) -> None:
     result = run(str(tmp_path / "nowhere"))
     assert (result.returncode, "nowhere" in one_line(result)) == (2, True)
 
 
-def test_damaged_labels_are_said_in_a_line(tmp_path: Path) -> None:
+def test_damaged_labels_are_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "labels.sqlite").write_bytes(b"not a label file at all" * 100)
     result = run(str(tmp_path), "--port", "0")
     assert (result.returncode, "is damaged" in one_line(result)) == (1, True)
 
 
 @pytest.mark.parametrize("port", ["x", "65536", "-1", "٣"])
-def test_what_is_no_port_is_refused(folder: Path, port: str) -> None:
+def test_invalid_port_is_refused(folder: Path, port: str) -> None:
     result = run(str(folder), "--port", port)
     assert result.returncode == 2
-    assert "is no port" in result.stderr or "expected one argument" in result.stderr
+    assert "is not a port" in result.stderr or "expected one argument" in result.stderr
 
 
-def test_killed_and_started_again_it_is_the_same_server(folder: Path) -> None:
+def test_restarted_server_keeps_address_and_token(folder: Path) -> None:
     """The same address and the same tokens, at once, though a client was connected."""
     first = start(folder, "--port", "0")
     with socket.create_connection(("127.0.0.1", first.port)):
@@ -77,7 +82,7 @@ def test_killed_and_started_again_it_is_the_same_server(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", ["", "{}", '{"port": 0, "secret": "ab"}', '["port"]'])
-def test_a_damaged_memory_is_made_anew(folder: Path, kept: str) -> None:
+def test_damaged_page_file_is_replaced(folder: Path, kept: str) -> None:
     (folder / "page.json").write_text(kept)
     with serving(folder, "--host", "127.0.0.1") as server:
         told = json.loads((folder / "page.json").read_text())
@@ -95,9 +100,9 @@ def test_secrets_differ_between_runs(tmp_path: Path) -> None:
     assert len(secrets) == 2
 
 
-def test_it_ends_with_its_parent_after_telling_pages(folder: Path) -> None:
+def test_server_ends_with_its_parent_after_the_last_state(folder: Path) -> None:
     """Whatever the trainer said last, it has gone: pages hear that it is stopped."""
-    tell(folder, "learning")
+    set_status(folder, "learning")
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
     with server.events() as states:
         assert next(states)["status"]["doing"] == "learning"
@@ -107,8 +112,8 @@ def test_it_ends_with_its_parent_after_telling_pages(folder: Path) -> None:
     assert (server.process.returncode, errors) == (0, "")
 
 
-def test_a_finished_run_stays_finished_when_its_trainer_goes(folder: Path) -> None:
-    tell(folder, "finished", result="a share of .97 of the optimum")
+def test_finished_run_stays_finished_when_the_trainer_ends(folder: Path) -> None:
+    set_status(folder, "finished", result="a share of .97 of the optimum")
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
     with server.events() as states:
         next(states)
@@ -117,7 +122,7 @@ def test_a_finished_run_stays_finished_when_its_trainer_goes(folder: Path) -> No
     server.process.communicate(timeout=60)
 
 
-def test_with_a_parent_ctrl_c_is_left_to_it(folder: Path) -> None:
+def test_with_a_parent_ctrl_c_is_ignored(folder: Path) -> None:
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
     os.kill(server.process.pid, 2)
     time.sleep(0.3)
@@ -125,31 +130,31 @@ def test_with_a_parent_ctrl_c_is_left_to_it(folder: Path) -> None:
     server.process.communicate(timeout=60)
 
 
-def test_without_a_parent_ctrl_c_ends_it_quietly(folder: Path) -> None:
+def test_without_a_parent_ctrl_c_ends_the_server(folder: Path) -> None:
     server = start(folder, "--port", "0")
     os.kill(server.process.pid, 2)
     _, errors = server.process.communicate(timeout=60)
     assert (server.process.returncode, errors) == (130, "")
 
 
-def test_two_servers_of_one_run_give_no_pair_twice(tmp_path: Path) -> None:
+def test_two_servers_of_one_run_give_different_pairs(tmp_path: Path) -> None:
     """One that its trainer left behind, and the one that came after it."""
-    ask(tmp_path, 8)
-    tell(tmp_path)
+    add_pairs(tmp_path, 8)
+    set_status(tmp_path)
     with serving(tmp_path) as one, serving(tmp_path, "--port", "0") as other:
         held = [pair["query"] for s, who in ((one, "ann"), (other, "bob")) for pair in s.take(who)]
     assert len(held) == len(set(held)) >= 6
 
 
 @pytest.mark.parametrize("host", ["127.0.0.2", "::1", "::"])
-def test_the_address_that_is_printed_is_answered(folder: Path, host: str) -> None:
+def test_printed_address_works(folder: Path, host: str) -> None:
     with serving(folder, "--host", host, "--port", "0") as server:
         parts = urlsplit(server.address)
         path = f"{parts.path}?{parts.query}"
         assert server.request("GET", path, host=parts.hostname or "").status in (200, 303)
 
 
-def test_a_second_server_does_not_move_the_page(folder: Path) -> None:
+def test_second_server_does_not_change_the_address(folder: Path) -> None:
     kept = folder / "page.json"
     with serving(folder, "--port", "0", "--parent"):
         before = kept.read_text()
