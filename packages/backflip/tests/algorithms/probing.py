@@ -49,7 +49,7 @@ PROBES = {
 
 def answers(driver: Driver, probe: Probe, updates: int) -> tuple[Any, Any]:
     """Values (if they are asked for) and greedy actions after learning, (seeds, shown)."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, _ = driver.phase(updates)(learners, np.zeros(len(SEEDS)))
     algorithm, obs = driver.algorithm, jnp.asarray(probe.shown, jnp.float32)
     obs = obs.reshape(len(probe.shown), -1)

@@ -24,8 +24,8 @@ from packages.backflip.tests.algorithms.probing import PROBES, endless_on_the_ho
 from backflip.algorithms import a2c as module
 from backflip.algorithms.a2c import A2CState, a2c, estimate, loss
 from backflip.algorithms.entries.a2c import A2CConfig
-from backflip.algorithms.parts.actor import Actor
-from backflip.algorithms.parts.rows import Rows, prepare
+from backflip.algorithms.parts.rollout_rows import Rows, prepare
+from backflip.algorithms.parts.stochastic_policy import Actor
 from backflip.core import losses, returns
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.drivers.native import NativeDriver
@@ -61,7 +61,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, normalized: bool) 
     rows = some_rows(state, spec)
     total, metrics = jax.jit(partial(loss, config, actor))(state.params, rows)
 
-    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.seen))
+    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.inputs))
     kept = np.flatnonzero(rows.valid)
     advantage = np.asarray(rows.advantage, np.float64)[kept]
     if normalized:
@@ -272,7 +272,7 @@ def death_as_truncation(*stream: Any, **factors: float) -> Any:
 
 def observations_shifted(*arguments: Any) -> Any:
     rows = prepare(*arguments)
-    return rows._replace(seen=jnp.roll(rows.seen, 1, axis=0))
+    return rows._replace(inputs=jnp.roll(rows.inputs, 1, axis=0))
 
 
 def actions_shifted(*arguments: Any) -> Any:

@@ -26,7 +26,7 @@ from backflip.algorithms.ppo import ppo
 from backflip.algorithms.sac import sac
 from backflip.algorithms.td3 import td3
 from backflip.algorithms.vpg import vpg
-from backflip.drivers.acting import HostPolicy, arrays_read
+from backflip.drivers.host_policy import HostPolicy, arrays_read
 
 SEEDS = (0, 1, 2)
 ALGORITHMS = {

@@ -102,7 +102,7 @@ each = pytest.mark.parametrize("name", ALL)
 
 def means(driver: Driver, updates: int) -> np.ndarray:
     """The mean return of each seed in the second half of learning."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     _, phase = driver.phase(updates)(learners, np.zeros(len(SEEDS)))
     driver.close()
     half = phase.metrics["episodes"].shape[1] // 2

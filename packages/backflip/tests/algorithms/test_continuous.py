@@ -222,7 +222,7 @@ def test_the_same_seed_gives_the_same_bits_whatever_is_beside_it(name: str) -> N
     driver = NativeDriver(Pendulum(), small(name, Pendulum().spec))
     phase = driver.phase(3)
     runs = [
-        phase(driver.warm_up(driver.start(seeds)), np.zeros(2))[0] for seeds in ([3, 4], [3, 5])
+        phase(driver.fill_replay(driver.start(seeds)), np.zeros(2))[0] for seeds in ([3, 4], [3, 5])
     ]
     assert_same_bits(*(trees.row_of(run.algorithm, 0) for run in runs))
     assert not np.array_equal(runs[0].replay.obs[1], runs[1].replay.obs[1])
@@ -305,7 +305,7 @@ VALUE_TOLERANCE, ACTION_TOLERANCE = 0.06, 0.12
 
 def learnt(driver: Driver) -> Any:
     """The states of all seeds after learning."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     updates = PROBE["env_steps"] // 64 - PROBE["learning_starts"] // 64
     learners, _ = driver.phase(updates)(learners, np.zeros(len(SEEDS)))
     return jax.tree.map(np.asarray, learners.algorithm)
@@ -433,7 +433,9 @@ def test_values_stay_within_what_rewards_allow(name: str) -> None:
     settings = PROBE | {"env_steps": 6_400}
     algorithm = small(name, Pendulum().spec, **settings, **(COLD if name == "sac" else {}))
     driver = NativeDriver(Pendulum(), algorithm)
-    learners, phase = driver.phase(96)(driver.warm_up(driver.start(SEEDS)), np.zeros(len(SEEDS)))
+    learners, phase = driver.phase(96)(
+        driver.fill_replay(driver.start(SEEDS)), np.zeros(len(SEEDS))
+    )
     rows = trees.row_of(learners.replay, 0)
     obs, action = (np.asarray(x).reshape(-1, x.shape[-1])[:2_000] for x in (rows.obs, rows.action))
     state = jax.tree.map(np.asarray, trees.row_of(learners.algorithm, 0))
@@ -458,6 +460,6 @@ def test_pendulum_is_swung_up(name: str) -> None:
     heat = {"temperature_learning_rate": 1e-3} if name == "sac" else {}
     algorithm = small(name, Pendulum().spec, **rates, **sizes, **span, **heat)
     driver, seeds = NativeDriver(Pendulum(), algorithm), list(range(5))
-    learners = driver.warm_up(driver.start(seeds))
+    learners = driver.fill_replay(driver.start(seeds))
     learners, _ = driver.phase(297)(learners, np.zeros(5))
     assert driver.evaluate(learners, seeds, episodes=50).returns.mean() > -175

@@ -20,7 +20,7 @@ from packages.backflip.tests.algorithms.minibatches import (
 from backflip.algorithms.ddpg import DDPGState, ddpg, targets
 from backflip.algorithms.entries.ddpg import DDPGConfig
 from backflip.algorithms.parts.critics import critic_loss
-from backflip.algorithms.parts.deterministic import actor_loss
+from backflip.algorithms.parts.deterministic_policy import actor_loss
 from backflip.core import trees
 from backflip.core.types import Transition
 

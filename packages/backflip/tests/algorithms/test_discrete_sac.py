@@ -23,7 +23,7 @@ from packages.backflip.tests.algorithms.test_ddpg import adam_step, follow, mean
 from backflip.algorithms import discrete_sac as module
 from backflip.algorithms.discrete_sac import actor_loss, discrete_sac
 from backflip.algorithms.entries.sac import SACConfig
-from backflip.algorithms.parts.soft_step import SoftState
+from backflip.algorithms.parts.sac_step import SACState
 from backflip.core import targets, trees
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
@@ -50,7 +50,7 @@ SMALL = SACConfig(
 )
 
 
-def start(spec: EnvSpec = DISCRETE, seed: int = 0) -> SoftState:
+def start(spec: EnvSpec = DISCRETE, seed: int = 0) -> SACState:
     """A state whose target networks are others."""
     algorithm = discrete_sac(SMALL, spec)
     state, other = (jax.tree.map(jnp.asarray, algorithm.init(s)) for s in (seed, seed + 9))
@@ -135,7 +135,7 @@ def test_evaluation_is_greedy_on_vectors_and_draws_from_pixels() -> None:
         obs = obs.astype(spec.observation.dtype)
         state = start(spec)
         net = q_network(spec, 3, SMALL.hidden)
-        best = net.apply(state.actor, net.see(obs)).argmax(-1)
+        best = net.apply(state.actor, net.preprocess(obs)).argmax(-1)
         chosen = algorithm.evaluation_action(state, obs, KEY) == best
         assert bool(chosen.all()) == same
 
@@ -166,7 +166,7 @@ def test_u_minibatches_are_u_rounds_of_the_papers_loop() -> None:
     assert all(np.isfinite(x) for x in metrics.values())
 
 
-def loop(state: SoftState, batch: Transition) -> Any:
+def loop(state: SACState, batch: Transition) -> Any:
     actor, critics, old_critics, log_alpha = state[:4]
     net = q_network(DISCRETE, 3, SMALL.hidden).apply
     adam = optax.adam(1e-3)
@@ -235,7 +235,7 @@ TOLERANCE = 0.06
 
 def answers(driver: Driver, spec: EnvSpec, shown: list[float]) -> tuple[Any, Any]:
     """Values (seeds, shown, K, A) and probabilities (seeds, shown, A) after learning."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, _ = driver.phase(PROBE.updates)(learners, np.zeros(len(SEEDS)))
     actions: Any = spec.action
     net, obs = q_network(spec, actions.n, PROBE.hidden), jnp.asarray(shown)[:, None]
@@ -344,7 +344,7 @@ def largest_value() -> tuple[float, float]:
     """The largest Q that any seed has of CartPole in the end, and what rewards of 1 allow."""
     config = replace(PROBE, env_steps=8_192, hidden=(32, 32), critic_learning_rate=1e-3)
     driver = NativeDriver(CartPole(), discrete_sac(config, CartPole().spec))
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     _, phase = driver.phase(config.updates)(learners, np.zeros(len(SEEDS)))
     paid = 0.9 * float(np.max(phase.metrics["temperature"])) * np.log(2)
     return float(np.max(phase.metrics["q_max"][:, -10:])), (1 + paid) / (1 - 0.9)

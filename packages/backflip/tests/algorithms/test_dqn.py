@@ -19,7 +19,7 @@ from packages.backflip.tests.algorithms.probing import SEEDS, endless_on_the_hos
 from backflip.algorithms import dqn as module
 from backflip.algorithms.dqn import DQNState, dqn, targets
 from backflip.algorithms.entries.dqn import DQNConfig
-from backflip.algorithms.parts.exploration import epsilon
+from backflip.algorithms.parts.epsilon_greedy import epsilon
 from backflip.core import trees
 from backflip.core.replay.layout import Sampled
 from backflip.core.spec import Discrete, EnvSpec
@@ -326,7 +326,7 @@ def test_errors_of_the_last_minibatches_are_kept_for_the_priorities() -> None:
 
 def learners_after(updates: int, *, seeds: Any = (3, 4), config: DQNConfig = SMALL) -> Any:
     driver = NativeDriver(CartPole(), dqn(config, CartPole().spec))
-    learners = driver.warm_up(driver.start(list(seeds)))
+    learners = driver.fill_replay(driver.start(list(seeds)))
     return driver.phase(updates)(learners, np.zeros(len(seeds)))[0]
 
 
@@ -344,7 +344,7 @@ def test_a_seed_outside_jax_learns_the_same_whatever_is_beside_it() -> None:
         host = HostDriver(
             lambda rows: make_host("gymnasium:CartPole-v1", {}, rows), dqn(config, CartPole().spec)
         )
-        learners = host.phase(4)(host.warm_up(host.start(seeds)), np.zeros(len(seeds)))[0]
+        learners = host.phase(4)(host.fill_replay(host.start(seeds)), np.zeros(len(seeds)))[0]
         host.close()
         return learners
 
@@ -362,7 +362,7 @@ def test_stopped_written_and_read_again_it_goes_on_as_if_never_stopped(prioritiz
     config = changed(prioritized=prioritized, n_step=3)
     driver = NativeDriver(CartPole(), dqn(config, CartPole().spec))
     phase, reward = driver.phase(4), np.zeros(2)
-    half, _ = phase(driver.warm_up(driver.start([3, 4])), reward)
+    half, _ = phase(driver.fill_replay(driver.start([3, 4])), reward)
     saved = {name: array.copy() for name, array in trees.flatten(half).items()}
     whole, _ = phase(half, reward)
     resumed = trees.unflatten(driver.start([3, 4]), saved)
@@ -448,7 +448,7 @@ TOLERANCE = 0.05
 
 def values(driver: Driver, spec: EnvSpec, config: DQNConfig, shown: list[float]) -> np.ndarray:
     """Action values (seeds, shown, A) after learning."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, _ = driver.phase(config.updates)(learners, np.zeros(len(SEEDS)))
     actions: Any = spec.action
     net = q_network(spec, actions.n, config.hidden, dueling=config.dueling)
@@ -566,7 +566,7 @@ def test_values_stay_within_what_rewards_allow() -> None:
     config = changed(PROBE, env_steps=16_384, hidden=(32, 32), learning_rate=1e-3, batch_size=64)
     driver = NativeDriver(CartPole(), dqn(config, CartPole().spec))
     _, phase = driver.phase(config.updates)(
-        driver.warm_up(driver.start(SEEDS)), np.zeros(len(SEEDS))
+        driver.fill_replay(driver.start(SEEDS)), np.zeros(len(SEEDS))
     )
     highest = np.asarray(phase.metrics["q_max"])[:, -10:]
     assert highest.min() > 0.8 * 10
@@ -577,7 +577,7 @@ def test_values_stay_within_what_rewards_allow() -> None:
 def test_pixels_are_learned_from() -> None:
     config = changed(PROBE, env_steps=768, rollout_length=8, learning_starts=256, epsilon_steps=512)
     driver = NativeDriver(Dot(), dqn(config, Dot().spec))
-    learners = driver.warm_up(driver.start([0]))
+    learners = driver.fill_replay(driver.start([0]))
     learners, phase = driver.phase(config.updates)(learners, np.zeros(1))
     assert int(learners.replay.filled[0]) == 768 // 4
     assert np.isfinite(np.asarray(phase.metrics["q_loss"])).all()
@@ -607,7 +607,7 @@ def test_both_drivers_give_returns_of_the_same_distribution_on_cartpole() -> Non
     )
     means = []
     for driver in (native, host):
-        learners = driver.warm_up(driver.start(seeds))
+        learners = driver.fill_replay(driver.start(seeds))
         _, phase = driver.phase(config.updates)(learners, np.zeros(len(seeds)))
         episodes = np.asarray(phase.metrics["episodes"])
         total = np.nan_to_num(np.asarray(phase.metrics["episode_return_mean"])) * episodes

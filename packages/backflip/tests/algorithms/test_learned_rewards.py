@@ -215,7 +215,7 @@ def test_after_a_refit_every_row_has_the_new_reward(
     """The past is learned from with one reward, then with another: nothing of the first is left."""
     config = changed(n_step=n_step, prioritized=prioritized, clip_rewards=True)
     driver = driver_of(where, CartPole(), spying(dqn(config, CartPole().spec)))
-    run, learners = driver.phase(1, reward=learned), driver.warm_up(driver.start(SEEDS))
+    run, learners = driver.phase(1, reward=learned), driver.fill_replay(driver.start(SEEDS))
     places: list[set[int]] = []
     for parameters in (np.float32([1, -2]), np.float32([5, 7])):
         learners, _ = run(learners, parameters)
@@ -234,7 +234,7 @@ def test_the_true_reward_looked_up_step_by_step_is_the_sum_that_the_replay_reads
     seen: list[Seen] = []
     for settings in ({}, {"reward": lambda _, batch: batch.reward}):
         driver = driver_of(where, Pendulum(), spying(sac_of(n_step)))
-        learners = driver.warm_up(driver.start(SEEDS))
+        learners = driver.fill_replay(driver.start(SEEDS))
         learners, _ = driver.phase(2, **settings)(learners, np.zeros(len(SEEDS), np.float32))
         seen.append(seen_of(learners))
         driver.close()
@@ -296,7 +296,7 @@ def after_learning(where: str, name: str, paid: float, reward: Any = learned) ->
     """All arrays of learners and metrics after a few updates, by name."""
     env, build = LEARNERS[name]
     driver = driver_of(where, env, build(env.spec), paid)
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, phase = driver.phase(3, reward=reward)(learners, np.float32([1, -1]))
     driver.close()
     return flatten({"learners": learners, "metrics": phase.metrics})
@@ -378,7 +378,7 @@ def test_a_learned_reward_sees_the_image_that_a_terminated_step_led_to(n_step: i
 
     algorithm = dqn(changed(n_step=n_step, network="flat"), env.spec)
     driver = NativeDriver(env, spying(for_learned_reward(algorithm, env.spec)))
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, _ = driver.phase(1, reward=nothing_left)(learners, np.float32([0, 0]))
     found = set(seen_of(learners).reward.round(3).reshape(-1).tolist())
     assert found == ({0.0, 100.0} if n_step == 1 else {81.0, 90.0, 100.0})

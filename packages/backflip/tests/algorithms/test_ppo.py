@@ -22,12 +22,11 @@ from packages.backflip.tests.algorithms.probing import endless_on_the_host
 
 from backflip.algorithms import ppo as module
 from backflip.algorithms.entries.ppo import PPOConfig
-from backflip.algorithms.parts import actor as acting
 from backflip.algorithms.parts import bootstrap, masking
 from backflip.algorithms.parts import rows as preparing
-from backflip.algorithms.parts.actor import Actor
-from backflip.algorithms.parts.rows import Rows
-from backflip.algorithms.parts.scaling import observe
+from backflip.algorithms.parts.normalization import observe
+from backflip.algorithms.parts.rollout_rows import Rows
+from backflip.algorithms.parts.stochastic_policy import Actor, preprocess
 from backflip.algorithms.ppo import PPOState, loss, ppo
 from backflip.core import losses, returns
 from backflip.core.spec import Discrete, EnvSpec
@@ -185,7 +184,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, value_clip_range: 
     compiled = jax.jit(partial(loss, config, actor))
     total, metrics = compiled(state.params, rows, jnp.asarray(0.2), jnp.asarray(0.03))
 
-    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.seen))
+    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.inputs))
     kept = np.flatnonzero(rows.valid)
     advantage = np.asarray(rows.advantage, np.float64)[kept]
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
@@ -272,7 +271,7 @@ def test_the_normaliser_has_seen_every_valid_observation_since_the_start() -> No
     np.testing.assert_allclose(state.obs_statistics.mean, rows.mean(0), rtol=1e-4)
     np.testing.assert_allclose(state.obs_statistics.std, rows.std(0), rtol=1e-4)
     obs = jnp.asarray(rows[:4])
-    found = acting.see(actor_of(SCALED, DISCRETE), state.obs_statistics, 100 * obs)
+    found = preprocess(actor_of(SCALED, DISCRETE), state.obs_statistics, 100 * obs)
     normal = np.clip((100 * rows[:4] - rows.mean(0)) / rows.std(0), -10, 10)
     np.testing.assert_allclose(found, normal, rtol=1e-3)
     assert float(jnp.abs(found).max()) == 10
@@ -471,7 +470,7 @@ def truncation_as_death(
 
 def observations_shifted(*arguments: Any) -> Any:
     rows = prepare(*arguments)
-    return rows._replace(seen=jnp.roll(rows.seen, 1, axis=0))
+    return rows._replace(inputs=jnp.roll(rows.inputs, 1, axis=0))
 
 
 def actions_shifted(*arguments: Any) -> Any:

@@ -22,8 +22,7 @@ from packages.backflip.tests.algorithms.test_ddpg import adam_step, follow, mean
 
 from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.parts.critics import critic_loss
-from backflip.algorithms.parts.soft_step import SoftState
-from backflip.algorithms.parts.temperature import temperature_loss
+from backflip.algorithms.parts.sac_step import SACState, temperature_loss
 from backflip.algorithms.sac import actor_loss, policy, sac, targets
 from backflip.core import trees
 from backflip.core.distributions import TanhNormal
@@ -50,7 +49,7 @@ LOW = straight(2.0, 5.0, bias=-1.0)  # 2 s + 5 u - 1, the lower for u < 1
 LOG_P = -0.5 * math.log(2 * math.pi) - math.log(0.75)  # of u = ½, the median
 
 
-def start(seed: int = 0) -> SoftState:
+def start(seed: int = 0) -> SACState:
     """A state whose target networks are others."""
     algorithm = sac(SMALL, LOPSIDED)
     state, other = (jax.tree.map(jnp.asarray, algorithm.init(s)) for s in (seed, seed + 9))
@@ -165,7 +164,7 @@ def draw(actor: Any, obs: Any, noise: Any) -> tuple[Any, Any]:
     return jnp.tanh(x), (normal - jnp.log(1 - jnp.tanh(x) ** 2)).sum(1)
 
 
-def loop(state: SoftState, batch: Transition) -> Any:
+def loop(state: SACState, batch: Transition) -> Any:
     actor, critics, old_critics, log_alpha = state[:4]
     adam = optax.adam(1e-3)
     actor_moments, alpha_moments = adam.init(actor), adam.init(log_alpha)

@@ -20,7 +20,7 @@ from packages.backflip.tests.algorithms.test_ddpg import adam_step, follow, mean
 
 from backflip.algorithms.entries.td3 import TD3Config
 from backflip.algorithms.parts.critics import critic_loss
-from backflip.algorithms.parts.deterministic import actor_loss
+from backflip.algorithms.parts.deterministic_policy import actor_loss
 from backflip.algorithms.td3 import TD3State, smoothing_noise, targets, td3
 from backflip.core import trees
 from backflip.core.types import Transition

@@ -24,8 +24,8 @@ from packages.backflip.tests.algorithms.probing import PROBES, endless_on_the_ho
 
 from backflip.algorithms import vpg as module
 from backflip.algorithms.entries.vpg import VPGConfig
-from backflip.algorithms.parts.actor import Actor
-from backflip.algorithms.parts.rows import Rows, prepare
+from backflip.algorithms.parts.rollout_rows import Rows, prepare
+from backflip.algorithms.parts.stochastic_policy import Actor
 from backflip.algorithms.vpg import (
     VPGState,
     estimate,
@@ -68,7 +68,7 @@ def test_losses_equal_the_definition_row_by_row(spec: EnvSpec) -> None:
     state, actor = start(vpg(SMALL, spec)), actor_of(SMALL, spec)
     rows, (of_policy, of_value) = some_rows(state, spec), split(state.params)
     found, metrics = jax.jit(partial(policy_loss, actor))(of_policy, of_value, rows)
-    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.seen))
+    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.inputs))
     kept = np.flatnonzero(rows.valid)
     advantage = np.asarray(rows.advantage, np.float64)[kept]
     advantage = (advantage - advantage.mean()) / advantage.std()
@@ -258,7 +258,7 @@ def death_as_truncation(*stream: Any, **factors: float) -> Any:
 
 def observations_shifted(*arguments: Any) -> Any:
     rows = prepare(*arguments)
-    return rows._replace(seen=jnp.roll(rows.seen, 1, axis=0))
+    return rows._replace(inputs=jnp.roll(rows.inputs, 1, axis=0))
 
 
 def actions_shifted(*arguments: Any) -> Any:

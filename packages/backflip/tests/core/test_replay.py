@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.core.replay.draws import sample, sample_on_host
 from backflip.core.replay.layout import Layout, Replay, ages, empty, layout, time_of
-from backflip.core.replay.preference import reprioritize
+from backflip.core.replay.priorities import reprioritize
 from backflip.core.replay.rows import add, read, read_steps
+from backflip.core.replay.sampling import sample, sample_on_host
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.trees import where_rows
 from backflip.core.types import Transition

@@ -41,7 +41,7 @@ def answer(spec: EnvSpec, obs: Any, seed: int = 0) -> tuple[Any, Any]:
 @functools.cache
 def compiled(spec: EnvSpec) -> Any:
     net = actor_critic(spec, (16, 16))
-    return jax.jit(lambda params, obs: net.apply(params, net.see(obs)))
+    return jax.jit(lambda params, obs: net.apply(params, net.preprocess(obs)))
 
 
 # Weights
@@ -154,7 +154,7 @@ def test_gradient_reaches_every_weight(spec: EnvSpec) -> None:
     @jax.jit
     @jax.grad
     def gradient_of_squares(params: Any) -> Any:
-        return sum(jnp.square(x).sum() for x in net.apply(params, net.see(obs)))
+        return sum(jnp.square(x).sum() for x in net.apply(params, net.preprocess(obs)))
 
     gradient = gradient_of_squares(params)
     for path, leaf in jax.tree_util.tree_leaves_with_path(gradient):
@@ -230,7 +230,7 @@ def test_contrast_does_not_see_how_bright_a_picture_is(side: int) -> None:
     moved = np.roll(obs, 7, axis=2)
     same = jnp.asarray(np.concatenate([obs, 2 * obs, obs + 50, moved]))
     net = torsos.pixel_torso(spec, (), "contrast")
-    features = np.asarray(net.apply(net.init(rng), net.see(same)))
+    features = np.asarray(net.apply(net.init(rng), net.preprocess(same)))
     for other in features[1:3]:
         np.testing.assert_allclose(other, features[0], atol=0.05)
     assert np.abs(features[3] - features[0]).max() > 0.5
@@ -300,4 +300,6 @@ def test_flat_is_layers_of_the_widths_on_all_pixels_by_the_largest() -> None:
     expected = np.maximum(x @ second["w"] + second["b"], 0.0)
     assert net.features == 8
     assert (expected > 0).sum() > 4
-    np.testing.assert_allclose(net.apply(params, net.see(obs)), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        net.apply(params, net.preprocess(obs)), expected, rtol=1e-5, atol=1e-6
+    )

@@ -9,7 +9,7 @@ import numpy as np
 from backflip.core.namespace import namespace_of
 from backflip.core.replay.frames import stack_frames
 from backflip.core.replay.layout import Layout, Replay, Sampled, Steps
-from backflip.core.replay.preference import prefer_newest
+from backflip.core.replay.priorities import prioritize_newest
 from backflip.core.types import Transition
 
 
@@ -34,7 +34,7 @@ def add(layout: Layout, replay: Replay, batch: Transition) -> Replay:
         position=_count(at, (at + rows) % layout.length),
         filled=_count(replay.filled, namespace_of(at).minimum(replay.filled + rows, layout.length)),
     )
-    return prefer_newest(layout, added, rows) if layout.prioritized else added
+    return prioritize_newest(layout, added, rows) if layout.prioritized else added
 
 
 def read(layout: Layout, replay: Replay, time: Any, column: Any, weight: Any = None) -> Transition:

@@ -28,7 +28,7 @@ def reprioritize(
     return _put(layout, replay, drawn.extra.place, priority)
 
 
-def prefer_newest(layout: Layout, replay: Replay, rows: int) -> Replay:
+def prioritize_newest(layout: Layout, replay: Replay, rows: int) -> Replay:
     """Return the replay with the largest priority for what can be drawn since `rows` were added.
 
     And with none for what cannot: the newest rows until what follows them is there, the oldest
