@@ -234,7 +234,7 @@ def test_the_target_follows_every_so_many_env_steps() -> None:
 
 def test_a_soft_target_by_hand() -> None:
     state = start(SMALL, DISCRETE)
-    moved = module.follow(changed(tau=0.25), state)
+    moved = module.move_target(changed(tau=0.25), state)
     for old, new, found in zip(
         *(jax.tree.leaves(x) for x in (state.target, state.params, moved)), strict=True
     ):
@@ -501,7 +501,7 @@ def test_probes_are_learned_with_every_option(settings: dict[str, Any]) -> None:
     assert error("delayed", changed(PROBE, **settings)) < TOLERANCE
 
 
-original = (module.bellman_target, module.loss, module.follow)
+original = (module.bellman_target, module.loss, module.move_target)
 
 
 def bootstraps_at_death(reward: Any, discount: Any, terminated: Any, best: Any) -> Any:
@@ -536,7 +536,7 @@ BROKEN = [
     ("chosen", "loss", actions_shifted),
     ("matched", "loss", actions_shifted),
     ("endless", "targets", truncation_as_death),
-    ("endless", "follow", target_never_follows),
+    ("endless", "move_target", target_never_follows),
 ]
 
 

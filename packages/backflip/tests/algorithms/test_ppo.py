@@ -22,8 +22,7 @@ from packages.backflip.tests.algorithms.probing import endless_on_the_host
 
 from backflip.algorithms import ppo as module
 from backflip.algorithms.entries.ppo import PPOConfig
-from backflip.algorithms.parts import bootstrap, masking
-from backflip.algorithms.parts import rows as preparing
+from backflip.algorithms.parts import bootstrap, invalid_rows, rollout_rows
 from backflip.algorithms.parts.normalization import observe
 from backflip.algorithms.parts.rollout_rows import Rows
 from backflip.algorithms.parts.stochastic_policy import Actor, preprocess
@@ -370,7 +369,7 @@ def test_a_valid_row_does_change_bits() -> None:
 def test_a_loss_that_only_weighs_invalid_rows_with_0_lets_nan_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for place in (masking, bootstrap, preparing):
+    for place in (invalid_rows, bootstrap, rollout_rows):
         monkeypatch.setattr(place, "blank", lambda x, valid: x)
     state = start(SMALL, DISCRETE)
     batch = spoil(make_batch(SMALL, DISCRETE, state), np.nan)
@@ -478,7 +477,7 @@ def actions_shifted(*arguments: Any) -> Any:
     return rows._replace(action=jnp.roll(rows.action, 1, axis=0))
 
 
-prepare = preparing.prepare
+prepare = rollout_rows.prepare
 PROBES = {
     "constant": (probes.ConstantReward(), value_of_nothing, 0.05),
     "observed": (probes.ObservedReward(), value_of_what_is_seen, 0.05),
