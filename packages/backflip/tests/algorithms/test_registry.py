@@ -60,7 +60,7 @@ def test_a_space_that_an_algorithm_does_not_support_is_refused(
         check_spaces(entry_of(name), env)
     assert said in str(refused.value)
     able = [other for other, entry in algorithms().items() if entry.supports(env)]
-    assert str(refused.value).endswith(f"; for these there are: {', '.join(able)}")
+    assert str(refused.value).endswith(f"; use one of: {', '.join(able)}")
 
 
 @pytest.mark.parametrize(
