@@ -37,7 +37,7 @@ def phases(
     built = build(algorithm, env, env_args=env_args or {}, settings=settings)
     driver, config = built.driver, built.config
     start = time.perf_counter()
-    learners = driver.warm_up(driver.start(range(first, first + seeds)))
+    learners = driver.fill_replay(driver.start(range(first, first + seeds)))
     run = driver.phase(updates)
     learners, _ = jax.block_until_ready(run(learners, None))
     before = time.perf_counter() - start

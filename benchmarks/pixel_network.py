@@ -35,7 +35,7 @@ def ours(seconds: float) -> None:
     @jax.jit
     def gradient(params, images):
         def loss(params):
-            policy, value = network.apply(params, network.see(images))
+            policy, value = network.apply(params, network.preprocess(images))
             return jnp.square(policy).mean() + jnp.square(value).mean()
 
         return jax.grad(loss)(params)

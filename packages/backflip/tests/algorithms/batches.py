@@ -30,7 +30,7 @@ def start(algorithm: Algorithm, seed: int = 0) -> Any:
 
 
 def make_batch(algorithm: Algorithm, spec: EnvSpec, state: Any, seed: int = 0) -> Transition:
-    """Observations at random, actions of the policy; ends, each followed by a reset row.
+    """Random observations, actions of the policy, and ends, each followed by a reset row.
 
     At least 8 rows of 4 environments.
     """
@@ -57,7 +57,7 @@ def make_batch(algorithm: Algorithm, spec: EnvSpec, state: Any, seed: int = 0) -
 
 
 def spoil(batch: Transition, number: float) -> Transition:
-    """Garbage in every field of every row that is not valid."""
+    """Garbage in every field of every invalid row."""
 
     def change(x: Any) -> Any:
         invalid = ~np.asarray(batch.valid).reshape(batch.valid.shape + (1,) * (x.ndim - 2))

@@ -24,7 +24,7 @@ LOPSIDED = EnvSpec("lopsided", Box(-LOW, LOW, LOW.dtype), Box(LOW, HIGH, LOW.dty
 
 
 def drawn(spec: EnvSpec, updates: int, rows: int, seed: int = 0) -> Transition:
-    """Minibatches at random, with ends and rows that are not valid."""
+    """Random minibatches with ends and invalid rows."""
     rng = np.random.default_rng(seed)
     shape = (updates, rows)
     seen = (*shape, *spec.observation.shape)
@@ -74,7 +74,7 @@ def straight(*weights: float, bias: float) -> list[Any]:
 
 @dataclass(frozen=True)
 class Ignoring:
-    """A probe with one action, given a number to choose that it does not check_interrupt."""
+    """A probe with one action, given a number to choose that has no effect."""
 
     env: Any
 
@@ -113,7 +113,7 @@ class MatchedNumber(probes.StartsWithACoin):
 
 
 class EndlessNumber(Endless):
-    """The endless probe outside JAX, with a number to choose that it does not check_interrupt."""
+    """The endless probe outside JAX, with a number to choose that has no effect."""
 
     action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
 

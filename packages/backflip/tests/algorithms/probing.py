@@ -1,4 +1,4 @@
-"""Probes: tasks whose answers are known beforehand, and what an algorithm says instead."""
+"""Probes: tasks with known answers, and the error of an algorithm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ PROBES = {
 
 def answers(driver: Driver, probe: Probe, updates: int) -> tuple[Any, Any]:
     """Values (if they are asked for) and greedy actions after learning, (seeds, shown)."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, _ = driver.phase(updates)(learners, np.zeros(len(SEEDS)))
     algorithm, obs = driver.algorithm, jnp.asarray(probe.shown, jnp.float32)
     obs = obs.reshape(len(probe.shown), -1)
@@ -69,7 +69,7 @@ def answers(driver: Driver, probe: Probe, updates: int) -> tuple[Any, Any]:
 
 
 def error(driver: Driver, probe: Probe, updates: int) -> float:
-    """How wrong the worst seed is: of values as a share of the largest, of actions absolutely."""
+    """The error of the worst seed: of values relative to the largest, of actions absolute."""
     value, action = answers(driver, probe, updates)
     wrong = 0.0
     if probe.values is not None:

@@ -1,4 +1,4 @@
-"""A2C: its formulas by hand, what masks hide, and probes whose answers are known beforehand."""
+"""A2C: its formulas by hand, masks, and probes with known answers."""
 
 import math
 from dataclasses import replace
@@ -24,8 +24,8 @@ from packages.backflip.tests.algorithms.probing import PROBES, endless_on_the_ho
 from backflip.algorithms import a2c as module
 from backflip.algorithms.a2c import A2CState, a2c, estimate, loss
 from backflip.algorithms.entries.a2c import A2CConfig
-from backflip.algorithms.parts.actor import Actor
-from backflip.algorithms.parts.rows import Rows, prepare
+from backflip.algorithms.parts.rollout_rows import Rows, prepare
+from backflip.algorithms.parts.stochastic_policy import Actor
 from backflip.core import losses, returns
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.drivers.native import NativeDriver
@@ -42,7 +42,7 @@ def actor_of(config: A2CConfig, spec: EnvSpec) -> Actor:
 
 
 def some_rows(state: A2CState, spec: EnvSpec) -> Rows:
-    """Twelve rows; every third is not valid."""
+    """Twelve rows; every third is invalid."""
     rng = np.random.default_rng(3)
     obs = jnp.asarray(rng.normal(size=(12, 5)), jnp.float32)
     action, extra = a2c(SMALL, spec).act(state, obs, KEY)
@@ -61,7 +61,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, normalized: bool) 
     rows = some_rows(state, spec)
     total, metrics = jax.jit(partial(loss, config, actor))(state.params, rows)
 
-    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.seen))
+    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.inputs))
     kept = np.flatnonzero(rows.valid)
     advantage = np.asarray(rows.advantage, np.float64)[kept]
     if normalized:
@@ -123,7 +123,7 @@ def test_rmsprop_by_hand_has_its_epsilon_inside_the_root_and_starts_at_1() -> No
     assert_same_bits(start(a2c(SMALL, DISCRETE)).optimizer.nu["value"]["b"], jnp.ones(1))
 
 
-def test_an_update_is_one_step_down_the_shortened_gradient() -> None:
+def test_an_update_is_one_step_along_the_clipped_gradient() -> None:
     state, actor = start(a2c(SMALL, DISCRETE)), actor_of(SMALL, DISCRETE)
     algorithm = a2c(SMALL, DISCRETE)
     batch = make_batch(algorithm, DISCRETE, state)
@@ -141,7 +141,7 @@ def test_an_update_is_one_step_down_the_shortened_gradient() -> None:
         np.testing.assert_allclose(now, expected, rtol=1e-4, atol=1e-7)
 
 
-def test_the_learning_rate_goes_along_its_line() -> None:
+def test_the_learning_rate_follows_its_schedule() -> None:
     config = replace(SMALL, learning_rate=1e-3, learning_rate_end=5e-4)
     algorithm = a2c(config, DISCRETE)
     state = start(algorithm)
@@ -153,7 +153,7 @@ def test_the_learning_rate_goes_along_its_line() -> None:
     np.testing.assert_allclose(found, 1e-3 - 1e-4 * np.minimum(np.arange(7), 5), rtol=1e-5)
 
 
-def test_gradients_of_policy_and_value_reach_their_own_halves_alone() -> None:
+def test_gradients_of_policy_and_value_reach_only_their_own_networks() -> None:
     """Advantages are no path from the policy's loss to the value function, nor targets back."""
     actor, state = actor_of(SMALL, DISCRETE), start(a2c(SMALL, DISCRETE))
     batch = make_batch(a2c(SMALL, DISCRETE), DISCRETE, state)
@@ -193,7 +193,7 @@ def test_gradients_of_policy_and_value_reach_their_own_halves_alone() -> None:
 
 @pytest.mark.parametrize("number", [pytest.param(1e6, marks=pytest.mark.slow), np.nan])
 @pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
-def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec, number: float) -> None:
+def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
     algorithm = a2c(SCALED, spec)
     state = start(algorithm)
     batch, update = make_batch(algorithm, spec, state), jax.jit(algorithm.update)
@@ -260,19 +260,19 @@ def undiscounted(*stream: Any, discount: float, gae_lambda: float) -> Any:
     return returns.gae(*stream, discount=1.0, gae_lambda=gae_lambda)
 
 
-def truncation_as_death(*stream: Any, **factors: float) -> Any:
+def truncation_as_termination(*stream: Any, **factors: float) -> Any:
     ended = stream[3] | stream[4]
     return returns.gae(*stream[:3], ended, ended & False, **factors)
 
 
-def death_as_truncation(*stream: Any, **factors: float) -> Any:
+def termination_as_truncation(*stream: Any, **factors: float) -> Any:
     ended = stream[3] | stream[4]
     return returns.gae(*stream[:3], ended & False, ended, **factors)
 
 
 def observations_shifted(*arguments: Any) -> Any:
     rows = prepare(*arguments)
-    return rows._replace(seen=jnp.roll(rows.seen, 1, axis=0))
+    return rows._replace(inputs=jnp.roll(rows.inputs, 1, axis=0))
 
 
 def actions_shifted(*arguments: Any) -> Any:
@@ -282,12 +282,12 @@ def actions_shifted(*arguments: Any) -> Any:
 
 BROKEN = [
     ("constant", "squared_error", value_gradient_stopped),
-    ("constant", "gae", death_as_truncation),
+    ("constant", "gae", termination_as_truncation),
     ("observed", "prepare", observations_shifted),
     ("delayed", "gae", undiscounted),
     ("chosen", "policy_gradient", flipped),
     ("matched", "prepare", actions_shifted),
-    ("endless", "gae", truncation_as_death),
+    ("endless", "gae", truncation_as_termination),
     ("continuous", "policy_gradient", flipped),
 ]
 
@@ -311,11 +311,11 @@ def test_probe_is_missed_when_a2c_is_broken(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("right", [True, False])
-def test_a_time_limit_is_no_death_on_the_host_driver(
+def test_a_time_limit_is_not_a_termination_on_the_host_driver(
     monkeypatch: pytest.MonkeyPatch, right: bool
 ) -> None:
     if not right:
-        monkeypatch.setattr(module, "gae", truncation_as_death)
+        monkeypatch.setattr(module, "gae", truncation_as_termination)
     # All environments are cut at once: shortened, the few wrong gradients would weigh too little.
     config = replace(PROBE, env_steps=40 * 400, max_grad_norm=100.0)
     algorithm = a2c(config, PROBES["endless"].env.spec)

@@ -1,4 +1,4 @@
-"""Policies outside JAX: what they are given, and that it changes nothing."""
+"""Policies outside JAX: the arrays they get, and that results do not change."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ from backflip.algorithms.ppo import ppo
 from backflip.algorithms.sac import sac
 from backflip.algorithms.td3 import td3
 from backflip.algorithms.vpg import vpg
-from backflip.drivers.acting import HostPolicy, arrays_read
+from backflip.drivers.host_policy import HostPolicy, arrays_read
 
 SEEDS = (0, 1, 2)
 ALGORITHMS = {
@@ -42,7 +42,7 @@ ALGORITHMS = {
 }
 
 
-def learnt(algorithm: Algorithm) -> Any:
+def learned(algorithm: Algorithm) -> Any:
     return jax.tree.map(lambda *x: np.stack(x), *[algorithm.init(seed) for seed in SEEDS])
 
 
@@ -54,9 +54,9 @@ def seen(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("does", ["act", "evaluation_action"])
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_policy_acts_as_the_algorithm_does_with_its_whole_state(name: str, does: str) -> None:
+def test_a_host_policy_equals_the_algorithm_with_its_whole_state(name: str, does: str) -> None:
     algorithm, rng = ALGORITHMS[name], np.random.default_rng(0)
-    states, (obs, keys) = learnt(algorithm), seen(rng)
+    states, (obs, keys) = learned(algorithm), seen(rng)
     acts = getattr(algorithm, does)
     act = HostPolicy(acts).of(states, obs, keys)
     for _ in range(2):
@@ -69,17 +69,17 @@ def test_a_policy_acts_as_the_algorithm_does_with_its_whole_state(name: str, doe
                 np.testing.assert_allclose(all_seeds[row], one, rtol=1e-5, atol=1e-6)
 
 
-def test_a_policy_follows_the_states_it_is_made_of() -> None:
+def test_a_host_policy_uses_the_states_it_was_given() -> None:
     algorithm, rng = ALGORITHMS["ppo"], np.random.default_rng(0)
     obs, keys = seen(rng)
-    policy, states = HostPolicy(algorithm.evaluation_action), learnt(algorithm)
+    policy, states = HostPolicy(algorithm.evaluation_action), learned(algorithm)
     negated = jax.tree.map(np.negative, states)
     first, other = (policy.of(each, obs, keys)(obs, keys) for each in (states, negated))
     assert (np.asarray(first) != np.asarray(other)).any()
     np.testing.assert_array_equal(policy.of(states, obs, keys)(obs, keys), first)
 
 
-def test_acting_is_given_the_actor_alone() -> None:
+def test_acting_gets_only_the_actor() -> None:
     """Of SAC's state: not the critics, their targets, the temperature, or Adam's moments."""
     state, algorithm = ALGORITHMS["sac"].init(0), ALGORITHMS["sac"]
     read = arrays_read(algorithm.act, state, np.zeros((4, 5), np.float32), jax.random.key(0))
@@ -89,7 +89,7 @@ def test_acting_is_given_the_actor_alone() -> None:
     assert len(given) < len(names) / 4
 
 
-def test_what_is_handed_on_unchanged_or_used_inside_a_loop_is_read() -> None:
+def test_arrays_returned_unchanged_or_used_in_a_loop_are_read() -> None:
     def function(state: dict[str, Any], x: Any) -> Any:
         def step(carry: Any, _: None) -> tuple[Any, None]:
             return carry * state["looped"], None

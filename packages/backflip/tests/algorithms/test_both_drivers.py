@@ -102,7 +102,7 @@ each = pytest.mark.parametrize("name", ALL)
 
 def means(driver: Driver, updates: int) -> np.ndarray:
     """The mean return of each seed in the second half of learning."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     _, phase = driver.phase(updates)(learners, np.zeros(len(SEEDS)))
     driver.close()
     half = phase.metrics["episodes"].shape[1] // 2
@@ -118,7 +118,7 @@ def in_jax(name: str) -> np.ndarray:
 
 
 def outside(name: str, change: Any = None) -> np.ndarray:
-    """Of Gymnasium's own environment; its batches are changed first, if so it is asked."""
+    """Of Gymnasium's environment; `change` changes its batches first."""
     subject = ALL[name]
     algorithm = subject.build(subject.config, subject.env.spec)
     if change is not None:
@@ -134,7 +134,7 @@ def outside(name: str, change: Any = None) -> np.ndarray:
 
 
 def likely(one: np.ndarray, other: np.ndarray) -> float:
-    """How often means lie at least so far apart when seeds are dealt out anew."""
+    """The p-value of a permutation test of the difference of means."""
 
     def apart(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
         return x.mean(axis) - y.mean(axis)
@@ -151,7 +151,7 @@ def test_returns_while_learning_are_of_the_same_distribution(name: str) -> None:
     assert min(one.mean(), other.mean()) > ALL[name].random + 10
 
 
-def what_came_of_the_neighbours_action(batch: Transition) -> Transition:
+def results_of_the_neighbours_action(batch: Transition) -> Transition:
     def neighbours(x: Any) -> Any:
         return jnp.roll(x, 1, axis=1)
 
@@ -165,5 +165,5 @@ def what_came_of_the_neighbours_action(batch: Transition) -> Transition:
 
 @pytest.mark.slow
 @each
-def test_rows_mixed_up_outside_jax_show_in_the_returns(name: str) -> None:
-    assert likely(in_jax(name), outside(name, what_came_of_the_neighbours_action)) < 1e-3
+def test_mixed_up_rows_outside_jax_change_the_returns(name: str) -> None:
+    assert likely(in_jax(name), outside(name, results_of_the_neighbours_action)) < 1e-3

@@ -1,4 +1,4 @@
-"""CEM: fitness and elite by hand, members that act for themselves, and probes."""
+"""CEM: fitness and elite by hand, members that act independently, and probes."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ from packages.backflip.tests.algorithms.probing import PROBES, error, native
 from backflip.algorithms import cem as module
 from backflip.algorithms.cem import actions, cem, fitness, make_policy, refit
 from backflip.algorithms.entries.cem import CEMConfig
-from backflip.algorithms.parts.masking import blank_invalid
+from backflip.algorithms.parts.invalid_rows import blank_invalid
 from backflip.core.spec import Box, EnvSpec
 from backflip.drivers.native import NativeDriver
 from backflip.envs.native.cartpole import CartPole
@@ -63,7 +63,7 @@ def test_the_elite_by_hand() -> None:
     np.testing.assert_allclose(refit(members, jnp.arange(4.0), 2, 5.0)[1], [3, np.sqrt(5.25)])
 
 
-def test_noise_goes_along_its_line_and_every_generation_is_drawn_around_its_elite() -> None:
+def test_noise_follows_its_schedule_and_generations_are_drawn_around_the_elite() -> None:
     """Z_0 = .25 · 2², gone after 2.5 of the 5 updates."""
     config = replace(SMALL, num_envs=4, initial_std=2.0)
     algorithm = cem(config, DISCRETE)
@@ -111,7 +111,7 @@ def test_a_linear_policy_equals_numpy() -> None:
     np.testing.assert_allclose(found, (np.tanh(outputs) + 1) / 2, rtol=1e-5)  # bounds 0 and 1
 
 
-def test_actions_keep_their_bounds_and_go_free_where_there_are_none() -> None:
+def test_actions_keep_their_bounds_if_there_are_any() -> None:
     low, high = np.array([-2, -np.inf], np.float32), np.array([6, np.inf], np.float32)
     spec = EnvSpec("half", box((5,)), Box(low, high, low.dtype), None)
     policy = make_policy(SMALL, spec)
@@ -121,7 +121,7 @@ def test_actions_keep_their_bounds_and_go_free_where_there_are_none() -> None:
 
 
 @by_kind
-def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec) -> None:
+def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec) -> None:
     algorithm = cem(SMALL, spec)
     state = start(algorithm)
     batch, update = make_batch(algorithm, spec, state), jax.jit(algorithm.update)
@@ -133,7 +133,7 @@ def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec) -> None:
     assert (right[0].members != other.members).any()
 
 
-def test_what_it_cannot_do_is_refused_in_a_line() -> None:
+def test_unsupported_settings_and_spaces_are_refused() -> None:
     with pytest.raises(UsageError, match=r"`cem` .* `pixels` shows images of 12x12x2"):
         cem(SMALL, PIXELS)
     for wrong in ({"num_envs": 1}, {"elite_fraction": 0.0}, {"elite_fraction": 1.5}):

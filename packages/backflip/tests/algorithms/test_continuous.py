@@ -1,4 +1,4 @@
-"""DDPG, TD3 and SAC alike: rows, bits, bad input, and probes whose answers are known beforehand."""
+"""DDPG, TD3 and SAC alike: rows, bits, bad input, and probes with known answers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +38,7 @@ from runshelf.errors import UsageError
 
 
 class Subject(NamedTuple):
-    """An algorithm, where it is, and its settings."""
+    """An algorithm, its module, and its settings."""
 
     build: Callable[[Any, EnvSpec], Algorithm]
     module: Any
@@ -84,7 +84,7 @@ def judged(name: str) -> tuple[Algorithm, Any, Any]:
 
 
 @pytest.mark.parametrize("name", ["ddpg", "td3"])
-def test_a_state_is_worth_what_the_lowest_critic_says_of_the_policys_action(name: str) -> None:
+def test_assess_returns_the_minimum_critic_of_the_policys_action(name: str) -> None:
     algorithm, state, obs = judged(name)
     unit = jnp.tanh(critics.apply_mlp(state.actor, obs))
     both = jnp.concatenate([obs, unit], -1)
@@ -93,7 +93,7 @@ def test_a_state_is_worth_what_the_lowest_critic_says_of_the_policys_action(name
     np.testing.assert_allclose(algorithm.assess(state, obs)["value"], by_hand, rtol=1e-5)
 
 
-def test_sac_says_means_over_its_own_actions() -> None:
+def test_assess_of_sac_returns_means_over_its_actions() -> None:
     """Within five standard errors of 32 draws from means over many."""
     algorithm, state, obs = judged("sac")
     assert algorithm.assess is not None
@@ -109,7 +109,7 @@ def test_sac_says_means_over_its_own_actions() -> None:
 
 
 @each
-def test_what_is_kept_of_a_policy_is_enough_to_judge_by(name: str) -> None:
+def test_a_saved_policy_is_enough_for_assess(name: str) -> None:
     algorithm, state, obs = judged(name)
     other = algorithm.with_policy(start(algorithm, 7), algorithm.policy(state))
     assert_same_bits(
@@ -123,7 +123,7 @@ def test_what_is_kept_of_a_policy_is_enough_to_judge_by(name: str) -> None:
 
 
 @each
-def test_actions_are_in_the_environments_unit_and_within_its_bounds(name: str) -> None:
+def test_actions_are_in_environment_units_and_within_bounds(name: str) -> None:
     algorithm = small(name)
     obs = jnp.asarray(np.random.default_rng(0).normal(0, 20, (500, 2)), jnp.float32)
     action = np.asarray(jax.jit(algorithm.act)(start(algorithm), obs, KEY)[0])
@@ -133,7 +133,7 @@ def test_actions_are_in_the_environments_unit_and_within_its_bounds(name: str) -
 
 
 @each
-def test_what_has_done_learning_does_not_explore(name: str) -> None:
+def test_evaluation_actions_do_not_explore(name: str) -> None:
     algorithm, obs = small(name), jnp.ones((3, 2))
     state = start(algorithm)
     one, other = (algorithm.evaluation_action(state, obs, jax.random.key(seed)) for seed in (0, 1))
@@ -145,7 +145,7 @@ def test_what_has_done_learning_does_not_explore(name: str) -> None:
     assert (algorithm.act(state, obs, KEY)[0] != one).all()
 
 
-def test_units_by_hand() -> None:
+def test_action_scale_by_hand() -> None:
     scale = action_scale.action_scale("td3", LOPSIDED)
     assert_same_bits(scale, (CENTER, HALF))
     there = action_scale.to_env(scale, jnp.array([[-1.0, -1.0], [0.0, 0.0], [1.0, 0.5]]))
@@ -162,7 +162,7 @@ def test_units_by_hand() -> None:
 
 
 @each
-def test_what_invalid_rows_hold_changes_no_bit(name: str) -> None:
+def test_contents_of_invalid_rows_change_no_bit(name: str) -> None:
     algorithm = small(name)
     update, batch = jax.jit(algorithm.update), drawn(LOPSIDED, U, B)
     right = update(start(algorithm), batch, KEY)
@@ -177,7 +177,7 @@ def as_it_is(x: Any, valid: Any) -> Any:
 
 
 @each
-def test_a_batch_that_only_weighs_invalid_rows_with_0_lets_nan_through(
+def test_weight_0_without_blanking_lets_nan_through(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(action_scale, "blank", as_it_is)
@@ -218,11 +218,11 @@ def forward(layers: Any, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 @each
-def test_the_same_seed_gives_the_same_bits_whatever_is_beside_it(name: str) -> None:
+def test_a_seed_gives_the_same_bits_with_any_other_seeds(name: str) -> None:
     driver = NativeDriver(Pendulum(), small(name, Pendulum().spec))
     phase = driver.phase(3)
     runs = [
-        phase(driver.warm_up(driver.start(seeds)), np.zeros(2))[0] for seeds in ([3, 4], [3, 5])
+        phase(driver.fill_replay(driver.start(seeds)), np.zeros(2))[0] for seeds in ([3, 4], [3, 5])
     ]
     assert_same_bits(*(trees.row_of(run.algorithm, 0) for run in runs))
     assert not np.array_equal(runs[0].replay.obs[1], runs[1].replay.obs[1])
@@ -232,7 +232,7 @@ def test_the_same_seed_gives_the_same_bits_whatever_is_beside_it(name: str) -> N
 
 
 @each
-def test_spaces_that_cannot_be_are_refused_with_what_can(name: str) -> None:
+def test_unsupported_spaces_are_refused_with_a_hint(name: str) -> None:
     endless = Box(np.array([-np.inf], np.float32), np.array([np.inf], np.float32), np.dtype("f4"))
     pixels = replace(Dot().spec, action=LOPSIDED.action)
     flat = replace(LOPSIDED, action=Box(LOW, LOW, LOW.dtype))
@@ -260,15 +260,13 @@ def test_spaces_that_cannot_be_are_refused_with_what_can(name: str) -> None:
         ("`learning_starts` and the first rollout", {"learning_starts": 0, "batch_size": 32}),
     ],
 )
-def test_settings_that_cannot_be_are_refused(
-    name: str, says: str, settings: dict[str, Any]
-) -> None:
+def test_invalid_settings_are_refused(name: str, says: str, settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=says):
         small(name, **settings)
 
 
 @each
-def test_updates_leave_the_warm_up_out(name: str) -> None:
+def test_updates_exclude_the_random_rollouts(name: str) -> None:
     config = ALL[name].config(**(SMALL | {"learning_starts": 65}))
     assert config.updates == 125 - 5
 
@@ -303,9 +301,9 @@ ACTIONS: dict[str, tuple[Any, list[float], list[float]]] = {
 VALUE_TOLERANCE, ACTION_TOLERANCE = 0.06, 0.12
 
 
-def learnt(driver: Driver) -> Any:
+def learned(driver: Driver) -> Any:
     """The states of all seeds after learning."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     updates = PROBE["env_steps"] // 64 - PROBE["learning_starts"] // 64
     learners, _ = driver.phase(updates)(learners, np.zeros(len(SEEDS)))
     return jax.tree.map(np.asarray, learners.algorithm)
@@ -316,25 +314,27 @@ def for_probes(name: str, spec: EnvSpec) -> Algorithm:
 
 
 def value_error(driver: Driver, shown: list[float], wanted: list[float]) -> float:
-    """How wrong the worst critic of the worst seed is, as a share of the largest value."""
+    """The error of the worst critic of the worst seed, relative to the largest value."""
     obs = jnp.asarray(shown)[:, None]
 
     def ask(state: Any) -> Any:
         return critics.action_values(state.critics, obs, jnp.zeros_like(obs))
 
-    off = np.abs(np.asarray(jax.vmap(ask)(learnt(driver))) - np.array(wanted))
+    off = np.abs(np.asarray(jax.vmap(ask)(learned(driver))) - np.array(wanted))
     return float(off.max() / np.abs(wanted).max())
 
 
 def action_error(driver: Driver, shown: list[float], wanted: list[float]) -> float:
-    """How wrong the worst action of the worst seed is."""
+    """The error of the worst action of the worst seed."""
     obs = jnp.asarray(shown)[:, None]
-    action = jax.vmap(driver.algorithm.evaluation_action, (0, None, None))(learnt(driver), obs, KEY)
+    action = jax.vmap(driver.algorithm.evaluation_action, (0, None, None))(
+        learned(driver), obs, KEY
+    )
     return float(np.abs(np.asarray(action)[..., 0] - np.array(wanted)).max())
 
 
 def error(name: str, probe: str) -> float:
-    """How wrong the worst seed is, in tolerances."""
+    """The error of the worst seed, in tolerances."""
     table, of, tolerance = ACTIONS, action_error, ACTION_TOLERANCE
     if probe in VALUES:
         table, of, tolerance = VALUES, value_error, VALUE_TOLERANCE
@@ -359,11 +359,11 @@ def test_probe_is_learned_on_every_seed(name: str, probe: str) -> None:
 
 @pytest.mark.slow
 @each
-def test_a_time_limit_is_no_death_on_the_host_driver(name: str) -> None:
+def test_a_time_limit_is_not_a_termination_on_the_host_driver(name: str) -> None:
     assert error_on_the_host(name) < 1
 
 
-def bootstrapped_at_death(reward: Any, discount: Any, terminated: Any, following: Any) -> Any:
+def bootstrapped_at_termination(reward: Any, discount: Any, terminated: Any, following: Any) -> Any:
     return targets.bellman_target(reward, discount, terminated & False, following)
 
 
@@ -381,7 +381,7 @@ def actions_shifted(scale: Any, batch: Transition) -> Transition:
     return rows._replace(action=jnp.roll(rows.action, 1, axis=1))
 
 
-def truncation_as_death(scale: Any, batch: Transition) -> Transition:
+def truncation_as_termination(scale: Any, batch: Transition) -> Transition:
     rows = action_scale.rows_in_units(scale, batch)
     return rows._replace(terminated=rows.terminated | rows.truncated)
 
@@ -397,10 +397,10 @@ def downhill(name: str) -> Any:
 
 
 BROKEN: list[tuple[str, str, Any]] = [
-    ("constant", "bellman_target", bootstrapped_at_death),
+    ("constant", "bellman_target", bootstrapped_at_termination),
     ("observed", "rows_in_units", observations_shifted),
     ("delayed", "bellman_target", undiscounted),
-    ("endless", "rows_in_units", truncation_as_death),
+    ("endless", "rows_in_units", truncation_as_termination),
     ("continuous", "actor_loss", downhill),
     ("matched", "rows_in_units", actions_shifted),
 ]
@@ -409,7 +409,7 @@ BROKEN: list[tuple[str, str, Any]] = [
 @pytest.mark.slow
 @each
 @pytest.mark.parametrize(("probe", "part", "broken"), BROKEN, ids=[x[0] for x in BROKEN])
-def test_probe_is_red_on_a_broken_variant(
+def test_probe_is_missed_by_a_broken_variant(
     name: str, probe: str, part: str, broken: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variant = broken(name) if part == "actor_loss" else broken
@@ -419,21 +419,23 @@ def test_probe_is_red_on_a_broken_variant(
 
 @pytest.mark.slow
 @each
-def test_a_time_limit_taken_for_death_is_seen_on_the_host_driver(
+def test_truncation_as_termination_is_detected_on_the_host_driver(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ALL[name].module, "rows_in_units", truncation_as_death)
+    monkeypatch.setattr(ALL[name].module, "rows_in_units", truncation_as_termination)
     assert error_on_the_host(name) > 1.25
 
 
 @pytest.mark.slow
 @each
-def test_values_stay_within_what_rewards_allow(name: str) -> None:
+def test_values_stay_within_the_bound_from_rewards(name: str) -> None:
     """|Q| ≤ 16.3 / (1 - γ) on Pendulum, and for SAC γ α |H| / (1 - γ) more, |log π| ≤ 20 or so."""
     settings = PROBE | {"env_steps": 6_400}
     algorithm = small(name, Pendulum().spec, **settings, **(COLD if name == "sac" else {}))
     driver = NativeDriver(Pendulum(), algorithm)
-    learners, phase = driver.phase(96)(driver.warm_up(driver.start(SEEDS)), np.zeros(len(SEEDS)))
+    learners, phase = driver.phase(96)(
+        driver.fill_replay(driver.start(SEEDS)), np.zeros(len(SEEDS))
+    )
     rows = trees.row_of(learners.replay, 0)
     obs, action = (np.asarray(x).reshape(-1, x.shape[-1])[:2_000] for x in (rows.obs, rows.action))
     state = jax.tree.map(np.asarray, trees.row_of(learners.algorithm, 0))
@@ -458,6 +460,6 @@ def test_pendulum_is_swung_up(name: str) -> None:
     heat = {"temperature_learning_rate": 1e-3} if name == "sac" else {}
     algorithm = small(name, Pendulum().spec, **rates, **sizes, **span, **heat)
     driver, seeds = NativeDriver(Pendulum(), algorithm), list(range(5))
-    learners = driver.warm_up(driver.start(seeds))
+    learners = driver.fill_replay(driver.start(seeds))
     learners, _ = driver.phase(297)(learners, np.zeros(5))
     assert driver.evaluate(learners, seeds, episodes=50).returns.mean() > -175

@@ -20,7 +20,7 @@ from packages.backflip.tests.algorithms.minibatches import (
 from backflip.algorithms.ddpg import DDPGState, ddpg, targets
 from backflip.algorithms.entries.ddpg import DDPGConfig
 from backflip.algorithms.parts.critics import critic_loss
-from backflip.algorithms.parts.deterministic import actor_loss
+from backflip.algorithms.parts.deterministic_policy import actor_loss
 from backflip.core import trees
 from backflip.core.types import Transition
 
@@ -41,7 +41,7 @@ CRITIC = straight(2.0, 3.0, bias=1.0)  # Q(s, u) = 2 s + 3 u + 1
 
 
 def start(seed: int = 0) -> DDPGState:
-    """A state whose target networks are others."""
+    """A state whose target networks differ from the others."""
     algorithm = ddpg(SMALL, LOPSIDED)
     state, other = (jax.tree.map(jnp.asarray, algorithm.init(s)) for s in (seed, seed + 9))
     return state._replace(target_actor=other.actor, target_critics=other.critics)
@@ -99,7 +99,7 @@ def test_noise_is_normal_in_half_widths() -> None:
 
 
 @pytest.mark.slow
-def test_u_minibatches_are_u_rounds_of_the_papers_loop() -> None:
+def test_u_minibatches_equal_u_iterations_of_the_papers_loop() -> None:
     """Algorithm 1 as printed, with optax's own optimiser."""
     state, batch = start(), drawn(LOPSIDED, U, B)
     after, metrics = jax.jit(ddpg(SMALL, LOPSIDED).update)(state, batch, KEY)

@@ -23,7 +23,7 @@ from packages.backflip.tests.algorithms.test_ddpg import adam_step, follow, mean
 from backflip.algorithms import discrete_sac as module
 from backflip.algorithms.discrete_sac import actor_loss, discrete_sac
 from backflip.algorithms.entries.sac import SACConfig
-from backflip.algorithms.parts.soft_step import SoftState
+from backflip.algorithms.parts.sac_step import SACState
 from backflip.core import targets, trees
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
@@ -50,15 +50,15 @@ SMALL = SACConfig(
 )
 
 
-def start(spec: EnvSpec = DISCRETE, seed: int = 0) -> SoftState:
-    """A state whose target networks are others."""
+def start(spec: EnvSpec = DISCRETE, seed: int = 0) -> SACState:
+    """A state whose target networks differ from the others."""
     algorithm = discrete_sac(SMALL, spec)
     state, other = (jax.tree.map(jnp.asarray, algorithm.init(s)) for s in (seed, seed + 9))
     return state._replace(target_critics=other.critics)
 
 
 def seen_by_table() -> QNetwork:
-    """A network whose parameters are its outputs, whatever is seen."""
+    """A network whose outputs are its parameters, for any observation."""
 
     def apply(params: Any, seen: Any) -> Any:
         return jnp.broadcast_to(params["of"][None], (seen.shape[0], 2))
@@ -77,13 +77,13 @@ ENTROPY = -0.25 * np.log(0.25) - 0.75 * np.log(0.75)
 
 
 def test_targets_by_hand() -> None:
-    """¼ 4 + ¾ 2 = 2.5, and entropy at 0.2 a nat; nothing after the end."""
+    """¼ 4 + ¾ 2 = 2.5, and α = 0.2; nothing after the end."""
     goal = module.targets(NET, POLICY, CRITICS, jnp.array(0.2), three_rows())
     going_on = 1 + (2.5 + 0.2 * ENTROPY) / 2
     np.testing.assert_allclose(goal, [going_on, 1, going_on], rtol=1e-6)
 
 
-def test_a_state_is_worth_its_expected_action() -> None:
+def test_assess_returns_the_expected_action_value() -> None:
     """¼ 4 + ¾ 2 = 2.5 of every observation."""
     state = start()._replace(actor=POLICY, critics=CRITICS)
     said = module.assess(module.Networks(NET, 2, False), state, jnp.zeros((3, 1)))
@@ -101,7 +101,7 @@ def test_losses_by_hand() -> None:
     np.testing.assert_allclose(loss, -0.2 * ENTROPY - 2.5, rtol=1e-5)
 
 
-def test_gradients_stay_where_they_belong() -> None:
+def test_gradients_reach_only_the_right_parameters() -> None:
     rows = three_rows()._replace(action=jnp.array([0, 1, 1]))
 
     def judge(critics: Any, actor: Any, old: Any) -> Any:
@@ -119,7 +119,7 @@ def test_gradients_stay_where_they_belong() -> None:
     np.testing.assert_allclose(slope, -p * (f - (p * f).sum()), rtol=1e-4)
 
 
-def test_what_invalid_rows_hold_changes_no_bit() -> None:
+def test_contents_of_invalid_rows_change_no_bit() -> None:
     update, batch = jax.jit(discrete_sac(SMALL, DISCRETE).update), drawn(DISCRETE, U, B)
     right = update(start(), batch, KEY)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(right))
@@ -127,7 +127,7 @@ def test_what_invalid_rows_hold_changes_no_bit() -> None:
         assert_same_bits(right, update(start(), spoil(batch, number), KEY))
 
 
-def test_evaluation_is_greedy_on_vectors_and_draws_from_pixels() -> None:
+def test_evaluation_is_greedy_on_vectors_and_samples_from_pixels() -> None:
     rng = np.random.default_rng(0)
     for spec, same in ((DISCRETE, True), (PIXELS, False)):
         algorithm = discrete_sac(SMALL, spec)
@@ -135,13 +135,13 @@ def test_evaluation_is_greedy_on_vectors_and_draws_from_pixels() -> None:
         obs = obs.astype(spec.observation.dtype)
         state = start(spec)
         net = q_network(spec, 3, SMALL.hidden)
-        best = net.apply(state.actor, net.see(obs)).argmax(-1)
+        best = net.apply(state.actor, net.preprocess(obs)).argmax(-1)
         chosen = algorithm.evaluation_action(state, obs, KEY) == best
         assert bool(chosen.all()) == same
 
 
 @pytest.mark.slow
-def test_the_entropy_wanted_is_a_share_of_the_largest() -> None:
+def test_the_target_entropy_is_a_share_of_the_largest() -> None:
     batch = drawn(DISCRETE, U, B)
     for share, rises in ((0.0, False), (2.0, True)):
         config = replace(SMALL, target_entropy_scale=share)
@@ -150,13 +150,13 @@ def test_the_entropy_wanted_is_a_share_of_the_largest() -> None:
         np.testing.assert_allclose(metrics["entropy_max"], np.log(3), rtol=1e-6)
 
 
-def test_continuous_actions_are_not_for_this_file() -> None:
+def test_continuous_actions_are_refused() -> None:
     with pytest.raises(UsageError, match="not discrete"):
         discrete_sac(SMALL, LOPSIDED)
 
 
 @pytest.mark.slow
-def test_u_minibatches_are_u_rounds_of_the_papers_loop() -> None:
+def test_u_minibatches_equal_u_iterations_of_the_papers_loop() -> None:
     """Algorithm 1 as printed but for the departures named, with optax's own optimiser."""
     state, batch = start(), drawn(DISCRETE, U, B)
     after, metrics = jax.jit(discrete_sac(SMALL, DISCRETE).update)(state, batch, KEY)
@@ -166,7 +166,7 @@ def test_u_minibatches_are_u_rounds_of_the_papers_loop() -> None:
     assert all(np.isfinite(x) for x in metrics.values())
 
 
-def loop(state: SoftState, batch: Transition) -> Any:
+def loop(state: SACState, batch: Transition) -> Any:
     actor, critics, old_critics, log_alpha = state[:4]
     net = q_network(DISCRETE, 3, SMALL.hidden).apply
     adam = optax.adam(1e-3)
@@ -183,11 +183,11 @@ def loop(state: SoftState, batch: Transition) -> Any:
             chosen = jnp.take_along_axis(net(critic, rows.obs), rows.action[:, None], 1)[:, 0]
             return mean(0.5 * (chosen - goal) ** 2, rows.valid)
 
-        learnt = [
+        learned = [
             adam_step(critic, jax.grad(judge)(critic), moments, 3e-4)
             for critic, moments in zip(critics, critic_moments, strict=True)
         ]
-        critics, critic_moments = [x for x, _ in learnt], [m for _, m in learnt]
+        critics, critic_moments = [x for x, _ in learned], [m for _, m in learned]
 
         def climb(actor: Any, rows: Any = rows, both: Any = critics, alpha: Any = alpha) -> Any:
             pi = jax.nn.softmax(net(actor, rows.obs))
@@ -235,7 +235,7 @@ TOLERANCE = 0.06
 
 def answers(driver: Driver, spec: EnvSpec, shown: list[float]) -> tuple[Any, Any]:
     """Values (seeds, shown, K, A) and probabilities (seeds, shown, A) after learning."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, _ = driver.phase(PROBE.updates)(learners, np.zeros(len(SEEDS)))
     actions: Any = spec.action
     net, obs = q_network(spec, actions.n, PROBE.hidden), jnp.asarray(shown)[:, None]
@@ -248,7 +248,7 @@ def answers(driver: Driver, spec: EnvSpec, shown: list[float]) -> tuple[Any, Any
 
 
 def error(probe: str) -> float:
-    """How wrong the worst value is, as a share of the largest, or the likelihood of an error."""
+    """The error of the worst value, relative to the largest, or the probability of an error."""
     env, shown, wanted = NATIVE[probe]
     driver = NativeDriver(env, discrete_sac(PROBE, env.spec))
     values, policy = answers(driver, env.spec, shown)
@@ -274,11 +274,11 @@ def test_probe_is_learned_on_every_seed(probe: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_time_limit_is_no_death_on_the_host_driver() -> None:
+def test_a_time_limit_is_not_a_termination_on_the_host_driver() -> None:
     assert error_on_the_host() < TOLERANCE
 
 
-def bootstrapped_at_death(reward: Any, discount: Any, terminated: Any, following: Any) -> Any:
+def bootstrapped_at_termination(reward: Any, discount: Any, terminated: Any, following: Any) -> Any:
     return targets.bellman_target(reward, discount, terminated & False, following)
 
 
@@ -304,7 +304,7 @@ def actions_shifted(rows: Transition) -> Transition:
     return rows._replace(action=jnp.roll(rows.action, 1, axis=0))
 
 
-def truncation_as_death(rows: Transition) -> Transition:
+def truncation_as_termination(rows: Transition) -> Transition:
     return rows._replace(terminated=rows.terminated | rows.truncated)
 
 
@@ -314,18 +314,18 @@ def downhill(*arguments: Any) -> Any:
 
 
 BROKEN: list[tuple[str, str, Any]] = [
-    ("constant", "bellman_target", bootstrapped_at_death),
+    ("constant", "bellman_target", bootstrapped_at_termination),
     ("observed", "step", changed(observations_shifted)),
     ("delayed", "bellman_target", undiscounted),
     ("chosen", "actor_loss", downhill),
     ("matched", "step", changed(actions_shifted)),
-    ("endless", "step", changed(truncation_as_death)),
+    ("endless", "step", changed(truncation_as_termination)),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("probe", "part", "broken"), BROKEN, ids=[x[0] for x in BROKEN])
-def test_probe_is_red_on_a_broken_variant(
+def test_probe_is_missed_by_a_broken_variant(
     probe: str, part: str, broken: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, part, broken)
@@ -333,32 +333,32 @@ def test_probe_is_red_on_a_broken_variant(
 
 
 @pytest.mark.slow
-def test_a_time_limit_taken_for_death_is_seen_on_the_host_driver(
+def test_truncation_as_termination_is_detected_on_the_host_driver(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "step", changed(truncation_as_death))
+    monkeypatch.setattr(module, "step", changed(truncation_as_termination))
     assert error_on_the_host() > 1.25 * TOLERANCE
 
 
 def largest_value() -> tuple[float, float]:
-    """The largest Q that any seed has of CartPole in the end, and what rewards of 1 allow."""
+    """The largest Q of any seed on CartPole at the end, and its bound from rewards of 1."""
     config = replace(PROBE, env_steps=8_192, hidden=(32, 32), critic_learning_rate=1e-3)
     driver = NativeDriver(CartPole(), discrete_sac(config, CartPole().spec))
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     _, phase = driver.phase(config.updates)(learners, np.zeros(len(SEEDS)))
     paid = 0.9 * float(np.max(phase.metrics["temperature"])) * np.log(2)
     return float(np.max(phase.metrics["q_max"][:, -10:])), (1 + paid) / (1 - 0.9)
 
 
 @pytest.mark.slow
-def test_values_stay_within_what_rewards_allow() -> None:
-    """Q ≤ (1 + γ α log 2) / (1 - γ), with a little left of its overshooting."""
+def test_values_stay_within_the_bound_from_rewards() -> None:
+    """Q ≤ (1 + γ α log 2) / (1 - γ), with a small margin for overshooting."""
     found, allowed = largest_value()
     assert 8 < found < 1.1 * allowed
 
 
 @pytest.mark.slow
-def test_values_without_a_discount_go_beyond_what_rewards_allow(
+def test_values_without_a_discount_exceed_the_bound_from_rewards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "bellman_target", undiscounted)

@@ -19,7 +19,7 @@ from packages.backflip.tests.algorithms.probing import SEEDS, endless_on_the_hos
 from backflip.algorithms import dqn as module
 from backflip.algorithms.dqn import DQNState, dqn, targets
 from backflip.algorithms.entries.dqn import DQNConfig
-from backflip.algorithms.parts.exploration import epsilon
+from backflip.algorithms.parts.epsilon_greedy import epsilon
 from backflip.core import trees
 from backflip.core.replay.layout import Sampled
 from backflip.core.spec import Discrete, EnvSpec
@@ -66,7 +66,7 @@ def start(config: DQNConfig, spec: EnvSpec, seed: int = 0) -> DQNState:
 
 
 def drawn(spec: EnvSpec, seed: int = 0, rows: tuple[int, int] = (U, B)) -> Transition:
-    """Minibatches at random, with ends and rows that are not valid."""
+    """Random minibatches with ends and invalid rows."""
     rng = np.random.default_rng(seed)
     shape = (*rows, *spec.observation.shape)
 
@@ -196,7 +196,7 @@ def test_gradients_reach_the_online_network_through_its_value_and_nothing_else()
     assert max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(online)) > 0
 
 
-def test_long_gradients_are_shortened_by_their_norm() -> None:
+def test_gradients_are_clipped_by_their_global_norm() -> None:
     state, batch = start(SMALL, DISCRETE), drawn(DISCRETE, rows=(1, B))
     config = changed(updates_per_step=1 / 16, max_grad_norm=1e-3)
     after, metrics = updated(config, DISCRETE, state, batch)
@@ -206,7 +206,7 @@ def test_long_gradients_are_shortened_by_their_norm() -> None:
 
 
 @pytest.mark.parametrize("clips", [False, True])
-def test_rewards_are_clipped_where_asked(clips: bool) -> None:
+def test_rewards_are_clipped_by_setting(clips: bool) -> None:
     """By the replay, which a driver lays out as the algorithm says."""
     algorithm = dqn(changed(clip_rewards=clips), DISCRETE)
     assert layout_of(DISCRETE, algorithm).clip_rewards == clips
@@ -215,7 +215,7 @@ def test_rewards_are_clipped_where_asked(clips: bool) -> None:
 # Schedules
 
 
-def test_the_target_follows_every_so_many_env_steps() -> None:
+def test_the_target_network_is_copied_every_target_update_interval() -> None:
     """Rollouts are 16 env steps: of 40, every third or second passes a multiple."""
     config = changed(target_update_interval=40)
     state, batch = start(config, DISCRETE), drawn(DISCRETE)
@@ -232,16 +232,16 @@ def test_the_target_follows_every_so_many_env_steps() -> None:
     assert sum(copied) == 4
 
 
-def test_a_soft_target_by_hand() -> None:
+def test_a_target_network_with_tau_by_hand() -> None:
     state = start(SMALL, DISCRETE)
-    moved = module.follow(changed(tau=0.25), state)
+    moved = module.move_target(changed(tau=0.25), state)
     for old, new, found in zip(
         *(jax.tree.leaves(x) for x in (state.target, state.params, moved)), strict=True
     ):
         np.testing.assert_allclose(found, 0.75 * old + 0.25 * new, rtol=1e-5, atol=1e-7)
 
 
-def test_schedules_count_the_warm_up_too() -> None:
+def test_schedules_count_the_random_env_steps() -> None:
     """The warm-up is 4 rollouts of 16; ε ends at 640 env steps, the learning rate at 2000."""
     config = changed(learning_rate=1e-2, learning_rate_end=0.0)
     state = start(config, DISCRETE)
@@ -265,7 +265,7 @@ def test_the_share_of_random_actions_is_epsilon() -> None:
     np.testing.assert_allclose(shares, expected, atol=0.01)
 
 
-def test_what_has_done_learning_is_greedy_but_for_a_little_from_pixels() -> None:
+def test_evaluation_is_greedy_and_from_pixels_almost_greedy() -> None:
     for spec, least in ((DISCRETE, 1.0), (PIXELS, 0.98)):
         algorithm, state = dqn(SMALL, spec), start(SMALL, spec)
         obs = jnp.broadcast_to(drawn(spec).obs[0, 0], (4_000, *spec.observation.shape))
@@ -276,7 +276,7 @@ def test_what_has_done_learning_is_greedy_but_for_a_little_from_pixels() -> None
         assert least <= same <= (1.0 if least == 1 else 0.9999)
 
 
-def test_a_state_is_worth_what_its_best_action_is() -> None:
+def test_assess_returns_the_value_of_the_best_action() -> None:
     algorithm, state = dqn(SMALL, DISCRETE), start(SMALL, DISCRETE)
     obs = drawn(DISCRETE).obs[0]
     assert algorithm.assess is not None
@@ -290,7 +290,7 @@ def test_a_state_is_worth_what_its_best_action_is() -> None:
 
 @pytest.mark.parametrize("number", [1e6, np.nan])
 @pytest.mark.parametrize("spec", [DISCRETE, PIXELS], ids=lambda spec: spec.id)
-def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec, number: float) -> None:
+def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
     config = changed(prioritized=True)
     state, batch = start(config, spec), drawn(spec)
     right = updated(config, spec, state, batch)
@@ -302,7 +302,7 @@ def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec, number: float) -> 
     assert_same_bits(*errors)
 
 
-def test_a_loss_that_only_weighs_invalid_rows_with_0_lets_nan_through(
+def test_weight_0_without_blanking_lets_nan_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "blank_vectors", lambda obs, valid: obs)
@@ -326,25 +326,25 @@ def test_errors_of_the_last_minibatches_are_kept_for_the_priorities() -> None:
 
 def learners_after(updates: int, *, seeds: Any = (3, 4), config: DQNConfig = SMALL) -> Any:
     driver = NativeDriver(CartPole(), dqn(config, CartPole().spec))
-    learners = driver.warm_up(driver.start(list(seeds)))
+    learners = driver.fill_replay(driver.start(list(seeds)))
     return driver.phase(updates)(learners, np.zeros(len(seeds)))[0]
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_bits_whatever_is_beside_it() -> None:
+def test_a_seed_gives_the_same_bits_with_any_other_seeds() -> None:
     one, again = (learners_after(6, seeds=seeds) for seeds in ((3, 4), (3, 5)))
     assert_same_bits(trees.row_of(one, 0), trees.row_of(again, 0))
     assert not np.array_equal(one.replay.obs[1], again.replay.obs[1])
 
 
-def test_a_seed_outside_jax_learns_the_same_whatever_is_beside_it() -> None:
+def test_a_seed_outside_jax_learns_the_same_with_any_other_seeds() -> None:
     config = changed(prioritized=True)
 
     def after(seeds: list[int]) -> Any:
         host = HostDriver(
             lambda rows: make_host("gymnasium:CartPole-v1", {}, rows), dqn(config, CartPole().spec)
         )
-        learners = host.phase(4)(host.warm_up(host.start(seeds)), np.zeros(len(seeds)))[0]
+        learners = host.phase(4)(host.fill_replay(host.start(seeds)), np.zeros(len(seeds)))[0]
         host.close()
         return learners
 
@@ -358,18 +358,18 @@ def test_a_seed_outside_jax_learns_the_same_whatever_is_beside_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prioritized", [False, True])
-def test_stopped_written_and_read_again_it_goes_on_as_if_never_stopped(prioritized: bool) -> None:
+def test_a_resumed_learner_equals_an_uninterrupted_one(prioritized: bool) -> None:
     config = changed(prioritized=prioritized, n_step=3)
     driver = NativeDriver(CartPole(), dqn(config, CartPole().spec))
     phase, reward = driver.phase(4), np.zeros(2)
-    half, _ = phase(driver.warm_up(driver.start([3, 4])), reward)
+    half, _ = phase(driver.fill_replay(driver.start([3, 4])), reward)
     saved = {name: array.copy() for name, array in trees.flatten(half).items()}
     whole, _ = phase(half, reward)
     resumed = trees.unflatten(driver.start([3, 4]), saved)
     assert_same_bits(whole, phase(resumed, reward)[0])
 
 
-def test_only_the_network_that_acts_is_kept_of_a_policy() -> None:
+def test_a_saved_policy_has_only_the_acting_network() -> None:
     algorithm, state = dqn(SMALL, DISCRETE), start(SMALL, DISCRETE)
     other = start(SMALL, DISCRETE, seed=7)
     acting = algorithm.with_policy(other, algorithm.policy(state))
@@ -390,7 +390,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("says", BAD)
-def test_settings_that_cannot_be_are_refused_in_one_line(says: str) -> None:
+def test_invalid_settings_are_refused_in_one_line(says: str) -> None:
     with pytest.raises(UsageError) as caught:
         dqn(changed(**BAD[says]), DISCRETE)
     assert says in str(caught.value)
@@ -398,12 +398,12 @@ def test_settings_that_cannot_be_are_refused_in_one_line(says: str) -> None:
     assert dqn(SMALL, DISCRETE).name == "dqn"
 
 
-def test_the_nearest_good_ratios_are_named() -> None:
+def test_the_nearest_valid_ratios_are_suggested() -> None:
     with pytest.raises(UsageError, match=r"try updates_per_step=0\.25 or 0\.3125"):
         dqn(changed(updates_per_step=0.3), DISCRETE)
 
 
-def test_a_ring_too_short_for_its_windows_is_refused() -> None:
+def test_a_replay_too_short_for_n_steps_is_refused() -> None:
     pixels = EnvSpec("long", PIXELS.observation, Discrete(3), None, frame_stack=2)
     with pytest.raises(
         UsageError, match="12 env steps of each of 4 environments in whole rollouts: at least 48"
@@ -448,7 +448,7 @@ TOLERANCE = 0.05
 
 def values(driver: Driver, spec: EnvSpec, config: DQNConfig, shown: list[float]) -> np.ndarray:
     """Action values (seeds, shown, A) after learning."""
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, _ = driver.phase(config.updates)(learners, np.zeros(len(SEEDS)))
     actions: Any = spec.action
     net = q_network(spec, actions.n, config.hidden, dueling=config.dueling)
@@ -457,7 +457,7 @@ def values(driver: Driver, spec: EnvSpec, config: DQNConfig, shown: list[float])
 
 
 def error(probe: str, config: DQNConfig = PROBE) -> float:
-    """How wrong the worst value of the worst seed is, as a share of the largest."""
+    """The error of the worst value of the worst seed, relative to the largest."""
     env, shown, wanted = NATIVE[probe]
     driver = NativeDriver(env, dqn(config, env.spec))
     off = np.abs(values(driver, env.spec, config, shown) - np.array(wanted)[None])
@@ -481,7 +481,7 @@ def test_probe_is_learned_on_every_seed(probe: str) -> None:
 
 
 @pytest.mark.slow
-def test_time_limits_outside_jax_are_no_deaths_either() -> None:
+def test_a_time_limit_is_not_a_termination_on_the_host_driver() -> None:
     assert error_on_the_host() < TOLERANCE
 
 
@@ -501,7 +501,7 @@ def test_probes_are_learned_with_every_option(settings: dict[str, Any]) -> None:
     assert error("delayed", changed(PROBE, **settings)) < TOLERANCE
 
 
-original = (module.bellman_target, module.loss, module.follow)
+original = (module.bellman_target, module.loss, module.move_target)
 
 
 def bootstraps_at_death(reward: Any, discount: Any, terminated: Any, best: Any) -> Any:
@@ -512,7 +512,9 @@ def without_discount(reward: Any, discount: Any, terminated: Any, best: Any) -> 
     return original[0](reward, jnp.ones_like(discount), terminated, best)
 
 
-def truncation_as_death(config: Any, net: Any, params: Any, rated: Any, rows: Transition) -> Any:
+def truncation_as_termination(
+    config: Any, net: Any, params: Any, rated: Any, rows: Transition
+) -> Any:
     return targets(config, net, params, rated, rows._replace(terminated=rows.truncated))
 
 
@@ -535,8 +537,8 @@ BROKEN = [
     ("delayed", "bellman_target", without_discount),
     ("chosen", "loss", actions_shifted),
     ("matched", "loss", actions_shifted),
-    ("endless", "targets", truncation_as_death),
-    ("endless", "follow", target_never_follows),
+    ("endless", "targets", truncation_as_termination),
+    ("endless", "move_target", target_never_follows),
 ]
 
 
@@ -552,8 +554,10 @@ def test_probe_is_missed_when_dqn_is_broken(
 
 
 @pytest.mark.slow
-def test_a_time_limit_taken_for_death_shows_outside_jax(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "targets", truncation_as_death)
+def test_truncation_as_termination_is_detected_on_the_host_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "targets", truncation_as_termination)
     assert not error_on_the_host() < 1.5 * TOLERANCE
 
 
@@ -561,12 +565,12 @@ def test_a_time_limit_taken_for_death_shows_outside_jax(monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_values_stay_within_what_rewards_allow() -> None:
-    """CartPole pays 1 a step: in the end Q <= 1/(1 - γ), with a little left of its overshooting."""
+def test_values_stay_within_the_bound_from_rewards() -> None:
+    """CartPole pays 1 a step: in the end Q <= 1/(1 - γ), with a small margin for overshooting."""
     config = changed(PROBE, env_steps=16_384, hidden=(32, 32), learning_rate=1e-3, batch_size=64)
     driver = NativeDriver(CartPole(), dqn(config, CartPole().spec))
     _, phase = driver.phase(config.updates)(
-        driver.warm_up(driver.start(SEEDS)), np.zeros(len(SEEDS))
+        driver.fill_replay(driver.start(SEEDS)), np.zeros(len(SEEDS))
     )
     highest = np.asarray(phase.metrics["q_max"])[:, -10:]
     assert highest.min() > 0.8 * 10
@@ -574,10 +578,10 @@ def test_values_stay_within_what_rewards_allow() -> None:
 
 
 @pytest.mark.slow
-def test_pixels_are_learned_from() -> None:
+def test_dqn_learns_from_pixels() -> None:
     config = changed(PROBE, env_steps=768, rollout_length=8, learning_starts=256, epsilon_steps=512)
     driver = NativeDriver(Dot(), dqn(config, Dot().spec))
-    learners = driver.warm_up(driver.start([0]))
+    learners = driver.fill_replay(driver.start([0]))
     learners, phase = driver.phase(config.updates)(learners, np.zeros(1))
     assert int(learners.replay.filled[0]) == 768 // 4
     assert np.isfinite(np.asarray(phase.metrics["q_loss"])).all()
@@ -607,7 +611,7 @@ def test_both_drivers_give_returns_of_the_same_distribution_on_cartpole() -> Non
     )
     means = []
     for driver in (native, host):
-        learners = driver.warm_up(driver.start(seeds))
+        learners = driver.fill_replay(driver.start(seeds))
         _, phase = driver.phase(config.updates)(learners, np.zeros(len(seeds)))
         episodes = np.asarray(phase.metrics["episodes"])
         total = np.nan_to_num(np.asarray(phase.metrics["episode_return_mean"])) * episodes

@@ -35,7 +35,7 @@ def learner() -> Algorithm:
     return ppo(PPO, CartPole().spec)
 
 
-def test_drivers_say_what_callers_ask() -> None:
+def test_properties_of_drivers() -> None:
     native, host = (driver_of(where, learner()) for where in ("native", "host"))
     assert isinstance(native, Driver)
     assert isinstance(host, Driver)
@@ -46,7 +46,7 @@ def test_drivers_say_what_callers_ask() -> None:
 
 @pytest.mark.medium
 @both_drivers
-def test_episodes_go_on_after_a_phase_if_the_driver_says_so(where: str) -> None:
+def test_episodes_survive_phases_if_the_driver_says_so(where: str) -> None:
     """Eight env steps of CartPole end no episode: sixteen are its length, or eight again."""
     driver = driver_of(where, learner())
     run, zeros = driver.phase(1), np.zeros(1)
@@ -59,7 +59,7 @@ def test_episodes_go_on_after_a_phase_if_the_driver_says_so(where: str) -> None:
 
 @pytest.mark.medium
 @both_drivers
-def test_a_closed_driver_that_is_dropped_leaves_no_compiled_program(where: str) -> None:
+def test_a_closed_driver_leaves_no_compiled_program(where: str) -> None:
     """Programs hold the functions they were compiled from: when those are gone, so are these."""
     algorithm = learner()
 

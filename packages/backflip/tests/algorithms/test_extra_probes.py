@@ -24,7 +24,7 @@ Broken = Callable[[Algorithm], Algorithm]
 
 
 class Subject(NamedTuple):
-    """An algorithm, where it is, settings that suit probes, and a policy loss upside down."""
+    """An algorithm, its module, settings for probes, and a negated policy loss."""
 
     build: Callable[[Any, EnvSpec], Algorithm]
     module: Any
@@ -62,7 +62,7 @@ ON_POLICY, CHOICES, NUMBERS = ("ppo", "a2c", "vpg"), ("dqn", "discrete sac"), ("
 
 
 def shows(env: Any, kind: Callable[..., Any], *states: tuple[Any, ...]) -> list[np.ndarray]:
-    """What is seen of states of a kind."""
+    """The observations of states of a kind."""
     return [np.asarray(env.observe(kind(*map(jnp.asarray, state)))) for state in states]
 
 
@@ -81,21 +81,21 @@ def far_from_zero() -> Probe:
 
 
 def remembered() -> Probe:
-    """RunInfo of the first step, whose action does not count, and of the third, which pays."""
+    """Values of the first step, whose action has no effect, and of the third, which pays."""
     env, steps = probes.RememberedReward(stack=3), (0, probes.RECALLED)
     shown = shows(env, probes.MemoryState, *[(coin, t) for t in steps for coin in (-1.0, 1.0)])
     return Probe(env, shown, values=[0.81, 0.81, 1, 1], actions=[np.nan, np.nan, 0, 1])
 
 
 def forgotten() -> Probe:
-    """RunInfo of the steps that do not show the coin: any policy is paid 1 as often as -1."""
+    """Values of the steps that do not show the coin: any policy gets 1 as often as -1."""
     env = probes.RememberedReward()
     shown = shows(env, probes.MemoryState, (1.0, 1), (1.0, probes.RECALLED))
     return Probe(env, shown, values=[0, 0], tolerance=0.2)
 
 
 def distracted() -> Probe:
-    """RunInfo with eight noises beside each coin."""
+    """Values with eight noise inputs next to each coin."""
     env = probes.Distracted()
     noises = np.random.default_rng(0).uniform(-1, 1, (8, probes.NOISE)).astype(np.float32)
     states = [(coin, noise, 0) for coin in (-1.0, 1.0) for noise in noises]
@@ -142,7 +142,7 @@ ids = [f"{name}-{probe}" for name, probe in LEARNED]
 
 
 def miss(name: str, probe: str, broken: Any = None, **settings: Any) -> float:
-    """How wrong the worst seed is, of the algorithm or of what is made of it."""
+    """The error of the worst seed, of the algorithm or of a variant of it."""
     subject, there = ALL[name], PROBES[probe]
     if name == "cem":
         there = replace(there, values=None)
@@ -163,7 +163,7 @@ def test_probe_is_learned_on_every_seed(name: str, probe: str) -> None:
 
 
 def learning_from(change: Callable[[Transition], Transition]) -> Broken:
-    """An algorithm that learns from batches of which something is changed."""
+    """An algorithm that learns from changed batches."""
 
     def broken(algorithm: Algorithm) -> Algorithm:
         def update(state: Any, batch: Transition, key: Any) -> Any:
@@ -205,7 +205,7 @@ def actions_before_the_shift(batch: Transition) -> Transition:
 
 
 def actions_shifted(algorithm: Algorithm) -> Algorithm:
-    """The environment gets ½ more than is chosen, and learnt from."""
+    """The environment gets ½ more than the action that was chosen and stored."""
 
     def act(*arguments: Any) -> tuple[Any, Any]:
         action, extra = algorithm.act(*arguments)
@@ -250,5 +250,5 @@ def test_probe_is_missed_by_a_broken_variant(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ON_POLICY)
-def test_rewards_a_step_late_are_seen(name: str) -> None:
+def test_rewards_one_step_late_are_detected(name: str) -> None:
     assert miss(name, "row", rewards_a_step_late) > 2 * PROBES["row"].tolerance

@@ -47,7 +47,7 @@ def driver(
 
 
 def spying(seen: list[Any]) -> Algorithm:
-    """PPO that keeps every batch its update was given, and learns nothing."""
+    """PPO that stores every batch of `update` and learns nothing."""
     algorithm = ppo(SMALL, make_host(CARTPOLE, {}, 1).spec)
 
     def update(state: Any, batch: Transition, key: Any) -> Any:
@@ -73,7 +73,7 @@ def same_bits(one: Any, other: Any) -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("autoreset", MODES)
-def test_batches_are_those_of_a_loop_by_hand(autoreset: str) -> None:
+def test_batches_equal_those_of_a_simple_loop(autoreset: str) -> None:
     """Every valid row follows from stepping a single CartPole with the action in it."""
     parts = batches(autoreset, updates=3)
     batch = jax.tree.map(lambda *rows: np.concatenate(rows), *parts)
@@ -111,7 +111,7 @@ def test_batches_are_those_of_a_loop_by_hand(autoreset: str) -> None:
 
 
 @pytest.mark.medium
-def test_what_a_reset_row_holds_changes_nothing() -> None:
+def test_contents_of_reset_rows_change_nothing() -> None:
     """Learning from a batch whose invalid rows are poisoned gives the same bits."""
     batch = batches("next_step", updates=1)[0]
     assert not batch.valid.all()
@@ -167,7 +167,7 @@ def test_metrics_have_the_names_of_the_native_driver() -> None:
 
 @pytest.mark.medium
 def test_same_seed_same_bits_and_phases_are_resumable() -> None:
-    """A second driver that goes on from copied learners does what the first one does."""
+    """A second driver that continues from copied learners gives the same results."""
     one, other = driver(), driver()
     half = one.phase(2)(one.start([3, 4]), None)[0]
     copied: Learner = jax.tree.map(lambda x: np.array(x), half)
@@ -180,7 +180,7 @@ def test_same_seed_same_bits_and_phases_are_resumable() -> None:
 
 
 @pytest.mark.medium
-def test_every_phase_starts_new_episodes_of_its_own() -> None:
+def test_every_phase_starts_different_episodes() -> None:
     there = driver()
     run = there.phase(1, record_rollouts=1, record_envs=3)
     learners, one = run(there.start([3, 4]), None)
@@ -192,7 +192,7 @@ def test_every_phase_starts_new_episodes_of_its_own() -> None:
 
 
 @pytest.mark.medium
-def test_a_seed_is_the_same_alone_and_in_company() -> None:
+def test_a_seed_learns_the_same_alone_and_with_others() -> None:
     """Up to the rounding of differently batched matrix products."""
     there = driver()
     alone = there.phase(1)(there.start([4]), None)[0]
@@ -202,7 +202,7 @@ def test_a_seed_is_the_same_alone_and_in_company() -> None:
 
 
 @pytest.mark.medium
-def test_the_learned_reward_is_learnt_from_and_the_true_one_recorded() -> None:
+def test_update_gets_the_learned_reward_and_the_record_the_true_one() -> None:
     """NaN as the true reward changes nothing but the episode statistics and the record."""
 
     def learned(parameters: Any, batch: Transition) -> Any:
@@ -237,7 +237,7 @@ class _NanReward:
         return step._replace(reward=np.full_like(step.reward, np.nan))
 
 
-def test_a_random_record_repeats_actions_and_belongs_to_its_seed() -> None:
+def test_a_random_record_repeats_actions_and_depends_on_its_seed() -> None:
     there = driver()
     record = there.random_record([1, 2], envs=20, env_steps=200, repeat=0.8)
     assert record.obs.shape == (2, 200, 20, 4)
@@ -250,7 +250,7 @@ def test_a_random_record_repeats_actions_and_belongs_to_its_seed() -> None:
 
 
 @pytest.mark.medium
-def test_native_random_record_repeats_actions_and_belongs_to_its_seed() -> None:
+def test_native_random_record_repeats_actions_and_depends_on_its_seed() -> None:
     env = make_native("CartPole-v1")
     assert env is not None
     there = NativeDriver(env, ppo(SMALL, env.spec))
@@ -291,7 +291,7 @@ def test_random_actions_fill_a_box(env_id: str, low: float, high: float) -> None
     assert record.action.std() == pytest.approx((high - low) / np.sqrt(12), rel=0.05)
 
 
-def test_evaluation_plays_whole_fresh_episodes_from_the_same_starts() -> None:
+def test_evaluation_plays_whole_new_episodes_from_the_same_starts() -> None:
     there = driver()
     learners = there.start([0, 1])
     one = there.evaluate(learners, [0, 1], episodes=10)
@@ -319,7 +319,7 @@ def test_a_learner_with_few_environments_is_evaluated_in_more() -> None:
 
 
 class _Endless(gymnasium.Env[Any, Any]):
-    """Pays 1 a step, for ever, and never ends."""
+    """Pays 1 a step and never ends."""
 
     observation_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
     action_space = spaces.Discrete(2)
@@ -332,7 +332,7 @@ class _Endless(gymnasium.Env[Any, Any]):
 
 
 @pytest.mark.medium
-def test_evaluation_ends_where_episodes_do_not() -> None:
+def test_evaluation_stops_endless_episodes() -> None:
     def make(rows: int) -> GymnasiumEnv:
         return GymnasiumEnv.of("endless", _Endless, rows)
 
@@ -360,8 +360,8 @@ def replaying(**settings: Any) -> Algorithm:
     return dqn(config, make_host(CARTPOLE, {}, 1).spec)
 
 
-def test_an_episode_cut_at_the_end_of_a_phase_is_truncated_in_the_replay_but_no_episode() -> None:
-    """Six env steps of CartPole end no episode: the phase's end does, in what is remembered."""
+def test_the_end_of_a_phase_truncates_in_the_replay_but_counts_no_episode() -> None:
+    """Six env steps of CartPole end no episode; the end of the phase truncates it in the replay."""
     there = driver(algorithm=replaying(rollout_length=3))
     learners, phase = there.phase(2)(there.start([5]), None)
     there.close()
@@ -371,7 +371,7 @@ def test_an_episode_cut_at_the_end_of_a_phase_is_truncated_in_the_replay_but_no_
 
 
 @pytest.mark.medium
-def test_an_environment_that_breaks_ends_the_phase_with_one_line() -> None:
+def test_a_failing_environment_ends_the_phase_with_one_line() -> None:
     class Breaks(_Endless):
         age = 0
 
@@ -443,7 +443,7 @@ def test_scenes_are_read_only_while_recording() -> None:
 
 
 @pytest.mark.slow
-def test_both_drivers_learn_alike() -> None:
+def test_both_drivers_give_the_same_returns() -> None:
     """CartPole's mean return over training, ten seeds each: equal within five standard errors."""
     config = PPOConfig(env_steps=20_480, num_envs=8, rollout_length=32)
     env = make_native("CartPole-v1")
@@ -461,7 +461,7 @@ def test_both_drivers_learn_alike() -> None:
     assert abs(scores[0].mean() - scores[1].mean()) < 5 * error + 1
 
 
-def test_every_generation_of_cem_begins_anew_and_none_finishes_by_a_phases_end(
+def test_every_generation_of_cem_starts_with_a_reset_and_phases_end_no_episode(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two phases of three generations, each shorter than an episode: six resets, no seed twice."""

@@ -55,7 +55,7 @@ def changed(**settings: Any) -> DQNConfig:
 
 @dataclass(frozen=True)
 class Garbled:
-    """A native environment that pays something else."""
+    """A native environment with another reward."""
 
     env: Any
     reward: float
@@ -80,7 +80,7 @@ class Garbled:
 
 
 class GarbledOnHost:
-    """A host environment that pays something else, after all checks."""
+    """A host environment with another reward, after all checks."""
 
     def __init__(self, env: HostEnv, reward: float) -> None:
         self.env, self.reward = env, reward
@@ -110,7 +110,7 @@ class GarbledOnHost:
 
 
 def driver_of(where: str, env: Any, algorithm: Algorithm, paid: float | None = None) -> Driver:
-    """A driver of CartPole or Pendulum, whose true reward may be something else."""
+    """A driver of CartPole or Pendulum, whose true reward may be replaced."""
     if where == "native":
         return NativeDriver(env if paid is None else Garbled(env, paid), algorithm)
 
@@ -122,7 +122,7 @@ def driver_of(where: str, env: Any, algorithm: Algorithm, paid: float | None = N
 
 
 def learned(parameters: Any, batch: Transition) -> Any:
-    """A reward of all that a reward model may look at."""
+    """A reward of everything that a reward model may read."""
     action = batch.action.reshape(*batch.reward.shape, -1).astype(jnp.float32).sum(-1)
     before, after = batch.obs[..., 0], batch.next_obs[..., 1]
     return parameters * (before + 2 * after) + 0.1 * action
@@ -132,7 +132,7 @@ def learned(parameters: Any, batch: Transition) -> Any:
 
 
 class Seen(NamedTuple):
-    """What `update` was given of its last batch, (U, B)."""
+    """The last batch that `update` got, (U, B)."""
 
     reward: Any
     valid: Any
@@ -141,7 +141,7 @@ class Seen(NamedTuple):
 
 
 def spying(algorithm: Algorithm) -> Algorithm:
-    """An algorithm that learns nothing; its state is (the state, what it was given last)."""
+    """An algorithm that learns nothing; its state is (the state, the last batch)."""
     plan = algorithm.replay
     assert plan is not None
     shape = plan.gradient_steps, plan.batch_size
@@ -167,7 +167,7 @@ def spying(algorithm: Algorithm) -> Algorithm:
 def by_definition(
     n_step: int, replay: Any, columns: int, place: int, parameter: float
 ) -> tuple[float, float]:
-    """R = Σ_{k<m} γ^k r(s_k, a_k, s_{k+1}) and γ^m, by walking on from a row of the replay."""
+    """R = Σ_{k<m} γ^k r(s_k, a_k, s_{k+1}) and γ^m, by following a row of the replay."""
     time, column = divmod(place, columns)
     total, discount = 0.0, 1.0
     for _ in range(n_step):
@@ -182,14 +182,14 @@ def by_definition(
 
 
 def seen_of(learners: Learner) -> Seen:
-    """What the learners were given last, (S, U, B)."""
+    """The last batch of the learners, (S, U, B)."""
     return jax.tree.map(np.array, learners.algorithm[1])
 
 
 def assert_rewards_are_those_of(
     where: str, n_step: int, learners: Learner, parameters: np.ndarray
 ) -> None:
-    """Every row given last has the reward that the parameters give it; some rows are cut."""
+    """Every row of the last batch has the reward of the parameters; some rows are cut."""
     shortened = 0
     for seed, parameter in enumerate(parameters):
         replay: Any = learners.replay
@@ -212,10 +212,10 @@ def assert_rewards_are_those_of(
 def test_after_a_refit_every_row_has_the_new_reward(
     where: str, n_step: int, prioritized: bool
 ) -> None:
-    """The past is learned from with one reward, then with another: nothing of the first is left."""
+    """The replay is learned from with one reward, then with another: none of the first is left."""
     config = changed(n_step=n_step, prioritized=prioritized, clip_rewards=True)
     driver = driver_of(where, CartPole(), spying(dqn(config, CartPole().spec)))
-    run, learners = driver.phase(1, reward=learned), driver.warm_up(driver.start(SEEDS))
+    run, learners = driver.phase(1, reward=learned), driver.fill_replay(driver.start(SEEDS))
     places: list[set[int]] = []
     for parameters in (np.float32([1, -2]), np.float32([5, 7])):
         learners, _ = run(learners, parameters)
@@ -228,13 +228,13 @@ def test_after_a_refit_every_row_has_the_new_reward(
 @pytest.mark.medium
 @both_drivers
 @pytest.mark.parametrize("n_step", [1, 3])
-def test_the_true_reward_looked_up_step_by_step_is_the_sum_that_the_replay_reads(
+def test_the_true_reward_looked_up_by_step_equals_the_sum_of_the_replay(
     where: str, n_step: int
 ) -> None:
     seen: list[Seen] = []
     for settings in ({}, {"reward": lambda _, batch: batch.reward}):
         driver = driver_of(where, Pendulum(), spying(sac_of(n_step)))
-        learners = driver.warm_up(driver.start(SEEDS))
+        learners = driver.fill_replay(driver.start(SEEDS))
         learners, _ = driver.phase(2, **settings)(learners, np.zeros(len(SEEDS), np.float32))
         seen.append(seen_of(learners))
         driver.close()
@@ -296,7 +296,7 @@ def after_learning(where: str, name: str, paid: float, reward: Any = learned) ->
     """All arrays of learners and metrics after a few updates, by name."""
     env, build = LEARNERS[name]
     driver = driver_of(where, env, build(env.spec), paid)
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, phase = driver.phase(3, reward=reward)(learners, np.float32([1, -1]))
     driver.close()
     return flatten({"learners": learners, "metrics": phase.metrics})
@@ -322,8 +322,8 @@ def test_the_true_reward_changes_no_bit_of_what_is_learned(
 @pytest.mark.medium
 @both_drivers
 @pytest.mark.parametrize("name", ["vpg", "dqn of 3 steps"])
-def test_a_reward_that_does_look_at_the_true_one_is_found_out(where: str, name: str) -> None:
-    """The test above can fail: garbage in the reward that is learned from shows in the learners."""
+def test_a_reward_that_reads_the_true_reward_is_detected(where: str, name: str) -> None:
+    """The test above can fail: garbage in the reward changes the learners."""
 
     def cheating(parameters: Any, batch: Transition) -> Any:
         return learned(parameters, batch) + 1e-3 * batch.reward
@@ -368,7 +368,7 @@ class Countdown:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("n_step", [1, 3])
-def test_a_learned_reward_sees_the_image_that_a_terminated_step_led_to(n_step: int) -> None:
+def test_a_learned_reward_gets_the_image_after_a_terminated_step(n_step: int) -> None:
     """100 where nothing is left: 100, 90 or 81 by how far off that is."""
     env = Countdown()
 
@@ -378,7 +378,7 @@ def test_a_learned_reward_sees_the_image_that_a_terminated_step_led_to(n_step: i
 
     algorithm = dqn(changed(n_step=n_step, network="flat"), env.spec)
     driver = NativeDriver(env, spying(for_learned_reward(algorithm, env.spec)))
-    learners = driver.warm_up(driver.start(SEEDS))
+    learners = driver.fill_replay(driver.start(SEEDS))
     learners, _ = driver.phase(1, reward=nothing_left)(learners, np.float32([0, 0]))
     found = set(seen_of(learners).reward.round(3).reshape(-1).tolist())
     assert found == ({0.0, 100.0} if n_step == 1 else {81.0, 90.0, 100.0})

@@ -251,7 +251,7 @@ def test_a_scene_after_an_end_is_of_the_new_episode() -> None:
     assert (record.scene[:, 1:][ended[:, :-1]][..., 0] == 0).all()
 
 
-def test_nothing_is_recorded_for_pictures_where_observations_suffice() -> None:
+def test_no_scene_is_recorded_if_observations_suffice() -> None:
     _, _, record = run(CartPole(), CONFIG, [0], [1], record=True)
     assert record is not None
     assert record.scene == ()
@@ -259,7 +259,7 @@ def test_nothing_is_recorded_for_pictures_where_observations_suffice() -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("record", [False, True])
-def test_neither_reward_nor_update_is_given_scenes(record: bool) -> None:
+def test_reward_and_update_get_no_scenes(record: bool) -> None:
     given: list[Any] = []
 
     def reward(parameters: Any, batch: Transition) -> Any:
@@ -316,7 +316,7 @@ def test_episode_statistics_equal_a_slow_loop_across_rollouts() -> None:
 
 
 @pytest.mark.medium
-def test_episode_statistics_are_not_a_number_where_no_episode_ended() -> None:
+def test_episode_statistics_are_nan_if_no_episode_ended() -> None:
     _, metrics, _ = run(Pendulum(), CONFIG, [0], [2])
     np.testing.assert_array_equal(metrics["episodes"], [[0, 0]])
     for name in ("mean", "std", "min", "max"):
@@ -324,7 +324,7 @@ def test_episode_statistics_are_not_a_number_where_no_episode_ended() -> None:
         assert np.isnan(metrics[f"episode_length_{name}"]).all()
 
 
-def test_rows_that_are_not_valid_count_for_no_episode() -> None:
+def test_invalid_rows_count_in_no_episode() -> None:
     """By hand: rewards 1, 2, end; a reset row of 100; 3 begins the next episode."""
     no = jnp.zeros((4, 1), bool)
     batch = Transition(
@@ -373,7 +373,7 @@ def test_another_seed_another_result() -> None:
     [(CartPole(), CONFIG), pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow)],
     ids=lambda x: type(x).__name__,
 )
-def test_phases_cut_differently_give_the_same_bits(env: Any, config: PPOConfig) -> None:
+def test_phases_of_other_lengths_give_the_same_bits(env: Any, config: PPOConfig) -> None:
     assert_same_bits(run(env, config, [0, 1], [2, 2, 2])[:2], run(env, config, [0, 1], [6])[:2])
 
 
@@ -394,7 +394,7 @@ def test_recording_changes_no_bit(env: Any, config: PPOConfig) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("beside", [[0, 1, 2], [0, 1], [3, 2, 1, 0]])
-def test_a_seed_learns_from_pixels_to_the_bit_the_same_beside_any_others(
+def test_a_seed_learns_the_same_bits_from_pixels_with_any_other_seeds(
     beside: list[int],
 ) -> None:
     alone, _, _ = run(Dot(), PIXELS, [0], [3])
@@ -412,7 +412,7 @@ def test_a_seed_learns_from_pixels_to_the_bit_the_same_beside_any_others(
     [(CartPole(), CONFIG), pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow)],
     ids=lambda x: type(x).__name__,
 )
-def test_a_seed_learns_to_the_bit_the_same_beside_any_others(
+def test_a_seed_learns_the_same_bits_with_any_other_seeds(
     env: Any, config: PPOConfig, beside: list[int]
 ) -> None:
     alone, _, _ = run(env, config, [0], [3])
@@ -461,7 +461,7 @@ def test_each_seed_has_its_own_reward_parameters() -> None:
 
 
 @pytest.mark.medium
-def test_training_on_the_true_reward_does_see_it() -> None:
+def test_training_on_the_true_reward_uses_it() -> None:
     learners, _, _ = run(Counter(float("nan")), CONFIG, [0], [1])
     assert np.isnan(learners.algorithm.params["value"]["w"]).all()
 

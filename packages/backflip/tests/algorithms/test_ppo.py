@@ -1,4 +1,4 @@
-"""PPO: its formulas by hand, what masks hide, and probes whose answers are known beforehand."""
+"""PPO: its formulas by hand, masks, and probes with known answers."""
 
 import math
 from dataclasses import replace
@@ -22,12 +22,10 @@ from packages.backflip.tests.algorithms.probing import endless_on_the_host
 
 from backflip.algorithms import ppo as module
 from backflip.algorithms.entries.ppo import PPOConfig
-from backflip.algorithms.parts import actor as acting
-from backflip.algorithms.parts import bootstrap, masking
-from backflip.algorithms.parts import rows as preparing
-from backflip.algorithms.parts.actor import Actor
-from backflip.algorithms.parts.rows import Rows
-from backflip.algorithms.parts.scaling import observe
+from backflip.algorithms.parts import bootstrap, invalid_rows, rollout_rows
+from backflip.algorithms.parts.normalization import observe
+from backflip.algorithms.parts.rollout_rows import Rows
+from backflip.algorithms.parts.stochastic_policy import Actor, preprocess
 from backflip.algorithms.ppo import PPOState, loss, ppo
 from backflip.core import losses, returns
 from backflip.core.spec import Discrete, EnvSpec
@@ -98,7 +96,7 @@ def first_ratio_error(env: Any, config: PPOConfig) -> float:
     return float(np.max(phase.metrics["first_ratio_error"]))
 
 
-def test_a_normaliser_moved_too_early_shows_in_the_first_ratio(
+def test_updating_the_normaliser_too_early_changes_the_first_ratio(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def early(actor: Any, state: Any, batch: Any, estimate: Any) -> Any:
@@ -131,7 +129,7 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
     assert PPOConfig(**(vars(SMALL) | {"env_steps": env_steps})).updates == updates
 
 
-def test_no_learning_rate_no_learning() -> None:
+def test_learning_rate_0_changes_nothing() -> None:
     config = PPOConfig(**(vars(SMALL) | {"learning_rate": 0.0}))
     state = start(config, DISCRETE)
     after, metrics = updated(config, DISCRETE, state, make_batch(config, DISCRETE, state))
@@ -140,8 +138,8 @@ def test_no_learning_rate_no_learning() -> None:
     assert float(metrics["clip_fraction"]) == 0
 
 
-def test_gradients_are_shortened_by_their_norm_over_all_parameters() -> None:
-    """Shortened to 1e-4, gradients are so small that Adam's ε of 1e-5 tells in its first step."""
+def test_gradients_are_clipped_by_their_global_norm() -> None:
+    """Clipped to 1e-4, gradients are so small that Adam's ε of 1e-5 changes the first step."""
     once = {"epochs": 1, "minibatches": 1, "max_grad_norm": 1e-4, "learning_rate": 1.0}
     config = PPOConfig(**(vars(SMALL) | once))
     state = start(config, DISCRETE)
@@ -165,7 +163,7 @@ def test_update_ratio_equals_numpy() -> None:
 
 
 def some_rows(state: PPOState, spec: EnvSpec) -> Rows:
-    """Twelve rows that another policy acted in; every third is not valid."""
+    """Twelve rows that another policy acted in; every third is invalid."""
     rng = np.random.default_rng(3)
     obs = jnp.asarray(rng.normal(size=(12, 5)), jnp.float32)
     action, extra = ppo(SMALL, spec).act(state, obs, KEY)
@@ -185,7 +183,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, value_clip_range: 
     compiled = jax.jit(partial(loss, config, actor))
     total, metrics = compiled(state.params, rows, jnp.asarray(0.2), jnp.asarray(0.03))
 
-    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.seen))
+    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.inputs))
     kept = np.flatnonzero(rows.valid)
     advantage = np.asarray(rows.advantage, np.float64)[kept]
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
@@ -240,7 +238,7 @@ def test_gradient_with_rows_masked_equals_that_without_the_rows() -> None:
 
 
 def test_rewards_are_divided_by_the_deviation_of_the_return_so_far_and_never_shifted() -> None:
-    """R ← γ R + r; into the statistics; forgotten at an end: in loops, over three batches."""
+    """R ← γ R + r; added to the statistics; 0 after an end: in loops, over three batches."""
     state, seen, running = start(SCALED, DISCRETE), [], np.zeros(4)
     update = jax.jit(ppo(SCALED, DISCRETE).update)
     for seed in range(3):
@@ -260,7 +258,7 @@ def test_rewards_are_divided_by_the_deviation_of_the_return_so_far_and_never_shi
     np.testing.assert_allclose(state.running_return, running, rtol=1e-4, atol=1e-5)
 
 
-def test_the_normaliser_has_seen_every_valid_observation_since_the_start() -> None:
+def test_the_normaliser_covers_all_valid_observations_since_the_start() -> None:
     state, seen = start(SCALED, DISCRETE), []
     update = jax.jit(ppo(SCALED, DISCRETE).update)
     for seed in range(3):
@@ -272,7 +270,7 @@ def test_the_normaliser_has_seen_every_valid_observation_since_the_start() -> No
     np.testing.assert_allclose(state.obs_statistics.mean, rows.mean(0), rtol=1e-4)
     np.testing.assert_allclose(state.obs_statistics.std, rows.std(0), rtol=1e-4)
     obs = jnp.asarray(rows[:4])
-    found = acting.see(actor_of(SCALED, DISCRETE), state.obs_statistics, 100 * obs)
+    found = preprocess(actor_of(SCALED, DISCRETE), state.obs_statistics, 100 * obs)
     normal = np.clip((100 * rows[:4] - rows.mean(0)) / rows.std(0), -10, 10)
     np.testing.assert_allclose(found, normal, rtol=1e-3)
     assert float(jnp.abs(found).max()) == 10
@@ -315,7 +313,7 @@ def test_explained_variances_equal_slow_loops() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
-def test_actions_are_remembered_as_drawn_not_as_clipped_by_the_environment() -> None:
+def test_the_batch_has_the_unclipped_actions() -> None:
     config = PPOConfig(**(vars(SMALL) | {"initial_log_std": 1.0}))
     state = start(config, CONTINUOUS)
     action, remembered = ppo(config, CONTINUOUS).act(state, jnp.zeros((64, 5)), KEY)
@@ -334,7 +332,7 @@ def test_same_state_batch_and_key_same_bits(spec: EnvSpec) -> None:
 
 
 @pytest.mark.parametrize("minibatches", [1, 2])
-def test_the_key_deals_rows_to_minibatches_and_does_nothing_else(minibatches: int) -> None:
+def test_the_key_only_assigns_rows_to_minibatches(minibatches: int) -> None:
     config = PPOConfig(**(vars(SMALL) | {"minibatches": minibatches}))
     state = start(config, DISCRETE)
     batch = make_batch(config, DISCRETE, state)
@@ -351,7 +349,7 @@ def test_the_key_deals_rows_to_minibatches_and_does_nothing_else(minibatches: in
 
 @pytest.mark.parametrize("number", [1e6, np.nan, np.inf])
 @by_id
-def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec, number: float) -> None:
+def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
     state = start(SCALED, spec)
     batch = make_batch(SCALED, spec, state)
     right = updated(SCALED, spec, state, batch)
@@ -368,10 +366,10 @@ def test_a_valid_row_does_change_bits() -> None:
     assert (first != second).any()
 
 
-def test_a_loss_that_only_weighs_invalid_rows_with_0_lets_nan_through(
+def test_weight_0_without_blanking_lets_nan_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for place in (masking, bootstrap, preparing):
+    for place in (invalid_rows, bootstrap, rollout_rows):
         monkeypatch.setattr(place, "blank", lambda x, valid: x)
     state = start(SMALL, DISCRETE)
     batch = spoil(make_batch(SMALL, DISCRETE, state), np.nan)
@@ -455,14 +453,14 @@ def undiscounted(*stream: Any, discount: float, gae_lambda: float) -> Any:
     return returns.gae(*stream, discount=1.0, gae_lambda=gae_lambda)
 
 
-def bootstrapped_at_death(
+def bootstrapped_at_termination(
     rewards: Any, values: Any, next_values: Any, terminated: Any, truncated: Any, **factors: float
 ) -> Any:
     ended = terminated | truncated
     return returns.gae(rewards, values, next_values, ended & False, ended, **factors)
 
 
-def truncation_as_death(
+def truncation_as_termination(
     rewards: Any, values: Any, next_values: Any, terminated: Any, truncated: Any, **factors: float
 ) -> Any:
     ended = terminated | truncated
@@ -471,7 +469,7 @@ def truncation_as_death(
 
 def observations_shifted(*arguments: Any) -> Any:
     rows = prepare(*arguments)
-    return rows._replace(seen=jnp.roll(rows.seen, 1, axis=0))
+    return rows._replace(inputs=jnp.roll(rows.inputs, 1, axis=0))
 
 
 def actions_shifted(*arguments: Any) -> Any:
@@ -479,7 +477,7 @@ def actions_shifted(*arguments: Any) -> Any:
     return rows._replace(action=jnp.roll(rows.action, 1, axis=0))
 
 
-prepare = preparing.prepare
+prepare = rollout_rows.prepare
 PROBES = {
     "constant": (probes.ConstantReward(), value_of_nothing, 0.05),
     "observed": (probes.ObservedReward(), value_of_what_is_seen, 0.05),
@@ -491,13 +489,13 @@ PROBES = {
 }
 BROKEN = [
     ("constant", "squared_error", value_gradient_stopped),
-    ("constant", "gae", bootstrapped_at_death),
+    ("constant", "gae", bootstrapped_at_termination),
     ("observed", "prepare", observations_shifted),
     ("delayed", "gae", undiscounted),
     ("chosen", "clipped_surrogate", advantage_flipped),
     ("matched", "prepare", actions_shifted),
     ("matched", "prepare", observations_shifted),
-    ("endless", "gae", truncation_as_death),
+    ("endless", "gae", truncation_as_termination),
     ("endless", "gae", undiscounted),
     ("continuous", "clipped_surrogate", advantage_flipped),
     ("continuous", "prepare", actions_shifted),
@@ -525,11 +523,11 @@ def test_probe_is_missed_when_ppo_is_broken(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("right", [True, False])
-def test_a_time_limit_is_no_death_on_the_host_driver(
+def test_a_time_limit_is_not_a_termination_on_the_host_driver(
     monkeypatch: pytest.MonkeyPatch, right: bool
 ) -> None:
     if not right:
-        monkeypatch.setattr(module, "gae", truncation_as_death)
+        monkeypatch.setattr(module, "gae", truncation_as_termination)
     config, probe = replace(PROBE, env_steps=64 * 200), probing.PROBES["endless"]
     algorithm = ppo(config, probe.env.spec)
     wrong = probing.error(endless_on_the_host(algorithm), probe, config.updates)

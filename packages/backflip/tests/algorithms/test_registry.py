@@ -25,7 +25,7 @@ def test_there_are_eight_algorithms_and_each_module_holds_the_entry_of_its_name(
     assert [entry.name for entry in algorithms().values()] == names()
 
 
-def test_who_has_a_replay() -> None:
+def test_algorithms_with_a_replay() -> None:
     found = [name for name, entry in algorithms().items() if entry.has_replay]
     assert found == ["ddpg", "dqn", "sac", "td3"]
 
@@ -38,7 +38,7 @@ def test_an_entry_builds_the_algorithm_of_its_name(name: str) -> None:
     assert entry.page == f"docs/algorithms/{name}.md"
 
 
-def test_an_unknown_algorithm_is_refused_with_all_that_there_are() -> None:
+def test_an_unknown_algorithm_is_refused_with_all_names() -> None:
     said = r"^unknown algorithm `dqm`, did you mean `dqn`\? \(there are: a2c, cem, .*, vpg\)$"
     with pytest.raises(UsageError, match=said):
         entry_of("dqm")
@@ -60,7 +60,7 @@ def test_a_space_that_an_algorithm_does_not_support_is_refused(
         check_spaces(entry_of(name), env)
     assert said in str(refused.value)
     able = [other for other, entry in algorithms().items() if entry.supports(env)]
-    assert str(refused.value).endswith(f"; for these there are: {', '.join(able)}")
+    assert str(refused.value).endswith(f"; use one of: {', '.join(able)}")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_kinds_of_environments(env: EnvSpec, kinds: tuple[str, ...]) -> None
     assert kinds_of(env) == kinds
 
 
-def test_defaults_of_an_environment_come_over_those_of_its_kind() -> None:
+def test_defaults_of_an_environment_override_those_of_its_kind() -> None:
     ppo = entry_of("ppo").defaults_for(spec((40, 52, 4), 3, "gymnasium:dot"), {})
     assert (ppo["env_steps"], ppo["network"], ppo["entropy_coef"]) == (300_000, "patches", 0.01)
     assert entry_of("td3").defaults_for(spec((17,)), {}) == {}
@@ -87,5 +87,5 @@ def test_defaults_of_an_environment_come_over_those_of_its_kind() -> None:
 @pytest.mark.parametrize(
     ("named", "rows"), [({}, 200), ({"episodes": 3}, 602), ({"episodes": 0}, None)]
 )
-def test_a_rollout_of_cem_holds_the_episodes_that_count(named: dict[str, Any], rows: Any) -> None:
+def test_a_rollout_of_cem_holds_the_counted_episodes(named: dict[str, Any], rows: Any) -> None:
     assert entry_of("cem").defaults_for(spec((3,), 2), named).get("rollout_length") == rows

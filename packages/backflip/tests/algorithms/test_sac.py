@@ -1,4 +1,4 @@
-"""SAC: its formulas by hand, the density it uses, and its steps against a loop written out."""
+"""SAC: its formulas by hand, the density it uses, and its steps against an explicit loop."""
 
 import math
 from dataclasses import replace
@@ -22,8 +22,7 @@ from packages.backflip.tests.algorithms.test_ddpg import adam_step, follow, mean
 
 from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.parts.critics import critic_loss
-from backflip.algorithms.parts.soft_step import SoftState
-from backflip.algorithms.parts.temperature import temperature_loss
+from backflip.algorithms.parts.sac_step import SACState, temperature_loss
 from backflip.algorithms.sac import actor_loss, policy, sac, targets
 from backflip.core import trees
 from backflip.core.distributions import TanhNormal
@@ -50,8 +49,8 @@ LOW = straight(2.0, 5.0, bias=-1.0)  # 2 s + 5 u - 1, the lower for u < 1
 LOG_P = -0.5 * math.log(2 * math.pi) - math.log(0.75)  # of u = ½, the median
 
 
-def start(seed: int = 0) -> SoftState:
-    """A state whose target networks are others."""
+def start(seed: int = 0) -> SACState:
+    """A state whose target networks differ from the others."""
     algorithm = sac(SMALL, LOPSIDED)
     state, other = (jax.tree.map(jnp.asarray, algorithm.init(s)) for s in (seed, seed + 9))
     return state._replace(target_critics=other.critics)
@@ -59,14 +58,14 @@ def start(seed: int = 0) -> SoftState:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_targets_by_hand(order: int) -> None:
-    """At s' = 1, u = ½ the critics say 4.5 and 3.5; entropy is paid 0.2 a nat."""
+    """At s' = 1, u = ½ the critics return 4.5 and 3.5; α is 0.2."""
     critics = [HIGH, LOW][::order]
     goal = targets(HALFWAY, critics, jnp.array(0.2), three_rows(), jnp.zeros((3, 1)))
     going_on = 1 + (3.5 - 0.2 * LOG_P) / 2
     np.testing.assert_allclose(goal, [going_on, 1, going_on], rtol=1e-6)
 
 
-def test_the_policys_loss_by_hand() -> None:
+def test_the_policy_loss_by_hand() -> None:
     """α log π - min Q; its slope by μ is α 2 tanh μ - 5 (1 - ½²), of the lower critic."""
     arguments = [HIGH, LOW], jnp.array(0.2), three_rows(), jnp.zeros((3, 1))
     (loss, entropy), slope = jax.value_and_grad(actor_loss, has_aux=True)(HALFWAY, *arguments)
@@ -76,7 +75,7 @@ def test_the_policys_loss_by_hand() -> None:
     np.testing.assert_allclose(slope[0]["b"][1], -0.2, rtol=1e-5)  # wider is -log σ likelier
 
 
-def test_too_much_entropy_makes_the_temperature_fall() -> None:
+def test_entropy_above_the_target_decreases_the_temperature() -> None:
     """With log α = 0.3 and H - H̄ = ½: the slope is ½, and Adam goes down."""
     price, slope = jax.value_and_grad(temperature_loss)(jnp.array(0.3), jnp.array(-0.5), -1.0)
     np.testing.assert_allclose([price, slope], [0.15, 0.5], rtol=1e-6)
@@ -84,7 +83,7 @@ def test_too_much_entropy_makes_the_temperature_fall() -> None:
 
 
 @pytest.mark.slow
-def test_the_temperature_steers_towards_the_entropy_wanted() -> None:
+def test_the_temperature_moves_entropy_to_its_target() -> None:
     batch = drawn(LOPSIDED, U, B)
     for wanted, falls in ((-9.0, True), (9.0, False)):
         config = replace(SMALL, target_entropy_per_dimension=wanted)
@@ -114,14 +113,14 @@ def test_density_integrates_to_1() -> None:
     np.testing.assert_allclose(np.trapezoid(density, y[:, 0]), 1.0, atol=1e-3)
 
 
-def test_deviations_are_kept_within_reason() -> None:
+def test_log_std_is_clipped() -> None:
     wide: Any = [{"w": jnp.zeros((1, 2)), "b": jnp.array([0.0, 50.0])}]
     narrow: Any = [{"w": jnp.zeros((1, 2)), "b": jnp.array([0.0, -50.0])}]
     assert policy(wide, jnp.ones((1, 1))).log_std.tolist() == [[2]]
     assert policy(narrow, jnp.ones((1, 1))).log_std.tolist() == [[-20]]
 
 
-def test_gradients_stay_where_they_belong() -> None:
+def test_gradients_reach_only_the_right_parameters() -> None:
     """Critics learn from their own output alone; their targets' networks and policy do not."""
     state, rows, noise = start(), trees.row_of(drawn(LOPSIDED, U, B), 0), jnp.ones((B, 2))
 
@@ -138,7 +137,7 @@ def test_gradients_stay_where_they_belong() -> None:
     assert biggest[1:] == [0, 0, 0]
 
 
-def test_discrete_actions_are_another_file_of_the_same_name() -> None:
+def test_discrete_actions_use_discrete_sac() -> None:
     algorithm = sac(SMALL, CartPole().spec)
     action, _ = algorithm.act(algorithm.init(0), jnp.zeros((7, 4)), KEY)
     assert algorithm.name == "sac"
@@ -147,7 +146,7 @@ def test_discrete_actions_are_another_file_of_the_same_name() -> None:
 
 
 @pytest.mark.slow
-def test_u_minibatches_are_u_rounds_of_the_papers_loop() -> None:
+def test_u_minibatches_equal_u_iterations_of_the_papers_loop() -> None:
     """Algorithm 1 of arXiv:1812.05905 as printed, with optax's own optimiser, the same noise."""
     state, batch = start(), drawn(LOPSIDED, U, B)
     after, metrics = jax.jit(sac(SMALL, LOPSIDED).update)(state, batch, KEY)
@@ -165,7 +164,7 @@ def draw(actor: Any, obs: Any, noise: Any) -> tuple[Any, Any]:
     return jnp.tanh(x), (normal - jnp.log(1 - jnp.tanh(x) ** 2)).sum(1)
 
 
-def loop(state: SoftState, batch: Transition) -> Any:
+def loop(state: SACState, batch: Transition) -> Any:
     actor, critics, old_critics, log_alpha = state[:4]
     adam = optax.adam(1e-3)
     actor_moments, alpha_moments = adam.init(actor), adam.init(log_alpha)
@@ -182,11 +181,11 @@ def loop(state: SoftState, batch: Transition) -> Any:
         def judge(critic: Any, rows: Any = rows, unit: Any = unit, goal: Any = goal) -> Any:
             return mean(0.5 * (q(critic, rows.obs, unit) - goal) ** 2, rows.valid)
 
-        learnt = [
+        learned = [
             adam_step(critic, jax.grad(judge)(critic), moments, 3e-4)
             for critic, moments in zip(critics, critic_moments, strict=True)
         ]
-        critics, critic_moments = [x for x, _ in learnt], [m for _, m in learnt]
+        critics, critic_moments = [x for x, _ in learned], [m for _, m in learned]
 
         def climb(actor: Any, u: int = u, rows: Any = rows, both: Any = critics) -> Any:
             here, log_p = draw(actor, rows.obs, noise[u, 1])

@@ -1,4 +1,4 @@
-"""TD3: its formulas by hand, what waits for what, and its steps against a loop written out."""
+"""TD3: its formulas by hand, its update schedule, and its steps against an explicit loop."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from packages.backflip.tests.algorithms.test_ddpg import adam_step, follow, mean
 
 from backflip.algorithms.entries.td3 import TD3Config
 from backflip.algorithms.parts.critics import critic_loss
-from backflip.algorithms.parts.deterministic import actor_loss
+from backflip.algorithms.parts.deterministic_policy import actor_loss
 from backflip.algorithms.td3 import TD3State, smoothing_noise, targets, td3
 from backflip.core import trees
 from backflip.core.types import Transition
@@ -45,7 +45,7 @@ LOW = straight(2.0, 5.0, bias=-1.0)  # 2 s + 5 u - 1, the lower for u < 1
 
 
 def start(seed: int = 0) -> TD3State:
-    """A state whose target networks are others."""
+    """A state whose target networks differ from the others."""
     algorithm = td3(SMALL, LOPSIDED)
     state, other = (jax.tree.map(jnp.asarray, algorithm.init(s)) for s in (seed, seed + 9))
     return state._replace(target_actor=other.actor, target_critics=other.critics)
@@ -53,7 +53,7 @@ def start(seed: int = 0) -> TD3State:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_targets_take_the_lower_critic(order: int) -> None:
-    """At s' = 1, u = ½ the critics say 4.5 and 3.5."""
+    """At s' = 1, u = ½ the critics return 4.5 and 3.5."""
     goal = targets(HALFWAY, [HIGH, LOW][::order], three_rows(), jnp.zeros((3, 1)))
     np.testing.assert_allclose(goal, [1 + 3.5 / 2, 1, 1 + 3.5 / 2], rtol=1e-6)
 
@@ -74,7 +74,7 @@ def test_smoothing_is_normal_noise_clipped() -> None:
     assert abs(noise.mean()) < 0.005
 
 
-def test_the_policy_asks_the_first_critic_only() -> None:
+def test_the_policy_loss_uses_the_first_critic_only() -> None:
     """Its slope is -3 (1 - ½²), though the second critic says less."""
     rows = three_rows()
     (loss, _), slope = jax.value_and_grad(actor_loss, has_aux=True)(
@@ -111,7 +111,7 @@ def test_critics_do_not_learn_through_their_targets() -> None:
     assert biggest[1:] == [0, 0]
 
 
-def test_the_policy_and_the_targets_wait_for_two_steps_of_the_critics() -> None:
+def test_policy_and_targets_are_updated_every_second_critic_step() -> None:
     state = start()
     after, _ = jax.jit(td3(SMALL, LOPSIDED).update)(state, drawn(LOPSIDED, U, B), KEY)
     assert int(after.critic_moments.count) == U
@@ -127,7 +127,7 @@ def test_a_delay_that_does_not_divide_the_gradient_steps_is_refused(settings: An
 
 
 @pytest.mark.slow
-def test_u_minibatches_are_u_rounds_of_the_papers_loop() -> None:
+def test_u_minibatches_equal_u_iterations_of_the_papers_loop() -> None:
     """Algorithm 1 as printed, with optax's own optimiser and the same noise."""
     state, batch = start(), drawn(LOPSIDED, U, B)
     after, metrics = jax.jit(td3(SMALL, LOPSIDED).update)(state, batch, KEY)
@@ -154,11 +154,11 @@ def loop(state: TD3State, batch: Transition) -> Any:
         def judge(critic: Any, rows: Any = rows, unit: Any = unit, goal: Any = goal) -> Any:
             return mean(0.5 * (q(critic, rows.obs, unit) - goal) ** 2, rows.valid)
 
-        learnt = [
+        learned = [
             adam_step(critic, jax.grad(judge)(critic), moments, 1e-3)
             for critic, moments in zip(critics, critic_moments, strict=True)
         ]
-        critics, critic_moments = [x for x, _ in learnt], [m for _, m in learnt]
+        critics, critic_moments = [x for x, _ in learned], [m for _, m in learned]
         if u % 2 == 0:
             continue
 

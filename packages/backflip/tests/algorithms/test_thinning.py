@@ -11,12 +11,12 @@ NAN = np.nan
 @pytest.mark.parametrize(
     ("updates", "every"), [(1, 1), (200, 1), (201, 2), (400, 2), (50_000, 250)]
 )
-def test_there_are_never_more_records_than_the_most(updates: int, every: int) -> None:
+def test_records_are_limited(updates: int, every: int) -> None:
     assert updates_per_record(updates) == every
     assert -(-updates // every) <= MOST_RECORDS
 
 
-def test_one_update_a_record_changes_nothing() -> None:
+def test_one_update_per_record_changes_nothing() -> None:
     metrics = {"loss": np.array([[1.0, 2.0]])}
     assert thin(metrics, 1) is metrics
 
@@ -43,7 +43,7 @@ def test_thinned_by_hand() -> None:
         np.testing.assert_allclose(found[name], values, err_msg=name)
 
 
-def test_what_is_always_finite_does_not_lose_its_nan() -> None:
+def test_nan_in_an_always_finite_metric_is_kept() -> None:
     metrics = {"value_loss": np.array([[1.0, 3, NAN, 5, 2]]), "loss": np.array([[NAN, 3, 1, 5, 2]])}
     found = thin(metrics, 2)
     np.testing.assert_array_equal(found["value_loss"], [[2.0, NAN, 2]])
@@ -73,5 +73,5 @@ def test_thinned_equals_loops() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])
-def test_a_number_that_is_not_finite_stays_in_sight(bad: float) -> None:
+def test_an_infinite_value_is_kept(bad: float) -> None:
     assert thin({"loss": np.array([[1.0, bad, 3.0, 4.0]])}, 2)["loss"].tolist() == [[bad, 3.5]]

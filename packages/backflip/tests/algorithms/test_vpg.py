@@ -1,4 +1,4 @@
-"""VPG: its formulas by hand, two networks that leave each other alone, and probes."""
+"""VPG: its formulas by hand, two independent networks, and probes."""
 
 import math
 from dataclasses import replace
@@ -24,8 +24,8 @@ from packages.backflip.tests.algorithms.probing import PROBES, endless_on_the_ho
 
 from backflip.algorithms import vpg as module
 from backflip.algorithms.entries.vpg import VPGConfig
-from backflip.algorithms.parts.actor import Actor
-from backflip.algorithms.parts.rows import Rows, prepare
+from backflip.algorithms.parts.rollout_rows import Rows, prepare
+from backflip.algorithms.parts.stochastic_policy import Actor
 from backflip.algorithms.vpg import (
     VPGState,
     estimate,
@@ -52,7 +52,7 @@ def actor_of(config: VPGConfig, spec: EnvSpec) -> Actor:
 
 
 def some_rows(state: VPGState, spec: EnvSpec) -> Rows:
-    """Twelve rows; every third is not valid."""
+    """Twelve rows; every third is invalid."""
     rng = np.random.default_rng(3)
     obs = jnp.asarray(rng.normal(size=(12, 5)), jnp.float32)
     action, extra = vpg(SMALL, spec).act(state, obs, KEY)
@@ -68,7 +68,7 @@ def test_losses_equal_the_definition_row_by_row(spec: EnvSpec) -> None:
     state, actor = start(vpg(SMALL, spec)), actor_of(SMALL, spec)
     rows, (of_policy, of_value) = some_rows(state, spec), split(state.params)
     found, metrics = jax.jit(partial(policy_loss, actor))(of_policy, of_value, rows)
-    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.seen))
+    head, value = (np.asarray(x, np.float64) for x in actor.net.apply(state.params, rows.inputs))
     kept = np.flatnonzero(rows.valid)
     advantage = np.asarray(rows.advantage, np.float64)[kept]
     advantage = (advantage - advantage.mean()) / advantage.std()
@@ -89,8 +89,8 @@ def test_losses_equal_the_definition_row_by_row(spec: EnvSpec) -> None:
 
 
 @pytest.mark.parametrize("advantage", ["gae", "reward_to_go"])
-def test_estimates_equal_slow_loops_over_ends_and_cuts(advantage: Any) -> None:
-    """Death, a time limit and the rollout's end, one after the other."""
+def test_estimates_equal_slow_loops_with_all_kinds_of_ends(advantage: Any) -> None:
+    """A termination, a time limit and the end of the rollout, one after the other."""
     config = replace(SMALL, advantage=advantage)
     rng = np.random.default_rng(0)
     rewards, values, following = (rng.normal(size=8).astype(np.float32) for _ in range(3))
@@ -121,8 +121,8 @@ def test_estimates_equal_slow_loops_over_ends_and_cuts(advantage: Any) -> None:
 
 @pytest.mark.slow
 @by_spec
-def test_each_network_has_its_own_steps_and_leaves_the_other_alone(spec: EnvSpec) -> None:
-    """Images too, where policies and values often share a body."""
+def test_policy_and_value_networks_are_independent(spec: EnvSpec) -> None:
+    """For images too, where policy and value often share a torso."""
     state = start(vpg(SMALL, spec))
     batch = make_batch(vpg(SMALL, spec), spec, state)
     after, metrics = jax.jit(vpg(SMALL, spec).update)(state, batch, KEY)
@@ -165,8 +165,8 @@ def test_an_update_is_a_step_of_adam_for_the_policy_and_three_for_the_value() ->
     np.testing.assert_allclose(metrics["value_loss"], np.mean(three), rtol=1e-4)
 
 
-def test_the_policy_loss_has_no_gradient_in_the_value_function_nor_the_other_way() -> None:
-    """Not even through Ψ and G, which are made of V."""
+def test_policy_and_value_losses_share_no_gradient() -> None:
+    """Not even through Ψ and G, which depend on V."""
     actor, state = actor_of(SMALL, DISCRETE), start(vpg(SMALL, DISCRETE))
     batch = make_batch(vpg(SMALL, DISCRETE), DISCRETE, state)
 
@@ -196,7 +196,7 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
 
 
 @by_spec
-def test_what_invalid_rows_hold_changes_no_bit(spec: EnvSpec) -> None:
+def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec) -> None:
     algorithm = vpg(SCALED, spec)
     state = start(algorithm)
     batch, update = make_batch(algorithm, spec, state), jax.jit(algorithm.update)
@@ -246,19 +246,19 @@ def undiscounted(*stream: Any, discount: float, gae_lambda: float) -> Any:
     return returns.gae(*stream, discount=1.0, gae_lambda=gae_lambda)
 
 
-def truncation_as_death(*stream: Any, **factors: float) -> Any:
+def truncation_as_termination(*stream: Any, **factors: float) -> Any:
     ended = stream[3] | stream[4]
     return returns.gae(*stream[:3], ended, ended & False, **factors)
 
 
-def death_as_truncation(*stream: Any, **factors: float) -> Any:
+def termination_as_truncation(*stream: Any, **factors: float) -> Any:
     ended = stream[3] | stream[4]
     return returns.gae(*stream[:3], ended & False, ended, **factors)
 
 
 def observations_shifted(*arguments: Any) -> Any:
     rows = prepare(*arguments)
-    return rows._replace(seen=jnp.roll(rows.seen, 1, axis=0))
+    return rows._replace(inputs=jnp.roll(rows.inputs, 1, axis=0))
 
 
 def actions_shifted(*arguments: Any) -> Any:
@@ -268,12 +268,12 @@ def actions_shifted(*arguments: Any) -> Any:
 
 BROKEN = [
     ("constant", "squared_error", value_gradient_stopped),
-    ("constant", "gae", death_as_truncation),
+    ("constant", "gae", termination_as_truncation),
     ("observed", "prepare", observations_shifted),
     ("delayed", "gae", undiscounted),
     ("chosen", "policy_gradient", flipped),
     ("matched", "prepare", actions_shifted),
-    ("endless", "gae", truncation_as_death),
+    ("endless", "gae", truncation_as_termination),
     ("continuous", "policy_gradient", flipped),
 ]
 
@@ -285,7 +285,7 @@ def test_probe_is_learned_on_every_seed(probe: str) -> None:
 
 
 @pytest.mark.slow
-def test_reward_to_go_learns_too() -> None:
+def test_reward_to_go_learns() -> None:
     assert miss("matched", "reward_to_go") < 0.1
 
 
@@ -302,11 +302,11 @@ def test_probe_is_missed_when_vpg_is_broken(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("right", [True, False])
-def test_a_time_limit_is_no_death_on_the_host_driver(
+def test_a_time_limit_is_not_a_termination_on_the_host_driver(
     monkeypatch: pytest.MonkeyPatch, right: bool
 ) -> None:
     if not right:
-        monkeypatch.setattr(module, "gae", truncation_as_death)
+        monkeypatch.setattr(module, "gae", truncation_as_termination)
     config = CONFIGS["endless"]
     algorithm = vpg(config, PROBES["endless"].env.spec)
     wrong = error(endless_on_the_host(algorithm), PROBES["endless"], config.updates)

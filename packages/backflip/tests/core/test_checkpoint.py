@@ -79,7 +79,7 @@ def test_every_dtype_and_shape_comes_back_bit_for_bit(tmp_path_factory, arrays, 
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_dtype_in_the_shapes_that_go_wrong(path, dtype):
+def test_every_dtype_in_empty_scalar_and_transposed_shapes(path, dtype):
     arrays = {
         "scalar": np.array(1, dtype),
         "empty": np.zeros((3, 0, 2), dtype),
@@ -96,7 +96,7 @@ def test_big_endian_arrays_keep_their_values(path):
     np.testing.assert_array_equal(load_arrays(path).arrays["x"], np.array([1, 2, 3], "<u4"))
 
 
-def test_no_arrays_at_all(path):
+def test_a_checkpoint_without_arrays(path):
     assert checkpoint.from_safetensors(checkpoint.to_safetensors({}, {})) == {}
     save_arrays(path, {}, {})
     assert load_arrays(path) == ({}, {}, None)
@@ -108,7 +108,7 @@ def test_nan_payloads_and_signed_zeros_survive(path):
     np.testing.assert_array_equal(load_arrays(path).arrays["x"].view(np.uint32), bits)
 
 
-def test_what_cannot_come_back_is_refused_by_name_and_nothing_is_replaced(path):
+def test_unsupported_dtypes_are_refused_and_nothing_is_replaced(path):
     save(path, 1)
     arrays = {"words": np.array(["a"]), "wide": np.zeros(1, np.complex128), "fine": np.zeros(1)}
     with pytest.raises(UsageError, match=r"`words`.*`wide`") as caught:
@@ -125,7 +125,7 @@ def test_metadata_that_imitates_the_seal_changes_nothing(path):
     assert load_arrays(path).metadata == metadata
 
 
-def test_every_flipped_bit_and_every_truncation_is_noticed(path):
+def test_every_flipped_bit_and_every_truncation_is_detected(path):
     save_arrays(path, {"x": np.arange(5, dtype=np.uint8)}, {"k": "v"})
     whole = path.read_bytes()
     damaged = [whole[:n] for n in range(len(whole))] + [whole + b"\0"]
@@ -167,14 +167,14 @@ def test_a_file_that_cannot_be_read_is_named(path):
         load_arrays(path)
 
 
-def test_no_checkpoint_at_all_says_what_to_do(path):
+def test_a_missing_checkpoint_says_what_to_do(path):
     assert not has_checkpoint(path)
     with pytest.raises(DamagedFile, match=r"no checkpoint .*start the run again"):
         load_arrays(path)
 
 
 class Killed(BaseException):
-    """What stands for SIGKILL: no handler of ours catches it."""
+    """Simulates SIGKILL: no handler of ours catches it."""
 
 
 class Killer:
@@ -204,7 +204,7 @@ class Killer:
         return name != "open" or "checkpoint" in str(args[0])
 
     def save(self, path, version, after):
-        """Save, killed after so many calls; return whether the save was acknowledged."""
+        """Save, killed after so many calls; return whether the save returned."""
         self.left = after
         try:
             save(path, version, size=10)
@@ -339,7 +339,7 @@ def test_an_error_without_a_reason_is_still_one_line(tmp_path):
 def test_the_file_is_on_disk_before_it_is_renamed_and_the_names_are_before_it_returns(
     path, monkeypatch
 ):
-    """What a power cut would undo: no test can cut the power, so the order of calls is checked."""
+    """No test can cut the power, so the order of calls is checked."""
     save(path, 1)
     calls = []
     fsync, replace = os.fsync, os.replace

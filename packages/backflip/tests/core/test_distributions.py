@@ -78,7 +78,7 @@ def test_categorical_permutes_with_its_choices() -> None:
         np.testing.assert_allclose(choice, Categorical(logits).log_prob(order[i]), rtol=1e-6)
 
 
-def test_categorical_draws_each_choice_as_often_as_it_says() -> None:
+def test_categorical_samples_have_the_right_frequencies() -> None:
     p = np.array([0.1, 0.2, 0.7])
     logits = jnp.broadcast_to(jnp.log(jnp.asarray(p, jnp.float32)), (20_000, 3))
     counts = np.bincount(np.asarray(Categorical(logits).sample(KEY)), minlength=3)
@@ -146,7 +146,7 @@ def test_gradient_of_a_normal_sample_reaches_mean_and_deviation(normal: Diagonal
     np.testing.assert_allclose(gradient.log_std, normal.sample(KEY) - normal.mean, rtol=1e-5)
 
 
-def test_one_deviation_serves_a_batch_of_means() -> None:
+def test_one_log_std_broadcasts_over_a_batch_of_means() -> None:
     mean, log_std = jnp.arange(6.0).reshape(3, 2), jnp.array([[0.1, 0.2]])
     shared = DiagonalNormal(mean, log_std)
     for i in range(3):

@@ -8,16 +8,14 @@ from backflip.core.gradients import clip_by_global_norm, update_ratio
 
 
 @pytest.mark.parametrize(("max_norm", "expected"), [(0.5, [0.3, 0.4]), (50.0, [3.0, 4.0])])
-def test_gradients_are_shortened_by_their_norm_over_all_parameters(
-    max_norm: float, expected: list[float]
-) -> None:
+def test_gradients_are_clipped_by_their_global_norm(max_norm: float, expected: list[float]) -> None:
     """(3, 4) has norm 5, though no parameter's own gradient is that long."""
     gradient, norm = clip_by_global_norm({"a": jnp.array([3.0]), "b": jnp.array([[4.0]])}, max_norm)
     assert float(norm) == 5
     np.testing.assert_allclose([gradient["a"][0], gradient["b"][0, 0]], expected, rtol=1e-5)
 
 
-def test_no_gradient_stays_none() -> None:
+def test_a_zero_gradient_stays_zero() -> None:
     gradient, norm = clip_by_global_norm({"a": jnp.zeros(3)}, 0.5)
     assert float(norm) == 0
     assert not np.any(gradient["a"])

@@ -161,7 +161,7 @@ def test_probabilities_of_both_answers_add_up_to_1(left: float, right: float, no
 
 
 def test_probability_by_hand() -> None:
-    """Odds of 3 to 1, and a tenth of the answers at random: .9 · .75 + .05."""
+    """Odds of 3 to 1, and a tenth of random answers: .9 · .75 + .05."""
     left, right = jnp.log(scalar(3.0)), scalar(0.0)
     np.testing.assert_allclose(preference_probability(left, right, 0.0), 0.75, rtol=1e-6)
     np.testing.assert_allclose(preference_probability(left, right, 0.1), 0.725, rtol=1e-6)
@@ -214,7 +214,7 @@ def test_preference_gradient_is_probability_minus_label(label: float) -> None:
     np.testing.assert_allclose(gradient, [expected, -expected], rtol=1e-5)
 
 
-def test_noise_keeps_one_absurd_label_from_ruling() -> None:
+def test_noise_bounds_the_gradient_of_a_wrong_label() -> None:
     """With noise the gradient of a wildly wrong label vanishes; without, it stays 1."""
     arguments = scalar(-50.0), scalar(0.0), scalar(1.0)
     assert abs(float(jax.grad(preference_loss)(*arguments, 0.1))) < 1e-6

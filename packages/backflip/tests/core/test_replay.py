@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.core.replay.draws import sample, sample_on_host
 from backflip.core.replay.layout import Layout, Replay, ages, empty, layout, time_of
-from backflip.core.replay.preference import reprioritize
+from backflip.core.replay.priorities import reprioritize
 from backflip.core.replay.rows import add, read, read_steps
+from backflip.core.replay.sampling import sample, sample_on_host
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.trees import where_rows
 from backflip.core.types import Transition
@@ -175,7 +175,7 @@ def fill(case: Case, count: int, *, jax_arrays: bool = False, seed: int = 0) -> 
 
 
 def expected(case: Case, held: list[list[Transition]], age: int, column: int) -> dict[str, Any]:
-    """What reading one row should give, by walking on from it."""
+    """The expected transition of one row, by following it."""
     row = last = held[age][column]
     reward, discount, at = 0.0, 1.0, age
     for at in range(age, age + case.n_step):
@@ -223,7 +223,7 @@ def read_all(case: Case, memory: Replay, ages: list[int]) -> Transition:
 
 @pytest.mark.parametrize("count", [2, 3, 8])
 @every_case
-def test_every_row_reads_as_a_walk_through_a_list_says(case: Case, count: int) -> None:
+def test_every_row_reads_as_in_a_list_of_rows(case: Case, count: int) -> None:
     """Before the ring is full, just full, and after it has wrapped."""
     compared = 0
     for seed in range(4):
@@ -250,10 +250,8 @@ def test_every_row_reads_as_a_walk_through_a_list_says(case: Case, count: int) -
 
 @pytest.mark.parametrize("count", [2, 8])
 @every_case
-def test_single_env_steps_are_the_rows_one_by_one_until_the_episode_ended(
-    case: Case, count: int
-) -> None:
-    """As they were lived, with γ^k; whatever stands after the end counts 0."""
+def test_single_env_steps_are_the_rows_until_the_episode_ends(case: Case, count: int) -> None:
+    """As they were collected, with γ^k; rows after the end have weight 0."""
     of = case.layout()
     memory, held = fill(case, count)
     may = drawable(case, held)
@@ -288,7 +286,7 @@ def test_single_env_steps_are_the_rows_one_by_one_until_the_episode_ended(
 @pytest.mark.parametrize(
     "case", [Case(0, 3, False), Case(4, 3, True), Case(4, 3, False, successors=True)], ids=str
 )
-def test_numpy_and_jax_hold_and_read_the_same_bits(case: Case) -> None:
+def test_numpy_and_jax_store_and_read_the_same_bits(case: Case) -> None:
     (one, held), (other, _) = (fill(case, 8, jax_arrays=on) for on in (False, True))
     same_bits(one, other)
     ages = drawable(case, held)
@@ -331,7 +329,7 @@ def test_n_step_sums_by_hand() -> None:
         assert (found.terminated | found.truncated).all()
 
 
-def test_an_image_after_which_the_driver_reset_is_no_transition_to_learn_from() -> None:
+def test_an_image_before_a_driver_reset_is_invalid() -> None:
     """Its successor was never stored: the next row shows another episode."""
     case = Case(stack=1, n_step=1, reset_rows=True)
     memory, held = fill(case, 6)
@@ -343,7 +341,7 @@ def test_an_image_after_which_the_driver_reset_is_no_transition_to_learn_from() 
 
 
 @pytest.mark.medium
-def test_stacks_of_the_dot_are_put_together_as_it_showed_them() -> None:
+def test_assembled_stacks_equal_those_of_dot() -> None:
     """Across a time limit, after which another episode begins."""
     env, envs, steps = Dot(), 2, 300
 
@@ -383,7 +381,7 @@ def test_bytes_are_those_of_the_arrays(stack: int, prioritized: bool, successors
     assert held == of.bytes + 3 * 4  # and three counters
 
 
-def test_a_replay_of_images_holds_each_frame_once() -> None:
+def test_a_replay_of_images_stores_each_frame_once() -> None:
     pixels = EnvSpec("pong", box((84, 84, 4), np.uint8), Discrete(6), None, frame_stack=4)
     of = layout(pixels, capacity=1_000_000, num_envs=8, rollout_length=4)
     assert of.frame == (84, 84, 1)
@@ -435,7 +433,7 @@ def places(case: Case, memory: Replay, ages: list[int]) -> list[int]:
 @pytest.mark.parametrize("jax_arrays", [False, True])
 @pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize("case", [Case(0, 1, False), Case(4, 3, True)], ids=str)
-def test_rows_are_drawn_uniformly_and_only_such_as_can_be(
+def test_rows_are_drawn_uniformly_from_those_that_can_be_drawn(
     case: Case, count: int, jax_arrays: bool
 ) -> None:
     memory, held = fill(case, count, jax_arrays=jax_arrays)
@@ -446,7 +444,7 @@ def test_rows_are_drawn_uniformly_and_only_such_as_can_be(
 
 
 def test_each_seed_draws_from_its_own_columns() -> None:
-    """The same rows beside others as beside different ones: each has a generator of its own."""
+    """A seed draws the same rows with any other seeds: each has its own generator."""
     case = Case(0, 1, False, capacity=13, seeds=3)
     memory, _ = fill(case, 3)
 
@@ -497,7 +495,7 @@ def with_errors(
 
 
 def ready(case: Case, memory: Replay, held: list[Any]) -> dict[int, bool]:
-    """Places that may be drawn by priority: true for rows that can also be learnt from."""
+    """Places that may be drawn by priority: true for rows that can also be learned from."""
     ages = drawable(case, held)
     rows = read_all(case, memory, ages)
     place, valid = np.asarray(rows.extra.place).reshape(-1), np.asarray(rows.valid).reshape(-1)
@@ -529,7 +527,7 @@ def test_new_rows_are_drawn_as_soon_as_they_can_be_and_no_others(
 
 
 @prioritized_cases
-def test_rows_too_new_to_be_drawn_keep_their_chance(case: Case) -> None:
+def test_rows_too_new_to_be_drawn_get_a_priority_later(case: Case) -> None:
     """Draw from every state of the ring, report errors, and never lose a row for good."""
     of, memory = case.layout(), on_device(empty(case.layout()))
     lived = rollouts(case, 8)
@@ -574,7 +572,7 @@ def test_importance_weights_by_hand() -> None:
 
 
 @in_both
-def test_importance_weights_are_over_the_largest_of_all_minibatches(jax_arrays: bool) -> None:
+def test_importance_weights_are_divided_by_the_largest_of_all_minibatches(jax_arrays: bool) -> None:
     """By definition: w = (n P)^-β over its largest, which is in one of the U minibatches only."""
     case, correction = PRIORITIZED[0], 0.5
     memory, held = fill(case, 8, jax_arrays=jax_arrays)
@@ -612,7 +610,7 @@ def test_importance_weights_outside_jax_are_those_of_each_seed() -> None:
         assert (place == 6 + seed).mean() == pytest.approx(share, abs=0.01)  # one draw a part
 
 
-def test_trees_outside_jax_are_those_that_each_seed_would_have_alone() -> None:
+def test_each_seed_outside_jax_has_the_same_tree_as_alone() -> None:
     case = Case(4, 3, True, prioritized=True, capacity=13, seeds=3)
     memory, _ = fill(case, 8)
     alone = layout(

@@ -141,19 +141,19 @@ def test_reward_to_go_by_hand() -> None:
     np.testing.assert_array_equal(found, [1 + 1, 2, 4])
 
 
-def test_gae_without_decay_is_the_one_step_error(stream: Stream) -> None:
+def test_gae_of_lambda_0_is_the_one_step_error(stream: Stream) -> None:
     one_step = n_step_by_definition(stream, 0.9, 1)
     close(gae(**stream, discount=0.9, gae_lambda=0.0), one_step - np.asarray(stream["values"]))
 
 
-def test_gae_of_decay_1_is_the_longest_return_minus_the_value(stream: Stream) -> None:
+def test_gae_of_lambda_1_is_the_n_step_return_minus_the_value(stream: Stream) -> None:
     """The two agree where V of the successor is V of the next row, as in a rollout."""
     stream = stream | {"next_values": jnp.append(stream["values"][1:], 0.3)}
     longest = n_step_by_definition(stream, 0.9, 7)
     close(gae(**stream, discount=0.9, gae_lambda=1.0), longest - np.asarray(stream["values"]))
 
 
-def test_reward_to_go_is_the_longest_return_of_values_that_are_zero(stream: Stream) -> None:
+def test_reward_to_go_is_the_n_step_return_with_zero_values(stream: Stream) -> None:
     stream = stream | {"next_values": jnp.zeros(7)}
     longest = n_step_by_definition(stream, 0.9, 7)
     close(reward_to_go(stream["rewards"], both_ends(stream), discount=0.9), longest)
@@ -167,7 +167,7 @@ def test_a_constant_shift_of_exact_values_changes_no_advantage() -> None:
         np.testing.assert_array_equal(found, np.zeros(5))
 
 
-def test_nothing_after_an_end_reaches_back(stream: Stream) -> None:
+def test_rewards_after_an_end_change_nothing_before(stream: Stream) -> None:
     floats = ("rewards", "values", "next_values")
     changed = stream | {name: stream[name].at[5:].set(1e6) for name in floats}
     before, after = (gae(**s, discount=0.9, gae_lambda=0.9)[:5] for s in (stream, changed))

@@ -98,7 +98,7 @@ def test_a_valid_value_has_the_type_of_its_field(name: str, given: Any, resolved
         ({"warm_up": 5}, "unknown settings `warm_up` (known: "),
     ],
 )
-def test_an_invalid_value_is_refused_in_words(values: dict[str, Any], said: str) -> None:
+def test_an_invalid_value_is_refused(values: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError) as refused:
         resolve(Example, values, NAMES)
     assert str(refused.value).startswith(f"settings: {said}")
@@ -112,7 +112,7 @@ def test_all_problems_are_in_one_message() -> None:
         assert said in str(refused.value)
 
 
-def test_a_renamed_setting_is_proposed_as_a_person_types_it() -> None:
+def test_a_renamed_setting_is_suggested_as_a_user_types_it() -> None:
     names = Names(renamed={"a": "x", "b": "y", "c": "z"})
     problems = name_problems({"a": (64, 32), "b": True, "c": ()}, ("x", "y", "z"), names)
     assert [problem.rpartition(" ")[2] for problem in problems] == ["x=64,32", "y=true", "z=none"]

@@ -25,7 +25,7 @@ def test_every_number_comes_exactly_once(count: int) -> None:
 
 
 @given(seed=st.integers(0, 2**31 - 1), count=st.sampled_from([2, 8, 64, 12]))
-def test_every_number_comes_exactly_once_whatever_the_key(seed: int, count: int) -> None:
+def test_every_number_comes_exactly_once_for_any_key(seed: int, count: int) -> None:
     order = np.asarray(jax.jit(shuffle, static_argnums=1)(jax.random.key(seed), count))
     assert sorted(order.tolist()) == list(range(count))
 

@@ -77,7 +77,7 @@ def test_the_order_and_the_grouping_of_merges_do_not_matter(
 
 
 @given(rows=ROWS)
-def test_nothing_merged_with_rows_is_those_rows_bit_for_bit(rows: np.ndarray) -> None:
+def test_merging_with_empty_statistics_changes_no_bit(rows: np.ndarray) -> None:
     found, nothing = of_all(rows), empty((3,))
     for merged in (merge(nothing, found), merge(found, nothing)):
         for field in ("rows", "mean", "deviation"):
@@ -93,13 +93,13 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(found.variance, [8 / 3], rtol=1e-6)
 
 
-def test_the_standard_deviation_is_1_until_two_rows_have_been_seen() -> None:
+def test_the_standard_deviation_is_1_for_fewer_than_two_rows() -> None:
     one = of_rows(jnp.array([[7.0, 8.0]]), jnp.ones(1, bool))
     np.testing.assert_array_equal(empty((2,)).std, [1, 1])
     np.testing.assert_array_equal(one.std, [1, 1])
 
 
-def test_a_large_mean_does_not_drown_a_small_deviation() -> None:
+def test_a_large_mean_keeps_a_small_deviation_accurate() -> None:
     """The textbook E[x²] - E[x]² is 0 or negative here in single precision."""
     rng = np.random.default_rng(0)
     parts = [(1e4 + rng.normal(size=(256, 1))).astype(np.float32) for _ in range(50)]
@@ -123,7 +123,7 @@ def test_ten_thousand_merges_lose_nothing() -> None:
 
 
 @given(rows=ROWS, data=st.data())
-def test_rows_that_are_not_valid_leave_no_trace(rows: np.ndarray, data: st.DataObject) -> None:
+def test_invalid_rows_change_nothing(rows: np.ndarray, data: st.DataObject) -> None:
     valid = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
     spoilt = np.where(valid[:, None], rows, np.float32(np.nan))
     found = of_rows(jnp.asarray(spoilt), jnp.asarray(valid))
@@ -160,7 +160,7 @@ def test_masked_mean_and_std_equal_numpy(x: np.ndarray, valid: np.ndarray) -> No
     np.testing.assert_allclose(masked_std(spoilt, mask), std, rtol=1e-3, atol=1e-3)
 
 
-def test_gradient_of_a_masked_mean_passes_by_what_is_masked() -> None:
+def test_gradient_of_a_masked_mean_is_0_for_masked_entries() -> None:
     valid = jnp.array([True, False, True, True])
     gradient = jax.grad(lambda x: masked_mean(x, valid))(jnp.arange(4.0))
     np.testing.assert_allclose(gradient, [1 / 3, 0, 1 / 3, 1 / 3])
@@ -203,7 +203,7 @@ def test_rejects_a_mask_of_another_length() -> None:
 
 
 def test_standardized_rows_have_mean_0_and_deviation_1_where_they_are_valid() -> None:
-    """Of 1, 3 and a row that is not valid: mean 2, deviation 1."""
+    """Of 1, 3 and a invalid row: mean 2, deviation 1."""
     x, valid = jnp.array([1.0, 3.0, 1e6]), jnp.array([True, True, False])
     np.testing.assert_allclose(standardize(x, valid)[:2], [-1.0, 1.0], rtol=1e-6)
     assert np.isfinite(standardize(jnp.ones(3), valid)).all()

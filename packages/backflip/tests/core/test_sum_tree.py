@@ -34,7 +34,7 @@ def test_every_node_is_the_sum_of_the_leaves_below(count: int) -> None:
         level, at = level.reshape(-1, 2).sum(1) if at > 1 else level, at // 2
 
 
-def test_node_0_is_the_largest_priority_there_ever_was() -> None:
+def test_node_0_is_the_largest_priority_so_far() -> None:
     tree = jnp.asarray(sum_tree.empty(4))
     index = jnp.asarray([1, 2])
     found = []
@@ -44,13 +44,13 @@ def test_node_0_is_the_largest_priority_there_ever_was() -> None:
     assert found == [1, 7, 7]
 
 
-def test_of_a_leaf_named_twice_one_holds_and_the_sums_are_right() -> None:
+def test_a_duplicate_leaf_keeps_one_priority_and_right_sums() -> None:
     tree = put(jnp.asarray(sum_tree.empty(8)), jnp.asarray([3, 3, 5]), jnp.asarray([1.0, 2, 4]))
     assert float(tree[8 + 3]) in (1, 2)
     assert float(tree[1]) == float(tree[8 + 3]) + 4
 
 
-def test_draws_are_proportional_and_chances_are_told() -> None:
+def test_draws_are_proportional_and_probabilities_are_returned() -> None:
     """Within one per mille: each of 10,000 equal parts of the whole has one draw in it."""
     rng = np.random.default_rng(0)
     priority = rng.uniform(0, 1, 37).astype(np.float32) ** 3
@@ -66,7 +66,7 @@ def test_draws_are_proportional_and_chances_are_told() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 64, 1000])
-def test_a_leaf_without_priority_is_never_drawn_whatever_the_rounding(count: int) -> None:
+def test_a_leaf_without_priority_is_never_drawn(count: int) -> None:
     rng = np.random.default_rng(count)
     for _ in range(20):
         priority = (rng.uniform(1e-6, 1, count) * (rng.uniform(size=count) < 0.3)).astype("f4")

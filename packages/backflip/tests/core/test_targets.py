@@ -7,20 +7,20 @@ import numpy as np
 from backflip.core.targets import bellman_target, polyak, value_of_choice
 
 
-def test_a_terminated_step_is_the_end_and_no_other_is() -> None:
+def test_only_a_terminated_step_does_not_bootstrap() -> None:
     reward, following = jnp.array([1.0, 1.0, -2.0]), jnp.array([6.0, 6.0, 8.0])
     discount, terminated = jnp.array([0.5, 0.5, 0.25]), jnp.array([False, True, False])
     target = bellman_target(reward, discount, terminated, following)
     assert target.tolist() == [1 + 3, 1, -2 + 2]
 
 
-def test_one_network_chooses_the_successors_action_and_another_rates_it() -> None:
+def test_one_network_chooses_the_action_and_another_gives_its_value() -> None:
     rated, chooser = jnp.array([[5.0, 7.0, 6.0]] * 2), jnp.array([[2.0, 1.0, 3.0], [9.0, 0, 0]])
     assert value_of_choice(rated, chooser).tolist() == [6, 5]
     assert value_of_choice(rated, rated).tolist() == [7, 7]
 
 
-def test_what_follows_an_end_may_be_anything() -> None:
+def test_the_value_after_a_terminated_step_may_be_nan() -> None:
     nan = jnp.array([jnp.nan])
     assert bellman_target(jnp.ones(1), jnp.ones(1), jnp.array([True]), nan).tolist() == [1]
 
@@ -34,7 +34,7 @@ def test_no_gradient_flows_through_a_target() -> None:
         assert gradient.tolist() == [0]
 
 
-def test_following_by_hand() -> None:
+def test_polyak_by_hand() -> None:
     """A quarter of the way each time; all the way with rate 1."""
     target, online = {"w": jnp.array([0.0, 4.0])}, {"w": jnp.array([8.0, 4.0])}
     once = polyak(target, online, 0.25)
@@ -43,7 +43,7 @@ def test_following_by_hand() -> None:
     assert polyak(target, online, 1.0)["w"].tolist() == [8, 4]
 
 
-def test_after_n_steps_a_share_of_1_minus_rate_to_the_n_is_left() -> None:
+def test_after_n_steps_the_distance_is_multiplied_by_1_minus_tau_to_the_n() -> None:
     target, online = jnp.zeros(()), jnp.ones(())
     for _ in range(100):
         target = polyak(target, online, 0.05)

@@ -11,7 +11,7 @@ from runshelf.errors import DamagedFile
 
 
 class Pair(NamedTuple):
-    """Two of anything."""
+    """A pair of values."""
 
     first: Any
     second: Any
@@ -24,13 +24,13 @@ def test_names_are_the_path() -> None:
     assert set(flatten(TREE)) == {"first.body.0.w", "second.0"}
 
 
-def test_there_and_back() -> None:
+def test_unflatten_inverts_flatten() -> None:
     back = unflatten(TREE, flatten(TREE))
     assert jax.tree.structure(back) == jax.tree.structure(TREE)
     jax.tree.map(np.testing.assert_array_equal, back, TREE)
 
 
-def test_what_does_not_fit_is_named_at_once() -> None:
+def test_all_mismatches_are_in_one_message() -> None:
     arrays = flatten(TREE)
     arrays["second.0"] = np.zeros(2, np.float32)
     arrays["third"] = arrays.pop("first.body.0.w")
@@ -42,6 +42,6 @@ def test_what_does_not_fit_is_named_at_once() -> None:
         unflatten(TREE, arrays)
 
 
-def test_names_that_coincide_are_refused() -> None:
+def test_duplicate_names_are_refused() -> None:
     with pytest.raises(ValueError, match="not unique"):
         flatten({"a": {"b": np.zeros(1)}, "a.b": np.ones(1)})

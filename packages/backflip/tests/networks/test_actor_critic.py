@@ -1,4 +1,4 @@
-"""The default networks: their weights, what they see, what they answer."""
+"""The default networks: weights, inputs and outputs."""
 
 import functools
 from typing import Any
@@ -41,7 +41,7 @@ def answer(spec: EnvSpec, obs: Any, seed: int = 0) -> tuple[Any, Any]:
 @functools.cache
 def compiled(spec: EnvSpec) -> Any:
     net = actor_critic(spec, (16, 16))
-    return jax.jit(lambda params, obs: net.apply(params, net.see(obs)))
+    return jax.jit(lambda params, obs: net.apply(params, net.preprocess(obs)))
 
 
 # Weights
@@ -90,7 +90,7 @@ def test_one_generator_one_network(spec: EnvSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
-def test_first_policy_is_close_to_indifferent(spec: EnvSpec) -> None:
+def test_first_policy_is_close_to_uniform(spec: EnvSpec) -> None:
     head, value = answer(spec, observations(spec, 8))
     outputs = spec.action.n if isinstance(spec.action, Discrete) else spec.action.shape[0]
     assert head.shape == (8, outputs)
@@ -100,7 +100,7 @@ def test_first_policy_is_close_to_indifferent(spec: EnvSpec) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
-def test_each_row_is_answered_by_itself(spec: EnvSpec) -> None:
+def test_rows_are_independent(spec: EnvSpec) -> None:
     obs, order = observations(spec, 6), jnp.array([3, 0, 5, 1, 4, 2])
     head, value = answer(spec, obs)
     permuted, permuted_value = answer(spec, obs[order])
@@ -126,7 +126,7 @@ def test_jit_changes_nothing_and_vmap_over_seeds_is_a_loop(spec: EnvSpec) -> Non
 
 
 @pytest.mark.medium
-def test_the_two_vector_networks_share_nothing() -> None:
+def test_the_two_vector_networks_share_no_parameter() -> None:
     """As if computed one by one with plain matrices; no gradient from one into the other."""
     net, obs = actor_critic(VECTOR, (16, 8)), observations(VECTOR, 4)
     params = net.init(np.random.default_rng(0))
@@ -154,7 +154,7 @@ def test_gradient_reaches_every_weight(spec: EnvSpec) -> None:
     @jax.jit
     @jax.grad
     def gradient_of_squares(params: Any) -> Any:
-        return sum(jnp.square(x).sum() for x in net.apply(params, net.see(obs)))
+        return sum(jnp.square(x).sum() for x in net.apply(params, net.preprocess(obs)))
 
     gradient = gradient_of_squares(params)
     for path, leaf in jax.tree_util.tree_leaves_with_path(gradient):
@@ -210,7 +210,7 @@ def test_a_standardised_picture_by_hand() -> None:
     np.testing.assert_allclose(found[..., 0], expected, rtol=1e-5)
 
 
-def test_black_added_at_the_edge_is_no_part_of_a_standardised_picture() -> None:
+def test_padding_is_excluded_from_standardisation() -> None:
     """Cells ½ and 1 beside two that are not there: mean ¾, deviation ¼."""
     images, inside = (
         jnp.array([[0.5, 0.0], [1.0, 0.0]])[None, ..., None],
@@ -222,15 +222,15 @@ def test_black_added_at_the_edge_is_no_part_of_a_standardised_picture() -> None:
 
 
 @pytest.mark.parametrize("side", [84, 64])  # 64 is filled up to 66
-def test_contrast_does_not_see_how_bright_a_picture_is(side: int) -> None:
-    """Twice as much light, or some more everywhere, is the same picture; one moved is not."""
+def test_contrast_is_invariant_to_brightness(side: int) -> None:
+    """A brighter picture gives the same inputs; a shifted one does not."""
     rng = np.random.default_rng(0)
     spec = EnvSpec("pixels", box((side, side, 4), np.uint8), Discrete(3), None)
     obs = rng.integers(0, 100, (1, side, side, 4), np.uint8)
     moved = np.roll(obs, 7, axis=2)
     same = jnp.asarray(np.concatenate([obs, 2 * obs, obs + 50, moved]))
     net = torsos.pixel_torso(spec, (), "contrast")
-    features = np.asarray(net.apply(net.init(rng), net.see(same)))
+    features = np.asarray(net.apply(net.init(rng), net.preprocess(same)))
     for other in features[1:3]:
         np.testing.assert_allclose(other, features[0], atol=0.05)
     assert np.abs(features[3] - features[0]).max() > 0.5
@@ -244,7 +244,7 @@ def test_images_are_halved_until_they_fit(side: int, factor: int) -> None:
     assert torsos.halving((10, side, 3)) == factor
 
 
-def test_a_single_pixel_can_be_seen_anywhere() -> None:
+def test_a_single_pixel_changes_the_output_anywhere() -> None:
     obs = np.zeros((4, 84, 84, 4), np.uint8)
     for row, (y, x, frame) in enumerate([(0, 0, 0), (83, 83, 3), (41, 2, 1)], start=1):
         obs[row, y, x, frame] = 255
@@ -258,7 +258,7 @@ def test_rejects_images_that_are_not_bytes() -> None:
 
 
 @pytest.mark.parametrize(("side", "stride"), [(2, 1), (4, 2), (3, 1), (3, 2)])
-def test_convolutions_are_xlas_and_so_are_their_gradients(side: int, stride: int) -> None:
+def test_convolutions_and_their_gradients_equal_those_of_xla(side: int, stride: int) -> None:
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.normal(size=(3, 9, 12, 5)), jnp.float32)
     w, b = rng.normal(size=(side * side * 5, 7)), rng.normal(size=7)
@@ -283,14 +283,14 @@ def test_convolutions_are_xlas_and_so_are_their_gradients(side: int, stride: int
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-2)
 
 
-def test_a_grid_whose_cells_can_only_be_0_is_divided_by_nothing_smaller_than_1() -> None:
+def test_cells_are_divided_by_at_least_1() -> None:
     nothing = np.zeros((8, 8, 2), np.uint8)
     spec = EnvSpec("dark", Box(nothing, nothing, nothing.dtype), Discrete(2), None)
     for head in answer(spec, jnp.asarray(nothing[None])):
         assert np.isfinite(head).all()
 
 
-def test_flat_is_layers_of_the_widths_on_all_pixels_by_the_largest() -> None:
+def test_flat_equals_dense_layers_on_scaled_pixels() -> None:
     net = torsos.pixel_torso(SMALL_PIXELS, (16, 8), "flat")
     params = net.init(np.random.default_rng(0))
     obs = observations(SMALL_PIXELS, 2)
@@ -300,4 +300,6 @@ def test_flat_is_layers_of_the_widths_on_all_pixels_by_the_largest() -> None:
     expected = np.maximum(x @ second["w"] + second["b"], 0.0)
     assert net.features == 8
     assert (expected > 0).sum() > 4
-    np.testing.assert_allclose(net.apply(params, net.see(obs)), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        net.apply(params, net.preprocess(obs)), expected, rtol=1e-5, atol=1e-6
+    )

@@ -33,7 +33,7 @@ def driver() -> NativeDriver:
 
 def test_only_rows_that_hold_something_are_kept_and_all_come_back() -> None:
     made = driver()
-    learners, _ = made.phase(2)(made.warm_up(made.start([0, 1])), None)
+    learners, _ = made.phase(2)(made.fill_replay(made.start([0, 1])), None)
     full = flatten({"learners": learners})
     kept = trimmed(full)
     rows = (128 + 2 * 64) // 4

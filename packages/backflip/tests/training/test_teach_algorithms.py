@@ -132,7 +132,7 @@ def test_stopped_and_resumed_it_has_the_same_bits(
 
 
 def test_an_algorithm_that_cannot_choose_the_actions_is_refused(tmp_path):
-    says = "`td3` chooses continuous actions, .* there are: a2c, cem, dqn, ppo, sac, vpg"
+    says = "`td3` chooses continuous actions, .* use one of: a2c, cem, dqn, ppo, sac, vpg"
     with pytest.raises(UsageError, match=says):
         tiny(tmp_path, "td3", "CartPole-v1")
     assert not list(tmp_path.iterdir())

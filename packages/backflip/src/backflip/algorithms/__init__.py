@@ -1,1 +1,1 @@
-"""Learning algorithms, one file each, and the two drivers that feed them."""
+"""Learning algorithms, one file each. `registry` finds them by name."""

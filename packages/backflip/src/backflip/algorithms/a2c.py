@@ -1,4 +1,4 @@
-"""Advantage actor-critic: one gradient step on every few env steps of N environments.
+"""Advantage actor-critic: one gradient step after every few env steps of N environments.
 
 Source: Mnih et al. 2016, arXiv:1602.01783, algorithm S3 and section 4: the n-step return, the
 gradient of the policy with an entropy term, RMSProp. The synchronous form with all environments in
@@ -8,12 +8,12 @@ one batch is that of OpenAI's baselines ("A2C").
     L   = mean [-log π(a|s) (G - V(s)) + c₁ ½ (V(s) - G)² - c₂ H(π(·|s))]
 
 Departures from the paper:
-  * environments step together and make one gradient, instead of each its own in its own time;
+  * all environments step together and give one gradient; the paper's workers are asynchronous;
   * a truncated step bootstraps from the value of the true successor;
-  * the gradient's global norm is clipped; `gae_lambda` < 1 gives generalised advantages;
-  * policy and value have networks of their own on vectors, and none is recurrent;
-  * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
-  * observations and rewards can be scaled by running statistics, advantages be normalised.
+  * global gradient-norm clip; `gae_lambda` < 1 gives generalised advantages;
+  * separate networks for policy and value on vectors; no recurrent network;
+  * the first layer on images takes non-overlapping patches, unless `network=nature`;
+  * optional scaling of observations and rewards by running statistics, and of advantages.
 """
 
 from functools import partial
@@ -27,12 +27,12 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.entries.a2c import A2CConfig
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.algorithms.parts import actor as acting
-from backflip.algorithms.parts.actor import Actor, policy_and_value
-from backflip.algorithms.parts.masking import blank_invalid
-from backflip.algorithms.parts.measures import rollout_metrics
-from backflip.algorithms.parts.rows import Rows, prepare
-from backflip.algorithms.parts.scaling import normalize_rewards, observe
+from backflip.algorithms.parts import stochastic_policy
+from backflip.algorithms.parts.invalid_rows import blank_invalid
+from backflip.algorithms.parts.normalization import normalize_rewards, observe
+from backflip.algorithms.parts.rollout_metrics import rollout_metrics
+from backflip.algorithms.parts.rollout_rows import Rows, prepare
+from backflip.algorithms.parts.stochastic_policy import Actor, policy_and_value
 from backflip.core import statistics
 from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import policy_gradient, squared_error
@@ -49,11 +49,11 @@ class A2CState(NamedTuple):
     """Everything A2C carries from one update to the next.
 
     Attributes:
-        params: of the network, and `log_std` (A,) for continuous actions.
+        params: network parameters, and `log_std` (A,) for continuous actions.
         optimizer: RMSProp's mean squared gradients.
-        obs_statistics: of the observations, over all data since the start.
-        return_statistics: of the discounted return, over all data since the start.
-        running_return: (N,) the discounted return of each environment's episode so far.
+        obs_statistics: of all valid observations since the start.
+        return_statistics: of all discounted returns since the start.
+        running_return: discounted return of each environment's current episode.
         updates: number of updates done.
     """
 
@@ -74,24 +74,24 @@ def a2c(config: A2CConfig, spec: EnvSpec) -> Algorithm:
         num_envs=config.num_envs,
         rollout_length=config.rollout_length,
         init=partial(init, config, actor),
-        act=partial(acting.act, actor),
-        evaluation_action=partial(acting.evaluation_action, actor),
+        act=partial(stochastic_policy.act, actor),
+        evaluation_action=partial(stochastic_policy.evaluation_action, actor),
         update=partial(update, config, actor),
-        policy=acting.acting_part,
-        with_policy=acting.with_acting_part,
-        assess=partial(acting.assess, actor),
+        policy=stochastic_policy.saved_policy,
+        with_policy=stochastic_policy.with_saved_policy,
+        assess=partial(stochastic_policy.assess, actor),
     )
 
 
 def init(config: A2CConfig, actor: Actor, seed: int) -> A2CState:
     """Return the state before the first update, as NumPy arrays."""
-    params = acting.first_params(actor, seed, config.initial_log_std)
+    params = stochastic_policy.first_params(actor, seed, config.initial_log_std)
     running_return: Any = np.zeros(config.num_envs, np.float32)
     updates: Any = np.zeros((), np.int32)
     return A2CState(
         params,
         optax.ScaleByRmsState(jax.tree.map(np.ones_like, params)),
-        statistics.empty(acting.observed_shape(actor.spec)),
+        statistics.empty(stochastic_policy.observed_shape(actor.spec)),
         statistics.empty(()),
         running_return,
         updates,
@@ -101,9 +101,9 @@ def init(config: A2CConfig, actor: Actor, seed: int) -> A2CState:
 def update(
     config: A2CConfig, actor: Actor, state: A2CState, batch: Transition, key: PRNGKeyArray
 ) -> tuple[A2CState, Metrics]:
-    """Return the state after one gradient step on the batch (axes T, N), and what was measured.
+    """Return the state after one gradient step on the batch (axes T, N), and metrics.
 
-    Rows that are not valid change nothing, whatever they hold.
+    Invalid rows change nothing.
     """
     del key
     batch = blank_invalid(batch)
@@ -144,7 +144,7 @@ def loss(
     config: A2CConfig, actor: Actor, params: Params, rows: Rows
 ) -> tuple[Float[Array, ""], Metrics]:
     """Return L_policy + c₁ L_value - c₂ H over the valid rows (arXiv:1602.01783, section 4)."""
-    policy, value = policy_and_value(actor, params, rows.seen)
+    policy, value = policy_and_value(actor, params, rows.inputs)
     log_prob = policy.log_prob(rows.action)
     advantage = rows.advantage
     if config.normalize_advantage:
@@ -167,8 +167,8 @@ def rmsprop(
 ) -> tuple[Params, optax.ScaleByRmsState]:
     """Return RMSProp's direction g / √(v + ε) after v ← α v + (1 - α) g², with v = 1 at first.
 
-    ε inside the root and a first v of 1 are TensorFlow's way, with which A2C was published: with
-    the other way, the first steps are many times longer.
+    A2C was published with TensorFlow's RMSProp, which has ε inside the root and starts from v = 1.
+    With ε outside or v = 0, the first steps are many times larger.
     """
     rms: Any = optax.scale_by_rms(config.rms_decay, config.rms_epsilon, initial_scale=1.0)
     return rms.update(gradient, optimizer)

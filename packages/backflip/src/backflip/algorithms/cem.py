@@ -1,18 +1,19 @@
-"""The cross-entropy method: a search for a policy's parameters that looks at returns alone.
+"""The cross-entropy method: a search for policy parameters that uses returns only.
 
 Source: Rubinstein 1999, "The cross-entropy method for combinatorial and continuous optimization";
-for policies, with noise that keeps the search open: Szita & Lőrincz 2006, "Learning Tetris using
+for policies, with noise against premature convergence: Szita & Lőrincz 2006, "Learning Tetris using
 the noisy cross-entropy method", section 3.
 
     θ_n ~ N(μ, diag σ²)    n = 1..N;   the elite E are the ρ N members with the largest returns
     μ   ← mean_E θ_n,      σ² ← mean_E (θ_n - μ)² + Z_k,   Z_k = Z_0 max(0, 1 - k / K)
 
-Each of the N environments is a member of the population, and each rollout a generation: an
-episode by each member, or several. No gradient, no value function, no discount.
+Each of the N environments is one member of the population. Each rollout is one generation, in which
+every member plays one or more episodes. No gradient, no value function, no discount.
 
 Departures from the papers:
-  * an episode that the rollout cuts counts as far as it went;
-  * Z goes along a line from a share of the first variance to 0 by a share of the updates.
+  * an episode cut by the end of the rollout counts with the reward so far;
+  * Z decreases linearly to 0 over a fraction of the updates; Z_0 is a fraction of the initial
+    variance.
 """
 
 from functools import partial
@@ -26,8 +27,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.entries.cem import CEMConfig
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.algorithms.parts.masking import blank_invalid
-from backflip.algorithms.parts.rewards import reward_metrics
+from backflip.algorithms.parts.invalid_rows import blank_invalid
+from backflip.algorithms.parts.reward_metrics import reward_metrics
 from backflip.core.gradients import update_ratio
 from backflip.core.schedules import linear
 from backflip.core.spec import Box, Discrete, EnvSpec
@@ -41,8 +42,8 @@ class CEMState(NamedTuple):
 
     Attributes:
         mean: μ of the P parameters.
-        std: σ of each.
-        members: the parameters of the generation that acts next.
+        std: σ of each parameter.
+        members: parameters of the generation that acts next.
         updates: number of generations done.
     """
 
@@ -52,8 +53,8 @@ class CEMState(NamedTuple):
     updates: Int[Array, ""]
 
 
-class ActingPart(NamedTuple):
-    """What acting needs of a state when learning is over: μ."""
+class SavedPolicy(NamedTuple):
+    """The part of a state that acts after training: μ."""
 
     mean: Float[Array, " P"]
 
@@ -63,8 +64,8 @@ class Policy(NamedTuple):
 
     Attributes:
         spec: the environment's spaces.
-        net: its network.
-        size: P, how many parameters it has.
+        net: the network.
+        size: P, the number of parameters.
         unflatten: (P,) -> the network's parameters.
     """
 
@@ -78,7 +79,7 @@ def cem(config: CEMConfig, spec: EnvSpec) -> Algorithm:
     """Return CEM for the spaces of `spec`.
 
     Raises:
-        UsageError: observations are images, or there is nobody to choose an elite from.
+        UsageError: observations are images, or the settings give no elite.
     """
     if config.num_envs < 2 or not 0 < config.elite_fraction <= 1:
         raise UsageError(
@@ -94,14 +95,14 @@ def cem(config: CEMConfig, spec: EnvSpec) -> Algorithm:
         act=partial(act, policy),
         evaluation_action=partial(evaluation_action, policy),
         update=partial(update, config),
-        policy=acting_part,
-        with_policy=with_acting_part,
+        policy=saved_policy,
+        with_policy=with_saved_policy,
         restarts=True,
     )
 
 
 def make_policy(config: CEMConfig, spec: EnvSpec) -> Policy:
-    """Return the policy that CEM searches the parameters of."""
+    """Return the policy whose parameters CEM searches."""
     if spec.is_pixels:
         raise UsageError(
             f"`cem` searches too few parameters for images, and `{spec.id}` shows images of "
@@ -113,7 +114,7 @@ def make_policy(config: CEMConfig, spec: EnvSpec) -> Policy:
 
 
 def init(config: CEMConfig, policy: Policy, seed: int) -> CEMState:
-    """Return the state before the first generation acts, as NumPy arrays."""
+    """Return the state before the first generation, as NumPy arrays."""
     shape = (config.num_envs, policy.size)
     drawn = np.random.default_rng(seed).normal(0.0, config.initial_std, shape)
     mean: Any = np.zeros(policy.size, np.float32)
@@ -123,18 +124,18 @@ def init(config: CEMConfig, policy: Policy, seed: int) -> CEMState:
     return CEMState(mean, std, members, updates)
 
 
-def acting_part(state: CEMState) -> ActingPart:
-    """Return what acting needs when learning is over."""
-    return ActingPart(state.mean)
+def saved_policy(state: CEMState) -> SavedPolicy:
+    """Return the part of the state that acts after training."""
+    return SavedPolicy(state.mean)
 
 
-def with_acting_part(state: CEMState, part: ActingPart) -> CEMState:
-    """Return the state with another policy in it."""
+def with_saved_policy(state: CEMState, part: SavedPolicy) -> CEMState:
+    """Return the state with the mean μ of `part`."""
     return state._replace(mean=part.mean)
 
 
 def act(policy: Policy, state: CEMState, obs: Any, key: PRNGKeyArray) -> tuple[Any, tuple[()]]:
-    """Return what each of N members does on its observation."""
+    """Return the action of each of N members for its own observation."""
     del key
 
     def of_one(member: Float[Array, " P"], obs: Array) -> Array:
@@ -144,18 +145,18 @@ def act(policy: Policy, state: CEMState, obs: Any, key: PRNGKeyArray) -> tuple[A
 
 
 def evaluation_action(policy: Policy, state: CEMState, obs: Any, key: PRNGKeyArray) -> Any:
-    """Return what the policy with parameters μ does; nothing of it is drawn."""
+    """Return the actions of the policy with parameters μ; deterministic."""
     del key
     return actions(policy, state.mean, obs)
 
 
 def actions(policy: Policy, parameters: Float[Array, " P"], obs: Array) -> Array:
-    """Return what one member does on B observations.
+    """Return the actions of one member for B observations.
 
     Discrete: the action with the largest output. Continuous: tanh of the output, scaled to the
-    bounds; the output itself where there are none.
+    bounds; dimensions without bounds use the output itself.
     """
-    outputs = policy.net.apply(policy.unflatten(parameters), policy.net.see(obs))
+    outputs = policy.net.apply(policy.unflatten(parameters), policy.net.preprocess(obs))
     if isinstance(policy.spec.action, Discrete):
         return jnp.argmax(outputs, -1)
     return _within_bounds(policy.spec.action, outputs)
@@ -171,9 +172,9 @@ def _within_bounds(box: Box, outputs: Float[Array, "B A"]) -> Float[Array, "B A"
 def update(
     config: CEMConfig, state: CEMState, batch: Transition, key: PRNGKeyArray
 ) -> tuple[CEMState, Metrics]:
-    """Return the state with the next generation drawn, and what was measured of this one.
+    """Return the state with the next generation, and metrics of this generation.
 
-    The batch has axes (T, N). Rows that are not valid change nothing, whatever they hold.
+    The batch has axes (T, N). Invalid rows change nothing.
     """
     score = fitness(blank_invalid(batch), config.episodes)
     progress = state.updates / config.updates / max(config.noise_fraction, 1e-6)
@@ -189,10 +190,10 @@ def update(
 
 
 def fitness(batch: Transition, episodes: int) -> Float[Array, " N"]:
-    """Return what each member's first episodes paid, undiscounted: their sum over their number.
+    """Return each member's fitness: reward of its first `episodes` episodes / `episodes`.
 
-    What follows them in the rollout counts for nothing; an episode that the rollout's end cuts
-    counts as far as it went. Invalid rows must hold zeros.
+    Undiscounted. Later env steps of the rollout are ignored. An episode cut by the end of the
+    rollout counts with the reward so far. Invalid rows must hold zeros.
     """
     return jnp.where(_counts(batch, episodes), batch.reward, 0.0).sum(0) / episodes
 
@@ -203,7 +204,7 @@ def refit(
     elite: int,
     noise: Float[Array, ""] | float,
 ) -> tuple[Float[Array, " P"], Float[Array, " P"]]:
-    """Return μ and σ of the best members, `noise` added to σ²."""
+    """Return μ and σ of the best `elite` members, with `noise` added to σ²."""
     _, best = jax.lax.top_k(score, elite)
     chosen = members[best]
     mean = chosen.mean(0)
@@ -212,7 +213,7 @@ def refit(
 
 
 def _counts(batch: Transition, episodes: int) -> Bool[Array, "T N"]:
-    """Return which rows belong to the first episodes."""
+    """Return which rows belong to the first `episodes` episodes."""
     ended = ((batch.terminated | batch.truncated) & batch.valid).astype(jnp.int32)
     earlier = jnp.cumsum(ended, 0) - ended
     return (earlier < episodes) & batch.valid
@@ -233,6 +234,6 @@ def _metrics(config: CEMConfig, batch: Transition, score: Float[Array, " N"]) ->
 
 
 def _update_ratio(before: Float[Array, " P"], after: Float[Array, " P"]) -> Float[Array, ""]:
-    """Return ‖μ' - μ‖ / ‖μ‖; 1 in the first update, which starts from μ = 0."""
+    """Return ‖μ' - μ‖ / ‖μ‖; 1 in the first update, where μ = 0."""
     known = jnp.any(before != 0)
     return jnp.where(known, update_ratio(jnp.where(known, before, 1.0), after), 1.0)

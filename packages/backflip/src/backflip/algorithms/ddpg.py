@@ -1,4 +1,4 @@
-"""Deep deterministic policy gradient: a policy that climbs the action value it is judged by.
+"""Deep deterministic policy gradient: a deterministic policy that maximises a learned Q(s, a).
 
 Source: Lillicrap et al. 2016, arXiv:1509.02971, algorithm 1.
 
@@ -7,16 +7,16 @@ Source: Lillicrap et al. 2016, arXiv:1509.02971, algorithm 1.
     L_μ(θ) = -mean Q_φ(s, μ_θ(s))
     φ⁻ ← φ⁻ + τ (φ - φ⁻),   θ⁻ ← θ⁻ + τ (θ - θ⁻)
 
-Actions are in units of their range, [-1, 1], everywhere but in the environment.
+Policy and critic see actions scaled to [-1, 1]; the environment gets its own units.
 
 Departures from the paper, most of them those of Fujimoto et al. 2018 (arXiv:1802.09477, "our
 DDPG"):
-  * normal noise, independent from step to step, in place of an Ornstein-Uhlenbeck process;
-  * the first env steps are uniformly random;
+  * independent normal noise instead of an Ornstein-Uhlenbeck process;
+  * uniformly random actions before learning starts;
   * two layers of 256 in both networks; the action goes into the critic's first layer;
   * one learning rate of 1e-3, τ = 0.005, minibatches of 256, no weight decay, no normalisation;
   * the last layers are initialised like the others;
-  * U gradient steps after T env steps, in place of one after each;
+  * U gradient steps after T env steps, instead of one after each;
   * a truncated step bootstraps.
 """
 
@@ -30,8 +30,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.entries.ddpg import DDPGConfig
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.algorithms.parts import deterministic
-from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
+from backflip.algorithms.parts import deterministic_policy
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units
 from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import (
@@ -41,9 +40,10 @@ from backflip.algorithms.parts.critics import (
     critic_metrics,
     first_critics,
 )
-from backflip.algorithms.parts.deterministic import actor_loss, first_actor, unit_action
+from backflip.algorithms.parts.deterministic_policy import actor_loss, first_actor, unit_action
 from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
-from backflip.algorithms.parts.rewards import reward_metrics
+from backflip.algorithms.parts.reward_metrics import reward_metrics
+from backflip.algorithms.parts.saved_policy import saved_policy, with_saved_policy
 from backflip.core.gradients import update_ratio
 from backflip.core.spec import EnvSpec
 from backflip.core.targets import bellman_target, polyak
@@ -58,9 +58,9 @@ class DDPGState(NamedTuple):
         actor: θ.
         critics: φ, in a list of one.
         target_actor: θ⁻.
-        target_critics: φ⁻, likewise.
-        actor_moments: Adam's.
-        critic_moments: Adam's.
+        target_critics: φ⁻, in a list of one.
+        actor_moments: Adam's moments of θ.
+        critic_moments: Adam's moments of φ.
     """
 
     actor: list[Params]
@@ -75,7 +75,7 @@ def ddpg(config: DDPGConfig, spec: EnvSpec) -> Algorithm:
     """Return DDPG for the spaces of `spec`.
 
     Raises:
-        UsageError: the spaces are not for DDPG, or settings cannot be.
+        UsageError: DDPG does not support the spaces, or the settings are invalid.
     """
     scale = action_scale("ddpg", spec)
     refuse_unworkable(config, spec)
@@ -84,13 +84,13 @@ def ddpg(config: DDPGConfig, spec: EnvSpec) -> Algorithm:
         num_envs=config.num_envs,
         rollout_length=config.rollout_length,
         init=partial(init, config, spec, scale),
-        act=partial(deterministic.act, scale, config.exploration_noise),
-        evaluation_action=partial(deterministic.evaluation_action, scale),
+        act=partial(deterministic_policy.act, scale, config.exploration_noise),
+        evaluation_action=partial(deterministic_policy.evaluation_action, scale),
         update=partial(update, config, scale),
-        policy=acting_part,
-        with_policy=with_acting_part,
+        policy=saved_policy,
+        with_policy=with_saved_policy,
         replay=replay_plan(config),
-        assess=deterministic.assess,
+        assess=deterministic_policy.assess,
     )
 
 
@@ -108,7 +108,7 @@ def update(
 ) -> tuple[DDPGState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Rows that are not valid change nothing, whatever they hold.
+    Invalid rows change nothing.
     """
     del key
     batch = rows_in_units(scale, batch)

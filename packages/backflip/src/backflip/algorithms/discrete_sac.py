@@ -1,7 +1,7 @@
-"""Soft actor-critic for discrete actions: what `sac` is there.
+"""Soft actor-critic for discrete actions: what `sac` builds for discrete action spaces.
 
-Source: Christodoulou 2019, arXiv:1910.07207, eqs. 10-12 and algorithm 1. With so few actions,
-expectations over them are sums, and nothing has to be drawn:
+Source: Christodoulou 2019, arXiv:1910.07207, eqs. 10-12 and algorithm 1. Expectations over actions
+are exact sums, so no action is sampled in the losses:
 
     V(s') = Σ_a π_θ(a|s') (min_k Q_φk⁻(s', a) - α log π_θ(a|s'))
     G = r + γ (1 - terminated) V(s')
@@ -11,12 +11,12 @@ expectations over them are sums, and nothing has to be drawn:
     φ⁻ ← φ⁻ + τ (φ - φ⁻)
 
 Departures from the paper:
-  * log α in the place of α in its loss, as for continuous actions;
-  * φ⁻ follows after every gradient step, in place of a copy every 8000;
+  * log α instead of α in the temperature loss, as for continuous actions;
+  * φ⁻ moves after every gradient step, instead of a copy every 8000;
   * minibatches of 256, U gradient steps after T env steps;
   * a truncated step bootstraps;
-  * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
-  * evaluation takes the most probable action; from pixels it draws one.
+  * the first layer on images takes non-overlapping patches, unless `network=nature`;
+  * evaluation takes the most probable action; from pixels it samples.
 """
 
 from functools import partial
@@ -29,12 +29,12 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.critics import critic_metrics, sum_of_errors
-from backflip.algorithms.parts.masking import blank
+from backflip.algorithms.parts.invalid_rows import blank
 from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
-from backflip.algorithms.parts.rewards import reward_metrics
-from backflip.algorithms.parts.soft_step import SoftState, first_state, soft_step
+from backflip.algorithms.parts.reward_metrics import reward_metrics
+from backflip.algorithms.parts.sac_step import SACState, first_state, sac_step
+from backflip.algorithms.parts.saved_policy import saved_policy, with_saved_policy
 from backflip.core.distributions import Categorical
 from backflip.core.gradients import update_ratio
 from backflip.core.spec import Discrete, EnvSpec
@@ -49,15 +49,15 @@ Critics = list[Params]
 
 
 class Networks(NamedTuple):
-    """What is fixed about the networks: policy and critics are of one shape.
+    """The network architecture, which policy and critics share, and facts about the spaces.
 
     Attributes:
-        of: one output for each action: a logit, or a value.
-        actions: how many there are.
+        net: one output for each action: a logit or a value.
+        actions: number of actions.
         pixels: observations are images.
     """
 
-    of: QNetwork
+    net: QNetwork
     actions: int
     pixels: bool
 
@@ -66,7 +66,7 @@ def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
     """Return SAC for the discrete actions of `spec`.
 
     Raises:
-        UsageError: actions are continuous, or settings cannot be.
+        UsageError: actions are continuous, or the settings are invalid.
     """
     if not isinstance(spec.action, Discrete):
         raise UsageError(f"actions of `{spec.id}` are not discrete; use sac for them")
@@ -81,60 +81,60 @@ def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         act=partial(act, networks),
         evaluation_action=partial(evaluation_action, networks),
         update=partial(update, config, networks),
-        policy=acting_part,
-        with_policy=with_acting_part,
+        policy=saved_policy,
+        with_policy=with_saved_policy,
         replay=replay_plan(config),
         assess=partial(assess, networks),
     )
 
 
-def init(config: SACConfig, networks: Networks, seed: int) -> SoftState:
+def init(config: SACConfig, networks: Networks, seed: int) -> SACState:
     """Return the state before the first update, as NumPy arrays."""
     rng = np.random.default_rng(seed)
-    actor = networks.of.init(rng)
-    critics = [networks.of.init(rng) for _ in range(2)]
+    actor = networks.net.init(rng)
+    critics = [networks.net.init(rng) for _ in range(2)]
     return first_state(config, actor, critics)
 
 
-def policy(networks: Networks, state: SoftState, obs: Any) -> Categorical:
+def policy(networks: Networks, state: SACState, obs: Any) -> Categorical:
     """Return π_θ(·|s) of N observations."""
-    return Categorical(networks.of.apply(state.actor, networks.of.see(obs)))
+    return Categorical(networks.net.apply(state.actor, networks.net.preprocess(obs)))
 
 
 def act(
-    networks: Networks, state: SoftState, obs: Any, key: PRNGKeyArray
+    networks: Networks, state: SACState, obs: Any, key: PRNGKeyArray
 ) -> tuple[Int[Array, " N"], tuple[()]]:
     """Draw an action for each of N observations."""
     return policy(networks, state, obs).sample(key), ()
 
 
 def evaluation_action(
-    networks: Networks, state: SoftState, obs: Any, key: PRNGKeyArray
+    networks: Networks, state: SACState, obs: Any, key: PRNGKeyArray
 ) -> Int[Array, " N"]:
-    """Return what a policy that has done learning does: its mode; from pixels, a sample."""
+    """Return the most probable action for each of N observations; from pixels, a sample."""
     if networks.pixels:
         return act(networks, state, obs, key)[0]
     return policy(networks, state, obs).mode()
 
 
-def assess(networks: Networks, state: SoftState, obs: Any) -> dict[str, Float[Array, " N"]]:
+def assess(networks: Networks, state: SACState, obs: Any) -> dict[str, Float[Array, " N"]]:
     """Return Σ_a π(a|s) min_k Q_k(s, a) and the entropy of π(·|s) for each of N observations."""
-    chooses = policy(networks, state, obs)
-    values = all_values(networks.of, state.critics, networks.of.see(obs)).min(0)
-    value = (jax.nn.softmax(chooses.logits) * values).sum(-1)
-    return {"value": value, "entropy": chooses.entropy()}
+    chosen = policy(networks, state, obs)
+    values = all_values(networks.net, state.critics, networks.net.preprocess(obs)).min(0)
+    value = (jax.nn.softmax(chosen.logits) * values).sum(-1)
+    return {"value": value, "entropy": chosen.entropy()}
 
 
 def update(
     config: SACConfig,
     networks: Networks,
-    state: SoftState,
+    state: SACState,
     batch: Transition,
     key: PRNGKeyArray,
-) -> tuple[SoftState, Metrics]:
+) -> tuple[SACState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Rows that are not valid change nothing, whatever they hold.
+    Invalid rows change nothing.
     """
     del key
     batch = jax.tree.map(partial(blank, valid=batch.valid), batch)
@@ -147,28 +147,30 @@ def update(
 
 
 def step(
-    config: SACConfig, networks: Networks, state: SoftState, rows: Transition
-) -> tuple[SoftState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
-    """Return the state after one gradient step of everything, metrics, Q_k(s, a) and G."""
-    net = networks.of
-    rows = rows._replace(obs=net.see(rows.obs), next_obs=net.see(rows.next_obs))
+    config: SACConfig, networks: Networks, state: SACState, rows: Transition
+) -> tuple[SACState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
+    """Return the state after one gradient step of all networks and α, metrics, Q_k(s, a) and G."""
+    net = networks.net
+    rows = rows._replace(obs=net.preprocess(rows.obs), next_obs=net.preprocess(rows.next_obs))
     temperature = jnp.exp(state.log_temperature)
     goal = targets(net, state.actor, state.target_critics, temperature, rows)
 
-    def of_critics(critics: Critics) -> tuple[Float[Array, ""], Float[Array, "2 B"]]:
+    def loss_of_critics(critics: Critics) -> tuple[Float[Array, ""], Float[Array, "2 B"]]:
         return critic_loss(net, critics, rows, goal)
 
-    def of_actor(actor: Params, critics: Critics) -> tuple[Array, Array]:
+    def loss_of_actor(actor: Params, critics: Critics) -> tuple[Array, Array]:
         return actor_loss(net, actor, critics, temperature, rows)
 
-    wanted = config.target_entropy_scale * float(np.log(networks.actions))
-    after, measured, values = soft_step(config, state, of_critics, of_actor, wanted)
+    target_entropy = config.target_entropy_scale * float(np.log(networks.actions))
+    after, measured, values = sac_step(
+        config, state, loss_of_critics, loss_of_actor, target_entropy
+    )
     return after, (measured, values, goal)
 
 
-def all_values(net: QNetwork, critics: Critics, seen: Any) -> Float[Array, "2 B A"]:
+def all_values(net: QNetwork, critics: Critics, inputs: Any) -> Float[Array, "2 B A"]:
     """Return Q_k(s, ·) of both critics."""
-    return jnp.stack([net.apply(critic, seen) for critic in critics])
+    return jnp.stack([net.apply(critic, inputs) for critic in critics])
 
 
 def targets(
@@ -200,7 +202,7 @@ def actor_loss(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Return mean Σ_a π(a|s) (α log π(a|s) - min_k Q_k(s, a)) over the valid rows, and H.
 
-    The gradient is to be taken by the policy's parameters.
+    Differentiate with respect to `actor` only.
     """
     logits = net.apply(actor, rows.obs)
     log_prob = jax.nn.log_softmax(logits)

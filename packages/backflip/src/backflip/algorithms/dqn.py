@@ -1,4 +1,4 @@
-"""Deep Q-networks: action values learnt from a replay, by one-step targets of an older network.
+"""Deep Q-networks: action values learned from a replay, with targets from an older network.
 
 Sources:
   * Mnih et al. 2015, "Human-level control through deep reinforcement learning", algorithm 1.
@@ -12,18 +12,18 @@ Sources:
 
 Departures from the papers:
   * the defaults are for classic control: double, three-step returns, minibatches of 128;
-  * Adam instead of RMSProp; the gradient is shortened by its norm;
-  * the learning rate can go along a line to its end;
+  * Adam instead of RMSProp; global gradient-norm clip;
+  * the learning rate can follow a linear schedule;
   * N environments side by side, and U gradient steps after T env steps of each, all towards the
-    same θ⁻, which follows θ between two such rounds;
+    same θ⁻, which moves between two such rounds;
   * the Huber loss clips the error's gradient, as the first paper says; `squared` does not;
   * a truncated step bootstraps: only a terminated one is the end;
   * uncorrected n-step returns, as in arXiv:1710.02298;
   * the minibatches of a round are drawn together: priorities change only after the last of them,
-    and weights are over the largest of all;
-  * rewards are clipped only where `clip_rewards` says so, as it does for pictures;
-  * the gradient that reaches the torso from the two streams of `dueling` is not scaled by 1/√2;
-  * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
+    and weights are divided by the largest of all;
+  * rewards are clipped only if `clip_rewards` is true, the default for pictures;
+  * the gradient that reaches the torso from the two heads of `dueling` is not scaled by 1/√2;
+  * the first layer on images takes non-overlapping patches, unless `network=nature`;
   * evaluation is greedy on vectors; from pixels 1 % of the actions are random, not 5 %.
 """
 
@@ -39,10 +39,10 @@ from backflip.algorithms.entries.dqn import DQNConfig
 from backflip.algorithms.interface import Algorithm, Metrics, Priorities, ReplayPlan
 from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import critic_metrics
-from backflip.algorithms.parts.exploration import epsilon, epsilon_greedily, refuse_early_end
-from backflip.algorithms.parts.masking import blank_invalid, blank_vectors
+from backflip.algorithms.parts.epsilon_greedy import epsilon, epsilon_greedily, refuse_early_end
+from backflip.algorithms.parts.invalid_rows import blank_invalid, blank_vectors
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
-from backflip.algorithms.parts.rewards import reward_metrics
+from backflip.algorithms.parts.reward_metrics import reward_metrics
 from backflip.algorithms.rollouts import gradient_steps
 from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import huber_error, squared_error
@@ -56,7 +56,7 @@ from backflip.networks.q_network import QNetwork, q_network
 from runshelf.errors import UsageError
 
 LOSSES = {"huber": huber_error, "squared": squared_error}  # ℓ
-PIXEL_EPSILON = 0.01  # of evaluation from pixels, where a greedy policy can stand still for ever
+PIXEL_EPSILON = 0.01  # in evaluation from pixels, where a greedy policy can get stuck
 
 
 class DQNState(NamedTuple):
@@ -64,9 +64,9 @@ class DQNState(NamedTuple):
 
     Attributes:
         params: θ, of the network that acts.
-        target: θ⁻, of the network that rates successors.
+        target: θ⁻, of the target network.
         optimizer: Adam's moments.
-        errors: y - Q of the last U minibatches, if rows have priorities; else `()`.
+        errors: y - Q of the last U minibatches with prioritised replay; else `()`.
         updates: number of updates done, each of U gradient steps.
     """
 
@@ -77,12 +77,8 @@ class DQNState(NamedTuple):
     updates: Int[Array, ""]
 
 
-class ActingPart(NamedTuple):
-    """What acting needs when learning is over.
-
-    Attributes:
-        params: θ.
-    """
+class SavedPolicy(NamedTuple):
+    """The part of a state that acts after training: θ."""
 
     params: Params
 
@@ -91,7 +87,7 @@ def dqn(config: DQNConfig, spec: EnvSpec) -> Algorithm:
     """Return DQN for the spaces of `spec`.
 
     Raises:
-        UsageError: actions are not discrete, or settings cannot be.
+        UsageError: actions are not discrete, or the settings are invalid.
     """
     actions = _check(config, spec)
     net = q_network(spec, actions, config.hidden, dueling=config.dueling, pixels=config.network)
@@ -103,15 +99,15 @@ def dqn(config: DQNConfig, spec: EnvSpec) -> Algorithm:
         act=partial(act, config, net),
         evaluation_action=partial(evaluation_action, net, PIXEL_EPSILON if spec.is_pixels else 0.0),
         update=partial(update, config, net),
-        policy=acting_part,
-        with_policy=with_acting_part,
+        policy=saved_policy,
+        with_policy=with_saved_policy,
         replay=replay_plan(config),
         assess=partial(assess, net),
     )
 
 
 def replay_plan(config: DQNConfig) -> ReplayPlan:
-    """Return what is kept of the past and drawn from it."""
+    """Return the replay settings for the driver."""
 
     def errors(state: DQNState) -> Any:
         return state.errors
@@ -123,7 +119,7 @@ def replay_plan(config: DQNConfig) -> ReplayPlan:
         capacity=config.buffer_size,
         batch_size=config.batch_size,
         gradient_steps=gradient_steps(config),
-        warm_up=config.learning_starts,
+        learning_starts=config.learning_starts,
         n_step=config.n_step,
         discount=config.discount,
         priority=priorities if config.prioritized else None,
@@ -145,20 +141,20 @@ def init(config: DQNConfig, net: QNetwork, seed: int) -> DQNState:
     )
 
 
-def acting_part(state: DQNState) -> ActingPart:
-    """Return what acting needs when learning is over."""
-    return ActingPart(state.params)
+def saved_policy(state: DQNState) -> SavedPolicy:
+    """Return the part of the state that acts after training."""
+    return SavedPolicy(state.params)
 
 
-def with_acting_part(state: DQNState, part: ActingPart) -> DQNState:
-    """Return the state with another policy in it."""
+def with_saved_policy(state: DQNState, part: SavedPolicy) -> DQNState:
+    """Return the state with the parameters of `part`."""
     return state._replace(params=part.params)
 
 
 def act(
     config: DQNConfig, net: QNetwork, state: DQNState, obs: Any, key: PRNGKeyArray
 ) -> tuple[Int[Array, " N"], tuple[()]]:
-    """Return an action for each of N observations: random ones with probability ε."""
+    """Return an action for each of N observations, ε-greedy."""
     share = epsilon(config, state.updates)
     return epsilon_greedily(action_values(net, state, obs), share, key), ()
 
@@ -166,7 +162,7 @@ def act(
 def evaluation_action(
     net: QNetwork, share: float, state: DQNState, obs: Any, key: PRNGKeyArray
 ) -> Int[Array, " N"]:
-    """Return what a policy that has done learning does: the best action, but for a small share."""
+    """Return the best action for each of N observations, or a random one with chance `share`."""
     values = action_values(net, state, obs)
     if not share:
         return jnp.argmax(values, -1).astype(jnp.int32)
@@ -174,17 +170,17 @@ def evaluation_action(
 
 
 def assess(net: QNetwork, state: DQNState, obs: Any) -> dict[str, Float[Array, " N"]]:
-    """Return max_a Q_θ(s, a) for each of N observations: what a greedy policy expects."""
+    """Return max_a Q_θ(s, a) for each of N observations, the value of the greedy policy."""
     return {"value": action_values(net, state, obs).max(-1)}
 
 
 def action_values(net: QNetwork, state: DQNState, obs: Any) -> Float[Array, "N A"]:
     """Return Q_θ(s, ·) for each of N observations."""
-    return net.apply(state.params, net.see(obs))
+    return net.apply(state.params, net.preprocess(obs))
 
 
 def learning_rate(config: DQNConfig, state: DQNState) -> Float[Array, ""]:
-    """Return Adam's step size, on its line from first to last; the same in all U steps."""
+    """Return Adam's step size on its linear schedule; constant within an update."""
     progress = state.updates / config.updates
     return linear(config.learning_rate, config.learning_rate_end, progress)
 
@@ -194,24 +190,23 @@ def update(
 ) -> tuple[DQNState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Rows that are not valid change nothing, whatever they hold.
+    Invalid rows change nothing.
     """
     del key
-    batch = blank_invalid(batch)
-    batch = see(net, batch)
-    target = follow(config, state)
+    batch = preprocess(net, blank_invalid(batch))
+    target = move_target(config, state)
     rate = learning_rate(config, state)
 
     def step(carry: Any, drawn: tuple[Transition, Array]) -> tuple[Any, Any]:
-        (params, optimizer), (rows, rated) = carry, drawn
-        goal = targets(config, net, params, rated, rows)
+        (params, optimizer), (rows, next_values) = carry, drawn
+        goal = targets(config, net, params, next_values, rows)
         gradient, value = jax.grad(loss, argnums=2, has_aux=True)(config, net, params, rows, goal)
         gradient, norm = clip_by_global_norm(gradient, config.max_grad_norm)
         params, optimizer, _ = adam_step(params, gradient, optimizer, rate)
         return (params, optimizer), (value, goal, norm)
 
     (params, optimizer), (value, goal, norms) = jax.lax.scan(
-        step, (state.params, state.optimizer), (batch, rate_successors(net, target, batch))
+        step, (state.params, state.optimizer), (batch, target_values(net, target, batch))
     )
     metrics = _metrics(config, batch, value, goal) | {
         "epsilon": epsilon(config, state.updates),
@@ -223,8 +218,8 @@ def update(
     return DQNState(params, target, optimizer, errors, state.updates + 1), metrics
 
 
-def follow(config: DQNConfig, state: DQNState) -> Params:
-    """Return θ⁻, after θ⁻ ← τ θ + (1 - τ) θ⁻ if a `target_update_interval` has passed."""
+def move_target(config: DQNConfig, state: DQNState) -> Params:
+    """Return θ⁻, after θ⁻ ← τ θ + (1 - τ) θ⁻ if `target_update_interval` env steps have passed."""
     rows = config.num_envs * config.rollout_length
     passed = (state.updates + 1) * rows // config.target_update_interval
     due = passed > state.updates * rows // config.target_update_interval
@@ -234,32 +229,33 @@ def follow(config: DQNConfig, state: DQNState) -> Params:
     return jax.tree.map(partial(jnp.where, due), moved, state.target)
 
 
-def see(net: QNetwork, batch: Transition) -> Transition:
-    """Return the rows (U, B) with what the network takes in the place of their observations."""
+def preprocess(net: QNetwork, batch: Transition) -> Transition:
+    """Return the rows (U, B) with the network's inputs instead of observations."""
 
-    def seen(obs: Any) -> Any:
+    def inputs(obs: Any) -> Any:
         obs = blank_vectors(obs, batch.valid)
-        flat = net.see(obs.reshape(-1, *obs.shape[2:]))
+        flat = net.preprocess(obs.reshape(-1, *obs.shape[2:]))
         return flat.reshape(*batch.valid.shape, *flat.shape[1:])
 
-    return batch._replace(obs=seen(batch.obs), next_obs=seen(batch.next_obs))
+    return batch._replace(obs=inputs(batch.obs), next_obs=inputs(batch.next_obs))
 
 
-def rate_successors(net: QNetwork, target: Params, batch: Transition) -> Float[Array, "U B A"]:
-    """Return Q_θ⁻(s', ·) of all rows at once: θ⁻ stands still for all U gradient steps."""
-    seen = batch.next_obs
-    flat = seen.reshape(-1, *seen.shape[2:])
+def target_values(net: QNetwork, target: Params, batch: Transition) -> Float[Array, "U B A"]:
+    """Return Q_θ⁻(s', ·) of all rows at once: θ⁻ is constant during the U gradient steps."""
+    flat = batch.next_obs.reshape(-1, *batch.next_obs.shape[2:])
     return net.apply(target, flat).reshape(*batch.valid.shape, -1)
 
 
 def targets(
-    config: DQNConfig, net: QNetwork, params: Params, rated: Float[Array, "B A"], rows: Transition
+    config: DQNConfig,
+    net: QNetwork,
+    params: Params,
+    next_values: Float[Array, "B A"],
+    rows: Transition,
 ) -> Float[Array, " B"]:
-    """Return y of every row of a minibatch whose successors are rated; 0 where it is not valid."""
-    chooser = rated
-    if config.double:
-        chooser = net.apply(params, rows.next_obs)
-    best = value_of_choice(rated, chooser)
+    """Return y of every row of a minibatch, where `next_values` is Q_θ⁻(s', ·)."""
+    chooser = net.apply(params, rows.next_obs) if config.double else next_values
+    best = value_of_choice(next_values, chooser)
     return bellman_target(rows.reward, rows.extra.discount, rows.terminated, best)
 
 
@@ -268,7 +264,7 @@ def loss(
 ) -> tuple[Float[Array, ""], Float[Array, " B"]]:
     """Return the mean of w ℓ(y - Q_θ(s, a)) over the valid rows, and Q_θ(s, a).
 
-    The gradient does not reach y.
+    No gradient flows through y.
     """
     every = net.apply(params, rows.obs)
     value = (every * jax.nn.one_hot(rows.action, every.shape[-1])).sum(-1)
@@ -286,7 +282,7 @@ def _metrics(
 
 
 def _check(config: DQNConfig, spec: EnvSpec) -> int:
-    """Return the number of actions, or refuse what cannot be."""
+    """Return the number of actions, or refuse invalid spaces and settings."""
     if not isinstance(spec.action, Discrete):
         raise UsageError(f"`dqn` chooses discrete actions, and those of `{spec.id}` are continuous")
     refuse_unworkable(config, spec, config.n_step)

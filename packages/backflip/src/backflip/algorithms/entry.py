@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from backflip.core.spec import EnvSpec
 
 Kind = Literal["discrete", "continuous", "small continuous", "pixels", "grid"]
-Values = Mapping[str, Any]  # of settings, by name
+Values = Mapping[str, Any]  # settings by name
 
-SMALL = 4  # observed numbers: MuJoCo's environments have more, classic control's have not
+SMALL = 4  # length of an observation; classic control's are at most this long, MuJoCo's longer
 
 
-def _nothing(spec: "EnvSpec", settings: Values) -> Values:
+def _no_defaults(spec: "EnvSpec", settings: Values) -> Values:
     del spec, settings
     return {}
 
 
 @dataclass(frozen=True)
 class AlgorithmEntry:
-    """What a program knows of an algorithm before it builds one.
+    """The registry's record of an algorithm, available without JAX.
 
     Attributes:
-        name: what a person types.
-        config: the frozen dataclass of its settings, annotated as in `backflip.core.settings`.
-        function: `module:function`, which makes the algorithm from (config, spec).
-        discrete: it can act in discrete action spaces.
-        continuous: it can act in continuous action spaces (`Box`).
-        images: of these action spaces, the ones it supports when observations are images.
-        defaults: settings for kinds of environments, over those of the dataclass.
-        environments: settings for single environments by id, over those of their kind.
+        name: the name on the command line.
+        config: the frozen dataclass of settings, annotated as in `backflip.core.settings`.
+        function: `module:function`, which builds the algorithm from (config, spec).
+        discrete: it supports discrete action spaces.
+        continuous: it supports continuous action spaces (`Box`).
+        images: the action spaces that it supports when observations are images.
+        defaults: settings by kind of environment; they override those of the dataclass.
+        environments: settings by environment id; they override those of the kind.
         derive: (spec, settings) -> defaults that follow from other settings.
     """
 
@@ -48,45 +48,45 @@ class AlgorithmEntry:
     images: Literal["both", "discrete", "neither"] = "both"
     defaults: Mapping[Kind, Values] = field(default_factory=dict[Kind, Values])
     environments: Mapping[str, Values] = field(default_factory=dict[str, Values])
-    derive: Callable[["EnvSpec", Values], Values] = _nothing
+    derive: Callable[["EnvSpec", Values], Values] = _no_defaults
 
     @property
     def settings(self) -> dict[str, Setting]:
-        """Its settings by name, with types and bounds."""
+        """Settings by name, with types and bounds."""
         return settings_of(self.config)
 
     @property
     def has_replay(self) -> bool:
-        """Whether it learns from a replay of past env steps."""
+        """Whether the algorithm learns from a replay."""
         return "buffer_size" in self.settings
 
     @property
     def page(self) -> str:
-        """Its page of documentation."""
+        """Path of the documentation page."""
         return f"docs/algorithms/{self.name}.md"
 
     def build(self, config: Any, spec: "EnvSpec") -> "Algorithm":
-        """Return the algorithm for the spaces of `spec`; this imports JAX.
+        """Return the algorithm for the spaces of `spec`; imports JAX.
 
         Raises:
-            UsageError: the settings do not fit together or do not fit the environment.
+            UsageError: the settings are invalid together or for this environment.
         """
         module, _, function = self.function.partition(":")
         return getattr(importlib.import_module(module), function)(config, spec)
 
     def supports(self, spec: "EnvSpec") -> bool:
-        """Return whether it can learn in an environment."""
+        """Return whether the algorithm can learn in an environment."""
         return self.supports_actions(spec) and (not spec.is_pixels or self._supports_images(spec))
 
     def supports_actions(self, spec: "EnvSpec") -> bool:
-        """Return whether it can act in the action space of an environment."""
+        """Return whether the algorithm supports the action space of an environment."""
         return self.discrete if is_discrete(spec) else self.continuous
 
     def _supports_images(self, spec: "EnvSpec") -> bool:
         return self.images == "both" or (self.images == "discrete" and is_discrete(spec))
 
     def defaults_for(self, spec: "EnvSpec", named: Values) -> dict[str, Any]:
-        """Return settings that suit an environment, without those that a person `named`."""
+        """Return default settings for an environment; `named` are those that the user gave."""
         of_kind = next(
             (self.defaults[kind] for kind in kinds_of(spec) if kind in self.defaults), {}
         )

@@ -13,13 +13,13 @@ Departures from the paper:
     misprint), and a truncated step bootstraps from the value of the true successor;
   * the defaults are for classic control, not the paper's (3e-4, γ .99, λ .95, 2048 steps of one
     environment, 10 epochs of minibatches of 64);
-  * observations and rewards can be scaled by running statistics (rewards are never shifted);
-  * advantages are normalised per minibatch, gradients clipped by their global norm, Adam's ε is
-    1e-5, all of it as in the authors' code;
+  * optional scaling of observations and rewards by running statistics (rewards are not shifted);
+  * advantages normalised per minibatch, global gradient-norm clip, Adam's ε of 1e-5, as in the
+    authors' code;
   * no adaptive KL penalty; the value loss is clipped only if `value_clip_range` is above 0;
-  * pictures go through patches that do not overlap, unless `network=nature` says otherwise;
-  * rows are shuffled by a random bijection, which cannot give every one of all orders;
-  * evaluation takes the most probable action, from pixels a drawn one.
+  * the first layer on images takes non-overlapping patches, unless `network=nature`;
+  * rows are shuffled by a random bijection, which cannot produce every order;
+  * evaluation takes the most probable action; from pixels it samples.
 """
 
 from functools import partial
@@ -32,13 +32,13 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.algorithms.parts import actor as acting
-from backflip.algorithms.parts.actor import Actor, policy_and_value
+from backflip.algorithms.parts import stochastic_policy
 from backflip.algorithms.parts.adam import adam_step, first_moments
-from backflip.algorithms.parts.masking import blank_invalid
-from backflip.algorithms.parts.measures import rollout_metrics
-from backflip.algorithms.parts.rows import Rows, prepare
-from backflip.algorithms.parts.scaling import normalize_rewards, observe
+from backflip.algorithms.parts.invalid_rows import blank_invalid
+from backflip.algorithms.parts.normalization import normalize_rewards, observe
+from backflip.algorithms.parts.rollout_metrics import rollout_metrics
+from backflip.algorithms.parts.rollout_rows import Rows, prepare
+from backflip.algorithms.parts.stochastic_policy import Actor, policy_and_value
 from backflip.core import statistics
 from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import (
@@ -56,18 +56,18 @@ from backflip.core.types import Transition
 from backflip.networks.actor_critic import actor_critic
 from backflip.networks.layers import Params
 
-ADAM_EPSILON = 1e-5  # as in the authors' code; 1e-8 is Adam's own
+ADAM_EPSILON = 1e-5  # as in the authors' code; Adam's own default is 1e-8
 
 
 class PPOState(NamedTuple):
     """Everything PPO carries from one update to the next.
 
     Attributes:
-        params: of the network, and `log_std` (A,) for continuous actions.
+        params: network parameters, and `log_std` (A,) for continuous actions.
         optimizer: Adam's moments.
-        obs_statistics: of the observations, over all data since the start.
-        return_statistics: of the discounted return, over all data since the start.
-        running_return: (N,) the discounted return of each environment's episode so far.
+        obs_statistics: of all valid observations since the start.
+        return_statistics: of all discounted returns since the start.
+        running_return: discounted return of each environment's current episode.
         updates: number of updates done.
     """
 
@@ -88,24 +88,24 @@ def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
         num_envs=config.num_envs,
         rollout_length=config.rollout_length,
         init=partial(init, config, actor),
-        act=partial(acting.act, actor),
-        evaluation_action=partial(acting.evaluation_action, actor),
+        act=partial(stochastic_policy.act, actor),
+        evaluation_action=partial(stochastic_policy.evaluation_action, actor),
         update=partial(update, config, actor),
-        policy=acting.acting_part,
-        with_policy=acting.with_acting_part,
-        assess=partial(acting.assess, actor),
+        policy=stochastic_policy.saved_policy,
+        with_policy=stochastic_policy.with_saved_policy,
+        assess=partial(stochastic_policy.assess, actor),
     )
 
 
 def init(config: PPOConfig, actor: Actor, seed: int) -> PPOState:
     """Return the state before the first update, as NumPy arrays."""
-    params = acting.first_params(actor, seed, config.initial_log_std)
+    params = stochastic_policy.first_params(actor, seed, config.initial_log_std)
     running_return: Any = np.zeros(config.num_envs, np.float32)
     updates: Any = np.zeros((), np.int32)
     return PPOState(
         params,
         first_moments(params),
-        statistics.empty(acting.observed_shape(actor.spec)),
+        statistics.empty(stochastic_policy.observed_shape(actor.spec)),
         statistics.empty(()),
         running_return,
         updates,
@@ -115,9 +115,9 @@ def init(config: PPOConfig, actor: Actor, seed: int) -> PPOState:
 def update(
     config: PPOConfig, actor: Actor, state: PPOState, batch: Transition, key: PRNGKeyArray
 ) -> tuple[PPOState, Metrics]:
-    """Return the state after `epochs` passes over the batch (axes T, N), and what was measured.
+    """Return the state after `epochs` passes over the batch (axes T, N), and metrics.
 
-    Rows that are not valid change nothing, whatever they hold.
+    Invalid rows change nothing.
     """
     batch = blank_invalid(batch)
     if config.normalize_rewards:
@@ -136,13 +136,13 @@ def update(
 
 
 def estimate(config: PPOConfig, *stream: Array) -> tuple[Float[Array, " T"], Float[Array, " T"]]:
-    """Return generalised advantages A and the value's targets A + V of one environment's stream."""
+    """Return generalised advantages A and value targets A + V of one environment's stream."""
     advantages = gae(*stream, discount=config.discount, gae_lambda=config.gae_lambda)
     return advantages, advantages + stream[1]
 
 
 class Schedules(NamedTuple):
-    """What changes as training goes on: step size, ε of the surrogate, weight of the entropy."""
+    """Values of the linear schedules in one update."""
 
     learning_rate: Float[Array, ""]
     clip_range: Float[Array, ""]
@@ -150,7 +150,7 @@ class Schedules(NamedTuple):
 
 
 def schedules(config: PPOConfig, state: PPOState) -> Schedules:
-    """Return the numbers of this update, each on its line from first to last."""
+    """Return the values of the linear schedules in this update."""
     progress = state.updates / config.updates
     return Schedules(
         linear(config.learning_rate, config.learning_rate_end, progress),
@@ -167,7 +167,7 @@ def _improve(
     now: Schedules,
     key: PRNGKeyArray,
 ) -> tuple[Params, Any, dict[str, Float[Array, "E M"]]]:
-    """Return parameters and moments after E epochs of M minibatches, and what each measured."""
+    """Return parameters and moments after E epochs of M minibatches, and metrics of each."""
 
     def epoch(carry: Any, key: PRNGKeyArray) -> tuple[Any, dict[str, Float[Array, " M"]]]:
         order = shuffle(key, rows.valid.shape[0]).reshape(config.minibatches, -1)
@@ -200,8 +200,8 @@ def loss(
     clip_range: Float[Array, ""],
     entropy_coef: Float[Array, ""],
 ) -> tuple[Float[Array, ""], Metrics]:
-    """Return L_clip + c₁ L_value - c₂ H over the valid rows (arXiv:1707.06347, eq. 9, negated)."""
-    policy, value = policy_and_value(actor, params, rows.seen)
+    """Return L_clip + c₁ L_value - c₂ H over the valid rows (arXiv:1707.06347, negated eq. 9)."""
+    policy, value = policy_and_value(actor, params, rows.inputs)
     log_prob = policy.log_prob(rows.action)
     advantage = standardize(rows.advantage, rows.valid)
     surrogate = clipped_surrogate(log_prob, rows.log_prob, advantage, clip_range)

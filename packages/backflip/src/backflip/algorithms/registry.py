@@ -1,4 +1,4 @@
-"""The algorithms by name. Every module of `backflip.algorithms.entries` holds one entry."""
+"""The registry of algorithms. Each module of `backflip.algorithms.entries` holds one entry."""
 
 import importlib
 import pkgutil
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def names() -> list[str]:
-    """Return the names of all algorithms, in alphabetical order; no entry is imported."""
+    """Return the names of all algorithms in alphabetical order; imports no entry."""
     return sorted(module.name for module in pkgutil.iter_modules(entries.__path__))
 
 
 @cache
 def algorithms() -> dict[str, AlgorithmEntry]:
-    """Return all entries by name, in alphabetical order."""
+    """Return all entries by name in alphabetical order."""
     return {name: importlib.import_module(f"{entries.__name__}.{name}").ENTRY for name in names()}
 
 
@@ -40,10 +40,10 @@ def entry_of(algorithm: str) -> AlgorithmEntry:
 
 
 def check_spaces(entry: AlgorithmEntry, spec: "EnvSpec") -> None:
-    """Refuse an environment that an algorithm cannot learn in.
+    """Refuse an environment whose spaces an algorithm does not support.
 
     Raises:
-        UsageError: it does not support the spaces; the message names the algorithms that do.
+        UsageError: the spaces are unsupported; the message names the algorithms that support them.
     """
     if entry.supports(spec):
         return
@@ -52,10 +52,10 @@ def check_spaces(entry: AlgorithmEntry, spec: "EnvSpec") -> None:
         shape = "x".join(map(str, spec.observation.shape))
         raise UsageError(
             f"`{entry.name}` does not learn such actions from images, and observations of "
-            f"`{spec.id}` are images of {shape}; for these there are: {able}"
+            f"`{spec.id}` are images of {shape}; use one of: {able}"
         )
     chosen, found = ("discrete", "continuous") if entry.discrete else ("continuous", "discrete")
     raise UsageError(
         f"`{entry.name}` chooses {chosen} actions, and those of `{spec.id}` are {found}; "
-        f"for these there are: {able}"
+        f"use one of: {able}"
     )

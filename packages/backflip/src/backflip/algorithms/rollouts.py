@@ -1,11 +1,11 @@
-"""How many rollouts and gradient steps the settings of an algorithm give; imports no JAX."""
+"""How many rollouts and gradient steps follow from the settings of an algorithm; imports no JAX."""
 
 from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
 class ReplaySettings(Protocol):
-    """The settings that every algorithm with a replay has, documented in its configuration."""
+    """The settings that all algorithms with a replay share; each configuration documents them."""
 
     @property
     def env_steps(self) -> int: ...  # noqa: D102
@@ -31,12 +31,12 @@ def rollouts_of(env_steps: int, num_envs: int, rollout_length: int) -> int:
 
 
 def rollouts_before_learning(settings: ReplaySettings) -> int:
-    """Return how many whole rollouts of random actions come before the first update."""
+    """Return how many whole rollouts of random actions come before learning."""
     return rollouts_of(settings.learning_starts, settings.num_envs, settings.rollout_length)
 
 
 def rollouts_with_updates(settings: ReplaySettings) -> int:
-    """Return how many rollouts are followed by an update; the last may go beyond `env_steps`."""
+    """Return how many rollouts are followed by an update."""
     rollouts = rollouts_of(settings.env_steps, settings.num_envs, settings.rollout_length)
     return max(rollouts - rollouts_before_learning(settings), 0)
 

@@ -1,7 +1,7 @@
-"""Soft actor-critic: a policy that is paid for what it earns and for staying unpredictable.
+"""Soft actor-critic: a stochastic policy that maximises reward and entropy.
 
-Sources: Haarnoja et al. 2018, arXiv:1801.01290, eqs. 5-13 and appendix C; the learnt temperature
-and the missing value network: arXiv:1812.05905, algorithm 1 and eq. 18.
+Sources: Haarnoja et al. 2018, arXiv:1801.01290, eqs. 5-13 and appendix C; the learned temperature
+and no value network: arXiv:1812.05905, algorithm 1 and eq. 18.
 
     ã' ~ π_θ(·|s'),   G = r + γ (1 - terminated) (min_k Q_φk⁻(s', ã') - α log π_θ(ã'|s'))
     L_Q(φ) = Σ_k mean ½ (Q_φk(s, a) - G)²
@@ -9,14 +9,14 @@ and the missing value network: arXiv:1812.05905, algorithm 1 and eq. 18.
     L_α = log α (H - H̄),   H = -mean log π_θ(ã|s)
     φ⁻ ← φ⁻ + τ (φ - φ⁻)
 
-Actions are in units of their range, [-1, 1], everywhere but in the environment; so log π is a
-density over such actions, and the entropy H̄ = -|A| wanted does not depend on the range's width.
+Policy and critics see actions scaled to [-1, 1]; the environment gets its own units. So log π is a
+density over scaled actions, and the target entropy H̄ = -|A| does not depend on the bounds.
 
 Departures from the papers:
   * log σ is clipped to [-20, 2] (as in the authors' code);
-  * the first env steps are uniformly random (as there);
-  * log α in the place of α in its loss (as there);
-  * U gradient steps after T env steps, in place of one after each;
+  * uniformly random actions before learning starts (as in the authors' code);
+  * log α instead of α in the temperature loss (as in the authors' code);
+  * U gradient steps after T env steps, instead of one after each;
   * a truncated step bootstraps;
   * discrete actions: `backflip.algorithms.discrete_sac`.
 """
@@ -32,7 +32,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from backflip.algorithms.discrete_sac import discrete_sac
 from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units, to_env
 from backflip.algorithms.parts.critics import (
     Critics,
@@ -42,8 +41,9 @@ from backflip.algorithms.parts.critics import (
     first_critics,
 )
 from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
-from backflip.algorithms.parts.rewards import reward_metrics
-from backflip.algorithms.parts.soft_step import SoftState, first_state, soft_step
+from backflip.algorithms.parts.reward_metrics import reward_metrics
+from backflip.algorithms.parts.sac_step import SACState, first_state, sac_step
+from backflip.algorithms.parts.saved_policy import saved_policy, with_saved_policy
 from backflip.core.distributions import TanhNormal
 from backflip.core.gradients import update_ratio
 from backflip.core.spec import Discrete, EnvSpec
@@ -54,14 +54,14 @@ from backflip.networks.layers import Params
 from backflip.networks.mlp import apply_mlp, mlp
 
 LOG_STD_BOUNDS = (-20.0, 2.0)
-DRAWS = 32  # actions by which a state is assessed
+DRAWS = 32  # actions sampled in `assess`
 
 
 def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
     """Return SAC for the spaces of `spec`, discrete actions included.
 
     Raises:
-        UsageError: the spaces are not for SAC, or settings cannot be.
+        UsageError: SAC does not support the spaces, or the settings are invalid.
     """
     if isinstance(spec.action, Discrete):
         return discrete_sac(config, spec)
@@ -75,14 +75,14 @@ def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         act=partial(act, scale),
         evaluation_action=partial(evaluation_action, scale),
         update=partial(update, config, scale),
-        policy=acting_part,
-        with_policy=with_acting_part,
+        policy=saved_policy,
+        with_policy=with_saved_policy,
         replay=replay_plan(config),
         assess=assess,
     )
 
 
-def init(config: SACConfig, spec: EnvSpec, scale: ActionScale, seed: int) -> SoftState:
+def init(config: SACConfig, spec: EnvSpec, scale: ActionScale, seed: int) -> SACState:
     """Return the state before the first update, as NumPy arrays."""
     rng = np.random.default_rng(seed)
     actor = mlp(rng, (spec.observation.shape[0], *config.hidden, 2 * scale.dimensions))
@@ -97,25 +97,25 @@ def policy(actor: list[Params], obs: Float[Array, "B inputs"]) -> TanhNormal:
 
 
 def act(
-    scale: ActionScale, state: SoftState, obs: Any, key: PRNGKeyArray
+    scale: ActionScale, state: SACState, obs: Any, key: PRNGKeyArray
 ) -> tuple[Float[Array, "N A"], tuple[()]]:
     """Draw an action for each of N observations."""
     return to_env(scale, policy(state.actor, obs).sample(key)), ()
 
 
 def evaluation_action(
-    scale: ActionScale, state: SoftState, obs: Any, key: PRNGKeyArray
+    scale: ActionScale, state: SACState, obs: Any, key: PRNGKeyArray
 ) -> Float[Array, "N A"]:
-    """Return what a policy that has done learning does: tanh of its mean, without noise."""
+    """Return tanh of the policy's mean, scaled to the bounds, for each of N observations."""
     del key
     return to_env(scale, policy(state.actor, obs).mode())
 
 
-def assess(state: SoftState, obs: Float[Array, "N inputs"]) -> dict[str, Float[Array, " N"]]:
+def assess(state: SACState, obs: Float[Array, "N inputs"]) -> dict[str, Float[Array, " N"]]:
     """Return E[min_k Q_k(s, a)] and the entropy -E[log π(a|s)] of each of N observations.
 
-    Both are means over 32 actions of the policy, whose noise is the same for every observation
-    and every call. Entropy is that of actions in [-1, 1].
+    Both are means over 32 samples. The noise is the same for every observation and every call.
+    The entropy is that of actions in [-1, 1].
     """
     dimensions = state.actor[-1]["b"].shape[-1] // 2
     noise = jax.random.normal(jax.random.key(0), (DRAWS, dimensions))
@@ -130,15 +130,15 @@ def assess(state: SoftState, obs: Float[Array, "N inputs"]) -> dict[str, Float[A
 
 
 def update(
-    config: SACConfig, scale: ActionScale, state: SoftState, batch: Transition, key: PRNGKeyArray
-) -> tuple[SoftState, Metrics]:
+    config: SACConfig, scale: ActionScale, state: SACState, batch: Transition, key: PRNGKeyArray
+) -> tuple[SACState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Rows that are not valid change nothing, whatever they hold.
+    Invalid rows change nothing.
     """
     batch = rows_in_units(scale, batch)
     updates, *rest = batch.action.shape
-    noise = jax.random.normal(key, (updates, 2, *rest))  # at once: many small draws are dear
+    noise = jax.random.normal(key, (updates, 2, *rest))  # one draw: many small ones are slow
     after, (measured, values, goals) = jax.lax.scan(partial(step, config), state, (batch, noise))
     metrics = jax.tree.map(jnp.mean, measured) | critic_metrics(values, goals, batch.valid)
     metrics |= reward_metrics(batch.reward, batch.valid)
@@ -147,21 +147,23 @@ def update(
 
 
 def step(
-    config: SACConfig, state: SoftState, minibatch: tuple[Transition, Float[Array, "2 B A"]]
-) -> tuple[SoftState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
-    """Return the state after one gradient step of everything, metrics, Q_k(s, a) and G."""
+    config: SACConfig, state: SACState, minibatch: tuple[Transition, Float[Array, "2 B A"]]
+) -> tuple[SACState, tuple[Metrics, Float[Array, "2 B"], Float[Array, " B"]]]:
+    """Return the state after one gradient step of all networks and α, metrics, Q_k(s, a) and G."""
     rows, noise = minibatch
     temperature = jnp.exp(state.log_temperature)
     goal = targets(state.actor, state.target_critics, temperature, rows, noise[0])
 
-    def of_critics(critics: Critics) -> tuple[Float[Array, ""], Float[Array, "2 B"]]:
+    def loss_of_critics(critics: Critics) -> tuple[Float[Array, ""], Float[Array, "2 B"]]:
         return critic_loss(critics, rows, goal)
 
-    def of_actor(actor: list[Params], critics: Critics) -> tuple[Array, Array]:
+    def loss_of_actor(actor: list[Params], critics: Critics) -> tuple[Array, Array]:
         return actor_loss(actor, critics, temperature, rows, noise[1])
 
-    wanted = config.target_entropy_per_dimension * noise.shape[-1]
-    after, measured, values = soft_step(config, state, of_critics, of_actor, wanted)
+    target_entropy = config.target_entropy_per_dimension * noise.shape[-1]
+    after, measured, values = sac_step(
+        config, state, loss_of_critics, loss_of_actor, target_entropy
+    )
     return after, (measured, values, goal)
 
 
@@ -188,8 +190,8 @@ def actor_loss(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Return mean (α log π(ã|s) - min_k Q_k(s, ã)) over the valid rows, and the entropy H.
 
-    ã is drawn by reparametrisation: the gradient, to be taken by the policy's parameters, flows
-    through the action as well.
+    ã = tanh(μ + σ noise), so the gradient flows through the action. Differentiate with respect to
+    `actor` only.
     """
     unit, log_prob = policy(actor, rows.obs).transform(noise)
     value = action_values(critics, rows.obs, unit).min(0)

@@ -1,4 +1,4 @@
-"""Twin delayed DDPG: DDPG whose critics are two, and whose policy waits for them.
+"""Twin delayed DDPG: DDPG with two critics and a policy that is updated less often.
 
 Source: Fujimoto et al. 2018, arXiv:1802.09477, algorithm 1.
 
@@ -7,12 +7,12 @@ Source: Fujimoto et al. 2018, arXiv:1802.09477, algorithm 1.
     L_Q(φ) = Σ_k mean ½ (Q_φk(s, a) - G)²
     every d-th gradient step:   L_μ(θ) = -mean Q_φ1(s, μ_θ(s));   φ⁻, θ⁻ follow φ, θ by τ
 
-Actions are in units of their range, [-1, 1], everywhere but in the environment; so are σ̃ and c.
+Policy and critics see actions scaled to [-1, 1], the unit of σ̃ and c; the environment gets its own.
 
 Departures from the paper:
   * minibatches of 256 and one layer shape for both networks, as in the authors' later code;
-  * U gradient steps after T env steps, in place of one after each; d divides U, so that what is
-    done when is known before anything runs;
+  * U gradient steps after T env steps, instead of one after each; d divides U, so that the schedule
+    is static;
   * a truncated step bootstraps (as in the authors' code).
 """
 
@@ -26,8 +26,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.entries.td3 import TD3Config
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.algorithms.parts import deterministic
-from backflip.algorithms.parts.acting_part import acting_part, with_acting_part
+from backflip.algorithms.parts import deterministic_policy
 from backflip.algorithms.parts.action_scale import ActionScale, action_scale, rows_in_units
 from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import (
@@ -37,9 +36,10 @@ from backflip.algorithms.parts.critics import (
     critic_metrics,
     first_critics,
 )
-from backflip.algorithms.parts.deterministic import actor_loss, first_actor, unit_action
+from backflip.algorithms.parts.deterministic_policy import actor_loss, first_actor, unit_action
 from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
-from backflip.algorithms.parts.rewards import reward_metrics
+from backflip.algorithms.parts.reward_metrics import reward_metrics
+from backflip.algorithms.parts.saved_policy import saved_policy, with_saved_policy
 from backflip.algorithms.rollouts import gradient_steps
 from backflip.core.gradients import update_ratio
 from backflip.core.spec import EnvSpec
@@ -56,9 +56,9 @@ class TD3State(NamedTuple):
         actor: θ.
         critics: φ, of both critics.
         target_actor: θ⁻.
-        target_critics: φ⁻, of both.
-        actor_moments: Adam's.
-        critic_moments: Adam's.
+        target_critics: φ⁻, of both critics.
+        actor_moments: Adam's moments of θ.
+        critic_moments: Adam's moments of φ.
     """
 
     actor: list[Params]
@@ -73,7 +73,7 @@ def td3(config: TD3Config, spec: EnvSpec) -> Algorithm:
     """Return TD3 for the spaces of `spec`.
 
     Raises:
-        UsageError: the spaces are not for TD3, or settings cannot be.
+        UsageError: TD3 does not support the spaces, or the settings are invalid.
     """
     scale = action_scale("td3", spec)
     refuse_unworkable(config, spec)
@@ -83,13 +83,13 @@ def td3(config: TD3Config, spec: EnvSpec) -> Algorithm:
         num_envs=config.num_envs,
         rollout_length=config.rollout_length,
         init=partial(init, config, spec, scale),
-        act=partial(deterministic.act, scale, config.exploration_noise),
-        evaluation_action=partial(deterministic.evaluation_action, scale),
+        act=partial(deterministic_policy.act, scale, config.exploration_noise),
+        evaluation_action=partial(deterministic_policy.evaluation_action, scale),
         update=partial(update, config, scale),
-        policy=acting_part,
-        with_policy=with_acting_part,
+        policy=saved_policy,
+        with_policy=with_saved_policy,
         replay=replay_plan(config),
-        assess=deterministic.assess,
+        assess=deterministic_policy.assess,
     )
 
 
@@ -107,7 +107,7 @@ def update(
 ) -> tuple[TD3State, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Rows that are not valid change nothing, whatever they hold.
+    Invalid rows change nothing.
     """
     batch = rows_in_units(scale, batch)
     noise = smoothing_noise(config, key, batch.action.shape)
@@ -135,7 +135,7 @@ def smoothing_noise(
 def one_round(
     config: TD3Config, state: TD3State, minibatches: tuple[Transition, Float[Array, "d B A"]]
 ) -> tuple[TD3State, tuple[Metrics, Float[Array, "d 2 B"], Float[Array, "d B"]]]:
-    """Return the state after d gradient steps of the critics and one of the policy."""
+    """Return the state after d gradient steps of the critics and one of the policy, and metrics."""
     state, (measured, values, goals) = jax.lax.scan(
         partial(critic_step, config), state, minibatches
     )

@@ -5,17 +5,17 @@ approximation", theorem 1; advantages of Schulman et al. 2016, arXiv:1506.02438,
 and the defaults are those of OpenAI's Spinning Up.
 
     ∇J = E[∇ log π(a_t|s_t) Ψ_t]    Ψ: generalised advantage, or reward to go
-    V  = argmin E[½ (V(s_t) - G_t)²]    by gradient steps after the policy's one
+    V  = argmin E[½ (V(s_t) - G_t)²]    by gradient steps after the policy's step
 
-    G_t = Σ_k γ^k r_{t+k+1}, to the end of the episode; where a time limit or the rollout's end cuts
-    it, V of the state reached stands for the rest.
+    G_t = Σ_k γ^k r_{t+k+1}, to the end of the episode; if a time limit or the end of the rollout
+    cuts it, V of the last state replaces the missing rewards.
 
 Departures from the paper:
-  * Ψ is shifted and scaled to mean 0 and deviation 1 in each batch; steps are Adam's;
-  * an episode that a time limit or the rollout cuts bootstraps from the value there;
-  * states later in an episode do not weigh γ^t: every env step counts alike;
-  * observations and rewards can be scaled by running statistics;
-  * episodes go on over updates, where Spinning Up cuts them.
+  * Ψ is normalised to mean 0 and standard deviation 1 in each batch; the optimiser is Adam;
+  * an episode cut by a time limit or the end of the rollout bootstraps;
+  * no factor γ^t for late states: every env step has the same weight;
+  * optional scaling of observations and rewards by running statistics;
+  * episodes continue across updates, where Spinning Up cuts them.
 """
 
 from functools import partial
@@ -28,13 +28,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.entries.vpg import VPGConfig
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.algorithms.parts import actor as acting
-from backflip.algorithms.parts.actor import Actor, policy_and_value
+from backflip.algorithms.parts import stochastic_policy
 from backflip.algorithms.parts.adam import adam_step, first_moments
-from backflip.algorithms.parts.masking import blank_invalid
-from backflip.algorithms.parts.measures import rollout_metrics
-from backflip.algorithms.parts.rows import Rows, prepare
-from backflip.algorithms.parts.scaling import normalize_rewards, observe
+from backflip.algorithms.parts.invalid_rows import blank_invalid
+from backflip.algorithms.parts.normalization import normalize_rewards, observe
+from backflip.algorithms.parts.rollout_metrics import rollout_metrics
+from backflip.algorithms.parts.rollout_rows import Rows, prepare
+from backflip.algorithms.parts.stochastic_policy import Actor, policy_and_value
 from backflip.core import statistics
 from backflip.core.gradients import update_ratio
 from backflip.core.losses import approximate_kl, policy_gradient, squared_error
@@ -54,10 +54,10 @@ class VPGState(NamedTuple):
     Attributes:
         params: `policy` and `value`, two networks, and `log_std` (A,) for continuous actions.
         optimizer: Adam's moments of the policy's parameters.
-        value_optimizer: Adam's moments of the value function's.
-        obs_statistics: of the observations, over all data since the start.
-        return_statistics: of the discounted return, over all data since the start.
-        running_return: (N,) the discounted return of each environment's episode so far.
+        value_optimizer: Adam's moments of the value function's parameters.
+        obs_statistics: of all valid observations since the start.
+        return_statistics: of all discounted returns since the start.
+        running_return: discounted return of each environment's current episode.
     """
 
     params: Params
@@ -77,21 +77,21 @@ def vpg(config: VPGConfig, spec: EnvSpec) -> Algorithm:
         num_envs=config.num_envs,
         rollout_length=config.rollout_length,
         init=partial(init, config, actor),
-        act=partial(acting.act, actor),
-        evaluation_action=partial(acting.evaluation_action, actor),
+        act=partial(stochastic_policy.act, actor),
+        evaluation_action=partial(stochastic_policy.evaluation_action, actor),
         update=partial(update, config, actor),
-        policy=acting.acting_part,
-        with_policy=acting.with_acting_part,
-        assess=partial(acting.assess, actor),
+        policy=stochastic_policy.saved_policy,
+        with_policy=stochastic_policy.with_saved_policy,
+        assess=partial(stochastic_policy.assess, actor),
     )
 
 
 def separate_networks(
     spec: EnvSpec, hidden: tuple[int, ...], pixels: PixelNetwork = "auto"
 ) -> ActorCritic:
-    """Return policy and value function without a shared parameter, images included.
+    """Return policy and value function without shared parameters, for images too.
 
-    So that many steps of the one leave the other as it is.
+    Steps of the value function then leave the policy unchanged.
     """
     policy = single_head(spec, action_outputs(spec), hidden, POLICY_HEAD_GAIN, pixels)
     value = single_head(spec, 1, hidden, 1.0, pixels)
@@ -99,22 +99,22 @@ def separate_networks(
     def first(rng: np.random.Generator) -> Params:
         return {"policy": policy.init(rng), "value": value.init(rng)}
 
-    def apply(params: Params, seen: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
-        return policy.apply(params["policy"], seen), value.apply(params["value"], seen)[:, 0]
+    def apply(params: Params, inputs: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
+        return policy.apply(params["policy"], inputs), value.apply(params["value"], inputs)[:, 0]
 
-    return ActorCritic(first, policy.see, apply)
+    return ActorCritic(first, policy.preprocess, apply)
 
 
 def init(config: VPGConfig, actor: Actor, seed: int) -> VPGState:
     """Return the state before the first update, as NumPy arrays."""
-    params = acting.first_params(actor, seed, config.initial_log_std)
+    params = stochastic_policy.first_params(actor, seed, config.initial_log_std)
     of_policy, of_value = split(params)
     running_return: Any = np.zeros(config.num_envs, np.float32)
     return VPGState(
         params,
         first_moments(of_policy),
         first_moments(of_value),
-        statistics.empty(acting.observed_shape(actor.spec)),
+        statistics.empty(stochastic_policy.observed_shape(actor.spec)),
         statistics.empty(()),
         running_return,
     )
@@ -128,9 +128,9 @@ def split(params: Params) -> tuple[Params, Params]:
 def update(
     config: VPGConfig, actor: Actor, state: VPGState, batch: Transition, key: PRNGKeyArray
 ) -> tuple[VPGState, Metrics]:
-    """Return the state after a step of the policy and `value_gradient_steps` of the value function.
+    """Return the state after one policy step and `value_gradient_steps` of the value function.
 
-    The batch has axes (T, N). Rows that are not valid change nothing, whatever they hold.
+    The batch has axes (T, N). Invalid rows change nothing.
     """
     del key
     batch = blank_invalid(batch)
@@ -149,9 +149,9 @@ def update(
 
 
 def estimate(config: VPGConfig, *stream: Array) -> tuple[Float[Array, " T"], Float[Array, " T"]]:
-    """Return Ψ and the value's targets G of one environment's stream.
+    """Return Ψ and the value targets G of one environment's stream.
 
-    With λ = 1 the generalised advantage is G - V: that is where G comes from.
+    G = A + V, where A is the generalised advantage with λ = 1.
     """
     to_go = gae(*stream, discount=config.discount, gae_lambda=1.0) + stream[1]
     if config.advantage == "reward_to_go":
@@ -162,8 +162,8 @@ def estimate(config: VPGConfig, *stream: Array) -> tuple[Float[Array, " T"], Flo
 def policy_loss(
     actor: Actor, of_policy: Params, of_value: Params, rows: Rows
 ) -> tuple[Float[Array, ""], Metrics]:
-    """Return the mean of -log π(a|s) Ψ over the valid rows, Ψ standardised."""
-    policy, _ = policy_and_value(actor, of_policy | of_value, rows.seen)
+    """Return the mean of -log π(a|s) Ψ over the valid rows, Ψ normalised, and metrics."""
+    policy, _ = policy_and_value(actor, of_policy | of_value, rows.inputs)
     log_prob = policy.log_prob(rows.action)
     advantage = standardize(rows.advantage, rows.valid)
     mean = masked_mean(policy_gradient(log_prob, advantage), rows.valid)
@@ -177,20 +177,20 @@ def policy_loss(
 
 def value_loss(actor: Actor, of_value: Params, of_policy: Params, rows: Rows) -> Float[Array, ""]:
     """Return the mean of ½ (V(s) - G)² over the valid rows."""
-    _, value = policy_and_value(actor, of_policy | of_value, rows.seen)
+    _, value = policy_and_value(actor, of_policy | of_value, rows.inputs)
     return masked_mean(squared_error(value, rows.target), rows.valid)
 
 
 def _improve_policy(
     config: VPGConfig, actor: Actor, state: VPGState, rows: Rows
 ) -> tuple[Params, Any, Metrics]:
-    """Return the policy's parameters and moments after its one step, and what was measured."""
+    """Return the policy's parameters and moments after one step, and metrics."""
     before, of_value = split(state.params)
     gradient, measured = jax.grad(policy_loss, argnums=1, has_aux=True)(
         actor, before, of_value, rows
     )
     after, optimizer, norm = adam_step(before, gradient, state.optimizer, config.learning_rate)
-    policy, _ = policy_and_value(actor, after | of_value, rows.seen)
+    policy, _ = policy_and_value(actor, after | of_value, rows.inputs)
     moved = approximate_kl(policy.log_prob(rows.action), rows.log_prob)
     measured["approx_kl"] = masked_mean(moved, rows.valid)
     return after, optimizer, measured | {"grad_norm": norm}
@@ -199,7 +199,7 @@ def _improve_policy(
 def _fit_value(
     config: VPGConfig, actor: Actor, state: VPGState, rows: Rows
 ) -> tuple[Params, Any, Metrics]:
-    """Return the value function's parameters and moments after its steps, and the mean loss."""
+    """Return the value function's parameters and moments after its steps, and mean metrics."""
     of_policy, of_value = split(state.params)
 
     def step(carry: tuple[Params, Any], _: None) -> tuple[tuple[Params, Any], Metrics]:

@@ -1,9 +1,9 @@
-"""Checkpoints: named arrays in one safetensors file, written whole or not at all.
+"""Checkpoints: named arrays in one safetensors file, written atomically.
 
-A checkpoint is three names in one folder. `x.safetensors` is the newest complete one,
+A checkpoint is up to three files. `x.safetensors` is the newest complete one,
 `x.previous.safetensors` the one before it, `x.safetensors.partial` the one being written. At every
-instant at least one of them is complete, and a SHA-256 over the whole file tells which, so neither
-a kill at any instruction nor a damaged newest file costs more than one interval of work.
+moment at least one of them is complete, and a SHA-256 over the whole file shows which. So a kill at
+any instruction, or a damaged newest file, costs at most one interval of work.
 """
 
 import hashlib
@@ -31,12 +31,12 @@ _DTYPES = frozenset({"bool", "float16", "float32", "float64", "complex64"}) | {
 
 
 class LoadedArrays(NamedTuple):
-    """What a checkpoint held.
+    """The contents of a checkpoint.
 
     Attributes:
-        arrays: name to array, bit for bit as saved (in little-endian order), read-only.
-        metadata: what was saved beside them.
-        note: one line for the user when the newest file could not be used, else None.
+        arrays: the saved arrays by name, in little-endian order, read-only.
+        metadata: the saved metadata.
+        note: one line for the user if the newest file is not usable, else None.
     """
 
     arrays: dict[str, np.ndarray]
@@ -45,7 +45,7 @@ class LoadedArrays(NamedTuple):
 
 
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> None:
-    """Replace the checkpoint at `path`; once this returns, it survives a kill and a power cut.
+    """Replace the checkpoint at `path`; it survives a kill and a power cut.
 
     Args:
         path: the file, by convention `checkpoint.safetensors` or `policy.safetensors`.
@@ -66,7 +66,7 @@ def load_arrays(path: Path) -> LoadedArrays:
     """Return the newest complete checkpoint saved at `path`.
 
     Raises:
-        DamagedFile: there is none, or every one of them is damaged.
+        DamagedFile: there is no checkpoint, or all files are damaged.
     """
     damage: list[str] = []
     for candidate in [path, *(other for other in _others(path) if other.exists())]:
@@ -88,7 +88,7 @@ def load_arrays(path: Path) -> LoadedArrays:
 
 
 def has_checkpoint(path: Path) -> bool:
-    """Return whether anything was ever completely saved at `path`."""
+    """Return whether a checkpoint was ever completely saved at `path`."""
     return path.exists() or _previous(path).exists()
 
 
@@ -96,7 +96,7 @@ def to_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]
     """Return `arrays` as safetensors bytes, without a checksum.
 
     Raises:
-        UsageError: arrays of a dtype that would not come back; all of them are named.
+        UsageError: arrays have dtypes that cannot be stored; all of them are named.
     """
     wrong = [f"`{name}` is {a.dtype}" for name, a in arrays.items() if a.dtype.name not in _DTYPES]
     if wrong:
@@ -117,7 +117,7 @@ def from_safetensors(data: bytes) -> dict[str, np.ndarray]:
 
 
 class _UnusableError(Exception):
-    """Why one candidate file is not a checkpoint."""
+    """The reason why a file is not a usable checkpoint."""
 
 
 def _previous(path: Path) -> Path:
@@ -125,10 +125,9 @@ def _previous(path: Path) -> Path:
 
 
 def _others(path: Path) -> list[Path]:
-    """Return where a complete checkpoint may be when `path` is not one, newest first.
+    """Return the other files that may hold a complete checkpoint, newest first.
 
-    A partial file that is complete is newer than the previous one: a kill fell just before it was
-    renamed to `path`.
+    A complete partial file is newer than the previous one: a kill came just before the rename.
     """
     return [partial_of(path), _previous(path)]
 

@@ -1,4 +1,4 @@
-"""Distributions over actions, each for one action; batch with `jax.vmap` or leading axes.
+"""Distributions over actions.
 
 All methods reduce over the last axis of their parameters and keep leading axes.
 """
@@ -87,11 +87,11 @@ class TanhNormal(NamedTuple):
         return jnp.tanh(x), (density - _log_tanh_derivative(x)).sum(-1)
 
     def mode(self) -> Float[Array, "*batch n"]:
-        """Return tanh(μ), the median (what deterministic evaluation acts with)."""
+        """Return tanh(μ), the median."""
         return jnp.tanh(self.mean)
 
     def log_prob(self, y: Float[Array, "*batch n"]) -> Float[Array, "*batch"]:
-        """Return log p(y); y is drawn back from the bounds by 1e-6, where x would be infinite."""
+        """Return log p(y); y is clipped to ±(1 - 1e-6), because x would be infinite at ±1."""
         x = jnp.arctanh(jnp.clip(y, -1 + 1e-6, 1 - 1e-6))
         normal = DiagonalNormal(self.mean, self.log_std)
         return normal.log_prob(x) - _log_tanh_derivative(x).sum(-1)

@@ -1,4 +1,4 @@
-"""How long a gradient is, and how far an update went."""
+"""Gradient clipping, and the relative size of an update."""
 
 from typing import Any
 
@@ -9,18 +9,17 @@ from jaxtyping import Array, Float
 
 
 def clip_by_global_norm(gradient: Any, max_norm: float) -> tuple[Any, Float[Array, ""]]:
-    """Return the gradient, at most `max_norm` long over all parameters, and its length before.
+    """Return the gradient clipped to norm `max_norm` over all parameters, and its norm before.
 
-    g ← g min(1, max_norm / (‖g‖ + 1e-6)): the direction stays as it was. The 1e-6, which is not in
-    the source, is usual elsewhere, as in PyTorch.
+    g ← g min(1, max_norm / (‖g‖ + 1e-6)). The 1e-6 is not in the source, but usual, as in PyTorch.
 
     Source: Pascanu et al. 2013, arXiv:1211.5063, algorithm 1.
     """
     norm = optax.tree.norm(gradient)
-    shorter = jnp.minimum(1.0, max_norm / (norm + 1e-6))
+    factor = jnp.minimum(1.0, max_norm / (norm + 1e-6))
 
     def scale(g: Array) -> Array:
-        return g * shorter
+        return g * factor
 
     return jax.tree.map(scale, gradient), norm
 

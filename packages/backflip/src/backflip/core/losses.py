@@ -1,4 +1,4 @@
-"""Losses of policies, values and preferences, elementwise: the caller averages."""
+"""Elementwise losses of policies, values and preferences; the caller averages."""
 
 import math
 
@@ -13,11 +13,11 @@ def clipped_surrogate(
     advantage: Float[Array, "*batch"],
     clip_range: Float[Array, ""] | float,
 ) -> Float[Array, "*batch"]:
-    """Negative clipped surrogate objective.
+    """Return the negated clipped surrogate objective.
 
     L = -min(ρ A, clip(ρ, 1-ε, 1+ε) A),   ρ = exp(log π(a|s) - log π_old(a|s))
 
-    Source: Schulman et al. 2017, arXiv:1707.06347, eq. 7. Gradients reach `log_prob` alone.
+    Source: Schulman et al. 2017, arXiv:1707.06347, eq. 7. Gradients reach `log_prob` only.
 
     Args:
         log_prob: log π(a|s) of the policy being improved.
@@ -34,9 +34,9 @@ def clipped_surrogate(
 def policy_gradient(
     log_prob: Float[Array, "*batch"], advantage: Float[Array, "*batch"]
 ) -> Float[Array, "*batch"]:
-    """Return -log π(a|s) A, whose gradient is the policy gradient's, negated.
+    """Return -log π(a|s) A, whose gradient is the negated policy gradient.
 
-    Source: Sutton et al. 2000, theorem 1, with A for Q. Gradients reach `log_prob` alone.
+    Source: Sutton et al. 2000, theorem 1, with A for Q. Gradients reach `log_prob` only.
     """
     return -log_prob * jax.lax.stop_gradient(advantage)
 
@@ -56,7 +56,7 @@ def clipped_squared_error(
 ) -> Float[Array, "*batch"]:
     """Return max(½ (V - G)², ½ (clip(V, V_old ± c) - G)²).
 
-    The gradient is V - G, or 0 where V has come nearer to G by more than c; it reaches V alone.
+    The gradient is V - G, or 0 where V has moved towards G by more than c; it reaches V only.
 
     Source: Huang et al. 2022, "The 37 implementation details of PPO", core detail 9.
 
@@ -88,7 +88,7 @@ def huber_error(
 def approximate_kl(
     log_prob: Float[Array, "*batch"], old_log_prob: Float[Array, "*batch"]
 ) -> Float[Array, "*batch"]:
-    """Return (ρ - 1) - log ρ, an estimate of KL(π_old ‖ π) that is never negative.
+    """Return (ρ - 1) - log ρ, a non-negative estimate of KL(π_old ‖ π).
 
     Source: Schulman 2020, "Approximating KL divergence", estimator k3.
     """
@@ -102,21 +102,21 @@ def preference_loss(
     left_preferred: Float[Array, "*batch"],
     noise: float,
 ) -> Float[Array, "*batch"]:
-    """Cross-entropy of a label under Bradley-Terry with a share of uniform answers.
+    """Return the cross-entropy of a label under Bradley-Terry with a share of uniform answers.
 
         P[left ≻ right] = (1 - ε) σ(R_left - R_right) + ε/2
         L = -μ log P - (1 - μ) log(1 - P)
 
-    R is the sum of the predicted reward over a clip. Logarithms are taken before anything is
-    rounded to 0 or 1, so a label that is wrong by a wide margin still has a gradient.
+    R is the sum of the predicted reward over a clip. Logarithms are computed without rounding P to
+    0 or 1, so a label that contradicts the prediction by a wide margin still has a gradient.
 
     Source: Christiano et al. 2017, arXiv:1706.03741, eq. 1 and section 2.2.3 (ε = 0.1).
 
     Args:
         left_return: R_left.
         right_return: R_right.
-        left_preferred: μ: 1 left, 0 right, ½ equally good.
-        noise: ε in [0, 1), the share of answers given at random.
+        left_preferred: μ: 1 left, 0 right, ½ tie.
+        noise: ε in [0, 1), the share of random answers.
     """
     log_p = _log_preference(left_return - right_return, noise)
     log_q = _log_preference(right_return - left_return, noise)

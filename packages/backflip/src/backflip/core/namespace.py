@@ -1,4 +1,4 @@
-"""NumPy's functions for NumPy's arrays, JAX's for JAX's."""
+"""The array module of an array: NumPy or JAX."""
 
 from typing import Any
 
@@ -7,5 +7,5 @@ import numpy as np
 
 
 def namespace_of(array: Any) -> Any:
-    """Return the module, `numpy` or `jax.numpy`, whose functions are for an array."""
+    """Return `numpy` for NumPy arrays, `jax.numpy` for JAX arrays."""
     return np if isinstance(array, np.ndarray | np.generic) else jnp

@@ -1,7 +1,7 @@
-"""Targets computed from one stream of experience: advantages and returns.
+"""Advantages and returns of one stream of experience.
 
 r_{t+1} is the reward received after acting in s_t (Sutton & Barto 2018). Every function takes one
-stream of length T, which may cross episodes; batch with `jax.vmap`. Gradients are nowhere stopped.
+stream of length T, which may cross episodes; batch with `jax.vmap`. No function stops gradients.
 """
 
 import jax
@@ -19,7 +19,7 @@ def gae(
     discount: float,
     gae_lambda: float,
 ) -> Float[Array, " T"]:
-    """Generalised advantage estimates A_0 .. A_{T-1}.
+    """Return generalised advantage estimates A_0 .. A_{T-1}.
 
         δ_t = r_{t+1} + γ (1 - terminated_t) V(s_{t+1}) - V(s_t)
         A_t = δ_t + γ λ (1 - terminated_t) (1 - truncated_t) A_{t+1},   A_T = 0
@@ -33,8 +33,8 @@ def gae(
         rewards: r_{t+1}.
         values: V(s_t).
         next_values: V(s_{t+1}) of the true successor, before any reset.
-        terminated: the episode ended by the task's own rule.
-        truncated: the episode was cut by a time limit.
+        terminated: the task's own rule ended the episode.
+        truncated: a time limit cut the episode.
         discount: γ in [0, 1], per env step.
         gae_lambda: λ in [0, 1].
 
@@ -52,7 +52,7 @@ def reward_to_go(
     *,
     discount: float,
 ) -> Float[Array, " T"]:
-    """Discounted sums of what is still to come in the episode, without any bootstrap.
+    """Return discounted sums of the remaining rewards of the episode, without bootstrap.
 
         G_t = r_{t+1} + γ (1 - ended_t) G_{t+1},   G_T = 0
 
@@ -60,7 +60,7 @@ def reward_to_go(
 
     Args:
         rewards: r_{t+1}.
-        ended: the episode ended after this step, for whatever reason.
+        ended: the episode ended after this step, terminated or truncated.
         discount: γ in [0, 1], per env step.
 
     Returns:
@@ -75,7 +75,7 @@ def _discounted_sum(terms: Float[Array, " T"], weights: Float[Array, " T"]) -> F
     return jax.lax.scan(_add_following, start, (terms, weights), reverse=True)[1]
 
 
-# A module's own function, so that JAX knows it again at the next call and compiles nothing.
+# At module level, so that JAX recognises it at the next call and compiles nothing.
 def _add_following(
     following: Float[Array, ""], step: tuple[Float[Array, ""], Float[Array, ""]]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:

@@ -1,4 +1,4 @@
-"""Numbers that change as training goes on."""
+"""Schedules of settings over training."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

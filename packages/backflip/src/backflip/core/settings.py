@@ -4,9 +4,9 @@ A setting is one field of a frozen dataclass, for example
 
     gae_lambda: Annotated[float, Bounds(0, 1)] = 0.95
 
-The annotation gives the type and the bounds, or the choices where it is a `Literal`. `resolve`
-turns the values that a person typed into the dataclass. This module imports no JAX and no NumPy,
-so that the command line can read settings at no cost.
+The annotation gives the type and the bounds; a `Literal` gives the choices. `resolve` turns values
+from the user into the dataclass. This module imports neither JAX nor NumPy, so that the command
+line starts fast.
 """
 
 import dataclasses
@@ -60,18 +60,18 @@ Positive = Annotated[float, Bounds(0, LARGEST, above=True)]
 NonNegative = Annotated[float, Bounds(0, LARGEST)]
 Unbounded = Annotated[float, Bounds(-LARGEST, LARGEST)]
 LearningRate = Annotated[float, Bounds(0, 10)]  # at 0 nothing is learned
-LogStd = Annotated[float, Bounds(-20, 10)]  # beyond, σ is not a float32
+LogStd = Annotated[float, Bounds(-20, 10)]  # outside, σ is not a float32
 Widths = Annotated[tuple[int, ...], Bounds(1, WIDEST)]
 
 C = TypeVar("C")
 
 
 class Names(NamedTuple):
-    """Other names under which a person may know settings.
+    """Other names of settings that users may type.
 
     Attributes:
         renamed: former name -> present name.
-        aliases: name in other libraries -> present names; the first that a class has is meant.
+        aliases: name in other libraries -> present names; the first one that exists is suggested.
     """
 
     renamed: Mapping[str, str] = {}
@@ -86,7 +86,7 @@ class Setting:
         name: the field's name.
         kind: `bool`, `int`, `float`, `str` or `tuple`.
         default: the field's default.
-        bounds: the valid range of numbers; None where there is none.
+        bounds: the valid range of numbers; None without one.
         choices: the valid texts of a `Literal`; empty for other annotations.
     """
 
@@ -141,7 +141,7 @@ def settings_of(kind: type[Any]) -> dict[str, Setting]:
     """Return the settings of a dataclass by name, read from its annotations and defaults.
 
     Raises:
-        TypeError: a field has an annotation that no setting can have.
+        TypeError: a field has an unsupported annotation.
     """
     hints = typing.get_type_hints(kind, include_extras=True)
     return {
@@ -155,12 +155,12 @@ def resolve(kind: type[C], values: Mapping[str, Any], names: Names | None = None
 
     Args:
         kind: the dataclass.
-        values: by name, as a person typed them or as JSON keeps them.
-        names: other names that a person may have typed.
+        values: by name, as a user typed them or as read from JSON.
+        names: other names that a user may have typed.
 
     Raises:
-        UsageError: names are unknown, or values have a wrong type or are out of bounds; the message
-            has all of these problems.
+        UsageError: unknown names, wrong types or values out of bounds; the message has all
+            problems.
     """
     known = settings_of(kind)
     problems = name_problems(values, known, names)
@@ -171,7 +171,7 @@ def resolve(kind: type[C], values: Mapping[str, Any], names: Names | None = None
 
 
 def value_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
-    """Return what is wrong with values of a dataclass, by type and bounds; unknown names pass."""
+    """Return the problems with values by type and bounds; unknown names are ignored."""
     known = settings_of(kind)
     found = (known[name].problem(value) for name, value in values.items() if name in known)
     return [problem for problem in found if problem is not None]
@@ -180,7 +180,7 @@ def value_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:
 def name_problems(
     values: Mapping[str, Any], known: Collection[str], names: Names | None = None
 ) -> list[str]:
-    """Return what is wrong with the names of settings: renamed ones, and unknown ones."""
+    """Return the problems with names of settings: renamed and unknown ones."""
     names = names or Names()
     strange = {name: value for name, value in values.items() if name not in known}
     renamed = {name: new for name, new in names.renamed.items() if name in strange and new in known}
@@ -214,7 +214,7 @@ def _setting(name: str, hint: Any, default: Any) -> Setting:
 
 
 def _parts(value: Any) -> tuple[Any, ...]:
-    """Return the parts of a tuple; the command line gives hidden=64 as 64, and hidden=none."""
+    """Return the parts of a tuple. The command line gives hidden=64 as 64, and `none` for ()."""
     if isinstance(value, list | tuple):
         return tuple(value)
     return () if value == "none" else (value,)
@@ -228,7 +228,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def _typed(value: Any) -> str:
-    """Return a value as a person types it after --set NAME=."""
+    """Return a value as a user types it after --set NAME=."""
     if isinstance(value, list | tuple):
         return ",".join(map(str, value)) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Random orders of minibatches, cheap enough to draw for every epoch."""
+"""Fast random permutations for minibatches."""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,9 @@ ROUNDS = 3
 def shuffle(key: PRNGKeyArray, count: int) -> Int[Array, " count"]:
     """Return the numbers 0 .. count-1 in a random order.
 
-    For a power of two, rounds of x ← (x · odd + offset) mod 2^b, x ← x xor (x >> b/2): each is a
-    bijection, and sorting random numbers, which takes longer than a gradient, is avoided. Not
-    every order can come out, which minibatches do not need. Other counts are sorted.
+    For a power of two, rounds of x ← (x · odd + offset) mod 2^b, x ← x xor (x >> b/2), each a
+    bijection: sorting random numbers takes longer than a gradient. Not every order is possible,
+    which is enough for minibatches. Other counts are sorted.
     """
     if count & (count - 1):
         return jax.random.permutation(key, count)

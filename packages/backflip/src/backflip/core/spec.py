@@ -1,4 +1,4 @@
-"""The public facts of an environment: what an algorithm may know of it before the first step."""
+"""The public facts of an environment, known before the first step."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +9,8 @@ from backflip.core.settings import LARGEST_COUNT
 from runshelf.errors import UsageError
 
 UNLIMITED = 1_000  # env steps that an episode without a time limit is assumed to last
-LARGEST_DISCRETE = 100_000  # a network has a number for each of them
-LARGEST_BOUND = 1e38  # of an action: sums and differences of two are float32, too
+LARGEST_DISCRETE = 100_000  # actions: a network has one output for each
+LARGEST_BOUND = 1e38  # of an action: sums and differences of two bounds are still float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,41 +34,41 @@ class Box:
 
 @dataclass(frozen=True)
 class Discrete:
-    """The integers start .. start + n - 1; an algorithm's start at 0."""
+    """The integers start .. start + n - 1; start is 0 in an `EnvSpec`."""
 
     n: int
     start: int = 0
 
 
 def has_room(low: np.ndarray, high: np.ndarray) -> bool:
-    """Return whether actions can lie between float32 bounds, and be scaled to them."""
+    """Return whether float32 actions can be scaled to these bounds."""
     small = (abs(low) <= LARGEST_BOUND) & (abs(high) <= LARGEST_BOUND)
     return low.size > 0 and bool((small & (low < high)).all())
 
 
 def within(space: Box | Discrete, action: Any) -> Any:
-    """Return an action of NumPy or JAX moved to the nearest one that the space has.
+    """Return a NumPy or JAX action, clipped to the space.
 
-    A Gaussian policy knows no bounds. What learns keeps the action it drew, which is the one that
-    its probability is of; this is what an environment is given.
+    A Gaussian policy may choose actions outside the bounds. The algorithm keeps the action that the
+    policy chose, to which its log-probability belongs; the environment gets the clipped one.
     """
     return action if isinstance(space, Discrete) else action.clip(space.low, space.high)
 
 
 @dataclass(frozen=True, eq=False)
 class OwnSpaces:
-    """The spaces of an environment as it has them itself, of which its spec's are made.
+    """The spaces that the environment itself has, from which its spec's spaces are derived.
 
     Attributes:
         observation: of any shape; a `Discrete` one is one-hot in the spec.
-        action: of any shape and dtype, or from any start.
+        action: of any shape and dtype; a `Discrete` one may start anywhere.
     """
 
     observation: Box | Discrete
     action: Box | Discrete
 
     def take(self, actions: np.ndarray) -> np.ndarray:
-        """Return a batch of actions of the spec as the environment takes them."""
+        """Return a batch of the spec's actions in the environment's own action space."""
         if isinstance(self.action, Discrete):
             return actions.astype(np.int64) + self.action.start
         shape = (len(actions), *self.action.shape)
@@ -80,19 +80,19 @@ class EnvSpec:
     """The public facts of an environment.
 
     Attributes:
-        id: the name a person typed.
+        id: the name that the user typed.
         observation: shape, bounds and dtype of one observation.
         action: `Discrete`, or a bounded `Box`.
-        max_episode_steps: the time limit in env steps, or None where there is none.
-        frame_stack: how many frames an image observation holds in its channels, oldest first.
-        terminates: some state ends the task by its own rule; where none does, only a time limit
-            ends episodes, and undiscounted values would be infinite.
-        repeats_first_frame: a stack at an episode's start has its first frame several times, not
-            black ones before it.
-        own: the environment's spaces where they may be others than these, else None.
+        max_episode_steps: the time limit in env steps, or None.
+        frame_stack: frames in the channels of an image observation, oldest first.
+        terminates: some state ends the task by its own rule; if not, only a time limit ends
+            episodes, and undiscounted values would be infinite.
+        repeats_first_frame: at the start of an episode, a stack repeats the first frame instead of
+            black ones.
+        own: the environment's own spaces if they may differ from these, else None.
 
     Raises:
-        UsageError: the time limit is below 1, or beyond what can be counted.
+        UsageError: the time limit is below 1 or too large.
     """
 
     id: str
@@ -105,7 +105,7 @@ class EnvSpec:
     own: OwnSpaces | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a time limit in which nothing could happen, or that nothing could count to."""
+        """Refuse an invalid time limit."""
         limit = self.max_episode_steps
         if limit is not None and not 1 <= limit <= LARGEST_COUNT:
             wanted = "at least 1" if limit < 1 else f"at most {LARGEST_COUNT:,}"
@@ -121,7 +121,7 @@ class EnvSpec:
 
 
 def changes(before: EnvSpec, now: EnvSpec) -> str:
-    """Return what an algorithm made for one environment finds otherwise in another, or nothing."""
+    """Return how the spaces of an environment have changed, in words; empty if they have not."""
     said = [
         ("observation", _in_words(before.observation), _in_words(now.observation)),
         ("action", _in_words(before.action), _in_words(now.action)),
@@ -136,7 +136,7 @@ def _in_words(space: Box | Discrete) -> str:
 
 
 def newest_frame(spec: EnvSpec, obs: Any) -> Any:
-    """Return the newest frame of stacked pixels; other observations as they are."""
+    """Return the newest frame of stacked images; other observations unchanged."""
     if spec.frame_stack == 1:
         return obs
     return obs[..., -(obs.shape[-1] // spec.frame_stack) :]

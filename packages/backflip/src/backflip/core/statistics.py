@@ -1,4 +1,4 @@
-"""Running mean and variance over all data since the start, and statistics under a mask."""
+"""Running mean and variance, and statistics under a mask."""
 
 from typing import Any, NamedTuple
 
@@ -8,9 +8,9 @@ from jaxtyping import Array, Bool, Float
 
 
 class RunningStatistics(NamedTuple):
-    """Number, mean and sum of squared deviations of all rows seen, elementwise over a shape.
+    """Number, mean and sum of squared deviations of all rows so far, elementwise over a shape.
 
-    Merging two of them gives what all their rows together would have given (Chan et al. 1979).
+    Merging two of them gives the statistics of all their rows together (Chan et al. 1979).
     """
 
     rows: Float[Array, ""]
@@ -19,7 +19,7 @@ class RunningStatistics(NamedTuple):
 
     @property
     def variance(self) -> Float[Array, "*shape"]:
-        """Population variance; 1 until two rows have been seen, so that nothing is blown up."""
+        """Population variance; 1 until there are two rows."""
         return jnp.where(self.rows > 1, self.deviation / jnp.maximum(self.rows, 1.0), 1.0)
 
     @property
@@ -50,7 +50,7 @@ def merge(one: RunningStatistics, other: RunningStatistics) -> RunningStatistics
 
 
 def of_rows(rows: Float[Array, " B *shape"], valid: Bool[Array, " B"]) -> RunningStatistics:
-    """Return the statistics of the rows for which `valid` holds."""
+    """Return the statistics of the valid rows."""
     weight = valid.astype(rows.dtype).reshape(valid.shape + (1,) * (rows.ndim - 1))
     count = valid.sum().astype(rows.dtype)
     mean = jnp.where(weight > 0, rows, 0.0).sum(0) / jnp.maximum(count, 1.0)
@@ -59,12 +59,12 @@ def of_rows(rows: Float[Array, " B *shape"], valid: Bool[Array, " B"]) -> Runnin
 
 
 def masked_mean(x: Float[Array, "*shape"], valid: Bool[Array, "*shape"]) -> Float[Array, ""]:
-    """Return the mean over valid entries; 0 where there are none."""
+    """Return the mean over valid entries; 0 if there are none."""
     return jnp.where(valid, x, 0.0).sum() / jnp.maximum(valid.sum().astype(x.dtype), 1.0)
 
 
 def masked_std(x: Float[Array, "*shape"], valid: Bool[Array, "*shape"]) -> Float[Array, ""]:
-    """Return the population standard deviation over valid entries; 0 where there are none."""
+    """Return the population standard deviation over valid entries; 0 if there are none."""
     return jnp.sqrt(masked_mean(jnp.square(x - masked_mean(x, valid)), valid))
 
 

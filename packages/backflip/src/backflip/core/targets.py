@@ -1,4 +1,4 @@
-"""What a learned value moves towards: one-step targets, by networks that follow slowly."""
+"""One-step targets of values, and the update of target networks."""
 
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ def bellman_target(
     terminated: Bool[Array, "*batch"],
     next_value: Float[Array, "*batch"],
 ) -> Float[Array, "*batch"]:
-    """Return r + γ (1 - terminated) V(s'), through which no gradient flows.
+    """Return r + γ (1 - terminated) V(s'); gradients are stopped.
 
     A truncated step bootstraps like any other.
 
@@ -25,17 +25,19 @@ def bellman_target(
     return jax.lax.stop_gradient(reward + discount * following)
 
 
-def value_of_choice(rated: Float[Array, "B A"], chooser: Float[Array, "B A"]) -> Float[Array, " B"]:
-    """Return Q_rated(s, argmax_b Q_chooser(s, b)).
+def value_of_choice(
+    values: Float[Array, "B A"], chooser: Float[Array, "B A"]
+) -> Float[Array, " B"]:
+    """Return Q_values(s, argmax_b Q_chooser(s, b)).
 
-    Source: van Hasselt et al. 2016, arXiv:1509.06461, eq. 4; eq. 3 where both are the same.
+    Source: van Hasselt et al. 2016, arXiv:1509.06461, eq. 4; eq. 3 if both are the same.
     """
     choice = jax.nn.one_hot(jnp.argmax(chooser, -1), chooser.shape[-1])
-    return (rated * choice).sum(-1)
+    return (values * choice).sum(-1)
 
 
 def polyak(target: Params, online: Params, rate: float) -> Params:
-    """Return θ⁻ + τ (θ - θ⁻) of every array: parameters that follow others slowly.
+    """Return θ⁻ + τ (θ - θ⁻) of every array.
 
     Source: Lillicrap et al. 2016, arXiv:1509.02971, algorithm 1.
 

@@ -1,4 +1,4 @@
-"""Nested records of arrays: row by row, and as flat names, the form checkpoints have on disk."""
+"""Pytrees of arrays: as named arrays, the form of checkpoints, and row by row."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ def flatten(tree: Any) -> dict[str, np.ndarray]:
     """Return the arrays of a pytree under names such as `algorithm.params.body.0.w`.
 
     Raises:
-        ValueError: two arrays would have the same name (a key of a dictionary has a dot in it).
+        ValueError: two arrays would have the same name, because a dictionary key contains a dot.
     """
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     named = {_name(path): np.asarray(leaf) for path, leaf in leaves}
@@ -28,7 +28,7 @@ def unflatten(like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the pytree with the structure of `like` and the arrays that `flatten` named.
 
     Raises:
-        DamagedFile: arrays are missing, left over, or of another shape or dtype; all are named.
+        DamagedFile: arrays are missing, unknown, or of another shape or dtype; all are named.
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(like)
     expected = {_name(path): leaf for path, leaf in leaves}
@@ -54,7 +54,7 @@ def _kind(leaf: Any) -> str:
 
 
 def row_of(tree: Any, row: int) -> Any:
-    """Return the given row of every array of a tree: one seed of a tree stacked over seeds."""
+    """Return the given row of every array of a tree, such as one seed of stacked learners."""
 
     def pick(array: Any) -> Any:
         return array[row]
@@ -63,7 +63,7 @@ def row_of(tree: Any, row: int) -> Any:
 
 
 def stack_rows(trees: Sequence[Any]) -> Any:
-    """Return trees of one structure as one tree of NumPy arrays with a leading axis."""
+    """Return trees of one structure as one tree of NumPy arrays with a new leading axis."""
 
     def stack(*arrays: Any) -> np.ndarray:
         return np.stack([np.asarray(array) for array in arrays])
@@ -72,7 +72,7 @@ def stack_rows(trees: Sequence[Any]) -> Any:
 
 
 def where_rows(condition: Bool[Array, " N"], yes: Any, no: Any) -> Any:
-    """Return, row by row of two pytrees, `yes` where the condition holds and `no` elsewhere."""
+    """Return, row by row of two pytrees, `yes` where the condition holds, else `no`."""
 
     def choose(one: Array, other: Array) -> Array:
         return jnp.where(condition.reshape(-1, *(1,) * (one.ndim - 1)), one, other)

@@ -1,4 +1,4 @@
-"""The one record of experience that every driver writes and every algorithm reads."""
+"""The record of experience that drivers write and algorithms read."""
 
 from typing import Any, NamedTuple
 
@@ -8,28 +8,29 @@ Extra = Any  # an algorithm's own pytree
 
 
 class Transition(NamedTuple):
-    """One env step of one environment, or of many: fields share their leading axes, `*batch`.
+    """One or many env steps; all fields share their leading axes, `*batch`.
 
-    Behind these, `obs`, `next_obs` and `action` have the shape of one element of their space.
+    After these, `obs`, `next_obs` and `action` have the shape of one element of their space.
 
-    Drivers stack them as (T, N), on the host as (S, T, N); a replay as (U, B). Arrays are JAX's in
-    compiled programs and NumPy's outside them. A field that its reader does not need may be `()`.
+    Drivers stack transitions as (T, N), on the host as (S, T, N); a replay as (U, B). Arrays are
+    JAX's in compiled programs and NumPy's outside. A field that its reader does not need may be
+    `()`.
 
-    `next_obs` is always the true successor of `obs` under `action`: the last observation of the
-    old episode where one ended, never the first of the next. A row with `valid` false is no
-    transition (a vector environment's reset row): every loss, statistic and count leaves it out.
+    `next_obs` is always the true successor of `obs` under `action`: at the end of an episode its
+    last observation, never the first of the next episode. A row with `valid` false is no transition
+    (a vector environment's reset row): every loss, statistic and count leaves it out.
 
     Attributes:
-        obs: the observation the action was chosen from.
-        action: the action the policy chose, before any clipping to the environment's bounds.
-        reward: what the environment paid, or what a reward model predicts.
-        terminated: the episode ended by the task's own rule; nothing follows.
-        truncated: the episode was cut by a time limit; the value of `next_obs` still counts.
-        next_obs: the observation reached.
+        obs: the observation from which the action was chosen.
+        action: the action that the policy chose, before clipping to the environment's bounds.
+        reward: the environment's reward, or that of a reward model.
+        terminated: the task's own rule ended the episode; no value follows.
+        truncated: a time limit cut the episode; `next_obs` still has a value.
+        next_obs: the true successor.
         valid: the row is a transition.
         extra: what `act` returned for `update` (log-probability, value, ...).
-        scene: numbers from which a picture of the moment before the step can be drawn; `()` where
-            observations suffice for that, or nothing is recorded.
+        scene: numbers from which a picture of the state before the step can be drawn; `()` if
+            observations suffice or nothing is recorded.
     """
 
     obs: Shaped[Any, "*batch_and_space"]

@@ -1,4 +1,4 @@
-"""Code of the user that a name like `module:function` stands for."""
+"""User code that is named as `module:function`."""
 
 import importlib
 import sys
@@ -9,7 +9,7 @@ from runshelf.errors import UsageError, did_you_mean, one_line
 
 
 def find_object(name: str) -> Any:
-    """Return what `module:object` names, in a module of the current folder or an installed one.
+    """Return the object `module:object`, from the current folder or an installed package.
 
     Raises:
         UsageError: there is no such module or object, or importing the module raised.
@@ -37,5 +37,5 @@ def _import(module: str) -> Any:
         raise UsageError(f"there is no module `{module}` in {where}") from error
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a script that calls `sys.exit` when imported, too
+    except BaseException as error:  # also a script that calls `sys.exit` when imported
         raise UsageError(f"`{module}` cannot be imported: {one_line(error)}") from error

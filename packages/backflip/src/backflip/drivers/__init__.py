@@ -1,1 +1,1 @@
-"""The loops that join an algorithm and an environment: compiled, or on the host."""
+"""Drivers: the loops that join an algorithm and an environment, compiled or on the host."""

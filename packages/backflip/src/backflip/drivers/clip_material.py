@@ -1,4 +1,4 @@
-"""What clips are cut from: a few environments, of stacked images only the newest frames."""
+"""The transitions that clips are cut from."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from backflip.core.types import Transition
 
 
 def clip_material(spec: EnvSpec, batch: Transition, envs: int) -> Transition:
-    """Return the transitions of the first environments, each observation its newest frame.
+    """Return the transitions of the first `envs` environments, with only the newest frames.
 
     Args:
         spec: of the environment.
         batch: axes (..., N), environments last, in JAX's or NumPy's arrays.
-        envs: how many environments.
+        envs: number of environments.
     """
     before = (slice(None),) * (batch.valid.ndim - 1)
 

@@ -1,8 +1,8 @@
-"""What a driver is: the loop around an algorithm, the same for both kinds of environment.
+"""The interface of drivers, the same for both kinds of environment.
 
-`native.NativeDriver` runs environments in JAX, a whole phase in one compiled program;
-`host.HostDriver` steps Gymnasium's. Both call the same `act` and `update`, carry a leading axis of
-seeds, and measure the same things under the same names.
+`native.NativeDriver` runs JAX environments, a whole phase in one compiled program.
+`host.HostDriver` steps Gymnasium environments. Both call the same `act` and `update`, have a
+leading axis of seeds, and return the same metrics.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ from backflip.core.types import Transition
 EnvStates = Any  # an environment's own pytree
 RewardParameters = Any  # a reward model's own pytree
 
-# Env steps after which an evaluation stops an episode of an environment without a time limit.
+# An evaluation stops episodes of environments without a time limit after so many env steps.
 LONGEST_EPISODE = 10_000
 
-# Folded into the key of a seed. `split` uses the small numbers: these are out of its reach.
+# Folded into the key of a seed. `split` folds in small numbers, which these cannot equal.
 EVALUATION = 0x0E7A1000
 RANDOM_POLICY = 0x0C11B000
 
@@ -33,11 +33,11 @@ class Learner(NamedTuple):
     Attributes:
         algorithm: the algorithm's own state.
         env: (N, ...) states of native environments; `()` for host environments.
-        episode_return: the true reward that each unfinished episode has paid so far.
-        episode_length: its env steps so far.
-        key: raw key data, from which all later randomness comes.
-        replay: the memory of an off-policy algorithm; `()` for others. Outside JAX it is one for
-            all seeds, in NumPy arrays, which are written in place.
+        episode_return: true reward so far in each unfinished episode.
+        episode_length: env steps so far in each unfinished episode.
+        key: raw key data, the source of all later randomness.
+        replay: the replay of an off-policy algorithm; `()` for others. Host environments have one
+            replay for all seeds, in NumPy arrays, which are written in place.
     """
 
     algorithm: State
@@ -49,12 +49,12 @@ class Learner(NamedTuple):
 
 
 class Phase(NamedTuple):
-    """What a phase leaves beside the learners.
+    """Metrics and recorded transitions of a phase.
 
     Attributes:
-        metrics: each of shape (seeds, records), a record for every `every` updates.
+        metrics: each of shape (seeds, records), one record for every `every` updates.
         record: transitions with *true* rewards of the last rollouts, (seeds, T', M, ...), or None.
-        every: updates that a record of the metrics stands for; the last may stand for fewer.
+        every: updates per record of the metrics; the last record may have fewer.
     """
 
     metrics: dict[str, Float[Any, "seeds records"]]
@@ -63,19 +63,19 @@ class Phase(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Episodes of one policy: true returns and lengths (seeds, episodes), optimum or NaN."""
+    """True returns and lengths (seeds, episodes), and the best possible returns or NaN."""
 
     returns: np.ndarray
     lengths: np.ndarray
     optimum: np.ndarray
 
 
-OnEnvSteps = Callable[[int], None]  # told of the env steps done so far in each environment
-OnEpisodes = Callable[[int, int], None]  # told of episodes that ended, and env steps, so far
+OnEnvSteps = Callable[[int], None]  # (env steps so far in each environment)
+OnEpisodes = Callable[[int, int], None]  # (episodes ended so far, env steps so far)
 
 
 def ignore_progress(*done: int) -> None:
-    """Report no progress: a `OnEnvSteps` and a `OnEpisodes`."""
+    """Do nothing: the default `OnEnvSteps` and `OnEpisodes`."""
     del done
 
 
@@ -86,39 +86,42 @@ class RewardFunction(Protocol):
     def __call__(self, parameters: RewardParameters, batch: Transition, /) -> Float[Array, "T N"]:
         """Return the reward of every transition of a batch (T, N).
 
-        Rows that were drawn from a replay come as single env steps, all of them along the axis T.
-        `batch.reward` is the true reward, as the environment paid it: a learned reward must not
-        look at it.
+        Rows drawn from a replay come as single env steps, all along the axis T. `batch.reward` is
+        the true reward; a learned reward must not read it.
         """
         ...
 
 
 @runtime_checkable
 class RunPhase(Protocol):
-    """What does the updates of a phase."""
+    """Does the updates of a phase."""
 
     def __call__(
-        self, learners: Learner, parameters: RewardParameters, tell: OnEnvSteps = ignore_progress, /
+        self,
+        learners: Learner,
+        parameters: RewardParameters,
+        on_progress: OnEnvSteps = ignore_progress,
+        /,
     ) -> tuple[Learner, Phase]:
-        """Return the learners after the phase, and what it leaves beside them.
+        """Return the learners after the phase, and its metrics and recorded transitions.
 
-        Reward parameters have a leading axis of seeds; they are data: new ones compile nothing.
-        `tell` is called every now and then: where all updates are one compiled program, with an
-        estimate; elsewhere the last env step of a rollout is done once it is learned from. The
-        learners handed in may be used up.
+        Reward parameters have a leading axis of seeds. They are data: new values compile nothing.
+        `on_progress` is called from time to time. During a compiled phase it gets an estimate;
+        otherwise the last env step of a rollout counts after the update. The learners passed in may
+        be overwritten.
         """
         ...
 
 
 def own_reward(parameters: RewardParameters, batch: Transition) -> Float[Array, "T N"]:
-    """Return the environment's own reward: what plain training learns from."""
+    """Return the environment's own reward, for training without a reward model."""
     del parameters
     return batch.reward
 
 
 @runtime_checkable
 class Driver(Protocol):
-    """One environment and one algorithm, and the loop that joins them."""
+    """Joins one environment and one algorithm."""
 
     @property
     def spec(self) -> EnvSpec:
@@ -127,50 +130,50 @@ class Driver(Protocol):
 
     @property
     def algorithm(self) -> Algorithm:
-        """What acts and learns."""
+        """The configured algorithm."""
         ...
 
     @property
     def runs_compiled(self) -> bool:
-        """Phases and evaluations are compiled programs without side effects.
+        """Whether phases and evaluations are compiled programs without side effects.
 
-        They can be compiled ahead by a call whose result is dropped, seeds go through them one by
-        one on a CPU, and a value that nothing reads takes no memory.
+        Then a call whose result is dropped compiles ahead, a CPU runs seeds one by one, and a value
+        that nothing reads takes no memory.
         """
         ...
 
     @property
     def episodes_survive_phases(self) -> bool:
-        """Episodes go on from one phase to the next.
+        """Whether episodes continue from one phase to the next.
 
-        If not, a phase's end cuts them, and a phase should last several of the longest episodes.
+        If not, the end of a phase cuts them, and a phase should last several of the longest
+        episodes.
         """
         ...
 
     @property
     def checks_env_steps(self) -> bool:
-        """Every observation and reward is checked when the environment returns it.
+        """Whether every observation and reward is checked when the environment returns it.
 
-        If not, an invalid one shows in the metrics of the phase.
+        If not, invalid values appear in the metrics of the phase.
         """
         ...
 
     @property
     def copies_of_learners(self) -> int:
-        """How many copies of the learners, replays included, memory holds during a phase."""
+        """Copies of the learners, replays included, that memory holds during a phase."""
         ...
 
     def start(self, seeds: Sequence[int]) -> Learner:
         """Return the learners of the given seeds before their first update, stacked."""
         ...
 
-    def warm_up(self, learners: Learner, tell: OnEnvSteps = ignore_progress) -> Learner:
-        """Return the learners with the random env steps in their replay that learning starts from.
+    def fill_replay(self, learners: Learner, on_progress: OnEnvSteps = ignore_progress) -> Learner:
+        """Return the learners with `learning_starts` random env steps in their replay.
 
-        They belong to the env steps that `learning.env_steps_after` counts. An algorithm without
-        a replay needs none. Their rewards are looked up when they are drawn, as those of all rows:
-        a warm-up fits learning from a learned reward as well. The learners handed in may be used
-        up. `tell` is called as in a phase.
+        `learning.env_steps_after` counts these env steps. An algorithm without a replay needs none.
+        Their rewards are looked up when rows are drawn, so they also serve a learned reward. The
+        learners passed in may be overwritten. `on_progress` is called as in a phase.
         """
         ...
 
@@ -184,11 +187,11 @@ class Driver(Protocol):
     ) -> RunPhase:
         """Return a function of (learners, reward parameters) that does `updates` updates.
 
-        Rows drawn from a replay have their rewards looked up when they are drawn, each of the n
-        that a row sums: after a refit the whole past has the new reward. (Priorities of a replay
-        are the errors of rows when they were last drawn, with the reward of then.)
+        Rewards of replayed rows are looked up when they are drawn, each of the n that a row sums:
+        after a refit the whole replay has the new reward. (Priorities are the errors of rows when
+        they were last drawn, with the reward model of that time.)
 
-        The last `record_rollouts` rollouts of the first `record_envs` environments come back.
+        The last `record_rollouts` rollouts of the first `record_envs` environments are returned.
         """
         ...
 
@@ -199,13 +202,13 @@ class Driver(Protocol):
         envs: int,
         env_steps: int,
         repeat: float,
-        tell: OnEnvSteps = ignore_progress,
+        on_progress: OnEnvSteps = ignore_progress,
     ) -> Transition:
         """Return transitions of a random policy, as NumPy arrays (seeds, env_steps, envs, ...).
 
-        Actions are uniform over the action space (standard normal where it has no bound); each
-        repeats the one before with probability `repeat`. Rewards are true, observations their
-        newest frame. The same seed gives the same record. `tell` is called as in a phase.
+        Actions are uniform over the action space (standard normal without bounds). Each repeats the
+        previous one with probability `repeat`. Rewards are true, observations are the newest frame.
+        The same seed gives the same record. `on_progress` is called as in a phase.
         """
         ...
 
@@ -215,14 +218,14 @@ class Driver(Protocol):
         seeds: Sequence[int],
         *,
         episodes: int,
-        tell: OnEpisodes = ignore_progress,
+        on_progress: OnEpisodes = ignore_progress,
     ) -> Evaluation:
-        """Play fresh episodes with each learner's policy; the same seed, the same starts.
+        """Play new episodes with each learner's policy; the seeds determine the first states.
 
-        `tell` is called as in a phase, with what all seeds have played.
+        `on_progress` is called as in a phase, with the sums over all seeds.
         """
         ...
 
     def close(self) -> None:
-        """Free what the environments hold, and the compiled programs that the driver keeps."""
+        """Close the environments and free the compiled programs."""
         ...

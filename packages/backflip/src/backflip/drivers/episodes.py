@@ -1,4 +1,4 @@
-"""What episodes came to: totals along a rollout, and their statistics."""
+"""Returns and lengths of episodes, and their statistics."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from backflip.core.types import Transition
 def episode_totals(
     total: Float[Array, " N"], length: Float[Array, " N"], batch: Transition
 ) -> tuple[Array, Array, Float[Array, "T N"], Float[Array, "T N"]]:
-    """Return running totals after the batch, and totals just after each of its steps."""
+    """Return running return and length after the batch, and both just after each of its steps."""
 
     def forward(carry: tuple[Array, Array], step: tuple[Array, ...]) -> tuple[Any, Any]:
         reward, ended, valid = step
@@ -31,7 +31,7 @@ def episode_totals(
 def episode_metrics(
     returns: Float[Array, "T N"], lengths: Float[Array, "T N"], ended: Bool[Array, "T N"]
 ) -> Metrics:
-    """Return mean, std, min and max over the episodes that ended; NaN where none did."""
+    """Return mean, std, min and max over the episodes that ended; NaN if none did."""
     count = ended.sum().astype(jnp.float32)
     metrics: Metrics = {"episodes": count}
     for name, x in (("episode_return", returns), ("episode_length", lengths)):

@@ -1,14 +1,14 @@
 """The driver for environments outside JAX: a host loop around the same `act` and `update`.
 
-The environments of all S seeds are the rows of one batch of S N, seed by seed; `act` and `update`
-are compiled once, `vmap`ped over the seeds. What the algorithm, the metrics and the clips get is
-what `backflip.drivers.native` gives them.
+The environments of all S seeds are the rows of one batch of S N, seed by seed. `act` and `update`
+are compiled once, `vmap`ped over the seeds. Algorithms, metrics and clips get the same data as from
+`backflip.drivers.native`.
 
 The state inside a host environment cannot be saved. So every phase begins with a reset of all
-environments, from seeds that follow from the learner's key, which follows from the seed and the
-updates done. The episodes a phase leaves unfinished are cut there, as by a time limit: learned from
-as far as they went, counted nowhere. A run killed and resumed after any phase is then equal to one
-never killed. Phases should last several episodes.
+environments, with seeds derived from the learner's key, which depends only on the seed and the
+number of updates. The end of a phase cuts unfinished episodes, like a time limit: the algorithm
+learns from them, the episode statistics leave them out. A run that is killed and resumed after any
+phase is then equal to an uninterrupted run. Phases should last several episodes.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,6 @@ from backflip.core.replay.layout import empty
 from backflip.core.spec import EnvSpec
 from backflip.core.trees import stack_rows
 from backflip.core.types import Transition
-from backflip.drivers.acting import HostPolicy
 from backflip.drivers.driver import (
     Evaluation,
     Learner,
@@ -36,20 +35,21 @@ from backflip.drivers.driver import (
 )
 from backflip.drivers.host_evaluation import evaluate_on_host
 from backflip.drivers.host_phase import prepare_phase
-from backflip.drivers.host_random_play import random_record_on_host, warm_up_on_host
-from backflip.drivers.learning import layout_of, rollouts_of_warm_up
+from backflip.drivers.host_policy import HostPolicy
+from backflip.drivers.host_random_play import fill_replay_on_host, random_record_on_host
+from backflip.drivers.learning import layout_of, random_rollouts
 from backflip.envs.spec import HostEnv
 
-ENVS_OF_EVALUATION = 10  # of each seed, at least
+ENVS_OF_EVALUATION = 10  # per seed, at least
 
 
 @final
 class HostDriver:
-    """The driver of an environment outside JAX; the interface is `Driver`'s.
+    """The `Driver` of an environment outside JAX.
 
     Args:
-        make_env: returns a batch of so many environments. Called with 1 for the spec, and again
-            when a number of rows is needed that is not open.
+        make_env: (number of rows) -> a batch of that many environments. Called with 1 for the spec,
+            and again whenever another number of rows is needed.
         algorithm: the configured algorithm.
     """
 
@@ -70,27 +70,27 @@ class HostDriver:
 
     @property
     def algorithm(self) -> Algorithm:
-        """What acts and learns."""
+        """The configured algorithm."""
         return self._algorithm
 
     @property
     def runs_compiled(self) -> bool:
-        """Environments are stepped one call at a time."""
+        """False: environments are stepped one call at a time."""
         return False
 
     @property
     def episodes_survive_phases(self) -> bool:
-        """The state inside an environment cannot be saved: a phase begins with a reset."""
+        """False: the state inside an environment cannot be saved."""
         return False
 
     @property
     def checks_env_steps(self) -> bool:
-        """`HostEnv` refuses invalid observations and rewards at every env step."""
+        """True: `HostEnv` refuses invalid observations and rewards at every env step."""
         return True
 
     @property
     def copies_of_learners(self) -> int:
-        """A replay, the largest part of learners, is written in place."""
+        """1: the replay, the largest part of a learner, is written in place."""
         return 1
 
     def start(self, seeds: Sequence[int]) -> Learner:
@@ -102,17 +102,17 @@ class HostDriver:
         keys = np.asarray(jax.jit(jax.vmap(begin))(np.asarray(seeds)))
         learned = stack_rows([self._algorithm.init(seed) for seed in seeds])
         zeros = np.zeros((len(seeds), self._algorithm.num_envs), np.float32)
-        memory = ()
+        replay = ()
         if self._algorithm.replay is not None:
-            memory = empty(layout_of(self.spec, self._algorithm, len(seeds)))
-        return Learner(learned, (), zeros, zeros.copy(), keys, memory)
+            replay = empty(layout_of(self.spec, self._algorithm, len(seeds)))
+        return Learner(learned, (), zeros, zeros.copy(), keys, replay)
 
-    def warm_up(self, learners: Learner, tell: OnEnvSteps = ignore_progress) -> Learner:
-        """Return the learners with a replay of random env steps to start learning from."""
-        if not rollouts_of_warm_up(self._algorithm):
+    def fill_replay(self, learners: Learner, on_progress: OnEnvSteps = ignore_progress) -> Learner:
+        """Return the learners with `learning_starts` random env steps in their replay."""
+        if not random_rollouts(self._algorithm):
             return learners
         env = self._batch(learners.key.shape[0] * self._algorithm.num_envs)
-        return warm_up_on_host(env, self._algorithm, learners, tell)
+        return fill_replay_on_host(env, self._algorithm, learners, on_progress)
 
     def phase(
         self,
@@ -141,14 +141,14 @@ class HostDriver:
         envs: int,
         env_steps: int,
         repeat: float,
-        tell: OnEnvSteps = ignore_progress,
+        on_progress: OnEnvSteps = ignore_progress,
     ) -> Transition:
         """Return transitions of a random policy, (seeds, env_steps, envs, ...) in NumPy.
 
-        Invalid rows, where an environment only reset, are part of the record and marked.
+        Invalid rows, on which an environment only reset, are included and marked.
         """
         env = self._batch(len(seeds) * envs)
-        return random_record_on_host(env, seeds, env_steps, repeat, tell)
+        return random_record_on_host(env, seeds, env_steps, repeat, on_progress)
 
     def evaluate(
         self,
@@ -156,20 +156,22 @@ class HostDriver:
         seeds: Sequence[int],
         *,
         episodes: int,
-        tell: OnEpisodes = ignore_progress,
+        on_progress: OnEpisodes = ignore_progress,
     ) -> Evaluation:
-        """Play fresh episodes with each learner's policy; the same seed, the same starts.
+        """Play new episodes with each learner's policy; the seeds determine the first states.
 
-        Episodes are played in rounds, one in each environment, every one from a seed of its own.
-        There are N environments, or ten: a learner with one would take ten times as long. Where
-        there is no time limit an episode is stopped after 10,000 env steps.
+        Episodes are played in rounds, one in each environment, each with its own environment seed.
+        There are N environments, at least ten: with one, an evaluation takes ten times as long.
+        Without a time limit an episode is stopped after 10,000 env steps.
         """
         count = min(max(self._algorithm.num_envs, ENVS_OF_EVALUATION), episodes)
         env = self._batch(len(seeds) * count)
-        return evaluate_on_host(env, self._evaluator, learners.algorithm, seeds, episodes, tell)
+        return evaluate_on_host(
+            env, self._evaluator, learners.algorithm, seeds, episodes, on_progress
+        )
 
     def close(self) -> None:
-        """Free what the environments hold, and the compiled policies."""
+        """Close the environments and free the compiled policies."""
         self._explorer.forget()
         self._evaluator.forget()
         self._close_env()
@@ -180,7 +182,7 @@ class HostDriver:
             self._env = None
 
     def _batch(self, rows: int) -> HostEnv:
-        """Return a batch of so many environments, the open one where it fits."""
+        """Return a batch of `rows` environments; reuse the open one if it has that size."""
         if self._env is None or self._env.num_envs != rows:
             self._close_env()
             self._env = self._make_env(rows)

@@ -1,18 +1,17 @@
-"""An evaluation outside JAX: rounds of fresh episodes, one in each environment."""
+"""Evaluation outside JAX: rounds of new episodes, one in each environment."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 
 from backflip.algorithms.interface import State
-from backflip.drivers.acting import HostPolicy
 from backflip.drivers.driver import (
     EVALUATION,
     LONGEST_EPISODE,
     Evaluation,
     OnEpisodes,
 )
+from backflip.drivers.host_policy import HostPolicy
 from backflip.drivers.host_stepping import by_seed, env_seeds
 from backflip.envs.spec import HostEnv
 
@@ -25,9 +24,9 @@ def evaluate_on_host(
     states: State,
     seeds: Sequence[int],
     episodes: int,
-    tell: OnEpisodes,
+    on_progress: OnEpisodes,
 ) -> Evaluation:
-    """Return what episodes came to, each from an environment seed of its own.
+    """Return returns and lengths of episodes, each with its own environment seed.
 
     Args:
         env: of S N environments: a round is one episode in each.
@@ -35,13 +34,13 @@ def evaluate_on_host(
         states: of the algorithm, for each seed.
         seeds: S of them.
         episodes: of each seed.
-        tell: told of what all seeds have played.
+        on_progress: called with the sums over all seeds.
     """
     count = env.num_envs // len(seeds)
     rounds: list[Played] = []
     for number in range(-(-episodes // count)):
         entropy = [[EVALUATION, seed, number] for seed in seeds]
-        rounds.append(_play(env, policy, states, entropy, _after(tuple(rounds), tell)))
+        rounds.append(_play(env, policy, states, entropy, rounds, on_progress))
     returns, lengths = (
         np.concatenate(parts, 1)[:, :episodes] for parts in zip(*rounds, strict=True)
     )
@@ -49,9 +48,19 @@ def evaluate_on_host(
 
 
 def _play(
-    env: HostEnv, policy: HostPolicy, states: State, entropy: list[list[int]], tell: OnEpisodes
+    env: HostEnv,
+    policy: HostPolicy,
+    states: State,
+    entropy: list[list[int]],
+    earlier: Sequence[Played],
+    on_progress: OnEpisodes,
 ) -> Played:
-    """Return true returns and lengths of one episode in every environment."""
+    """Return true returns and lengths of one episode in every environment.
+
+    The progress reported includes the rounds played `earlier`.
+    """
+    episodes = sum(lengths.size for _, lengths in earlier)
+    env_steps = sum(int(lengths.sum()) for _, lengths in earlier)
     seeds = len(entropy)
     obs = env.reset(env_seeds(np.array(entropy), env.num_envs // seeds))
     draws = [np.random.default_rng(numbers) for numbers in entropy]
@@ -67,18 +76,5 @@ def _play(
         length += alive
         alive &= ~(step.terminated | step.truncated)
         obs = step.obs
-        tell(int((~alive).sum()), int(length.sum()))
+        on_progress(episodes + int((~alive).sum()), env_steps + int(length.sum()))
     return by_seed(total, seeds), by_seed(length, seeds)
-
-
-def _after(rounds: Sequence[Played], tell: OnEpisodes) -> Callable[[int, int], None]:
-    """Return what is told of a round of episodes, so that it counts the rounds before it too."""
-    episodes = sum(lengths.size for _, lengths in rounds)
-    env_steps = sum(int(lengths.sum()) for _, lengths in rounds)
-    return partial(_tell_of_more, tell, episodes, env_steps)
-
-
-def _tell_of_more(
-    tell: OnEpisodes, episodes_before: int, env_steps_before: int, episodes: int, env_steps: int
-) -> None:
-    tell(episodes_before + episodes, env_steps_before + env_steps)

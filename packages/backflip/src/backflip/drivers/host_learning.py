@@ -1,4 +1,4 @@
-"""What all seeds learn after a rollout outside JAX; updates are compiled, a replay is NumPy's."""
+"""Learning after a rollout outside JAX: updates are compiled, the replay is in NumPy arrays."""
 
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Array, Bool, UInt32
 
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.core.replay.draws import sample_on_host
 from backflip.core.replay.layout import Layout, Replay, Steps
-from backflip.core.replay.preference import reprioritize
+from backflip.core.replay.priorities import reprioritize
 from backflip.core.replay.rows import add
+from backflip.core.replay.sampling import sample_on_host
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.drivers.driver import Learner, RewardFunction, RewardParameters
@@ -34,7 +34,7 @@ REPLAY = 0x8E91A000
 
 @runtime_checkable
 class LearnOnHost(Protocol):
-    """What all seeds learn after a rollout."""
+    """Learns from a rollout, for all seeds."""
 
     def __call__(
         self,
@@ -45,15 +45,15 @@ class LearnOnHost(Protocol):
         parameters: RewardParameters,
         /,
     ) -> tuple[Learner, MetricsOfSeeds]:
-        """Return the learners after learning from rollouts (S, T, N), and what was measured.
+        """Return the learners after learning from rollouts (S, T, N), and metrics.
 
-        Where `cut` holds, the environments are reset after this batch.
+        If `cut` is true, the environments are reset after this batch.
         """
         ...
 
 
 def learning_on_host(spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction) -> LearnOnHost:
-    """Return what all seeds learn after a rollout: from it once, or from their replay."""
+    """Return a function that learns from each rollout once, or from the replay."""
     if algorithm.replay is None:
         return _learning_once(algorithm, reward)
     return _learning_from_replay(spec, algorithm, reward)
@@ -105,7 +105,7 @@ def _learning_from_replay(
 
 
 def add_rollout(layout: Layout, memory: Replay, batch: Transition) -> None:
-    """Write transitions (S, T, N) into the replay of all seeds, environments side by side."""
+    """Write transitions (S, T, N) into the replay of all seeds; seeds are blocks of columns."""
 
     def columns(x: np.ndarray) -> np.ndarray:
         return np.moveaxis(x, 0, 1).reshape(x.shape[1], -1, *x.shape[3:])
@@ -132,11 +132,11 @@ def _update(
     cut: Bool[Array, ""],
     parameters: RewardParameters,
 ) -> tuple[Learner, Metrics]:
-    """Return one seed's learner after an update, and what was measured.
+    """Return one seed's learner after an update, and metrics.
 
-    Episodes are counted in what was `collected`; the batch is that again, or rows from a replay.
-    Where `cut` holds, an unfinished episode is truncated for the algorithm, but is no episode in
-    the statistics.
+    Episodes are counted in `collected`. The batch is `collected` again, or rows from a replay. If
+    `cut` is true, unfinished episodes are truncated for the algorithm, but not counted in the
+    episode statistics.
     """
     total, length, returns, lengths = episode_totals(
         learner.episode_return, learner.episode_length, collected

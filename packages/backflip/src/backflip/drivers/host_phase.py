@@ -1,4 +1,4 @@
-"""Phases outside JAX: rollouts of all seeds' environments, and what is learned from each."""
+"""Phases outside JAX: rollouts in the environments of all seeds, and learning from each."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +11,6 @@ from jaxtyping import Array
 from backflip.algorithms.interface import Algorithm, State
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
-from backflip.drivers.acting import HostPolicy
 from backflip.drivers.clip_material import clip_material
 from backflip.drivers.driver import (
     Learner,
@@ -23,6 +22,7 @@ from backflip.drivers.driver import (
     ignore_progress,
 )
 from backflip.drivers.host_learning import learning_on_host
+from backflip.drivers.host_policy import HostPolicy
 from backflip.drivers.host_stepping import by_seed, env_seeds, stack_steps, step_all
 from backflip.drivers.thinning import Records, updates_per_record
 from backflip.envs.spec import HostEnv
@@ -43,20 +43,20 @@ def prepare_phase(
 
     Args:
         spec: of the environment.
-        algorithm: what learns.
-        open_env: returns a batch of so many environments.
+        algorithm: the configured algorithm.
+        open_env: (number of rows) -> a batch of that many environments.
         policy: how to act.
         updates: of the phase.
-        reward: what is learned from.
-        record_rollouts: the last rollouts, which are returned whole.
-        record_envs: of the first environments.
+        reward: the reward to learn from.
+        record_rollouts: how many of the last rollouts to return.
+        record_envs: how many of the first environments to return.
     """
     learn = learning_on_host(spec, algorithm, reward)
     every, length = updates_per_record(updates), algorithm.rollout_length
     split = jax.jit(jax.vmap(partial(_split, length), out_axes=(0, 1, 0)))
 
     def run(
-        learners: Learner, parameters: RewardParameters, tell: OnEnvSteps = ignore_progress
+        learners: Learner, parameters: RewardParameters, on_progress: OnEnvSteps = ignore_progress
     ) -> tuple[Learner, Phase]:
         env = open_env(learners.key.shape[0] * algorithm.num_envs)
         learners, obs = _with_fresh_episodes(env, learners)
@@ -66,25 +66,32 @@ def prepare_phase(
             if algorithm.restarts and update:
                 learners, obs = _with_fresh_episodes(env, learners)
             recorded, last = update >= updates - record_rollouts, update == updates - 1
-            tell_of_step = partial(_tell_of_more, tell, update * length)
-            acting = partial(_collect, env, policy, learners.algorithm, recorded=recorded)
-            obs, batch = acting(obs, act_keys, tell_of_step)
+            obs, batch = _collect(
+                env,
+                policy,
+                learners.algorithm,
+                obs,
+                act_keys,
+                recorded=recorded,
+                env_steps_before=update * length,
+                on_progress=on_progress,
+            )
             if recorded:
                 kept.append(clip_material(spec, batch, record_envs))
-            cut = last and not algorithm.restarts  # whose rollouts all end so
+            cut = last and not algorithm.restarts  # with `restarts`, all rollouts end like this
             learners, measured = learn(
                 learners, batch._replace(scene=()), update_key, cut, parameters
             )
             learners = learners._replace(key=key)
             metrics.append(measured)
-            tell((update + 1) * length)
+            on_progress((update + 1) * length)
         return learners, Phase(metrics.joined(), _join_rollouts(kept), every)
 
     return run
 
 
 def _with_fresh_episodes(env: HostEnv, learners: Learner) -> tuple[Learner, np.ndarray]:
-    """Return the learners at the start of new episodes, and the first observations of these."""
+    """Return the learners at the start of new episodes, and the first observations."""
     keys = np.asarray(learners.key)
     count = env.num_envs // len(keys)
     zeros = np.zeros((len(keys), count), np.float32)
@@ -98,20 +105,21 @@ def _collect(
     states: State,
     obs: np.ndarray,
     act_keys: np.ndarray,
-    tell: OnEnvSteps,
     *,
     recorded: bool,
+    env_steps_before: int,
+    on_progress: OnEnvSteps,
 ) -> tuple[np.ndarray, Transition]:
     """Return the observations after T env steps, and the transitions (S, T, N).
 
-    `tell` is told of each env step but the last.
+    `on_progress` is called before each env step but the first.
     """
     seeds = act_keys.shape[1]
     act = policy.of(states, by_seed(obs, seeds), act_keys[0])
     rows: list[Transition] = []
     for number, keys in enumerate(act_keys):
         if number:
-            tell(number)
+            on_progress(env_steps_before + number)
         action, extra = act(by_seed(obs, seeds), keys)
         row, obs = step_all(env, obs, np.asarray(action), recorded=recorded)
         rows.append(row._replace(extra=jax.tree.map(np.asarray, extra)))
@@ -119,7 +127,7 @@ def _collect(
 
 
 def _split(env_steps: int, key_data: Array) -> tuple[Array, Array, Array]:
-    """Return raw key data: the learner's next, one per env step, one for the update."""
+    """Return raw key data: the learner's next key, one per env step, and one for the update."""
     key, act, update = jax.random.split(jax.random.wrap_key_data(key_data), 3)
     data = jax.random.key_data
     return data(key), data(jax.random.split(act, env_steps)), data(update)
@@ -130,8 +138,3 @@ def _join_rollouts(kept: list[Transition]) -> Transition | None:
         return np.concatenate(rollouts, 1)
 
     return jax.tree.map(join, *kept) if kept else None
-
-
-def _tell_of_more(tell: OnEnvSteps, before: int, env_steps: int) -> None:
-    """OnEnvSteps of env steps, and of those before them."""
-    tell(before + env_steps)

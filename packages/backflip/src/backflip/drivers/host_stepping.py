@@ -1,4 +1,4 @@
-"""Stepping the environments of S seeds outside JAX: N of each are the rows of one batch of S N."""
+"""Stepping the environments of S seeds outside JAX: the N of each seed are rows of one batch."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +15,7 @@ PHASE_START = 0x09A5E000
 
 
 def env_seeds(entropy: Integer[np.ndarray, "S words"], count: int) -> list[int]:
-    """Return `count` environment seeds for each seed's numbers, seed by seed, below 2^31."""
+    """Return `count` environment seeds below 2^31 for each row of numbers, row by row."""
     drawn = [
         np.random.SeedSequence([PHASE_START, *row.tolist()]).generate_state(count)
         for row in entropy
@@ -35,10 +35,10 @@ def step_all(
     *,
     recorded: bool,
 ) -> tuple[Transition, np.ndarray]:
-    """Step every environment; return the transitions (S, N, ...) and what to act on next.
+    """Step every environment; return the transitions (S, N, ...) and the next observations.
 
-    Where the row is to be `recorded`, it has the scene of `obs`, read before the step is taken:
-    afterwards the environment may have been reset.
+    A `recorded` row has the scene of `obs`, read before the step: the step may reset the
+    environment.
     """
     scene = env.scenes() if recorded and isinstance(env, HasScenes) else None
     step = env.step(action.reshape(-1, *action.shape[2:]))
@@ -67,7 +67,7 @@ def stack_steps(rows: Sequence[Transition]) -> Transition:
 
 
 def cut_at_end(batch: Transition, cut: bool) -> Transition:
-    """Return transitions (S, T, N), truncated at the end if the environments are reset then."""
+    """Return transitions (S, T, N), with the last row truncated if `cut` is true."""
     truncated = batch.truncated.copy()
     truncated[:, -1] |= cut & ~batch.terminated[:, -1]
     return batch._replace(truncated=truncated)

@@ -1,4 +1,4 @@
-"""What an algorithm learns after a rollout: from it alone, or from rows drawn from a replay."""
+"""Learning after a rollout: from the rollout once, or from rows drawn from a replay."""
 
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan, rollouts_of
-from backflip.core.replay.draws import sample
+from backflip.algorithms.interface import Algorithm, Metrics, ReplayPlan
+from backflip.algorithms.rollouts import rollouts_of
 from backflip.core.replay.layout import Layout, Replay, Steps, layout
-from backflip.core.replay.preference import reprioritize
+from backflip.core.replay.priorities import reprioritize
 from backflip.core.replay.rows import add, read_steps
+from backflip.core.replay.sampling import sample
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.drivers.driver import (
@@ -23,14 +24,14 @@ from backflip.drivers.driver import (
 
 
 def plan_of(algorithm: Algorithm) -> ReplayPlan:
-    """Return the plan of an algorithm that has one."""
+    """Return the replay plan of an algorithm that has one."""
     if algorithm.replay is None:
         raise ValueError(f"`{algorithm.name}` has no replay")
     return algorithm.replay
 
 
 def layout_of(spec: EnvSpec, algorithm: Algorithm, seeds: int = 1) -> Layout:
-    """Return the layout of the replay that an algorithm wants."""
+    """Return the layout of an algorithm's replay."""
     plan = plan_of(algorithm)
     return layout(
         spec,
@@ -48,7 +49,7 @@ def layout_of(spec: EnvSpec, algorithm: Algorithm, seeds: int = 1) -> Layout:
 
 @runtime_checkable
 class Learn(Protocol):
-    """What one seed learns after a rollout."""
+    """Learns from a rollout, for one seed."""
 
     def __call__(
         self,
@@ -58,12 +59,12 @@ class Learn(Protocol):
         parameters: RewardParameters,
         /,
     ) -> tuple[Learner, Metrics]:
-        """Return the learner after learning from a rollout (T, N), and what was measured."""
+        """Return the learner after learning from a rollout (T, N), and metrics."""
         ...
 
 
 def learning_of(spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction) -> Learn:
-    """Return what one seed learns after a rollout: from it once, or from a replay in JAX."""
+    """Return a function that learns from each rollout once, or from a replay in JAX."""
     if algorithm.replay is None:
         return partial(learn_once, algorithm, reward)
     return partial(learn_from_replay, layout_of(spec, algorithm), algorithm, reward)
@@ -94,7 +95,7 @@ def learn_from_replay(
 ) -> tuple[Learner, Metrics]:
     """Add a rollout to the replay, draw U minibatches and learn from them.
 
-    Rewards are looked up when rows are drawn, so that all of the past has the newest reward.
+    Rewards are looked up when rows are drawn, so the whole replay has the newest reward.
     """
     plan = plan_of(algorithm)
     draw_key, update_key = jax.random.split(key)
@@ -120,9 +121,9 @@ def replay_of(learner: Learner) -> Replay:
 def steps_to_look_up(
     layout: Layout, replay: Replay, drawn: Transition, reward: RewardFunction
 ) -> Steps | tuple[()]:
-    """Return the env steps that rows sum the rewards of, for `with_reward`; `()` if not needed.
+    """Return the single env steps of drawn rows, for `with_reward`; `()` if not needed.
 
-    They are not for true rewards, which the replay sums itself, nor for rows of one env step.
+    They are not needed for true rewards, which the replay sums, nor for rows of one env step.
     """
     if reward is own_reward or layout.n_step == 1:
         return ()
@@ -137,7 +138,7 @@ def with_reward(
 ) -> Transition:
     """Return the batch (T, N) or (U, B) with the rewards to learn from.
 
-    R = Σ_{k<n} discount_k r(step_k)   where there are `steps`, else r(row)
+    R = Σ_{k<n} discount_k r(step_k) with `steps`, else r(row).
     """
     if not isinstance(steps, Steps):
         return batch._replace(reward=reward(parameters, batch))
@@ -151,20 +152,20 @@ def with_reward(
 
 
 def correction(plan: ReplayPlan, draws: Any) -> Any:
-    """Return β of the importance weights after so many draws: on a line from its start to 1."""
+    """Return β of the importance weights after so many draws, on its linear schedule to 1."""
     if plan.priority is None:
         return 0.0
     share = jnp.minimum(draws / plan.priority.corrected_after, 1.0)
     return plan.priority.correction + (1.0 - plan.priority.correction) * share
 
 
-def rollouts_of_warm_up(algorithm: Algorithm) -> int:
-    """Return how many whole rollouts the warm-up takes."""
-    warm_up = algorithm.replay.warm_up if algorithm.replay else 0
-    return rollouts_of(warm_up, algorithm.num_envs, algorithm.rollout_length)
+def random_rollouts(algorithm: Algorithm) -> int:
+    """Return how many whole rollouts of random actions come before learning."""
+    env_steps = algorithm.replay.learning_starts if algorithm.replay else 0
+    return rollouts_of(env_steps, algorithm.num_envs, algorithm.rollout_length)
 
 
 def env_steps_after(algorithm: Algorithm, updates: int) -> int:
-    """Return the env steps of one seed after so many updates, the warm-up's included."""
-    rollouts = rollouts_of_warm_up(algorithm) + updates
+    """Return the env steps of one seed after so many updates, those before learning included."""
+    rollouts = random_rollouts(algorithm) + updates
     return rollouts * algorithm.num_envs * algorithm.rollout_length

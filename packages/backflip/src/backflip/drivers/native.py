@@ -1,11 +1,11 @@
 """The driver for environments in JAX: many updates of many seeds in one compiled program.
 
-One seed's progress is a `Learner`. A phase carries it through a number of updates: a rollout of T
-env steps in N environments, the reward looked up, one `update`. An off-policy algorithm learns from
-rows drawn from its replay, which is part of the learner. The seeds are shared out over the
-devices, ten seeds in one program: on a CPU one after the other, which is as fast as `vmap` there
-and makes a seed's bits independent of the seeds beside it; elsewhere `vmap`ped. Rewards may come
-from a reward model, whose parameters are data: a new reward model never recompiles anything.
+A phase advances each seed's `Learner` by a number of updates: a rollout of T env steps in N
+environments, rewards from the environment or a reward model, one `update`. An off-policy algorithm
+learns from rows of its replay, which is part of the learner. Seeds are distributed over the
+devices. On a CPU they run one after the other, which is as fast as `vmap` there and makes a seed's
+bits independent of the other seeds; elsewhere they are `vmap`ped. The parameters of a reward model
+are data: a new reward model never recompiles anything.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,9 +33,9 @@ from backflip.drivers.driver import (
     ignore_progress,
     own_reward,
 )
-from backflip.drivers.learning import layout_of, rollouts_of_warm_up
+from backflip.drivers.learning import layout_of, random_rollouts
 from backflip.drivers.native_evaluation import compile_evaluation
-from backflip.drivers.native_phase import compile_phase, compile_warm_up
+from backflip.drivers.native_phase import compile_fill_replay, compile_phase
 from backflip.drivers.native_random_play import compile_random_play
 from backflip.drivers.seeds import seed_keys
 from backflip.drivers.waiting import wait_for
@@ -44,7 +44,7 @@ from backflip.envs.spec import NativeEnv
 
 @final
 class NativeDriver:
-    """The driver of an environment in JAX; the interface is `Driver`'s."""
+    """The `Driver` of an environment in JAX."""
 
     def __init__(self, env: NativeEnv, algorithm: Algorithm) -> None:
         self._env = env
@@ -59,27 +59,27 @@ class NativeDriver:
 
     @property
     def algorithm(self) -> Algorithm:
-        """What acts and learns."""
+        """The configured algorithm."""
         return self._algorithm
 
     @property
     def runs_compiled(self) -> bool:
-        """A phase is one compiled program."""
+        """True: a phase is one compiled program."""
         return True
 
     @property
     def episodes_survive_phases(self) -> bool:
-        """The states of environments are part of the learners."""
+        """True: environment states are part of the learners."""
         return True
 
     @property
     def checks_env_steps(self) -> bool:
-        """A compiled program cannot stop where a number is not finite."""
+        """False: a compiled program cannot stop at a non-finite number."""
         return False
 
     @property
     def copies_of_learners(self) -> int:
-        """A compiled program has its results beside what it was given."""
+        """2: a compiled program holds its arguments and its results."""
         return 2
 
     def start(self, seeds: Sequence[int]) -> Learner:
@@ -100,13 +100,13 @@ class NativeDriver:
             return ()
         return stack_rows([empty(layout_of(self.spec, self._algorithm))] * seeds)
 
-    def warm_up(self, learners: Learner, tell: OnEnvSteps = ignore_progress) -> Learner:
-        """Return the learners with a replay of random env steps to start learning from."""
-        if not rollouts_of_warm_up(self._algorithm):
+    def fill_replay(self, learners: Learner, on_progress: OnEnvSteps = ignore_progress) -> Learner:
+        """Return the learners with `learning_starts` random env steps in their replay."""
+        if not random_rollouts(self._algorithm):
             return learners
-        running = compile_warm_up(self._env, self._algorithm)(learners)
-        (warm,) = wait_for(running, lambda _: tell(0))
-        return warm
+        running = compile_fill_replay(self._env, self._algorithm)(learners)
+        (filled,) = wait_for(running, lambda _: on_progress(0))
+        return filled
 
     def phase(
         self,
@@ -133,7 +133,7 @@ class NativeDriver:
         envs: int,
         env_steps: int,
         repeat: float,
-        tell: OnEnvSteps = ignore_progress,
+        on_progress: OnEnvSteps = ignore_progress,
     ) -> Transition:
         """Return transitions of a random policy, (seeds, env_steps, envs, ...) in NumPy."""
         shape = (envs, env_steps)
@@ -141,7 +141,7 @@ class NativeDriver:
             self._random[shape] = compile_random_play(self._env, *shape)
         chances = np.full(len(seeds), repeat, np.float32)
         running = self._random[shape](seed_keys(seeds, RANDOM_POLICY), chances)
-        (record,) = wait_for(running, lambda _: tell(0))
+        (record,) = wait_for(running, lambda _: on_progress(0))
         return jax.tree.map(np.asarray, record)
 
     def evaluate(
@@ -150,17 +150,17 @@ class NativeDriver:
         seeds: Sequence[int],
         *,
         episodes: int,
-        tell: OnEpisodes = ignore_progress,
+        on_progress: OnEpisodes = ignore_progress,
     ) -> Evaluation:
-        """Play fresh episodes with each learner's policy; the same seed, the same starts."""
+        """Play new episodes with each learner's policy; the seeds determine the first states."""
         if episodes not in self._evaluations:
             self._evaluations[episodes] = compile_evaluation(self._env, self._algorithm, episodes)
         keys = seed_keys(seeds, EVALUATION)
         running = self._evaluations[episodes](learners.algorithm, keys)
-        played = wait_for(running, lambda _: tell(0, 0))
+        played = wait_for(running, lambda _: on_progress(0, 0))
         return Evaluation(*map(np.asarray, played))
 
     def close(self) -> None:
-        """Free the compiled programs that are kept for more evaluations and random play."""
+        """Free the compiled programs that are kept for evaluations and random play."""
         self._evaluations.clear()
         self._random.clear()

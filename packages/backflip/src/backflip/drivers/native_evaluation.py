@@ -1,4 +1,4 @@
-"""An evaluation in JAX: fresh episodes side by side, until the last of them has ended."""
+"""Evaluation in JAX: new episodes side by side, until the last one ends."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,13 +15,13 @@ from backflip.envs.spec import KnowsOptimum, NativeEnv, step_within_bounds
 
 
 class _Episodes(NamedTuple):
-    """Episodes E being played.
+    """State of E episodes.
 
     Attributes:
         time: env steps so far.
         states: of the environments.
         alive: the episode has not ended.
-        returns: the true reward so far.
+        returns: true reward so far.
         lengths: env steps of the episode so far.
     """
 
@@ -37,7 +37,7 @@ def compile_evaluation(
 ) -> Callable[..., tuple[Array, Array, Array]]:
     """Compile an evaluation into a function of (algorithm states, keys), per seed.
 
-    It returns true returns, lengths and optimal returns, each (seeds, episodes).
+    It returns true returns, lengths and best possible returns, each (seeds, episodes).
     """
     limit = env.spec.max_episode_steps or LONGEST_EPISODE
     step_rows = jax.vmap(partial(step_within_bounds, env))
@@ -47,7 +47,7 @@ def compile_evaluation(
         starts = jax.vmap(env.reset)(jax.random.split(reset, episodes))
         keys = jax.random.split(key, limit)
 
-        def goes_on(played: _Episodes) -> Bool[Array, ""]:
+        def unfinished(played: _Episodes) -> Bool[Array, ""]:
             return played.alive.any() & (played.time < limit)
 
         def step(played: _Episodes) -> _Episodes:
@@ -66,14 +66,14 @@ def compile_evaluation(
 
         zeros = jnp.zeros(episodes)
         first = _Episodes(jnp.zeros((), jnp.int32), starts, jnp.ones(episodes, bool), zeros, zeros)
-        played = jax.lax.while_loop(goes_on, step, first)
+        played = jax.lax.while_loop(unfinished, step, first)
         return played.returns, played.lengths, _optimum(env, starts, episodes)
 
     return over_seeds(play)
 
 
 def _optimum(env: NativeEnv, starts: EnvStates, episodes: int) -> Any:
-    """Return the largest returns from `starts`; NaN where the environment does not know them."""
+    """Return the best possible returns from `starts`; NaN if the environment does not know them."""
     if isinstance(env, KnowsOptimum):
         return jax.vmap(env.optimum)(starts)
     return jnp.full(episodes, jnp.nan)

@@ -1,4 +1,4 @@
-"""Phases and warm-ups in JAX: many rollouts, and what is learned from them, as one program."""
+"""Phases in JAX: many rollouts and updates as one program, and random env steps before learning."""
 
 import time
 from collections.abc import Callable
@@ -25,8 +25,8 @@ from backflip.drivers.driver import (
 from backflip.drivers.learning import (
     layout_of,
     learning_of,
+    random_rollouts,
     replay_of,
-    rollouts_of_warm_up,
 )
 from backflip.drivers.native_rollout import collect, finish_episodes
 from backflip.drivers.seeds import over_seeds
@@ -37,7 +37,7 @@ from backflip.envs.spec import NativeEnv
 
 MetricsOfUpdates = dict[str, Float[Array, " updates"]]
 
-LARGEST_ESTIMATE = 0.95  # the share of a running phase that is reported as done at most
+LARGEST_ESTIMATE = 0.95  # of a running phase, reported as done
 
 
 def compile_phase(
@@ -51,7 +51,7 @@ def compile_phase(
 ) -> RunPhase:
     """Compile `updates` updates into one function of (learners, reward parameters), per seed.
 
-    The last `record_rollouts` rollouts of the first `record_envs` environments are returned whole.
+    The last `record_rollouts` rollouts of the first `record_envs` environments are returned.
     """
     learn = learning_of(env.spec, algorithm, reward)
 
@@ -83,21 +83,22 @@ def compile_phase(
 
 
 def _reporting(run: Callable[..., Any], updates: int, rollout_length: int) -> RunPhase:
-    """Return a phase whose metrics have a bounded number of records, and which reports progress.
+    """Return a phase that limits the records of its metrics and reports progress.
 
-    A compiled program does not say how far it is: `tell` is told an estimate.
+    A compiled program does not report its progress, so `on_progress` gets an estimate.
     """
     every, seconds_before, in_all = updates_per_record(updates), 0.0, updates * rollout_length
 
     def run_phase(
-        learners: Learner, parameters: RewardParameters, tell: OnEnvSteps = ignore_progress
+        learners: Learner, parameters: RewardParameters, on_progress: OnEnvSteps = ignore_progress
     ) -> tuple[Learner, Phase]:
         nonlocal seconds_before
         expected = seconds_before
 
         def meanwhile(seconds: float) -> None:
-            """OnEnvSteps what should be done by now if this phase takes as long as the last one."""
-            tell(int(in_all * min(seconds / expected, LARGEST_ESTIMATE)) if expected else 0)
+            """Report the env steps expected by now if this phase is as fast as the last one."""
+            share = min(seconds / expected, LARGEST_ESTIMATE) if expected else 0.0
+            on_progress(int(in_all * share))
 
         running = run(learners, parameters)  # returns at once, but compiles the first time
         began = time.perf_counter()
@@ -108,10 +109,12 @@ def _reporting(run: Callable[..., Any], updates: int, rollout_length: int) -> Ru
     return run_phase
 
 
-def compile_warm_up(env: NativeEnv, algorithm: Algorithm) -> Callable[[Learner], tuple[Learner]]:
+def compile_fill_replay(
+    env: NativeEnv, algorithm: Algorithm
+) -> Callable[[Learner], tuple[Learner]]:
     """Compile the random env steps before learning into a function of learners."""
     layout = layout_of(env.spec, algorithm)
-    rollouts = rollouts_of_warm_up(algorithm)
+    rollouts = random_rollouts(algorithm)
 
     def act(state: State, obs: Array, key: PRNGKeyArray) -> tuple[Array, Extra]:
         del state, obs

@@ -1,4 +1,4 @@
-"""A random policy in JAX, and the transitions that clips are cut from before any learning."""
+"""Transitions of a random policy in JAX, from which the first clips are cut."""
 
 from collections.abc import Callable
 from typing import Any

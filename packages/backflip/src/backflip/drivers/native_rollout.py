@@ -1,4 +1,4 @@
-"""A rollout in JAX: T env steps of N environments, and what its episodes came to."""
+"""A rollout in JAX: T env steps of N environments, and its episode metrics."""
 
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ def collect(
 ) -> tuple[Learner, Transition]:
     """Return the learner after T env steps in N environments, and the transitions (T, N).
 
-    They have scenes only if they are to be `recorded`.
+    The transitions have scenes if `recorded`.
     """
     count = algorithm.num_envs
     observe = jax.vmap(env.observe)
@@ -38,10 +38,10 @@ def collect(
             fresh = jax.vmap(env.reset)(jax.random.split(reset_key, count))
             return where_rows(ended, fresh, moved.state)
 
-        # With a plain `where`, XLA computes resets for every element of what is observed.
+        # With a plain `where`, XLA recomputes the reset for every element of the observation.
         state = jax.lax.cond(ended.any(), reset_ended, lambda: moved.state)
         following = observe(state)
-        # Drawing pixels is slow: true successors are drawn only where they differ.
+        # Drawing pixels is slow: successors are drawn separately only if some episode ended.
         next_obs = jax.lax.cond(ended.any(), lambda: observe(moved.state), lambda: following)
         row = Transition(
             obs,
@@ -73,12 +73,12 @@ def _with_fresh_episodes(env: NativeEnv, learner: Learner, keys: Array) -> Learn
 
 
 def scenes_of(env: NativeEnv, states: EnvStates) -> Any:
-    """Return what pictures of N states can be drawn from, (N, S); `()` where obs suffice."""
+    """Return the numbers (N, S) to draw N states from; `()` if observations suffice."""
     return jax.vmap(env.scene)(states) if isinstance(env, HasScene) else ()
 
 
 def finish_episodes(learner: Learner, batch: Transition) -> tuple[Learner, Metrics]:
-    """Return the learner with the true return and length of each unfinished episode, and metrics.
+    """Return the learner with updated running returns and lengths, and episode metrics.
 
     The metrics are those of the episodes that ended in the batch (T, N).
     """

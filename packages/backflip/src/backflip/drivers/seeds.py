@@ -1,4 +1,4 @@
-"""Many seeds at once: one compiled program, shared out over the devices."""
+"""Many seeds in one compiled program, distributed over the devices."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,10 +12,10 @@ SEEDS = jax.sharding.PartitionSpec("seeds")
 
 
 def over_seeds(function: Callable[..., Any], *, donate: tuple[int, ...] = ()) -> Callable[..., Any]:
-    """Compile a function of one seed for a leading axis of seeds, shared out over the devices.
+    """Compile a function of one seed for a leading axis of seeds, distributed over the devices.
 
-    The number of seeds is filled up to a multiple of the devices by repeating the last one; what
-    is computed for the copies is dropped.
+    The last seed is repeated until the devices divide the number of seeds; the results of the
+    copies are dropped.
     """
     mapped = _mapped(function)
 
@@ -23,10 +23,10 @@ def over_seeds(function: Callable[..., Any], *, donate: tuple[int, ...] = ()) ->
         count = jax.tree.leaves(arguments)[0].shape[0]
         devices = min(count, len(jax.devices()))
         if devices == 1:
-            return alone(*arguments)  # sharing out costs milliseconds, once for every update
+            return alone(*arguments)  # distributing costs milliseconds in every call
         filled = -count % devices
         arguments = jax.tree.map(partial(_fill, count=filled), arguments)
-        # Committed to their places, or a second call would compile a second program.
+        # Committed to their devices; otherwise a second call would compile a second program.
         places = jax.sharding.NamedSharding(_mesh(devices), SEEDS)
         results = compiled(devices)(*jax.device_put(arguments, places))
         return jax.tree.map(partial(_first, count=count), results) if filled else results
@@ -71,7 +71,7 @@ def _first(x: Array, count: int) -> Array:
 
 
 def seed_keys(seeds: Sequence[int], purpose: int) -> Any:
-    """Return raw key data, one row per seed, for one purpose other than training."""
+    """Return raw key data, one row per seed, for a purpose other than training."""
 
     def derive(seed: Array) -> Array:
         return jax.random.key_data(jax.random.fold_in(jax.random.key(seed), purpose))

@@ -1,4 +1,4 @@
-"""Fewer records than updates, where there are very many updates, without losing what stands out."""
+"""Fewer records than updates in long phases, without hiding extreme and invalid values."""
 
 from typing import Any, final
 
@@ -8,8 +8,8 @@ from jaxtyping import Float
 
 MetricsOfSeeds = dict[str, Float[Any, " seeds"]]
 
-MOST_RECORDS = 200  # of a seed in a phase
-# What is a number after every update, and what that is of; where it is not one, something failed.
+MOST_RECORDS = 200  # per seed and phase
+# Metrics that are finite after every update, and the quantity that is invalid otherwise.
 ALWAYS_FINITE = {
     "obs_abs_mean": "an observation",
     "reward_mean": "a reward",
@@ -20,16 +20,16 @@ ALWAYS_FINITE = {
 
 
 def updates_per_record(updates: int) -> int:
-    """Return how many updates a record of the metrics stands for."""
+    """Return how many updates one record of the metrics covers."""
     return -(-updates // MOST_RECORDS)
 
 
 @final
 class Records:
-    """The metrics of a phase outside JAX, thinned as they come.
+    """The metrics of a phase outside JAX, thinned during the phase.
 
     Args:
-        every: updates that a record stands for.
+        every: updates per record.
     """
 
     def __init__(self, every: int) -> None:
@@ -38,7 +38,7 @@ class Records:
         self._records: list[dict[str, Any]] = []
 
     def append(self, metrics: MetricsOfSeeds) -> None:
-        """Take in the metrics of an update, each (seeds,); they are read later: reading waits."""
+        """Add the metrics of an update, each (seeds,). They are read later: reading waits."""
         self._updates.append(metrics)
         if len(self._updates) == self._every:
             self._thin()
@@ -65,9 +65,8 @@ def thin(metrics: dict[str, Any], every: int) -> dict[str, Any]:
     """Return metrics of shape (seeds, updates) as (seeds, records), each of `every` updates.
 
     Counts are summed, `_min` and `_max` kept, means over episodes weighted by their number, and
-    everything else averaged over the updates that have it. NaN, where none has. A number that is
-    not finite without being NaN stays in sight: it makes its whole record infinite; so does NaN
-    in what is always finite.
+    all others averaged over the updates where they are not NaN; NaN if there is none. An infinite
+    value makes its whole record infinite. NaN makes the record of an `ALWAYS_FINITE` metric NaN.
     """
     if every == 1:
         return metrics

@@ -1,4 +1,4 @@
-"""Waiting for a compiled program without being deaf to Ctrl-C, which C code that waits is."""
+"""Waiting for a compiled program so that Ctrl-C still works."""
 
 import threading
 import time
@@ -7,15 +7,17 @@ from typing import Any
 
 import jax
 
-LOOKS_UP = 0.2  # seconds
+INTERVAL = 0.2  # seconds
 
 
 def wait_for(results: Any, meanwhile: Callable[[float], None] = lambda _: None) -> Any:
     """Return the arrays of `results` when they are computed.
 
+    Waiting in C code would block Ctrl-C, so a thread waits.
+
     Args:
         results: what a compiled function returned at once.
-        meanwhile: is told every now and then how many seconds have passed.
+        meanwhile: called every `INTERVAL` with the seconds that have passed.
     """
     began, done = time.perf_counter(), threading.Event()
 
@@ -23,9 +25,9 @@ def wait_for(results: Any, meanwhile: Callable[[float], None] = lambda _: None) 
         try:
             jax.block_until_ready(results)
         finally:
-            done.set()  # whatever went wrong is raised where the results are used
+            done.set()  # errors are raised where the results are used
 
     threading.Thread(target=watch, daemon=True).start()
-    while not done.wait(LOOKS_UP):
+    while not done.wait(INTERVAL):
         meanwhile(time.perf_counter() - began)
     return results

@@ -43,7 +43,7 @@ class PlayPage:
     Args:
         game: the game.
         thread: the single thread that calls the game.
-        place: the server's address.
+        endpoint: the server's address.
     """
 
     def __init__(self, game: Game, thread: ThreadPoolExecutor, endpoint: Endpoint) -> None:

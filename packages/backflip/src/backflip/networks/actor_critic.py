@@ -9,26 +9,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params, affine, dense
 from backflip.networks.pixel_networks import PixelNetwork
-from backflip.networks.torsos import pixel_torso
+from backflip.networks.single_head import action_outputs
+from backflip.networks.torsos import pixel_torso, unchanged
 
-POLICY_HEAD_GAIN = 0.01  # a first policy close to uniform
+POLICY_HEAD_GAIN = 0.01  # the first policy is close to uniform
 
 
 class ActorCritic(NamedTuple):
     """A policy and a value function over the same observations.
 
     Attributes:
-        init: parameters from a NumPy generator.
-        see: (obs of shape (B, ...)) -> what `apply` takes; without parameters, so that an
-            algorithm that uses an observation several times computes it once.
-        apply: (params, seen of shape (B, ...)) -> policy head (B, A), values (B,).
+        init: (NumPy generator) -> parameters.
+        preprocess: (obs (B, ...)) -> inputs.
+        apply: (params, inputs (B, ...)) -> policy head (B, A), values (B,).
     """
 
     init: Callable[[np.random.Generator], Params]
-    see: Callable[[Array], Array]
+    preprocess: Callable[[Array], Array]
     apply: Callable[[Params, Array], tuple[Float[Array, "B A"], Float[Array, " B"]]]
 
 
@@ -36,14 +36,14 @@ def actor_critic(
     spec: EnvSpec, hidden: tuple[int, ...], pixels: PixelNetwork = "auto"
 ) -> ActorCritic:
     """Return the default network for the observations and actions of `spec`."""
-    outputs = spec.action.n if isinstance(spec.action, Discrete) else spec.action.shape[0]
+    outputs = action_outputs(spec)
     if spec.is_pixels:
         return _pixel_actor_critic(spec, outputs, hidden, pixels)
     return _vector_actor_critic(spec.observation.shape[0], outputs, hidden)
 
 
 def _vector_actor_critic(inputs: int, outputs: int, hidden: tuple[int, ...]) -> ActorCritic:
-    """Two separate tanh networks of one shape, applied as one with a leading axis of 2."""
+    """Return two separate tanh networks of one shape, applied as one with a leading axis of 2."""
 
     def init(rng: np.random.Generator) -> Params:
         sizes = (inputs, *hidden)
@@ -57,22 +57,19 @@ def _vector_actor_critic(inputs: int, outputs: int, hidden: tuple[int, ...]) -> 
             "value": dense(rng, sizes[-1], 1, 1.0),
         }
 
-    def see(obs: Array) -> Array:
-        return obs
-
-    def apply(params: Params, seen: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
-        x = jnp.broadcast_to(seen[None], (2, *seen.shape))
+    def apply(params: Params, inputs: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
+        x = jnp.broadcast_to(inputs[None], (2, *inputs.shape))
         for layer in params["body"]:
             x = jnp.tanh(jnp.einsum("kbi,kio->kbo", x, layer["w"]) + layer["b"][:, None])
         return affine(params["policy"], x[0]), affine(params["value"], x[1])[:, 0]
 
-    return ActorCritic(init, see, apply)
+    return ActorCritic(init, unchanged, apply)
 
 
 def _pixel_actor_critic(
     spec: EnvSpec, outputs: int, hidden: tuple[int, ...], pixels: PixelNetwork
 ) -> ActorCritic:
-    """One body for both heads."""
+    """Return a network in which both heads share a torso."""
     body = pixel_torso(spec, hidden, pixels)
 
     def init(rng: np.random.Generator) -> Params:
@@ -81,8 +78,8 @@ def _pixel_actor_critic(
             "value": dense(rng, body.features, 1, 1.0),
         }
 
-    def apply(params: Params, seen: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
-        x = body.apply(params, seen)
+    def apply(params: Params, inputs: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
+        x = body.apply(params, inputs)
         return affine(params["policy"], x), affine(params["value"], x)[:, 0]
 
-    return ActorCritic(init, body.see, apply)
+    return ActorCritic(init, body.preprocess, apply)

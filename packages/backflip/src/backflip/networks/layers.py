@@ -1,4 +1,4 @@
-"""Layers: how their parameters are drawn, and what they compute."""
+"""Initialisation and computation of layers."""
 
 from typing import Any
 

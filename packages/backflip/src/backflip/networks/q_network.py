@@ -1,4 +1,4 @@
-"""Action values of discrete actions: one output for each."""
+"""Networks for the values of discrete actions: one output for each action."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,13 +16,13 @@ class QNetwork(NamedTuple):
     """Q(s, ·) over discrete actions.
 
     Attributes:
-        init: parameters from a NumPy generator.
-        see: (obs of shape (B, ...)) -> what `apply` takes, without parameters.
-        apply: (params, seen of shape (B, ...)) -> values of all actions (B, A).
+        init: (NumPy generator) -> parameters.
+        preprocess: (obs (B, ...)) -> inputs.
+        apply: (params, inputs (B, ...)) -> values of all actions (B, A).
     """
 
     init: Callable[[np.random.Generator], Params]
-    see: Callable[[Array], Array]
+    preprocess: Callable[[Array], Array]
     apply: Callable[[Params, Array], Float[Array, "B A"]]
 
 
@@ -34,7 +34,7 @@ def q_network(
     dueling: bool = False,
     pixels: PixelNetwork = "auto",
 ) -> QNetwork:
-    """Return the default network of action values for the observations of `spec`.
+    """Return the default Q-network for the observations of `spec`.
 
     Dueling networks have a head for V and one for A, and
         Q(s, a) = V(s) + A(s, a) - mean_b A(s, b)
@@ -46,11 +46,11 @@ def q_network(
         params = body.init(rng) | {"advantage": fan_in_dense(rng, body.features, actions)}
         return params | ({"value": fan_in_dense(rng, body.features, 1)} if dueling else {})
 
-    def apply(params: Params, seen: Array) -> Float[Array, "B A"]:
-        x = body.apply(params, seen)
+    def apply(params: Params, inputs: Array) -> Float[Array, "B A"]:
+        x = body.apply(params, inputs)
         advantage = affine(params["advantage"], x)
         if not dueling:
             return advantage
         return affine(params["value"], x) + advantage - advantage.mean(-1, keepdims=True)
 
-    return QNetwork(init, body.see, apply)
+    return QNetwork(init, body.preprocess, apply)

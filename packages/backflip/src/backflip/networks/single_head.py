@@ -1,4 +1,4 @@
-"""One network with one output vector, for algorithms that keep policy and value function apart."""
+"""One network with one output vector, for algorithms with separate policy and value networks."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,25 +11,25 @@ from jaxtyping import Array, Float
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.networks.layers import Params, affine, dense
 from backflip.networks.pixel_networks import PixelNetwork
-from backflip.networks.torsos import Torso, pixel_torso
+from backflip.networks.torsos import Torso, pixel_torso, unchanged
 
 
 class SingleHead(NamedTuple):
-    """A function of observations.
+    """A network with one output vector.
 
     Attributes:
-        init: parameters from a NumPy generator.
-        see: (obs of shape (B, ...)) -> what `apply` takes; without parameters.
-        apply: (params, seen of shape (B, ...)) -> outputs (B, outputs).
+        init: (NumPy generator) -> parameters.
+        preprocess: (obs (B, ...)) -> inputs.
+        apply: (params, inputs (B, ...)) -> outputs (B, outputs).
     """
 
     init: Callable[[np.random.Generator], Params]
-    see: Callable[[Array], Array]
+    preprocess: Callable[[Array], Array]
     apply: Callable[[Params, Array], Float[Array, "B outputs"]]
 
 
 def action_outputs(spec: EnvSpec) -> int:
-    """Return how many numbers a policy puts out: one per choice, or per dimension."""
+    """Return the number of policy outputs: one per discrete action or action dimension."""
     return spec.action.n if isinstance(spec.action, Discrete) else spec.action.shape[0]
 
 
@@ -42,12 +42,11 @@ def single_head(
 ) -> SingleHead:
     """Return the network for the observations of `spec`.
 
-    Args:
-        spec: what there is to see.
-        outputs: numbers it puts out.
-        hidden: widths of its layers, for vectors and `flat`.
-        head_gain: gain of the orthogonal weights of the last layer.
-        pixels: the network that sees images.
+    spec: the environment's spaces.
+    outputs: number of outputs.
+    hidden: widths of the hidden layers, for vectors and `flat`.
+    head_gain: gain of the orthogonal weights of the last layer.
+    pixels: the network for images.
     """
     if spec.is_pixels:
         body = pixel_torso(spec, hidden, pixels)
@@ -57,26 +56,22 @@ def single_head(
     def init(rng: np.random.Generator) -> Params:
         return body.init(rng) | {"head": dense(rng, body.features, outputs, head_gain)}
 
-    def apply(params: Params, seen: Array) -> Float[Array, "B outputs"]:
-        return affine(params["head"], body.apply(params, seen))
+    def apply(params: Params, inputs: Array) -> Float[Array, "B outputs"]:
+        return affine(params["head"], body.apply(params, inputs))
 
-    return SingleHead(init, body.see, apply)
+    return SingleHead(init, body.preprocess, apply)
 
 
 def tanh_torso(inputs: int, hidden: tuple[int, ...]) -> Torso:
-    """Return layers of the given widths, tanh after each; nothing at all without any."""
+    """Return layers of the given widths with tanh after each; the identity without layers."""
     sizes = (inputs, *hidden)
 
     def init(rng: np.random.Generator) -> Params:
         return {"body": [dense(rng, i, o, float(np.sqrt(2))) for i, o in pairwise(sizes)]}
 
-    def see(obs: Array) -> Array:
-        return obs
-
-    def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
-        x = seen
+    def apply(params: Params, x: Array) -> Float[Array, "B F"]:
         for layer in params["body"]:
             x = jnp.tanh(affine(layer, x))
         return x
 
-    return Torso(init, see, apply, sizes[-1])
+    return Torso(init, unchanged, apply, sizes[-1])

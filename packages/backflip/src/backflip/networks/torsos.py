@@ -1,4 +1,4 @@
-"""What turns an observation into features: the part of a network before its heads."""
+"""Torsos: the part of a network before its heads, from observations to features."""
 
 import functools
 import math
@@ -17,27 +17,26 @@ from backflip.networks.layers import Params, affine, dense, fan_in_dense
 from backflip.networks.pixel_networks import GRID_SIDE, PixelNetwork
 from runshelf.errors import UsageError
 
-LARGEST_SIDE = 64  # larger images are halved until they fit: 42x42 is enough for Pong
+LARGEST_SIDE = 64  # larger images are halved until they fit: 42 x 42 is enough for Pong
 PATCH = 6  # side of a patch, in pixels of the halved image
 PATCH_CHANNELS = 16
 PIXEL_HIDDEN = 128
 GRID_CHANNELS = 16
-LEAST_SIDE = {"grid": 3, "nature": 36}  # of which their convolutions leave one row
+SMALLEST_SIDE = {"grid": 3, "nature": 36}  # their convolutions need at least this
 
 
 class Torso(NamedTuple):
     """A network without a head.
 
     Attributes:
-        init: parameters from a NumPy generator.
-        see: (obs of shape (B, ...)) -> what `apply` takes; without parameters, so that an
-            algorithm that uses an observation several times computes it once.
-        apply: (params, seen of shape (B, ...)) -> features (B, F).
+        init: (NumPy generator) -> parameters.
+        preprocess: (obs (B, ...)) -> inputs.
+        apply: (params, inputs (B, ...)) -> features (B, F).
         features: F.
     """
 
     init: Callable[[np.random.Generator], Params]
-    see: Callable[[Array], Array]
+    preprocess: Callable[[Array], Array]
     apply: Callable[[Params, Array], Float[Array, "B F"]]
     features: int
 
@@ -50,34 +49,34 @@ def torso(spec: EnvSpec, hidden: tuple[int, ...], pixels: PixelNetwork = "auto")
 
 
 def vector_torso(inputs: int, hidden: tuple[int, ...]) -> Torso:
-    """Return layers of the given widths with ReLU between and after them."""
+    """Return layers of the given widths with ReLU after each."""
 
     def init(rng: np.random.Generator) -> Params:
         return {"body": [fan_in_dense(rng, i, o) for i, o in pairwise((inputs, *hidden))]}
 
-    def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
-        x = seen
+    def apply(params: Params, x: Array) -> Float[Array, "B F"]:
         for layer in params["body"]:
             x = jax.nn.relu(affine(layer, x))
         return x
 
-    return Torso(init, _as_it_is, apply, (inputs, *hidden)[-1])
+    return Torso(init, unchanged, apply, (inputs, *hidden)[-1])
 
 
 def pixel_torso(spec: EnvSpec, hidden: tuple[int, ...], kind: PixelNetwork) -> Torso:
-    """Return the torso for images: by their size, unless one is named.
+    """Return the torso for images; `auto` chooses by the size of the image.
 
     Raises:
-        UsageError: images are too small for the one that is named.
+        UsageError: images are too small for `kind`.
     """
     shape = spec.observation.shape
     if kind == "auto":
-        grid = LEAST_SIDE["grid"] <= min(shape[:2]) and max(shape[:2]) <= GRID_SIDE
+        grid = SMALLEST_SIDE["grid"] <= min(shape[:2]) and max(shape[:2]) <= GRID_SIDE
         kind = "grid" if grid else "patches"
-    if min(shape[:2]) < LEAST_SIDE.get(kind, 1):
+    if min(shape[:2]) < SMALLEST_SIDE.get(kind, 1):
         raise UsageError(
-            f"`network={kind}` sees images of at least {LEAST_SIDE[kind]} x {LEAST_SIDE[kind]} "
-            f"pixels, and those of `{spec.id}` are {shape[0]} x {shape[1]}; try network=auto"
+            f"`network={kind}` needs images of at least {SMALLEST_SIDE[kind]} x "
+            f"{SMALLEST_SIDE[kind]} pixels, and those of `{spec.id}` are {shape[0]} x {shape[1]}; "
+            "try network=auto"
         )
     if kind == "nature":
         return nature_torso(shape)
@@ -89,10 +88,10 @@ def pixel_torso(spec: EnvSpec, hidden: tuple[int, ...], kind: PixelNetwork) -> T
 
 
 def patches_torso(shape: tuple[int, ...], *, contrast: bool) -> Torso:
-    """Return patches of pixels, each through one layer, then a dense layer.
+    """Return a layer on non-overlapping patches of pixels, then a dense layer.
 
-    A first convolution whose stride is its width is one matrix product, which is several times
-    faster on a CPU than an overlapping one and loses nothing that the dense layer cannot mend.
+    A convolution whose stride is its width is one matrix product, several times faster on a CPU
+    than an overlapping convolution. The dense layer makes up for the missing overlap.
 
     Args:
         shape: of an observation.
@@ -107,24 +106,24 @@ def patches_torso(shape: tuple[int, ...], *, contrast: bool) -> Torso:
             "hidden": dense(rng, count * PATCH_CHANNELS, PIXEL_HIDDEN, np.sqrt(2)),
         }
 
-    def see(obs: Array) -> Array:
+    def preprocess(obs: Array) -> Array:
         images = averaged(obs, factor)
         if contrast:
             white = jnp.full((1, *shape), 255, jnp.uint8)
             images = standardized(images, averaged(white, factor))
         return patches_of(images, PATCH)
 
-    def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
-        x = jax.nn.relu(affine(params["patches"], seen.reshape(-1, seen.shape[-1])))
-        return jax.nn.relu(affine(params["hidden"], x.reshape(seen.shape[0], -1)))
+    def apply(params: Params, inputs: Array) -> Float[Array, "B F"]:
+        x = jax.nn.relu(affine(params["patches"], inputs.reshape(-1, inputs.shape[-1])))
+        return jax.nn.relu(affine(params["hidden"], x.reshape(inputs.shape[0], -1)))
 
-    return Torso(init, see, apply, PIXEL_HIDDEN)
+    return Torso(init, preprocess, apply, PIXEL_HIDDEN)
 
 
 def grid_torso(spec: EnvSpec) -> Torso:
     """Return one 3x3 convolution and a dense layer, for grids of cells.
 
-    The convolution is written as one matrix product over the nine shifted grids.
+    The convolution is one matrix product over the nine shifted grids.
     Source: Young & Tian 2019, arXiv:1903.03176, section 4.
     """
     height, width, channels = spec.observation.shape
@@ -137,38 +136,38 @@ def grid_torso(spec: EnvSpec) -> Torso:
             "hidden": dense(rng, cells * GRID_CHANNELS, PIXEL_HIDDEN, np.sqrt(2)),
         }
 
-    def see(obs: Array) -> Array:
+    def preprocess(obs: Array) -> Array:
         shifted = [
             obs[:, i : height - 2 + i, j : width - 2 + j] for i in range(3) for j in range(3)
         ]
         return jnp.concatenate(shifted, -1).astype(jnp.float32) / largest
 
-    def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
-        x = jax.nn.relu(affine(params["cells"], seen.reshape(-1, seen.shape[-1])))
-        return jax.nn.relu(affine(params["hidden"], x.reshape(seen.shape[0], -1)))
+    def apply(params: Params, inputs: Array) -> Float[Array, "B F"]:
+        x = jax.nn.relu(affine(params["cells"], inputs.reshape(-1, inputs.shape[-1])))
+        return jax.nn.relu(affine(params["hidden"], x.reshape(inputs.shape[0], -1)))
 
-    return Torso(init, see, apply, PIXEL_HIDDEN)
+    return Torso(init, preprocess, apply, PIXEL_HIDDEN)
 
 
 def flat_torso(spec: EnvSpec, hidden: tuple[int, ...]) -> Torso:
-    """Return layers of the given widths with ReLU after each, on all pixels in a row."""
+    """Return layers of the given widths with ReLU after each, on the flattened image."""
     sizes = (math.prod(spec.observation.shape), *hidden)
     largest = _largest(spec)
 
     def init(rng: np.random.Generator) -> Params:
         return {"body": [dense(rng, i, o, np.sqrt(2)) for i, o in pairwise(sizes)]}
 
-    def see(obs: Array) -> Array:
+    def preprocess(obs: Array) -> Array:
         return obs.reshape(obs.shape[0], -1).astype(jnp.float32) / largest
 
-    return Torso(init, see, vector_torso(sizes[0], hidden).apply, sizes[-1])
+    return Torso(init, preprocess, vector_torso(sizes[0], hidden).apply, sizes[-1])
 
 
 def nature_torso(shape: tuple[int, ...]) -> Torso:
     """Return three convolutions and a dense layer of 512.
 
-    Convolutions 32 of 8x8 stride 4, 64 of 4x4 stride 2, 64 of 3x3 stride 1. The first, whose
-    weight gradient would take most of the time on a CPU, is a 2x2 convolution of 4x4 blocks.
+    Convolutions 32 of 8x8 stride 4, 64 of 4x4 stride 2, 64 of 3x3 stride 1. The first is computed
+    as a 2x2 convolution of 4x4 blocks: its weight gradient would take most of the time on a CPU.
     Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning".
     """
     sides = [_after_convolutions(side) for side in shape[:2]]
@@ -183,26 +182,26 @@ def nature_torso(shape: tuple[int, ...]) -> Torso:
             "hidden": dense(rng, flat, 512, gain),
         }
 
-    def see(obs: Array) -> Array:
+    def preprocess(obs: Array) -> Array:
         return blocks(obs[:, : shape[0] // 4 * 4, : shape[1] // 4 * 4], 4)
 
-    def apply(params: Params, seen: Array) -> Float[Array, "B F"]:
-        x = seen.astype(jnp.float32) / 255.0
+    def apply(params: Params, inputs: Array) -> Float[Array, "B F"]:
+        x = inputs.astype(jnp.float32) / 255.0
         x = jax.nn.relu(convolve(params["first"], x, 2, 1))
         x = jax.nn.relu(convolve(params["second"], x, 4, 2))
         x = jax.nn.relu(convolve(params["third"], x, 3, 1))
         return jax.nn.relu(affine(params["hidden"], x.reshape(x.shape[0], -1)))
 
-    return Torso(init, see, apply, 512)
+    return Torso(init, preprocess, apply, 512)
 
 
 def _largest(spec: EnvSpec) -> float:
-    """Return the largest value that a cell may have; 1 where it is less."""
+    """Return the largest value of a cell, at least 1."""
     return max(float(spec.observation.high.max()), 1.0)
 
 
 def halving(shape: tuple[int, ...]) -> int:
-    """Return the power of two by which an image's sides are divided to fit `LARGEST_SIDE`."""
+    """Return the power of two that divides an image's sides so that they fit `LARGEST_SIDE`."""
     factor = 1
     while max(shape[:2]) / factor > LARGEST_SIDE:
         factor *= 2
@@ -214,8 +213,8 @@ def averaged(
 ) -> Float[Array, "B rows columns channels"]:
     """Return the images averaged over factor x factor pixels, in [0, 1].
 
-    Black is added at the far edges where the sides do not divide. Row after row is added up in
-    whole numbers, for which a CPU needs half the time.
+    Zeros are added at the far edges if the sides do not divide. Rows are summed as integers, which
+    takes half the time on a CPU.
     """
     batch, height, width, channels = images.shape
     images = jnp.pad(images, ((0, 0), (0, -height % factor), (0, -width % factor), (0, 0)))
@@ -234,12 +233,12 @@ def standardized(
 ) -> Float[Array, "B rows columns channels"]:
     """Return (x - m) / (s + 0.001), with mean m and standard deviation s of each observation.
 
-    Pong's ball is two pixels on a background of a third of white: as they are, nearly all that
-    features see is the background.
+    Pong's ball is two pixels on a background of a third of white. Without standardisation the
+    features depend almost only on the background.
 
     Args:
         images: x, in [0, 1].
-        inside: the share of each pixel that is not black added at an edge; there 0 stays 0.
+        inside: share of each pixel that is image, not padding at an edge; padding stays 0.
     """
     pixels = (-3, -2, -1)
     area = inside.sum()
@@ -252,7 +251,7 @@ def standardized(
 def patches_of(
     images: Float[Array, "B rows columns channels"], side: int
 ) -> Float[Array, "B count pixels"]:
-    """Return side x side patches of images, row by row; 0 is added where sides do not divide."""
+    """Return side x side patches of images, row by row; pads with 0 if the sides do not divide."""
     batch, rows, columns, channels = images.shape
     images = jnp.pad(images, ((0, 0), (0, -rows % side), (0, -columns % side), (0, 0)))
     rows, columns = images.shape[1] // side, images.shape[2] // side
@@ -263,14 +262,15 @@ def patches_of(
 def blocks(
     images: UInt8[Array, "B height width channels"], side: int
 ) -> UInt8[Array, "B rows columns pixels"]:
-    """Return images whose sides `side` divides as grids of blocks, their pixels in the channels."""
+    """Return images as grids of blocks whose pixels are channels; `side` divides their sides."""
     batch, height, width, channels = images.shape
     cut = images.reshape(batch, height // side, side, width // side, side, channels)
     cut = cut.transpose(0, 1, 3, 2, 4, 5)
     return cut.reshape(batch, height // side, width // side, side * side * channels)
 
 
-def _as_it_is(obs: Array) -> Array:
+def unchanged(obs: Array) -> Array:
+    """Return the observations: the `preprocess` of networks for vectors."""
     return obs
 
 
@@ -284,8 +284,8 @@ def convolve(
 ) -> Float[Array, "B rows columns outputs"]:
     """Return the convolution without padding; weights are (side side channels, outputs).
 
-    One matrix product over the shifted images: inside a loop XLA's own convolution runs on one
-    core of a CPU by a method so slow that an update with `nature` took thirty times as long.
+    One matrix product over the shifted images. Inside a loop, XLA's own convolution runs on one
+    CPU core with a slow method: an update with `nature` took thirty times as long.
     """
     rows, columns = ((length - side) // stride + 1 for length in x.shape[1:3])
     shifted = [
@@ -293,5 +293,5 @@ def convolve(
         for i in range(side)
         for j in range(side)
     ]
-    seen = jnp.concatenate(shifted, -1)
-    return affine(layer, seen.reshape(-1, seen.shape[-1])).reshape(*seen.shape[:3], -1)
+    inputs = jnp.concatenate(shifted, -1)
+    return affine(layer, inputs.reshape(-1, inputs.shape[-1])).reshape(*inputs.shape[:3], -1)

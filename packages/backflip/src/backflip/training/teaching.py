@@ -136,7 +136,10 @@ class Teaching:
         self.answers.tell("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(
-            learners, self.seeds, episodes=episodes, tell=self.session.reporter.evaluating(episodes)
+            learners,
+            self.seeds,
+            episodes=episodes,
+            on_progress=self.session.reporter.evaluating(episodes),
         )
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
@@ -178,7 +181,7 @@ class Teaching:
         tell = self.session.reporter.acting_at_random(
             "warming up", env_steps_after(algorithm, 0), algorithm.num_envs
         )
-        return self.driver.warm_up(learners, tell)
+        return self.driver.fill_replay(learners, tell)
 
     def _train(
         self,
@@ -256,7 +259,7 @@ class Teaching:
                 envs=envs,
                 env_steps=env_steps,
                 repeat=config.repeat,
-                tell=self.session.reporter.acting_at_random(what, envs * env_steps, envs),
+                on_progress=self.session.reporter.acting_at_random(what, envs * env_steps, envs),
             )
             record = row_of(records, 0)
             rng = np.random.default_rng([seed, 0])

@@ -100,7 +100,7 @@ def _perform(session: Session, built: Built) -> Result:
         if not restored.phases:
             env_steps, num_envs = env_steps_after(driver.algorithm, 0), driver.algorithm.num_envs
             tell = session.reporter.acting_at_random("warming up", env_steps, num_envs)
-            learners = driver.warm_up(learners, tell)
+            learners = driver.fill_replay(learners, tell)
         phases = plan(config.updates, run.config["phases"])
         functions = {updates: driver.phase(updates) for updates in set(phases)}
         session.clock.spent("setup")
@@ -119,7 +119,10 @@ def _perform(session: Session, built: Built) -> Result:
             session.reporter.phase_done(number, len(phases), env_steps, health)
         episodes = run.config["evaluation_episodes"]
         evaluation = driver.evaluate(
-            learners, run.seeds, episodes=episodes, tell=session.reporter.evaluating(episodes)
+            learners,
+            run.seeds,
+            episodes=episodes,
+            on_progress=session.reporter.evaluating(episodes),
         )
         return session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
     finally:

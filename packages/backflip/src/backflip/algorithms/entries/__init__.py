@@ -1,1 +1,1 @@
-"""One module per algorithm, with its settings and its `ENTRY`; no module here imports JAX."""
+"""One module per algorithm with its settings and its `ENTRY`. No module here imports JAX."""

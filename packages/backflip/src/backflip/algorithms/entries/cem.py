@@ -28,18 +28,18 @@ class CEMConfig:
         env_steps: env steps of one seed in total, including those after the counted episodes.
         num_envs: N, members of a generation.
         rollout_length: T, env steps of a member: the time limit times `episodes`.
-        episodes: how many of a member's episodes count; more where returns depend on the start.
+        episodes: episodes of each member that count; use more where returns depend on the start.
         elite_fraction: ρ, share of the members that form the elite.
         initial_std: σ of every parameter at the start.
         noise: Z_0 / σ_0², variance added to that of the elite at the start.
         noise_fraction: share of the updates over which the added variance falls to 0.
-        hidden: widths of the policy's hidden layers; none is a linear policy.
+        hidden: widths of the policy's hidden layers; none gives a linear policy.
     """
 
     env_steps: Count = 500_000
     num_envs: Count = 50
     rollout_length: Count = 500
-    episodes: Annotated[int, Bounds(1, 10_000)] = 1  # rollouts hold that many whole episodes
+    episodes: Annotated[int, Bounds(1, 10_000)] = 1  # a rollout holds that many whole episodes
     elite_fraction: PositiveFraction = 0.2
     initial_std: Positive = 1.0
     noise: NonNegative = 0.25
@@ -58,7 +58,7 @@ class CEMConfig:
 
 
 def derive(spec: "EnvSpec", settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the rollout length that holds the counted episodes; resets outside JAX take a row."""
+    """Return the rollout length that holds the counted episodes, and a reset row between them."""
     from backflip.core.spec import UNLIMITED  # noqa: PLC0415  (imports NumPy)
 
     episodes = settings.get("episodes", CEMConfig.episodes)

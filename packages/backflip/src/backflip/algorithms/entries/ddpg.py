@@ -31,7 +31,7 @@ class DDPGConfig:
         actor_learning_rate: Adam's step size for the policy.
         critic_learning_rate: Adam's step size for the action values.
         discount: γ per env step.
-        tau: τ of φ⁻ ← τ φ + (1 - τ) φ⁻, how fast the target networks follow.
+        tau: τ of φ⁻ ← τ φ + (1 - τ) φ⁻, the update rate of the target networks.
         exploration_noise: σ of the noise, in half-widths of the action space.
         hidden: widths of the hidden layers.
     """

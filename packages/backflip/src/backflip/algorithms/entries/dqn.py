@@ -38,13 +38,13 @@ class DQNConfig:
         tau: τ of θ⁻ ← τ θ + (1 - τ) θ⁻; 1 copies.
         epsilon_start: ε, the share of random actions, at the first env step.
         epsilon_end: ε after `epsilon_steps`, at the end of a linear schedule.
-        epsilon_steps: env steps until then, including those before learning starts.
+        epsilon_steps: env steps of that schedule, including those before learning starts.
         double: double DQN: θ chooses the action of the target, θ⁻ gives its value.
-        dueling: a network with one head for the state's value and one for the advantages.
+        dueling: one head for the state's value and one for the advantages.
         n_step: n, rewards summed before bootstrapping.
-        loss: of an error: `huber` or `squared`.
+        loss: loss of the TD error: `huber` or `squared`.
         clip_rewards: clip each true reward to [-1, 1] before it is summed.
-        prioritized: draw rows in proportion to their error.
+        prioritized: draw rows in proportion to their TD error.
         priority_exponent: α, the exponent of the priorities.
         importance_sampling_exponent: β of the importance weights at the start; 1 at the end.
         max_grad_norm: global gradient-norm clip.
@@ -107,8 +107,8 @@ ENTRY = AlgorithmEntry(
             "epsilon_end": 0.01,
             "n_step": 1,
         },
-        # A fifth of the papers' replay, three rewards summed and twice as many gradient steps:
-        # this learns Pong on a laptop (docs/log.md).
+        # A fifth of the papers' replay, n = 3 and twice as many gradient steps: learns Pong on a
+        # laptop (docs/log.md).
         "pixels": {
             "network": "contrast",
             "env_steps": 1_000_000,
@@ -140,7 +140,7 @@ ENTRY = AlgorithmEntry(
             "epsilon_steps": 12_000,
             "epsilon_end": 0.1,
         },
-        "dot": {"network": "patches"},  # learns it faster than with contrast
+        "dot": {"network": "patches"},  # learns faster than `contrast`
         # The learning rate and the discount of SB3's zoo.
         "MountainCar-v0": {
             "env_steps": 120_000,

@@ -32,13 +32,13 @@ class SACConfig:
         learning_starts: env steps of uniformly random actions before the first update.
         actor_learning_rate: Adam's step size for the policy.
         critic_learning_rate: Adam's step size for the action values.
-        temperature_learning_rate: Adam's step size for log α; 0 leaves α as it is.
+        temperature_learning_rate: Adam's step size for log α; 0 keeps α constant.
         initial_temperature: α at the start.
         target_entropy_per_dimension: target entropy of continuous actions, in nats for each
             dimension of an action in units of its range.
         target_entropy_scale: target entropy of n discrete actions, as a share of log n.
         discount: γ per env step.
-        tau: τ of φ⁻ ← τ φ + (1 - τ) φ⁻, how fast the target networks follow.
+        tau: τ of φ⁻ ← τ φ + (1 - τ) φ⁻, the update rate of the target networks.
         hidden: widths of the hidden layers, for vector observations and `network=flat`.
         network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
             `grid` or `flat` (layers of `hidden` on all pixels); `auto` is `grid` up to 16 x 16

@@ -31,7 +31,7 @@ class TD3Config:
         actor_learning_rate: Adam's step size for the policy.
         critic_learning_rate: Adam's step size for the action values.
         discount: γ per env step.
-        tau: τ of φ⁻ ← τ φ + (1 - τ) φ⁻, how fast the target networks follow.
+        tau: τ of φ⁻ ← τ φ + (1 - τ) φ⁻, the update rate of the target networks.
         exploration_noise: σ of the noise, in half-widths of the action space.
         target_noise: σ̃ of the noise in the targets, in the same unit.
         target_noise_clip: c, the bound of that noise, in the same unit.

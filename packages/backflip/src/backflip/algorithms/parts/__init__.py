@@ -1,1 +1,1 @@
-"""What algorithms are made of: each module one idea, pure functions, used by several of them."""
+"""Pure functions that several algorithms share, one idea per module."""

@@ -1,4 +1,4 @@
-"""Bounded continuous actions in units of their range, in which policies and critics see them.
+"""Bounded continuous actions, scaled to [-1, 1] for policies and critics.
 
 u = (a - c) / h in [-1, 1],   c = (low + high) / 2,   h = (high - low) / 2
 """
@@ -10,14 +10,14 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from backflip.algorithms.parts.masking import blank
+from backflip.algorithms.parts.invalid_rows import blank
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.core.types import Transition
 from runshelf.errors import UsageError
 
 
 class ActionScale(NamedTuple):
-    """Where an action space lies.
+    """Center and half-width of an action space.
 
     Attributes:
         center: c, (A,).
@@ -29,12 +29,12 @@ class ActionScale(NamedTuple):
 
     @property
     def dimensions(self) -> int:
-        """A, numbers in an action."""
+        """A, the dimensions of an action."""
         return self.center.shape[0]
 
 
 def action_scale(algorithm: str, spec: EnvSpec) -> ActionScale:
-    """Return where the actions of an environment lie, or refuse it for an algorithm.
+    """Return center and half-width of an environment's action space.
 
     Raises:
         UsageError: actions are discrete or have no bounds, or observations are images.
@@ -62,12 +62,12 @@ def action_scale(algorithm: str, spec: EnvSpec) -> ActionScale:
 
 
 def to_env(scale: ActionScale, unit: Float[Array, "N A"]) -> Float[Array, "N A"]:
-    """Return actions as the environment takes them: c + h u."""
+    """Return actions in the environment's units: c + h u."""
     return unit * scale.half[None] + scale.center[None]
 
 
 def rows_in_units(scale: ActionScale, batch: Transition) -> Transition:
-    """Return a batch (axes U, B) with actions in [-1, 1], and zeros in its invalid rows."""
+    """Return a batch (axes U, B) with actions in [-1, 1], and zeros in invalid rows."""
     batch = jax.tree.map(partial(blank, valid=batch.valid), batch)
     action: Any = (batch.action - scale.center[None, None]) / scale.half[None, None]
     return batch._replace(action=action)

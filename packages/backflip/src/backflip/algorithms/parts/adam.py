@@ -1,4 +1,4 @@
-"""One step of Adam on some parameters.
+"""One step of Adam.
 
 Source: Kingma & Ba 2015, arXiv:1412.6980, algorithm 1.
 """
@@ -26,17 +26,17 @@ def adam_step(
     learning_rate: Float[Array, ""] | float,
     eps: float = 1e-8,
 ) -> tuple[Tree, optax.ScaleByAdamState, Float[Array, ""]]:
-    """Return parameters and moments after a step against the gradient, and the gradient's norm.
+    """Return parameters and moments after one step, and the gradient's norm.
 
         m ← .9 m + .1 g,   v ← .999 v + .001 g²,   θ ← θ - learning_rate · m̂ / (√v̂ + eps)
 
-    m̂ and v̂ are corrected for their start at 0.
+    m̂ and v̂ are bias-corrected.
     """
+    adam: Any = optax.scale_by_adam(eps=eps)
+    with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
+        direction, moments = adam.update(gradient, moments)
 
-    def move(param: Array, direction: Array) -> Array:
+    def descend(param: Array, direction: Array) -> Array:
         return param - learning_rate * direction
 
-    stepping: Any = optax.scale_by_adam(eps=eps)
-    with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
-        direction, moments = stepping.update(gradient, moments)
-    return jax.tree.map(move, params, direction), moments, optax.tree.norm(gradient)
+    return jax.tree.map(descend, params, direction), moments, optax.tree.norm(gradient)

@@ -1,4 +1,4 @@
-"""What the states that followed are worth."""
+"""Values of successor states, for bootstrapping."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from backflip.algorithms.parts.masking import blank
+from backflip.algorithms.parts.invalid_rows import blank
 from backflip.core.types import Transition
 
 
@@ -16,8 +16,8 @@ def next_values(
 ) -> Float[Array, "T N"]:
     """Return V of the true successors; 0 in invalid rows.
 
-    Where no episode ended, the successor is the next row's observation, whose value is known;
-    the network runs only for steps at which some episode ended, and for the last.
+    If no episode ended at a step, the successors are the next row's observations, whose values are
+    known. The network runs only at steps where an episode ended, and at the last step.
 
     Args:
         value_of: (observations of N environments) -> their values.
@@ -29,8 +29,8 @@ def next_values(
     last = jnp.arange(ended.shape[0]) == ended.shape[0] - 1
     unknown = last | ended.any(1)
 
-    def look(row: tuple[Array, Array, Any]) -> Float[Array, " N"]:
+    def value_at(row: tuple[Array, Array, Any]) -> Float[Array, " N"]:
         unknown, following, next_obs = row
         return jax.lax.cond(unknown, lambda: value_of(next_obs), lambda: following)
 
-    return blank(jax.lax.map(look, (unknown, following, batch.next_obs)), batch.valid)
+    return blank(jax.lax.map(value_at, (unknown, following, batch.next_obs)), batch.valid)

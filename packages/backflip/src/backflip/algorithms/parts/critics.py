@@ -1,7 +1,7 @@
-"""Q(s, a) of continuous actions: one critic, or several of one shape learnt side by side.
+"""Q(s, a) of continuous actions: one critic, or several of the same shape.
 
-Separate matrix products: on a CPU one batched product of both critics was measured to take 12 %
-longer for a whole update of SAC with layers of 256, and as long with layers of 64.
+Each critic has its own matrix products: on a CPU one batched product for both critics took 12 %
+longer for a whole update of SAC with layers of 256, and the same time with layers of 64.
 """
 
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ Critics = list[list[Params]]
 def first_critics(
     rng: np.random.Generator, spec: EnvSpec, actions: int, hidden: tuple[int, ...], count: int
 ) -> Critics:
-    """Return `count` critics, drawn apart, that take an observation and an action."""
+    """Return `count` independently initialised critics of observation and action."""
     sizes = (spec.observation.shape[0] + actions, *hidden, 1)
     return [mlp(rng, sizes) for _ in range(count)]
 
@@ -31,8 +31,8 @@ def action_values(
     critics: Critics, obs: Float[Array, "B inputs"], action: Float[Array, "B A"]
 ) -> Float[Array, "K B"]:
     """Return Q_k(s, a) of each of K critics; actions are in [-1, 1]."""
-    seen = jnp.concatenate([obs, action], -1)
-    return jnp.stack([apply_mlp(critic, seen)[:, 0] for critic in critics])
+    inputs = jnp.concatenate([obs, action], -1)
+    return jnp.stack([apply_mlp(critic, inputs)[:, 0] for critic in critics])
 
 
 def critic_loss(
@@ -54,7 +54,7 @@ def sum_of_errors(
 def critic_metrics(
     values: Float[Array, "U K B"], target: Float[Array, "U B"], valid: Bool[Array, "U B"]
 ) -> Metrics:
-    """Return facts about what K critics said of U minibatches, each before its gradient step."""
+    """Return metrics of K critics on U minibatches, each before its gradient step."""
     every = jnp.broadcast_to(valid[:, None], values.shape)
     error = jnp.abs(values - target[:, None])
     return {

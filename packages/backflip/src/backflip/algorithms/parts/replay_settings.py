@@ -1,4 +1,4 @@
-"""What the settings of off-policy algorithms mean together, and which do not fit together."""
+"""The replay of off-policy algorithms from their settings, and checks of settings together."""
 
 from backflip.algorithms.interface import ReplayPlan
 from backflip.algorithms.rollouts import (
@@ -12,16 +12,16 @@ from backflip.core.replay.layout import layout
 from backflip.core.spec import EnvSpec
 from runshelf.errors import UsageError
 
-ROUNDING = 1e-5  # of a ratio that is typed with the six digits of a proposal
+ROUNDING = 1e-5  # relative; messages propose ratios with six digits
 
 
 def replay_plan(settings: ReplaySettings) -> ReplayPlan:
-    """Return what the driver keeps of the past and draws from it, uniformly, one step at a time."""
+    """Return a uniform one-step replay with the given settings."""
     return ReplayPlan(
         capacity=settings.buffer_size,
         batch_size=settings.batch_size,
         gradient_steps=gradient_steps(settings),
-        warm_up=settings.learning_starts,
+        learning_starts=settings.learning_starts,
         discount=settings.discount,
     )
 

@@ -1,9 +1,9 @@
-"""Stacks of frames, put together when they are drawn: an image is stored once.
+"""Stacks of frames, assembled when rows are drawn, so that each image is stored once.
 
-An image's successor is the next row's image. Where the next row begins another episode the
-successor is not there: no value is bootstrapped from it after a terminated step, and a truncated
-step is then not drawn (its row comes back as not valid). A learned reward does look at successors:
-for one, a layout keeps them too.
+The successor of an image is the next row's image. If the next row begins another episode, the
+successor is missing: after a terminated step no value is bootstrapped from it, and a truncated step
+is not drawn (its row comes back as invalid). A learned reward reads successors, so for it the
+layout stores them too.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from backflip.core.replay.layout import Layout, Replay
 
 
 def stack_frames(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
-    """Return the observations at rows: their frames, the oldest first.
+    """Return the observations of rows: their frames, oldest first.
 
-    In the place of frames before the episode's first stands that one again, or a black one.
+    Frames before the start of the episode repeat its first frame, or are black.
     """
     if layout.stack == 1:
         return replay.obs[time, column]
@@ -42,7 +42,7 @@ def stack_frames(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
 def _stack_on_host(
     layout: Layout, obs: np.ndarray, moments: Sequence[tuple[np.ndarray, np.ndarray]], column: Any
 ) -> np.ndarray:
-    """Return the frames of moments side by side: `np.concatenate` takes three times as long."""
+    """Return the frames side by side; `np.concatenate` takes three times as long."""
     channels = layout.frame[-1]
     stacks = np.empty((*column.shape, *layout.frame[:-1], layout.stack * channels), obs.dtype)
     for place, (time, gone) in enumerate(moments):
@@ -54,7 +54,7 @@ def _stack_on_host(
 
 
 def _begins(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
-    """Return whether rows are the first of an episode; a reset row belongs to the one before."""
+    """Return whether rows are the first of an episode; a reset row belongs to the previous one."""
     before = (time - 1) % layout.length
     ended = replay.terminated[before, column] | replay.truncated[before, column]
     return replay.valid[time, column] & (ended | ~replay.valid[before, column])

@@ -1,4 +1,4 @@
-"""What a replay holds, and which of its rows are old enough and new enough to be drawn."""
+"""The arrays of a replay, and which of its rows can be drawn."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from backflip.core.types import Transition
 
 
 class Replay(NamedTuple):
-    """The rows held; axes (L, C) first.
+    """The stored rows; arrays have the axes (L, C) first.
 
     Attributes:
         obs: observations, of stacked images only the newest frame.
@@ -22,11 +22,10 @@ class Replay(NamedTuple):
         terminated: as in `Transition`.
         truncated: as in `Transition`.
         valid: as in `Transition`.
-        next_obs: true successors, of stacked images only the newest frame; `()` where the layout
-            keeps none.
-        position: the row that is written next.
-        filled: rows that hold something.
-        tree: the sum trees of priorities, one for each seed, or `()`.
+        next_obs: true successors, of stacked images only the newest frame; `()` if not stored.
+        position: index of the row that is written next.
+        filled: number of rows stored.
+        tree: the sum trees of priorities, one per seed, or `()`.
         draws: draws so far, each of U minibatches.
     """
 
@@ -44,12 +43,12 @@ class Replay(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """What is known of each row that was drawn, beside the transition.
+    """Facts about each drawn row: `Transition.extra` of a replay.
 
     Attributes:
-        discount: γ^m for the m rewards summed: what the successor's value is multiplied by.
-        place: where the row is, counted row by row: time C + column.
-        weight: importance weight in (0, 1]; 1 where rows are drawn uniformly.
+        discount: γ^m for the m rewards summed, the factor of the successor's value.
+        place: index of the row: time C + column.
+        weight: importance weight in (0, 1]; 1 if rows are drawn uniformly.
     """
 
     discount: Float[Array, "*batch"]
@@ -58,13 +57,12 @@ class Sampled(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The single env steps that make up rows of n steps, for a reward to be looked up for each.
+    """The single env steps of n-step rows, for which a learned reward is looked up.
 
         R = Σ_{k<n} discount_k r(rows_k)
 
     Attributes:
-        rows: transitions of one env step, (*batch, n, B) where rows were (*batch, B); `extra` is
-            `()`.
+        rows: transitions of one env step, (*batch, n, B) for rows (*batch, B); `extra` is `()`.
         discount: γ^k; 0 for steps after the episode's end, whose rows repeat the last one.
     """
 
@@ -74,10 +72,10 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What a replay holds and how it is read.
+    """The shape of a replay and how it is read.
 
     Attributes:
-        length: L, moments held.
+        length: L, time steps.
         columns: C, environments.
         frame: shape of one stored observation.
         obs_dtype: its dtype.
@@ -85,13 +83,13 @@ class Layout:
         action_dtype: its dtype.
         stack: frames in an observation.
         repeats_first_frame: as in `EnvSpec`.
-        keeps_successors: the observation after each row is stored too. Images are otherwise stored
-            once: the successor is the next row's observation, unless the episode ended.
+        keeps_successors: the observation after each row is stored too. Otherwise, for images only,
+            the successor is the next row's observation, unless the episode ended.
         n_step: n, rewards summed before bootstrapping.
         discount: γ, for that sum.
         prioritized: rows have priorities.
-        seeds: whose environments are columns side by side; more than one in NumPy only.
-        clip_rewards: each true reward is read as the nearest in [-1, 1].
+        seeds: number of seeds, whose environments are blocks of columns; above 1 in NumPy only.
+        clip_rewards: true rewards are clipped to [-1, 1] when read.
     """
 
     length: int
@@ -111,17 +109,17 @@ class Layout:
 
     @property
     def first_age(self) -> int:
-        """Rows from the oldest on that may lack older frames of their stack."""
+        """Number of oldest rows that may lack older frames of their stack."""
         return self.stack - 1
 
     @property
     def lead(self) -> int:
-        """Newest rows that cannot be drawn yet: what follows them is not known."""
+        """Number of newest rows that cannot be drawn yet, because their successors are missing."""
         return self.n_step - (1 if self.keeps_successors else 0)
 
     @property
     def bytes(self) -> int:
-        """Memory of the whole, in bytes."""
+        """Memory of the replay, in bytes."""
         one = np.prod(self.frame, dtype=np.int64) * self.obs_dtype.itemsize
         one *= 2 if self.keeps_successors else 1
         one += np.prod(self.action, dtype=np.int64) * self.action_dtype.itemsize + 4 + 3
@@ -150,19 +148,8 @@ def layout(
 ) -> Layout:
     """Return the layout of a replay of at most `capacity` env steps of each seed.
 
-    L is a multiple of the rollout's length, so that a rollout never goes over the end.
-
-    Args:
-        spec: of the environment.
-        capacity: env steps of one seed.
-        num_envs: N, environments of one seed.
-        rollout_length: rows added at once.
-        n_step: n.
-        discount: γ.
-        prioritized: rows have priorities.
-        seeds: whose environments are columns side by side.
-        clip_rewards: each true reward is read as the nearest in [-1, 1].
-        keeps_successors: images are stored with their successors, as vectors always are.
+    L is a multiple of the rollout length, so that a rollout never wraps around. `num_envs` is per
+    seed; the other arguments are those of `Layout`, where vectors always keep their successors.
     """
     length = max(capacity // num_envs // rollout_length, 1) * rollout_length
     frame = spec.observation.shape
@@ -188,7 +175,7 @@ def layout(
 
 
 def empty(layout: Layout) -> Replay:
-    """Return a replay without rows, in NumPy arrays whose memory is not touched yet."""
+    """Return a replay without rows, in NumPy arrays; the system allocates memory on first write."""
     rows = (layout.length, layout.columns)
     seen = np.zeros((*rows, *layout.frame), layout.obs_dtype)
     tree = sum_tree.empty(layout.length * layout.columns_of_seed)
@@ -208,11 +195,11 @@ def empty(layout: Layout) -> Replay:
 
 
 def ages(layout: Layout, replay: Replay) -> tuple[Any, Any]:
-    """Return the first and, exclusive, the last age of rows to draw; age 0 is the oldest row."""
+    """Return the first age and the end of ages (exclusive) to draw; age 0 is the oldest row."""
     last = namespace_of(replay.filled).maximum(replay.filled - layout.lead, layout.first_age + 1)
     return layout.first_age, last
 
 
 def time_of(layout: Layout, replay: Replay, age: Any) -> Any:
-    """Return in which row of the ring the rows of an age are."""
+    """Return the ring index of rows of the given age."""
     return (replay.position - replay.filled + age) % layout.length

@@ -1,4 +1,4 @@
-"""Rows replace the oldest of the ring, and are read as transitions of n env steps."""
+"""Writing rows over the oldest of the ring, and reading rows as transitions of n env steps."""
 
 from typing import Any, NamedTuple
 
@@ -9,12 +9,12 @@ import numpy as np
 from backflip.core.namespace import namespace_of
 from backflip.core.replay.frames import stack_frames
 from backflip.core.replay.layout import Layout, Replay, Sampled, Steps
-from backflip.core.replay.preference import prefer_newest
+from backflip.core.replay.priorities import prioritize_newest
 from backflip.core.types import Transition
 
 
 def add(layout: Layout, replay: Replay, batch: Transition) -> Replay:
-    """Return the replay with the rows (T, C) of a batch in the place of the oldest."""
+    """Return the replay with the rows (T, C) of a batch written over the oldest."""
     rows = batch.reward.shape[0]
     at = replay.position
 
@@ -34,16 +34,16 @@ def add(layout: Layout, replay: Replay, batch: Transition) -> Replay:
         position=_count(at, (at + rows) % layout.length),
         filled=_count(replay.filled, namespace_of(at).minimum(replay.filled + rows, layout.length)),
     )
-    return prefer_newest(layout, added, rows) if layout.prioritized else added
+    return prioritize_newest(layout, added, rows) if layout.prioritized else added
 
 
 def read(layout: Layout, replay: Replay, time: Any, column: Any, weight: Any = None) -> Transition:
     """Return the transitions that begin at the given rows and columns, of any one shape.
 
-        R = Σ_{k<m} γ^k r_k,   m = n, or fewer where the episode ended
+        R = Σ_{k<m} γ^k r_k,   m = n, or fewer if the episode ended
 
-    `next_obs` and the flags are those of the last of the m rows; `extra` is `Sampled`. What cannot
-    be used has `valid` false.
+    `next_obs` and the flags are those of the last of the m rows; `extra` is `Sampled`. Rows that
+    cannot be used are invalid.
     """
     xp = namespace_of(replay.reward)
     steps = _walk(layout, replay, time, column)
@@ -51,7 +51,7 @@ def read(layout: Layout, replay: Replay, time: Any, column: Any, weight: Any = N
     terminated, truncated = replay.terminated[last, column], replay.truncated[last, column]
     valid = replay.valid[time, column]
     if not layout.keeps_successors:
-        # After a truncated step the next row is its successor only where a reset row came between.
+        # After a truncated step the next row is the successor only if a reset row came between.
         after = (last + 1) % layout.length
         valid = valid & (terminated | ~truncated | ~replay.valid[after, column])
     return Transition(
@@ -71,11 +71,11 @@ def read(layout: Layout, replay: Replay, time: Any, column: Any, weight: Any = N
 
 
 def read_steps(layout: Layout, replay: Replay, place: Any) -> Steps:
-    """Return the n single env steps of each row that was drawn.
+    """Return the n single env steps of each drawn row.
 
     Args:
         layout: of the replay.
-        replay: it.
+        replay: the replay.
         place: `Sampled.place` of the rows.
     """
     xp = namespace_of(replay.reward)
@@ -91,7 +91,7 @@ def read_steps(layout: Layout, replay: Replay, place: Any) -> Steps:
 
 
 def _one_step(layout: Layout, replay: Replay, time: Any, column: Any) -> Transition:
-    """Return transitions of one env step, with true rewards as the environment paid them."""
+    """Return transitions of one env step, with unclipped true rewards."""
     return Transition(
         obs=stack_frames(layout, replay, time, column),
         action=replay.action[time, column],
@@ -105,9 +105,9 @@ def _one_step(layout: Layout, replay: Replay, time: Any, column: Any) -> Transit
 
 
 def _successor(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
-    """Return the observations that followed rows.
+    """Return the successors of rows.
 
-    Of images stored without successors it is the next row's, another episode's after an end.
+    For images without stored successors: the next row's observation, even of another episode.
     """
     if not layout.keeps_successors:
         return stack_frames(layout, replay, (time + 1) % layout.length, column)
@@ -119,12 +119,12 @@ def _successor(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
 
 
 class _Step(NamedTuple):
-    """One of the n env steps that rows sum the rewards of.
+    """One of the n env steps of rows.
 
     Attributes:
-        time: its row; the last row of the episode where that ended before.
-        counts: it is one of the m: the episode did not end before.
-        discount: γ^k of its reward; of the last of the m where the episode ended before.
+        time: ring index; of the episode's last row if the episode ended before this step.
+        counts: the episode did not end before this step, so it is one of the m.
+        discount: γ^k of its reward; that of the last counted step if this one does not count.
     """
 
     time: Any
@@ -133,7 +133,7 @@ class _Step(NamedTuple):
 
 
 def _walk(layout: Layout, replay: Replay, time: Any, column: Any) -> list[_Step]:
-    """Return the n env steps that begin at rows."""
+    """Return the n env steps that begin at the given rows."""
     xp = namespace_of(replay.reward)
     step = _Step(time, xp.ones(time.shape, bool), xp.ones(time.shape, np.float32))
     steps = [step]
@@ -150,7 +150,7 @@ def _walk(layout: Layout, replay: Replay, time: Any, column: Any) -> list[_Step]
 
 
 def _sum_rewards(layout: Layout, replay: Replay, steps: list[_Step], column: Any) -> Any:
-    """Return the discounted sums of the true rewards of steps."""
+    """Return the discounted sums of the true rewards of the steps that count."""
     xp = namespace_of(replay.reward)
     total = _true_reward(layout, replay, steps[0].time, column)
     for step in steps[1:]:
@@ -165,7 +165,7 @@ def _true_reward(layout: Layout, replay: Replay, time: Any, column: Any) -> Any:
 
 
 def _write(array: Any, at: Any, rows: Any) -> Any:
-    """Return the array with rows from row `at` on."""
+    """Return the array with `rows` written from row `at` on."""
     if isinstance(array, np.ndarray):
         array[int(at) : int(at) + rows.shape[0]] = rows
         return array
@@ -174,7 +174,7 @@ def _write(array: Any, at: Any, rows: Any) -> Any:
 
 
 def _count(array: Any, value: Any) -> Any:
-    """Return the number of a replay with another value, written in place where it is NumPy's."""
+    """Return the counter with a new value; a NumPy counter is written in place."""
     if isinstance(array, np.ndarray):
         array[...] = value
         return array

@@ -1,7 +1,7 @@
 """A sum tree: numbers that can be changed, and drawn in proportion to, in O(log n) each.
 
-Node 1 is the root; node i is the sum of nodes 2i and 2i + 1; the leaves are the last half. Node 0,
-of which no sum is made, holds the largest priority there ever was: what new rows get.
+Node 1 is the root; node i is the sum of nodes 2i and 2i + 1; the second half are the leaves. Node 0
+is in no sum: it holds the largest priority so far, which new rows get.
 
 Source: Schaul et al. 2016, arXiv:1511.05952, appendix B.2.1.
 """
@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from backflip.core.namespace import namespace_of
 
-SMALLEST = 1e-6  # ε, added to errors, so that every row can come again
+SMALLEST = 1e-6  # ε, added to errors, so that every row can be drawn again
 
 
 def leaves_for(count: int) -> int:
@@ -22,7 +22,7 @@ def leaves_for(count: int) -> int:
 
 
 def empty(count: int) -> np.ndarray:
-    """Return a tree for `count` numbers, all 0; new ones will get 1."""
+    """Return a tree for `count` numbers, all 0; the first new rows will get priority 1."""
     tree = np.zeros(2 * leaves_for(count), np.float32)
     tree[0] = 1.0
     return tree
@@ -31,9 +31,9 @@ def empty(count: int) -> np.ndarray:
 def put(
     tree: Float[Any, " nodes"], index: Int[Any, " k"], priority: Float[Any, " k"]
 ) -> Float[Any, " nodes"]:
-    """Return the tree with new priorities of some leaves; of a leaf named twice, any one holds.
+    """Return the tree with new priorities; if `index` has duplicates, any one of them is kept.
 
-    A tree of NumPy is written in place.
+    A NumPy tree is written in place.
     """
     node = index + tree.shape[0] // 2
     tree = _set(tree, node, priority)
@@ -46,10 +46,10 @@ def put(
 def find(
     tree: Float[Any, " nodes"], uniform: Float[Any, "U B"]
 ) -> tuple[Int[Any, "U B"], Float[Any, "U B"]]:
-    """Return leaves drawn in proportion to their priority, and the chance of each.
+    """Return leaves drawn in proportion to their priority, and the probability of each.
 
-    The unit interval is cut into as many equal parts as there are rows in a minibatch; `uniform`
-    in [0, 1) says where in its part each draw falls.
+    Stratified: [0, 1) is cut into B equal parts, and `uniform` in [0, 1) is the position of each
+    draw in its part.
     """
     xp, total = namespace_of(tree), tree[1]
     parts = xp.arange(uniform.shape[-1], dtype=np.float32)[None]

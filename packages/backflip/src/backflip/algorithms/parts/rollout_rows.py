@@ -1,4 +1,4 @@
-"""From a rollout to the rows that a policy gradient learns from."""
+"""The rows that a policy gradient learns from, prepared from a rollout."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import Array, Bool, Float
 
-from backflip.algorithms.parts.actor import Actor, Acts, policy_and_value, see
 from backflip.algorithms.parts.bootstrap import next_values
-from backflip.algorithms.parts.masking import blank
+from backflip.algorithms.parts.invalid_rows import blank
+from backflip.algorithms.parts.stochastic_policy import Actor, ActorState, predict, preprocess
 from backflip.core.types import Transition
 
 # (rewards, values, next values, terminated, truncated), each (T,) -> advantages, targets of V
@@ -17,18 +17,18 @@ Estimator = Callable[..., tuple[Float[Array, " T"], Float[Array, " T"]]]
 
 
 class Rows(NamedTuple):
-    """The batch as a loss sees it: B = T N rows.
+    """The B = T N rows of a batch.
 
     Attributes:
-        seen: the observation, as the network takes it.
+        inputs: the observation as network input.
         action: the action taken.
         log_prob: log π_old(a|s) of the policy that acted.
         advantage: A, not normalised.
-        target: G, what V(s) should have been.
+        target: G, the target of V(s).
         valid: the row is a transition.
     """
 
-    seen: Any
+    inputs: Any
     action: Any
     log_prob: Float[Array, " B"]
     advantage: Float[Array, " B"]
@@ -36,18 +36,18 @@ class Rows(NamedTuple):
     valid: Bool[Array, " B"]
 
 
-def prepare(actor: Actor, state: Acts, batch: Transition, estimate: Estimator) -> Rows:
+def prepare(actor: Actor, state: ActorState, batch: Transition, estimate: Estimator) -> Rows:
     """Return the rows of a batch (axes T, N) whose invalid rows are blank.
 
     Args:
-        actor: how the batch was acted.
-        state: as it was then.
-        batch: `extra` is what `act` remembered.
-        estimate: advantages and targets of one environment's stream.
+        actor: the actor of the batch.
+        state: the state that the batch was collected with.
+        batch: `extra` is what `act` returned.
+        estimate: (one environment's stream) -> advantages and targets.
     """
 
     def value_of(obs: Any) -> Float[Array, " N"]:
-        return policy_and_value(actor, state.params, see(actor, state.obs_statistics, obs))[1]
+        return predict(actor, state, obs)[1]
 
     values = batch.extra.value
     stream = (batch.reward, values, next_values(value_of, values, batch))
@@ -55,15 +55,15 @@ def prepare(actor: Actor, state: Acts, batch: Transition, estimate: Estimator) -
         *stream, batch.terminated, batch.truncated
     )
     flat = (batch.action, batch.extra.log_prob, advantage, target, batch.valid)
-    return Rows(_see_all(actor, state, batch), *map(_flatten, flat))
+    return Rows(_inputs(actor, state, batch), *map(_flatten, flat))
 
 
-def _see_all(actor: Actor, state: Acts, batch: Transition) -> Any:
-    """Return all observations as the network takes them, blank where they are not valid."""
-    look = partial(see, actor, state.obs_statistics)
-    if actor.spec.is_pixels:  # step by step, which needs less memory; and bytes are never NaN
-        return _flatten(jax.lax.map(look, batch.obs))
-    return blank(look(_flatten(batch.obs)), batch.valid.reshape(-1))
+def _inputs(actor: Actor, state: ActorState, batch: Transition) -> Any:
+    """Return all observations as network inputs, blank where invalid."""
+    of_step = partial(preprocess, actor, state.obs_statistics)
+    if actor.spec.is_pixels:  # one step at a time needs less memory; bytes are never NaN
+        return _flatten(jax.lax.map(of_step, batch.obs))
+    return blank(of_step(_flatten(batch.obs)), batch.valid.reshape(-1))
 
 
 def _flatten(x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""ε-greedy actions: the best one, or with probability ε a random one; ε falls linearly."""
+"""ε-greedy exploration with a linear schedule of ε."""
 
 from typing import Protocol, runtime_checkable
 
@@ -13,7 +13,7 @@ from runshelf.errors import UsageError
 
 @runtime_checkable
 class ExplorationSettings(ReplaySettings, Protocol):
-    """The settings that every algorithm with an ε has, documented there."""
+    """The settings of algorithms with an ε; their configurations document them."""
 
     @property
     def epsilon_start(self) -> float: ...  # noqa: D102
@@ -24,9 +24,9 @@ class ExplorationSettings(ReplaySettings, Protocol):
 
 
 def epsilon(settings: ExplorationSettings, updates: Int[Array, ""]) -> Float[Array, ""]:
-    """Return ε after so many updates, by its linear schedule.
+    """Return ε after so many updates on its linear schedule.
 
-    The schedule counts all env steps, also those before learning starts. ε is constant within a
+    The schedule counts all env steps, random ones before learning included. ε is constant within a
     rollout.
     """
     rollouts = (updates + rollouts_before_learning(settings)).astype(jnp.float32)
@@ -38,7 +38,7 @@ def epsilon(settings: ExplorationSettings, updates: Int[Array, ""]) -> Float[Arr
 def epsilon_greedily(
     value: Float[Array, "N A"], share: Float[Array, ""] | float, key: PRNGKeyArray
 ) -> Int[Array, " N"]:
-    """Return the action of most value in each of N rows, or with probability ε any one.
+    """Return the action of largest value in each of N rows, or with probability ε a random one.
 
     Source: Mnih et al. 2015, "Human-level control through deep reinforcement learning",
     algorithm 1.
@@ -53,7 +53,7 @@ def refuse_early_end(settings: ExplorationSettings) -> None:
     """Refuse an ε schedule that ends before learning starts.
 
     Raises:
-        UsageError: it does.
+        UsageError: the schedule ends before learning starts.
     """
     if settings.epsilon_steps <= settings.learning_starts:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Priorities of rows: the largest for the newest, then what their errors say."""
+"""Priorities of rows: the largest for new rows, then their errors."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def reprioritize(
 ) -> Replay:
     """Return the replay with the priorities (|error| + ε)^α of the rows that were drawn.
 
-    Source: Schaul et al. 2016, arXiv:1511.05952, eq. 1. Rows that could not be used get none.
+    Source: Schaul et al. 2016, arXiv:1511.05952, eq. 1. Invalid rows get priority 0.
     """
     xp = namespace_of(replay.reward)
     priority = (xp.abs(errors) + np.float32(sum_tree.SMALLEST)) ** np.float32(exponent)
@@ -28,11 +28,11 @@ def reprioritize(
     return _put(layout, replay, drawn.extra.place, priority)
 
 
-def prefer_newest(layout: Layout, replay: Replay, rows: int) -> Replay:
-    """Return the replay with the largest priority for what can be drawn since `rows` were added.
+def prioritize_newest(layout: Layout, replay: Replay, rows: int) -> Replay:
+    """Return the replay with the largest priority for rows that became ready with the last `rows`.
 
-    And with none for what cannot: the newest rows until what follows them is there, the oldest
-    whose frames are gone, and those that are not transitions.
+    Rows that cannot be drawn get 0: the newest until their successors are stored, the oldest whose
+    frames are overwritten, and invalid ones.
     """
     xp = namespace_of(replay.reward)
     first, last = ages(layout, replay)
@@ -41,20 +41,20 @@ def prefer_newest(layout: Layout, replay: Replay, rows: int) -> Replay:
     age = replay.filled - rows + xp.arange(start, end)
     time = time_of(layout, replay, age)[:, None]
     column = xp.arange(layout.columns)[None]
-    # Rows after the newest are the oldest of a full ring, whose ages go on from 0.
+    # Ages past the newest row belong to the oldest rows of a full ring.
     ready = ((age >= first) & (age < last))[:, None] & replay.valid[time, column]
     priority = xp.where(ready, replay.tree[column // layout.columns_of_seed, 0], np.float32(0.0))
     return _put(layout, replay, time * layout.columns + column, priority)
 
 
 def _put(layout: Layout, replay: Replay, place: Any, priority: Any) -> Replay:
-    """Return the replay with new priorities of rows, each in the tree of its seed."""
+    """Return the replay with new priorities, each in the tree of its seed."""
     time, column = place // layout.columns, place % layout.columns
     leaf = time * layout.columns_of_seed + column % layout.columns_of_seed
     if layout.seeds == 1:
         tree = sum_tree.put(replay.tree[0], leaf.reshape(-1), priority.reshape(-1))
         return replay._replace(tree=tree[None])
-    for seed, tree in enumerate(replay.tree):  # NumPy's, written in place
-        mine = column // layout.columns_of_seed == seed
-        sum_tree.put(tree, leaf[mine], priority[mine])
+    for seed, tree in enumerate(replay.tree):  # NumPy, written in place
+        of_seed = column // layout.columns_of_seed == seed
+        sum_tree.put(tree, leaf[of_seed], priority[of_seed])
     return replay

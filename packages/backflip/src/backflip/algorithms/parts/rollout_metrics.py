@@ -1,4 +1,4 @@
-"""What can be measured of a rollout before anything is learnt from it."""
+"""Metrics of a rollout, computed before the update."""
 
 from functools import partial
 
@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from backflip.algorithms.interface import Metrics
-from backflip.algorithms.parts.rewards import reward_metrics
-from backflip.algorithms.parts.rows import Rows
+from backflip.algorithms.parts.reward_metrics import reward_metrics
+from backflip.algorithms.parts.rollout_rows import Rows
 from backflip.core import statistics
 from backflip.core.returns import reward_to_go
 from backflip.core.spec import Discrete, EnvSpec
@@ -17,12 +17,12 @@ from backflip.core.types import Transition
 
 
 def rollout_metrics(spec: EnvSpec, batch: Transition, rows: Rows, discount: float) -> Metrics:
-    """Return facts about a batch (axes T, N) and the rows prepared from it.
+    """Return metrics of a batch (axes T, N) and of the rows prepared from it.
 
     Args:
         spec: the environment's spaces.
-        batch: with the rewards learnt from.
-        rows: what `backflip.algorithms.parts.rows.prepare` made of it.
+        batch: with the rewards to learn from.
+        rows: returned by `backflip.algorithms.parts.rollout_rows.prepare`.
         discount: γ, of the Monte-Carlo returns.
     """
     valid, values = batch.valid, batch.extra.value
@@ -44,10 +44,7 @@ def rollout_metrics(spec: EnvSpec, batch: Transition, rows: Rows, discount: floa
 def monte_carlo(
     batch: Transition, discount: float
 ) -> tuple[Float[Array, "T N"], Bool[Array, "T N"]]:
-    """Return discounted returns, and where they are known.
-
-    They are where the episode terminates inside the rollout.
-    """
+    """Return discounted returns, and a mask: the episode terminates inside the rollout."""
     ended = batch.terminated | batch.truncated
 
     def to_go(rewards: Float[Array, "T N"], discount: float) -> Float[Array, "T N"]:

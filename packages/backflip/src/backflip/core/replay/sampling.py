@@ -1,4 +1,4 @@
-"""Minibatches drawn from a replay, uniformly or by priority, in JAX and outside it."""
+"""Drawing minibatches from a replay, uniformly or by priority, in JAX and in NumPy."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ def sample(
 ) -> tuple[Replay, Transition]:
     """Draw (U, B) rows of a replay in JAX arrays, with replacement.
 
-    Uniformly, or by priority with the importance weights (n P(i))^-β over the largest of all U B.
+    Uniformly, or by priority with importance weights (n P(i))^-β, divided by the largest weight.
 
     Args:
         layout: of the replay.
@@ -46,9 +46,9 @@ def sample_on_host(
     shape: tuple[int, int],
     correction: float = 0.0,
 ) -> Transition:
-    """Draw (S, U, B) rows of a replay in NumPy arrays, those of each seed by its own generator.
+    """Draw (S, U, B) rows of a replay in NumPy arrays, each seed with its own generator.
 
-    As `sample` does; counts the draw.
+    Like `sample`, and counts the draw in place.
     """
     draw = (
         partial(_by_priority_on_host, correction=correction) if layout.prioritized else _uniformly
@@ -87,7 +87,7 @@ def _by_priority(
     """Return time, column and weight of rows of one seed."""
     index, chance = sum_tree.find(replay.tree[seed], uniform)
     held = layout.columns_of_seed * replay.filled.astype(np.float32)
-    # `held`, n of the formula, cancels below but for rounding: it is here for runs' last bits.
+    # `held`, n of the formula, cancels except for rounding; without it old runs' bits would change.
     weight = (chance * held) ** -correction
     time, column = index // layout.columns_of_seed, index % layout.columns_of_seed
     return time, seed * layout.columns_of_seed + column, weight / weight.max()

@@ -1,7 +1,7 @@
-"""Observations and rewards in the unit of their own running standard deviation.
+"""Observations and rewards divided by their running standard deviation.
 
-Source: the details of Huang et al. 2022, "The 37 implementation details of PPO": observations are
-shifted and scaled and clipped to ±10, rewards are scaled and clipped, never shifted.
+Source: Huang et al. 2022, "The 37 implementation details of PPO": observations are shifted, scaled
+and clipped to ±10; rewards are scaled and clipped, never shifted.
 """
 
 from typing import Any, TypeVar
@@ -24,7 +24,7 @@ def scale_obs(seen: RunningStatistics, obs: Float[Array, " B *shape"]) -> Float[
 
 
 def observe(seen: RunningStatistics, batch: Transition) -> RunningStatistics:
-    """Return the statistics of observations with this batch's valid rows taken in."""
+    """Return observation statistics that include this batch's valid rows."""
     rows = batch.obs.reshape(-1, *batch.obs.shape[2:])
     return statistics.merge(seen, statistics.of_rows(rows, batch.valid.reshape(-1)))
 
@@ -32,13 +32,13 @@ def observe(seen: RunningStatistics, batch: Transition) -> RunningStatistics:
 def normalize_rewards(discount: float, state: State, batch: Transition) -> tuple[Transition, State]:
     """Divide rewards by the standard deviation of the discounted return so far.
 
-    R ← γ R + r, then the statistics take R in, then R is forgotten where the episode ended.
+    R ← γ R + r, the statistics add R, then R ← 0 if the episode ended.
 
     Args:
         discount: γ per env step.
-        state: of an algorithm, with the fields `return_statistics` (of R since the start) and
-            `running_return` (N,) (R of each environment's episode so far).
-        batch: axes (T, N), zeros in its invalid rows.
+        state: with the fields `return_statistics` (of R since the start) and `running_return`
+            (N,) (R of each environment's current episode).
+        batch: axes (T, N), zeros in invalid rows.
 
     Returns:
         The batch with scaled rewards, and the state after it.

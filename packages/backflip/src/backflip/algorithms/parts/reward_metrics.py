@@ -1,4 +1,4 @@
-"""What can be measured of the rewards of a batch."""
+"""Metrics of the rewards of a batch."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -8,7 +8,7 @@ from backflip.core.statistics import masked_mean, masked_std
 
 
 def reward_metrics(reward: Float[Array, "*rows"], valid: Bool[Array, "*rows"]) -> Metrics:
-    """Return mean, standard deviation, least and largest reward of the valid rows."""
+    """Return mean, standard deviation, minimum and maximum reward over the valid rows."""
     return {
         "reward_mean": masked_mean(reward, valid),
         "reward_std": masked_std(reward, valid),

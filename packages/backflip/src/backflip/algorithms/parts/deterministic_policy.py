@@ -1,4 +1,4 @@
-"""A deterministic policy of continuous actions, and the noise it explores with."""
+"""A deterministic policy of continuous actions with exploration noise: how DDPG and TD3 act."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,8 +16,8 @@ from backflip.networks.mlp import apply_mlp, mlp
 
 
 @runtime_checkable
-class Acts(Protocol):
-    """The state of an algorithm, as far as acting needs it."""
+class ActorState(Protocol):
+    """The fields of an algorithm's state that acting reads."""
 
     @property
     def actor(self) -> list[Params]:
@@ -33,29 +33,24 @@ def first_actor(
 
 
 def unit_action(actor: list[Params], obs: Float[Array, "B inputs"]) -> Float[Array, "B A"]:
-    """Return μ(s) = tanh of a network, in units of the action space's half-width."""
+    """Return μ(s) = tanh of a network, in [-1, 1]."""
     return jnp.tanh(apply_mlp(actor, obs))
 
 
 def act(
-    scale: ActionScale, noise: float, state: Acts, obs: Any, key: PRNGKeyArray
+    scale: ActionScale, noise: float, state: ActorState, obs: Any, key: PRNGKeyArray
 ) -> tuple[Any, tuple[()]]:
-    """Return an action for each of N observations: c + h clip(μ(s) + ε, -1, 1), ε ~ N(0, σ²).
+    """Return c + h clip(μ(s) + ε, -1, 1), ε ~ N(0, σ²), for each of N observations.
 
-    Args:
-        scale: c and h.
-        noise: σ.
-        state: whose policy acts.
-        obs: (N, ...).
-        key: of the noise.
+    c and h are those of `scale`, σ is `noise`.
     """
     unit = unit_action(state.actor, obs)
     unit = unit + noise * jax.random.normal(key, unit.shape)
     return to_env(scale, jnp.clip(unit, -1.0, 1.0)), ()
 
 
-def evaluation_action(scale: ActionScale, state: Acts, obs: Any, key: PRNGKeyArray) -> Any:
-    """Return what a policy that has done learning does: c + h μ(s), without noise."""
+def evaluation_action(scale: ActionScale, state: ActorState, obs: Any, key: PRNGKeyArray) -> Any:
+    """Return c + h μ(s), without noise, for each of N observations."""
     del key
     return to_env(scale, unit_action(state.actor, obs))
 
@@ -71,7 +66,7 @@ def actor_loss(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Return -mean Q_1(s, μ(s)) over the valid rows, and the share of actions at a bound.
 
-    Only the first critic is asked. The gradient is to be taken by the policy's parameters.
+    Only the first critic is used. Differentiate with respect to `actor` only.
     """
     unit = unit_action(actor, obs)
     (value,) = action_values(critics[:1], obs, unit)

@@ -1,0 +1,128 @@
+"""A stochastic policy with a value function: how VPG, A2C and PPO act."""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from backflip.algorithms.parts.normalization import scale_obs
+from backflip.core.distributions import Categorical, DiagonalNormal
+from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.statistics import RunningStatistics
+from backflip.networks.actor_critic import ActorCritic
+from backflip.networks.layers import Params
+
+
+class Actor(NamedTuple):
+    """The static part of acting.
+
+    Attributes:
+        spec: the environment's spaces.
+        net: policy and value function.
+        normalize_obs: scale vector observations by running mean and standard deviation.
+    """
+
+    spec: EnvSpec
+    net: ActorCritic
+    normalize_obs: bool
+
+
+@runtime_checkable
+class ActorState(Protocol):
+    """The fields of an algorithm's state that acting reads."""
+
+    @property
+    def params(self) -> Params:
+        """Network parameters, and `log_std` (A,) for continuous actions."""
+        ...
+
+    @property
+    def obs_statistics(self) -> RunningStatistics:
+        """Statistics of all valid observations since the start."""
+        ...
+
+
+class SavedPolicy(NamedTuple):
+    """The part of a state that acts after training."""
+
+    params: Params
+    obs_statistics: RunningStatistics
+
+
+class ActionInfo(NamedTuple):
+    """What `update` needs of an action: log π(a|s) and V(s)."""
+
+    log_prob: Float[Array, " N"]
+    value: Float[Array, " N"]
+
+
+def first_params(actor: Actor, seed: int, initial_log_std: float) -> Params:
+    """Return the parameters before the first update, as NumPy arrays."""
+    params = actor.net.init(np.random.default_rng(seed))
+    if not isinstance(actor.spec.action, Discrete):
+        params["log_std"] = np.full(actor.spec.action.shape, initial_log_std, np.float32)
+    return params
+
+
+def observed_shape(spec: EnvSpec) -> tuple[int, ...]:
+    """Return the shape of the observation statistics; () for images, which have none."""
+    return () if spec.is_pixels else spec.observation.shape
+
+
+def saved_policy(state: ActorState) -> SavedPolicy:
+    """Return the network's parameters and the observation statistics."""
+    return SavedPolicy(state.params, state.obs_statistics)
+
+
+def with_saved_policy(state: Any, part: SavedPolicy) -> Any:
+    """Return the state with the parameters and statistics of `part`."""
+    return state._replace(params=part.params, obs_statistics=part.obs_statistics)
+
+
+def preprocess(actor: Actor, obs_statistics: RunningStatistics, obs: Any) -> Any:
+    """Return the network's inputs. Every use of an observation goes through this function."""
+    if actor.normalize_obs:
+        obs = scale_obs(obs_statistics, obs)
+    return actor.net.preprocess(obs)
+
+
+def policy_and_value(
+    actor: Actor, params: Params, inputs: Any
+) -> tuple[Categorical | DiagonalNormal, Float[Array, " B"]]:
+    """Return π(·|s) and V(s) for the network's inputs."""
+    head, value = actor.net.apply(params, inputs)
+    if isinstance(actor.spec.action, Discrete):
+        return Categorical(head), value
+    return DiagonalNormal(head, jnp.broadcast_to(params["log_std"], head.shape)), value
+
+
+def act(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArray) -> tuple[Any, ActionInfo]:
+    """Draw an action for each of N observations."""
+    policy, value = predict(actor, state, obs)
+    action = policy.sample(key)
+    return action, ActionInfo(policy.log_prob(action), value)
+
+
+def evaluation_action(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArray) -> Any:
+    """Return the mode of the policy for each of N observations; from pixels, a sample.
+
+    If one image does not determine the best action, a deterministic policy can alternate between
+    two states forever. So policies from pixels sample, as in training.
+    """
+    if actor.spec.is_pixels:
+        return act(actor, state, obs, key)[0]
+    return predict(actor, state, obs)[0].mode()
+
+
+def assess(actor: Actor, state: ActorState, obs: Any) -> dict[str, Float[Array, " N"]]:
+    """Return V(s) and the entropy of π(·|s) for each of N observations."""
+    policy, value = predict(actor, state, obs)
+    return {"value": value, "entropy": policy.entropy()}
+
+
+def predict(
+    actor: Actor, state: ActorState, obs: Any
+) -> tuple[Categorical | DiagonalNormal, Float[Array, " N"]]:
+    """Return π(·|s) and V(s) of N observations."""
+    return policy_and_value(actor, state.params, preprocess(actor, state.obs_statistics, obs))
