@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSource
-from backflip.preferences.answers import AnswerSource
+from backflip.preferences.answer_source import AnswerSource
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
@@ -23,11 +23,11 @@ from backflip.training.memory import check_memory
 from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
-from backflip.training.session import begin, go_on, seeds_from
-from backflip.training.starting import check_labels, find_start, with_reward_model
-from backflip.training.teach_settings import TeachConfig
+from backflip.training.session import begin_session, resume_session, seeds_from
+from backflip.training.initial_labels import check_labels, find_start, with_reward_model
+from backflip.training.teach_config import TeachConfig
 from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
-from backflip.training.teaching import Teaching
+from backflip.training.teaching import TeachRun
 from runshelf.store.run import NO_INFO, Run, RunInfo
 
 
@@ -92,7 +92,7 @@ def teach(
     model = reward_model_of(config, built)
     check_labels(start, built.driver.spec, config.clip_length)
     check_memory(built.driver, built.config, seeds)
-    session = begin(
+    session = begin_session(
         place,
         command="teach",
         env=env,
@@ -114,7 +114,7 @@ def teach(
         began=began,
     )
     with session, LabelStore.open(session.folder / LABELS) as store:
-        return Teaching(session, built, config, store, model, source).carry_out()
+        return TeachRun(session, built, config, store, model, source).carry_out()
 
 
 def resume_teach(
@@ -136,11 +136,11 @@ def resume_teach(
     settings = (labelling or LabellingSettings())._replace(overlap=saved.get("overlap", 0.0))
     source = teacher or _source(saved["teacher"], settings)
     runtime.prepare()
-    with go_on(run, report, began) as session:
+    with resume_session(run, report, began) as session:
         built, config = rebuild(run), TeachConfig(**saved["teaching"])
         model = reward_model_of(config, built)
         with LabelStore.open(session.folder / LABELS) as store:
-            return Teaching(session, built, config, store, model, source).carry_out()
+            return TeachRun(session, built, config, store, model, source).carry_out()
 
 
 def _source(teacher: str | AnswerSource, labelling: LabellingSettings | None) -> AnswerSource:

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from backflip.cli.main import main
-from backflip.cli.progress import Display, mean_cell, print_result
+from backflip.cli.progress_display import Display, mean_cell, print_result
 from backflip.training.progress import Progress, health_line
 from backflip.training.result import Result
 from runshelf.store.run import create_run
@@ -377,8 +377,8 @@ def test_what_is_done_beside_phases_is_shown(monkeypatch: pytest.MonkeyPatch) ->
     doing = [progress(0, doing=f"warming up: {n} of 9 env steps") for n in range(3)]
     assert "warming up: 2 of 9 env steps" in shown(True, *doing)
     assert shown(False, *doing).splitlines() == ["warming up: 0 of 9 env steps"]
-    monkeypatch.setattr("backflip.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr("backflip.cli.progress.SHARE_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("backflip.cli.progress_display.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("backflip.cli.progress_display.SHARE_BETWEEN_LINES", 0.0)
     assert len(shown(False, *doing).splitlines()) == 3
 
 

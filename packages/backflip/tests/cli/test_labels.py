@@ -17,7 +17,7 @@ from backflip.cli.main import (
     PROGRAM,
     main,  # pyright: ignore[reportPrivateUsage]
 )
-from backflip.cli.teaching import _attended  # pyright: ignore[reportPrivateUsage]
+from backflip.cli.training_commands import _attended  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.labels import LabelStore, NewQuery
 from runshelf.cli import invite as inviting
 from runshelf.cli.program import build_parser
@@ -178,7 +178,7 @@ def test_an_option_of_the_page_means_that_people_answer(
         return SimpleNamespace(to_json=lambda: {"env": env})
 
     monkeypatch.setattr("backflip.api.teach", teach)
-    monkeypatch.setattr("backflip.cli.progress.print_result", lambda result: None)
+    monkeypatch.setattr("backflip.cli.progress_display.print_result", lambda result: None)
     assert main(["teach", "dot", *options.split()]) == 0
     assert asked["teacher"] == teacher
     assert asked["algorithm"] == ("dqn" if "dqn" in options else "ppo")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from backflip.preferences.labels import ANSWERS, Answer
-from backflip.preferences.shown import ShownClip, TeacherQuery
+from backflip.preferences.teacher_query import ShownClip, TeacherQuery
 from backflip.preferences.teachers import Teacher
 
 MIRRORED: dict[Answer, Answer] = {"left": "right", "right": "left", "tie": "tie", "skip": "skip"}

@@ -14,7 +14,7 @@ from backflip.algorithms.ppo import ppo
 from backflip.inspect.performance import Performer
 from backflip.inspect.stepping import open_env
 from backflip.inspect.watch import checkpoints, watch
-from backflip.training.policy import load_acting, load_policy
+from backflip.training.policy import load_saved_policy, load_policy
 from backflip.training.train import train
 from runshelf.errors import UsageError
 from runshelf.store.run import create_run, open_run
@@ -79,7 +79,7 @@ def test_a_run_is_watched_from_its_first_checkpoint_to_its_last(tmp_path: Path) 
     env = open_env("Pendulum-v1", {"max_episode_steps": 20}, 1)
     actions = policy.act(last.filmed.obs)
     assert actions.shape == (20, 1)
-    acting = load_acting(trained.folder / "policy.safetensors", 6)
+    acting = load_saved_policy(trained.folder / "policy.safetensors", 6)
     said = Performer(acting.algorithm).assess(acting.state, last.filmed.obs)
     np.testing.assert_allclose(said["value"], last.tracks["value"], rtol=1e-4, atol=1e-5)
     env.close()

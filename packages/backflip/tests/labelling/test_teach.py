@@ -386,7 +386,7 @@ def test_ctrl_c_that_a_callback_swallowed_is_heeded_all_the_same(tmp_path):
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    except KeyboardInterrupt:\n"
         "        pass\n"
-        "teaching.Teaching._compile_ahead = swallowed\n"
+        "teaching.TeachRun._compile_ahead = swallowed\n"
         "teach = backflip.api.teach\n"
         f"teach('Pendulum-v1', settings={TINY!r}, home=Path(sys.argv[1]), **{OPTIONS!r})\n"
     )

@@ -148,13 +148,13 @@ def test_repeats_measure_the_teacher_and_are_neither_counted_nor_learnt_from(sto
     store.add_label(3, "right", "me", 1)
     assert [p.query for p in store.labelled(0)] == [first]
     assert store.counts() == Counts(2, 1, 1, 0, 0, 0)
-    assert store.asked(0, 0) == 1
+    assert store.count_queries(0, 0) == 1
 
 
 def test_what_came_from_elsewhere_was_not_asked_here(store):
     (query,) = store.add_queries([NewQuery(0, clip(1), clip(2), 640, origin="elsewhere")])
     store.add_label(query, "tie", "me", 1)
-    assert store.asked(0, 640) == 0
+    assert store.count_queries(0, 640) == 0
     assert store.labelled(0)[0].env_steps == 0, "known from the start"
 
 

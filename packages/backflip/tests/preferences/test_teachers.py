@@ -12,8 +12,8 @@ from packages.backflip.tests.conformance.teacher import check_teacher, query_of_
 from backflip.core.types import Transition
 from backflip.envs.registry import make_native
 from backflip.preferences.clips import Clip, Window, cut
-from backflip.preferences.drawing import Drawer
-from backflip.preferences.shown import shown_clip
+from backflip.preferences.drawer import Drawer
+from backflip.preferences.teacher_query import shown_clip
 from backflip.preferences.teachers import (
     FunctionTeacher,
     SimulatedTeacher,

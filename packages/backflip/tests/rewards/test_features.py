@@ -11,7 +11,7 @@ from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition
 from backflip.preferences.clips import Window, cut, observed
 from backflip.rewards import inputs
-from backflip.rewards.inputs import observation_size, observation_vectors, over_steps
+from backflip.rewards.inputs import observation_size, observation_vectors, apply_to_steps
 from backflip.rewards.linear import features as module
 from backflip.rewards.linear.features import (
     Encoder,
@@ -270,7 +270,7 @@ def test_clips_and_training_see_the_same(name):
     for env in range(3):
         clip = observed(cut(record, Window(2, env), 7))
         seen = model._clips.encode(clip)
-        found = over_steps(jax.jit(lambda *step: features(spec, encoder, *step)), [seen])[0]
+        found = apply_to_steps(jax.jit(lambda *step: features(spec, encoder, *step)), [seen])[0]
         worth = np.clip((found @ weights - 0.1) / 2.0, -3, 3)
         np.testing.assert_allclose(trained_on[2:9, env], worth, rtol=1e-3, atol=1e-4)
         opinions = model.opinions(parameters, [clip])

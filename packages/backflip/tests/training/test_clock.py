@@ -51,7 +51,7 @@ def test_earlier_sittings_count_and_a_part_they_did_not_book_is_none(
 ) -> None:
     monkeypatch.setattr(clock.time, "perf_counter", lambda: 2.0)
     spent = clock.Clock(began=0.0)
-    spent.go_on_from({"train": 5.0, "total": 5.0})
+    spent.resume_from({"train": 5.0, "total": 5.0})
     spent.spent("train")
     assert spent.seconds["train"] == 7.0
     assert spent.trained == 2.0

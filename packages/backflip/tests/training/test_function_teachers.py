@@ -14,9 +14,9 @@ from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
 from backflip.envs.registry import make_native
 from backflip.preferences.clips import cut, windows
-from backflip.preferences.drawing import Drawer
+from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.shown import TeacherQuery, shown_clip
+from backflip.preferences.teacher_query import TeacherQuery, shown_clip
 from backflip.preferences.teachers import TeacherFailed, parse_teacher
 from backflip.training.build import build
 from runshelf.errors import UsageError

@@ -15,13 +15,13 @@ from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.registry import algorithms, check_spaces
 from backflip.api import teach
-from backflip.cli import teaching
+from backflip.cli import training_commands
 from backflip.core.settings import LARGEST_COUNT
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.registry import make_native
 from backflip.training import memory
 from backflip.training.build import build
-from backflip.training.settings import configure
+from backflip.training.algorithm_config import configure
 from backflip.training.spec_json import spec_from_json, spec_to_json
 from backflip.training.train import train
 from runshelf.errors import UsageError
@@ -43,7 +43,7 @@ def made(name: str, **settings: object):
 def test_the_command_line_counts_as_far_as_a_run_does() -> None:
     for entry in ALGORITHMS.values():
         assert entry.settings["env_steps"].bounds == (1, LARGEST_COUNT, False)
-    assert teaching.MOST_ENV_STEPS == LARGEST_COUNT
+    assert training_commands.MOST_ENV_STEPS == LARGEST_COUNT
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])

@@ -16,7 +16,7 @@ from backflip.training.fingerprint import fingerprint
 from backflip.training.policy import POLICY, load_policy
 from backflip.training.renamed_settings import ALIASES, RENAMED, current_names
 from backflip.training.session import CHECKPOINT
-from backflip.training.settings import configure
+from backflip.training.algorithm_config import configure
 from backflip.training.train import resume_train, train
 from runshelf.errors import UsageError
 from runshelf.store.run import find_run

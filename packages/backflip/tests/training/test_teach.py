@@ -24,8 +24,8 @@ from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.build import build
 from backflip.training.query_maker import QueryMaker
 from backflip.training.session import Session
-from backflip.training.starting import Start, with_reward_model
-from backflip.training.teach_settings import TeachConfig, teach_settings
+from backflip.training.initial_labels import Start, with_reward_model
+from backflip.training.teach_config import TeachConfig, teach_settings
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import find_run, list_runs

@@ -10,7 +10,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.training import build as building
 from backflip.training.build import build
 from backflip.training.session import Session
-from backflip.training.teach_settings import CLIP_STEPS, clip_rollouts, teach_settings
+from backflip.training.teach_config import CLIP_STEPS, clip_rollouts, teach_settings
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import find_run

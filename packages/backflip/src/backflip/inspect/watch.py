@@ -23,7 +23,7 @@ from backflip.inspect.state_space import Map, map_policy, picture, state_space_o
 from backflip.inspect.stepping import open_env
 from backflip.inspect.timeline import with_tracks
 from backflip.training.build import env_args_of
-from backflip.training.policy import POLICY, Acting, kept_policies, load_acting, refuse_changed
+from backflip.training.policy import POLICY, SavedPolicy, policy_files, load_saved_policy, refuse_changed
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.records import to_json
@@ -126,7 +126,7 @@ def watch(
     return Shown(watched, overview, numbers, notes)
 
 
-def checkpoints(run: Run, seed: int | None) -> list[Acting]:
+def checkpoints(run: Run, seed: int | None) -> list[SavedPolicy]:
     """Return the policies that a run has kept, oldest first, the last one saved among them.
 
     Raises:
@@ -139,8 +139,8 @@ def checkpoints(run: Run, seed: int | None) -> list[Acting]:
             f"run `{run.ulid}` of kind `{kind}` has no policy to watch: runs of train and teach "
             "have one as soon as their first phase is done"
         )
-    kept = [load_acting(path, seed) for path in kept_policies(run.folder)]
-    last = load_acting(run.folder / POLICY, seed)
+    kept = [load_saved_policy(path, seed) for path in policy_files(run.folder)]
+    last = load_saved_policy(run.folder / POLICY, seed)
     return [one for one in kept if one.env_steps != last.env_steps] + [last]
 
 
@@ -148,7 +148,7 @@ def _watch_one(
     env: HostEnv,
     view: View,
     performer: Performer,
-    acting: Acting,
+    acting: SavedPolicy,
     folder: Path,
     number: int,
     tell: OnEnvSteps,

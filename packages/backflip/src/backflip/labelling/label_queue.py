@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from backflip.preferences.films import Film, Which
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.labels import ANSWERS, Answer, Clip, LabelStore
+from backflip.preferences.labels import ANSWERS, Answer, StoredClip, LabelStore
 from runshelf.errors import DamagedFile, UsageError
 
 HELD_SECONDS = 120.0  # a pair taken and not answered goes back after so long
@@ -60,7 +60,7 @@ class Answered(NamedTuple):
     """What is said back to an answer: the label's id, and what the reward model had thought."""
 
     label: int
-    opinion: Clip | None
+    opinion: StoredClip | None
 
 
 class Tally(NamedTuple):
@@ -246,7 +246,7 @@ class LabelQueue:
         )
         return int(rows[0][0])
 
-    def _opinion(self, query: int) -> Clip | None:
+    def _opinion(self, query: int) -> StoredClip | None:
         try:
             return self.store.opinion(query)
         except DamagedFile:  # the answer is kept all the same, and must not seem refused

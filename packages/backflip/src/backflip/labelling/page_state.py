@@ -11,7 +11,7 @@ import numpy as np
 from backflip.labelling.label_queue import LabelQueue, Pair, Tally
 from backflip.labelling.status import Status, read_status
 from backflip.preferences.films import Film
-from backflip.preferences.labels import Clip
+from backflip.preferences.labels import StoredClip
 
 _DIGITS = 4  # of a predicted reward: more than can be drawn
 
@@ -32,7 +32,7 @@ def pair_fields(pair: Pair) -> dict[str, Any]:
     }
 
 
-def opinion_fields(opinion: Clip | None) -> dict[str, Any] | None:
+def opinion_fields(opinion: StoredClip | None) -> dict[str, Any] | None:
     """Return what the reward model thought: of each side, the mean and the deviation by env step.
 
     None where it had no say, or said what is no number.

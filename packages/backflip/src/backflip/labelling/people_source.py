@@ -17,7 +17,7 @@ from backflip.labelling.pace import may_go_on
 from backflip.labelling.processes import InTerminal, Page
 from backflip.labelling.status import Status, write_status
 from backflip.labelling.terminal_device import has_terminal
-from backflip.preferences.answers import Doing, QueriedRun
+from backflip.preferences.answer_source import Doing, QueriedRun
 from runshelf.errors import UsageError, UserFacingError
 
 USUAL_LABELS = 150  # of each seed: with 5 % of answers wrong, these are worth 100 right ones
@@ -84,7 +84,7 @@ class PeopleSource:
         answers = PeopleAnswers(run, self._process(run))
         if self._settings.goal is not None:
             answers.queue.set_goal(self._settings.goal, self._where)
-        answers.tell("setting up")
+        answers.set_status("setting up")
         with answers.process:
             try:
                 if answers.process.address:
@@ -92,7 +92,7 @@ class PeopleSource:
                 yield answers
             except BaseException as error:
                 with suppress(UserFacingError):  # the first error matters, not that it is not told
-                    answers.tell("stopped", result=str(error) or type(error).__name__)
+                    answers.set_status("stopped", result=str(error) or type(error).__name__)
                 raise
 
     def _process(self, run: QueriedRun) -> Page | InTerminal:
@@ -128,7 +128,7 @@ class PeopleAnswers:
         self._went_on: float | None = None
         self._phase_seconds = 0.0
 
-    def tell(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
+    def set_status(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
         """Write what the trainer is doing; a phase is expected to take as long as the last one."""
         if doing == "learning" and expected_seconds is None:
             expected_seconds = self._phase_seconds or None
@@ -137,7 +137,7 @@ class PeopleAnswers:
         )
         write_status(self._run.folder, self._status)
 
-    def attend(self, newest_round: int) -> None:
+    def wait_for_labels(self, newest_round: int) -> None:
         """Wait until few enough queries are open for the next phase to begin."""
         self._run.book_time("train")
         if self._went_on is None:  # nothing has been learnt yet: wait for most of the answers
@@ -145,11 +145,11 @@ class PeopleAnswers:
         else:
             self._phase_seconds = time.monotonic() - self._went_on
         if not self._may_go_on(newest_round):
-            self.tell("waiting")
+            self.set_status("waiting")
         for look in itertools.count():
             self.process.check()
             if look % LOOKS_FOR_FILMS == 0:
-                self._run.drawer.restore(self._run.store)
+                self._run.drawer.redraw_missing(self._run.store)
             if self._may_go_on(newest_round):
                 break
             self._run.wait(self._waiting_for())
@@ -157,7 +157,7 @@ class PeopleAnswers:
         self._run.book_time("answers")
         self._went_on = time.monotonic()
 
-    def seconds_to_go(self, queries: int) -> float:
+    def remaining_seconds(self, queries: int) -> float:
         """Return how long people will take at their recent pace; 0 if it is not known yet."""
         rate = labels_per_minute(self._run.store)
         return 60.0 * (queries + self._run.store.counts().pending) / rate if rate else 0.0

@@ -23,7 +23,7 @@ from backflip.preferences.labels import AnsweredElsewhere, LabelStore
 from runshelf.errors import UsageError
 
 Kind = tuple[tuple[int, ...], np.dtype]  # of an array in a clip: shape without the length, dtype
-LEARNT_FROM = ("obs", "action", "next_obs", "lived")  # arrays that clips must have alike
+TRAINED_ON = ("obs", "action", "next_obs", "lived")  # arrays that clips must have alike
 
 
 def export_labels(store: LabelStore, path: Path) -> int:
@@ -150,7 +150,7 @@ def _kind_of_clips(file: LabelFile) -> tuple[dict[str, Kind], int | None]:
     """Return what the clips of a store look like without their length, and the length."""
     rows = file.rows("SELECT arrays FROM clips ORDER BY id LIMIT 1")
     shapes = unpack(rows[0][0]).shapes if rows else {}
-    kinds = {key: shapes[key] for key in LEARNT_FROM if key in shapes}
+    kinds = {key: shapes[key] for key in TRAINED_ON if key in shapes}
     length = next((shape[0] for shape, _ in kinds.values()), None)
     return {key: (shape[1:], dtype) for key, (shape, dtype) in kinds.items()}, length
 

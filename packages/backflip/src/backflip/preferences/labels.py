@@ -29,7 +29,7 @@ ANSWERS: tuple[Answer, ...] = get_args(Answer)
 # Level 1 packs pixels nearly as well as 6, several times faster.
 _COMPRESSION = 1
 
-Clip = Mapping[str, np.ndarray]
+StoredClip = Mapping[str, np.ndarray]
 Films = Mapping[Which, Film]
 
 
@@ -43,11 +43,11 @@ class NewQuery(NamedTuple):
     """
 
     seed: int
-    left: Clip
-    right: Clip
+    left: StoredClip
+    right: StoredClip
     env_steps: int
     films: tuple[Films, Films] | None = None
-    opinion: Clip | None = None
+    opinion: StoredClip | None = None
     origin: str | None = None
 
 
@@ -177,7 +177,7 @@ class LabelStore:
         """Close the file."""
         self.close()
 
-    def add_query(self, seed: int, left: Clip, right: Clip, env_steps: int) -> int:
+    def add_query(self, seed: int, left: StoredClip, right: StoredClip, env_steps: int) -> int:
         """Add one query with its two clips and return its id; see `add_queries`."""
         return self.add_queries([NewQuery(seed, left, right, env_steps)])[0]
 
@@ -240,7 +240,7 @@ class LabelStore:
                 (row[0], label, who, now()),
             )
 
-    def asked(self, seed: int, env_steps: int) -> int:
+    def count_queries(self, seed: int, env_steps: int) -> int:
         """Return how many queries of `seed` were asked about what it had done by `env_steps`."""
         rows = self.file.rows(
             "SELECT count(*) FROM queries q JOIN clips c ON c.id = q.left_clip"
@@ -467,5 +467,5 @@ def _insert_label(connection: sqlite3.Connection, label: NewLabel) -> int:
     )
 
 
-def _pack(clip: Clip) -> bytes:
+def _pack(clip: StoredClip) -> bytes:
     return zlib.compress(to_safetensors(clip, {}), _COMPRESSION)

@@ -7,10 +7,10 @@ from typing import Any, final
 
 import numpy as np
 
-from backflip.preferences.answers import Doing, QueriedRun
+from backflip.preferences.answer_source import Doing, QueriedRun
 from backflip.preferences.clips import from_arrays
 from backflip.preferences.labels import NewLabel
-from backflip.preferences.shown import TeacherQuery, shown_clip
+from backflip.preferences.teacher_query import TeacherQuery, shown_clip
 from backflip.preferences.teachers import Teacher
 
 USUAL_LABELS = 100  # of each seed
@@ -51,10 +51,10 @@ class ProgramAnswers:
     def __init__(self, teacher: Teacher, run: QueriedRun) -> None:
         self._teacher, self._run = teacher, run
 
-    def tell(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
+    def set_status(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
         """Nobody waits."""
 
-    def attend(self, newest_round: int) -> None:
+    def wait_for_labels(self, newest_round: int) -> None:
         """Answer every open query.
 
         Raises:
@@ -67,7 +67,7 @@ class ProgramAnswers:
         """Return False: the whole budget is used."""
         return False
 
-    def seconds_to_go(self, queries: int) -> float:
+    def remaining_seconds(self, queries: int) -> float:
         """Return 0: nobody can tell how fast a program answers, and most take no time."""
         return 0.0
 

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from backflip.core.user_code import find_object
 from backflip.preferences.labels import ANSWERS, Answer
-from backflip.preferences.shown import ShownClip, TeacherQuery
+from backflip.preferences.teacher_query import ShownClip, TeacherQuery
 from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
 
 KINDS = ("human", "terminal", "oracle", "noisy")

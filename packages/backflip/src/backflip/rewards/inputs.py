@@ -62,7 +62,7 @@ def empty_clip(spec: EnvSpec, length: int) -> EncodedClip:
     return EncodedClip(vectors, action, vectors, np.zeros(length, bool))
 
 
-def over_steps(
+def apply_to_steps(
     function: Callable[[Any, Any, Any], Float[Array, "steps outputs"]], clips: Sequence[EncodedClip]
 ) -> Float[np.ndarray, "clips L outputs"]:
     """Return a function of (before, action, after) for every step of at least one clip.

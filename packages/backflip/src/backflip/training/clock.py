@@ -44,11 +44,11 @@ class Clock:
         """Seconds since the last booking, compiling left out."""
         return time.perf_counter() - self._booked - (self._compiling.seconds - self._compiled)
 
-    def go_on_from(self, seconds: Mapping[str, float]) -> None:
+    def resume_from(self, seconds: Mapping[str, float]) -> None:
         """Count what earlier sittings spent, too; a part that none of them booked is not there."""
         self._before = {name: float(seconds.get(name, 0.0)) for name in PARTS}
 
-    def spent(self, part: Part) -> float:
+    def book(self, part: Part) -> float:
         """Book the time since the last call as spent on `part`; return it, compiling left out."""
         check_interrupt()
         now, compiled = time.perf_counter(), self._compiling.seconds

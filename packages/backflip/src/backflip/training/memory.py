@@ -63,7 +63,7 @@ def check_network(config: Settings, spec: EnvSpec, seeds: int = 1) -> None:
     _refuse(_networks(config, spec, seeds), seeds)
 
 
-def remember(driver: Driver, seeds: int, say: Callable[[str], None]) -> None:
+def report_replay_memory(driver: Driver, seeds: int, say: Callable[[str], None]) -> None:
     """Say how much memory the replays will take, before they take it."""
     if driver.algorithm.replay is not None:
         say(_in_mib(_replay_in_words(driver, seeds), replay_bytes(driver, seeds)))

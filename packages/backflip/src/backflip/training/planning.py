@@ -54,7 +54,7 @@ def evaluation_episodes(driver: Driver) -> int:
     return EPISODES_ON_HOST if limit <= LONG else LONG_EPISODES
 
 
-def cut_short(driver: Driver, phase: Phase, updates: int) -> str | None:
+def cut_episodes_warning(driver: Driver, phase: Phase, updates: int) -> str | None:
     """Return a warning if no episode ended in a phase whose end cuts episodes, else None.
 
     All environments are reset after it, so what comes later in an episode is never seen.

@@ -16,14 +16,14 @@ from backflip.core.checkpoint import has_checkpoint, load_arrays
 from backflip.core.spec import Box, Discrete, EnvSpec, changes, within
 from backflip.core.trees import unflatten
 from backflip.training.renamed_settings import current_names
-from backflip.training.settings import configure
+from backflip.training.algorithm_config import configure
 from backflip.training.spec_json import spec_from_json
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.records import from_json
 from runshelf.store.run import Run
 
 POLICY = "policy.safetensors"
-_KEPT = "policy-{}.safetensors"
+_POLICY_AFTER = "policy-{}.safetensors"
 
 
 @final
@@ -47,7 +47,7 @@ class Policy:
         Raises:
             UsageError: the shape is none of these, or a number is not in the space.
         """
-        batch, single = _as_learnt_from(self._spec, np.asarray(obs))
+        batch, single = _as_trained_on(self._spec, np.asarray(obs))
         self._key, key = jax.random.split(self._key)
         actions = np.asarray(self._act(batch, key))
         actions = within(self._spec.action, actions)
@@ -58,7 +58,7 @@ class Policy:
         return actions[0] if isinstance(self._spec.action, Discrete) else np.asarray(actions[0])
 
 
-def _as_learnt_from(spec: EnvSpec, obs: np.ndarray) -> tuple[np.ndarray, bool]:
+def _as_trained_on(spec: EnvSpec, obs: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return a batch of observations as an algorithm is given them, and whether it is of one."""
     box = spec.observation
     own: Box | Discrete = box if spec.own is None else spec.own.observation
@@ -76,7 +76,7 @@ def _as_learnt_from(spec: EnvSpec, obs: np.ndarray) -> tuple[np.ndarray, bool]:
     raise UsageError(f"`obs` must {asked}, or (B, ...) of them, got {obs.shape}")
 
 
-class Acting(NamedTuple):
+class SavedPolicy(NamedTuple):
     """A policy as saved, with all that acting takes.
 
     Attributes:
@@ -92,14 +92,14 @@ class Acting(NamedTuple):
     env_steps: int | None
 
 
-def kept_policy(phases: int) -> str:
+def policy_file(phases: int) -> str:
     """Return the name of the file that keeps the policy after so many phases."""
-    return _KEPT.format(f"{phases:04}")
+    return _POLICY_AFTER.format(f"{phases:04}")
 
 
-def kept_policies(folder: Path) -> list[Path]:
+def policy_files(folder: Path) -> list[Path]:
     """Return the files that keep policies in a run's folder, oldest first."""
-    return sorted(folder.glob(_KEPT.format("*")))
+    return sorted(folder.glob(_POLICY_AFTER.format("*")))
 
 
 def load_policy(folder: Path, seed: int | None = None) -> Policy:
@@ -109,11 +109,11 @@ def load_policy(folder: Path, seed: int | None = None) -> Policy:
         UsageError: the run has no such seed.
         DamagedFile: there is no policy, or it cannot be read.
     """
-    acting = load_acting(folder / POLICY, seed)
+    acting = load_saved_policy(folder / POLICY, seed)
     return Policy(acting.spec, acting.algorithm, acting.state)
 
 
-def load_acting(path: Path, seed: int | None = None) -> Acting:
+def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
     """Return what acts by a policy's file, of one seed, by default the first.
 
     Raises:
@@ -134,7 +134,7 @@ def load_acting(path: Path, seed: int | None = None) -> Acting:
     arrays = {name: np.asarray(array[row]) for name, array in loaded.arrays.items()}
     state = algorithm.init(0)
     state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
-    return Acting(spec, algorithm, state, about.get("env_steps"))
+    return SavedPolicy(spec, algorithm, state, about.get("env_steps"))
 
 
 def refuse_changed(run: Run, spec: EnvSpec) -> None:

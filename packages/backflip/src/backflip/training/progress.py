@@ -55,7 +55,7 @@ def plain_line(progress: Progress) -> str:
     parts = [
         f"{_tenths(progress.phase + progress.share)}/{progress.phases}",
         f"{progress.env_steps:,} env steps",
-        ahead(progress),
+        time_and_speed(progress),
         health_line(progress.health),
     ]
     return " · ".join(part for part in parts if part)
@@ -126,7 +126,7 @@ def decimal(value: float, decimals: int, style: str = "") -> str:
     return f"{value:g}" if abs(value) >= VERY_LARGE else f"{value:{style}.{decimals}f}"
 
 
-def ahead(progress: Progress) -> str:
+def time_and_speed(progress: Progress) -> str:
     """Return the time to go and the speed, if they are known."""
     if math.isnan(progress.eta_seconds):
         return "the time to go is known after the first phase"

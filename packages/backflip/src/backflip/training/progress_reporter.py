@@ -22,7 +22,7 @@ class ProgressReporter:
 
     Args:
         report: is told.
-        keeper: keeps notes, and how far the run is after each phase.
+        output: keeps notes, and how far the run is after each phase.
         clock: the sitting's.
         seeds: how many learn at once.
 
@@ -31,8 +31,8 @@ class ProgressReporter:
         note: goes with the next phase's report; or None.
     """
 
-    def __init__(self, report: Report, keeper: OutputRecorder, clock: Clock, seeds: int) -> None:
-        self._report, self._output, self._clock, self._seeds = report, keeper, clock, seeds
+    def __init__(self, report: Report, output: OutputRecorder, clock: Clock, seeds: int) -> None:
+        self._report, self._output, self._clock, self._seeds = report, output, clock, seeds
         self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
         self._phases_here, self._answering_seconds = 0, 0.0
         self.rate = 0.0

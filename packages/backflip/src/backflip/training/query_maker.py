@@ -7,11 +7,11 @@ import numpy as np
 
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip, cut, observed, to_arrays, windows
-from backflip.preferences.drawing import Drawer
+from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
 from backflip.rewards.interface import RewardModel
-from backflip.training.teach_settings import TeachConfig
+from backflip.training.teach_config import TeachConfig
 from runshelf.errors import UsageError
 
 CLIPS_LOOKED_AT = 200  # of which pairs are made, at most
@@ -56,7 +56,7 @@ class QueryMaker:
 
         What a killed process had asked of them already is not asked again.
         """
-        missing = count - self._store.asked(seed, env_steps)
+        missing = count - self._store.count_queries(seed, env_steps)
         if missing <= 0:
             return
         rng = np.random.default_rng([seed, 1 + env_steps])

@@ -45,7 +45,7 @@ class Result:
             return None
         return [a / b for a, b in zip(self.returns, self.optimum, strict=True)]
 
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """Return what came of the run on one line."""
         returns = sum(self.returns) / len(self.returns)
         best = ""

@@ -28,8 +28,8 @@ from backflip.training.clock import Clock
 from backflip.training.fingerprint import differences, fingerprint, resolved
 from backflip.training.health import health_of, refuse_nonfinite
 from backflip.training.output_recorder import OutputRecorder, captured
-from backflip.training.planning import cut_short
-from backflip.training.policy import POLICY, kept_policy
+from backflip.training.planning import cut_episodes_warning
+from backflip.training.policy import POLICY, policy_file
 from backflip.training.progress import Progress, Report
 from backflip.training.progress_reporter import ProgressReporter
 from backflip.training.replay_rows import trimmed, whole
@@ -87,12 +87,12 @@ class Session:
         self.clock = Clock(began)
         self._output = OutputRecorder(writer.run)
         self.reporter = ProgressReporter(
-            report or _say_nothing, self._output, self.clock, len(writer.run.seeds)
+            report or _ignore_progress, self._output, self.clock, len(writer.run.seeds)
         )
         self._metrics = MetricsWriter(writer.folder, "train")
         self._env_steps = 0  # of each seed, with the phase last logged
-        self._said_cut = False
-        self._hearing = ExitStack()
+        self._warned_of_cuts = False
+        self._signals = ExitStack()
 
     @property
     def folder(self) -> Path:
@@ -114,7 +114,7 @@ class Session:
         try:
             about = from_json(json.loads(loaded.metadata["about"]))
             phases, config = about["phases"], about["config"]
-            self.clock.go_on_from(about["seconds"])
+            self.clock.resume_from(about["seconds"])
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"`{path}` was not written by this backflip") from error
         if loaded.metadata["fingerprint"] != fingerprint(self.run):
@@ -152,7 +152,7 @@ class Session:
             UserFacingError: learning itself went beyond finite numbers.
         """
         metrics = {name: np.asarray(values) for name, values in phase.metrics.items()}
-        seconds = self.clock.spent("train")
+        seconds = self.clock.book("train")
         algorithm, records = built.driver.algorithm, next(iter(metrics.values())).shape[1]
         lived = env_steps_after(algorithm, done + updates) - env_steps_after(algorithm, done)
         beside = {
@@ -178,8 +178,8 @@ class Session:
             learns_own_reward=learns_own_reward,
             checked=built.driver.checks_env_steps,
         )
-        if not self._said_cut and (cut := cut_short(built.driver, phase, updates)):
-            self._said_cut = True  # once is enough
+        if not self._warned_of_cuts and (cut := cut_episodes_warning(built.driver, phase, updates)):
+            self._warned_of_cuts = True  # once is enough
             self.reporter.say(cut)
         return health_of(metrics)
 
@@ -194,7 +194,7 @@ class Session:
     ) -> None:
         """Replace the checkpoint by `state` after so many phases, and the policy beside it."""
         self._metrics.sync()
-        self.clock.spent("train")
+        self.clock.book("train")
         about = {
             "config": resolved(self.run),
             "phases": phases,
@@ -219,13 +219,13 @@ class Session:
         every = max(round(self.run.config.get("phases", 1) / KEPT_POLICIES), 1)
         path = self.folder / POLICY
         if phases % every == 0 and path.stat().st_size <= LARGEST_KEPT_POLICY:
-            write_whole(self.folder / kept_policy(phases), path.read_bytes())
+            write_whole(self.folder / policy_file(phases), path.read_bytes())
 
     def finish(
         self, evaluation: Evaluation, *, env_steps: int, labels: int | None = None
     ) -> Result:
         """Record the evaluation and return the result; the run is finished."""
-        self.clock.spent("evaluate")
+        self.clock.book("evaluate")
         optimum = evaluation.optimum.mean(1)
         result = Result(
             folder=self.folder,
@@ -242,7 +242,7 @@ class Session:
         best = None if result.optimum is None else float(np.mean(result.optimum))
         write_curve(self.folder, title=f"{self.run.manifest['command']} {result.env}", optimum=best)
         self._log_evaluation(result)
-        self._output.write(result.in_words())
+        self._output.write(result.summary())
         write_summary(self.folder)
         self.writer.record("finished", result=result.to_json(), seconds=result.seconds["total"])
         return result
@@ -260,7 +260,7 @@ class Session:
 
     def __enter__(self) -> "Session":
         """Return the session."""
-        self._hearing.enter_context(interruptible(signal.SIGINT, signal.SIGTERM))
+        self._signals.enter_context(interruptible(signal.SIGINT, signal.SIGTERM))
         return self
 
     def __exit__(
@@ -273,7 +273,7 @@ class Session:
         self._metrics.close()
         self._output.close()
         self.writer.__exit__(kind, error, trace)
-        self._hearing.close()
+        self._signals.close()
         if isinstance(error, KeyboardInterrupt):
             saved = has_checkpoint(self.folder / CHECKPOINT)
             kept = "all finished phases are saved" if saved else "no phase was finished"
@@ -289,7 +289,7 @@ def _name_to_type(run: Run) -> str:
     return run.ulid if folder.parent == usual else shlex.quote(str(folder))
 
 
-def begin(
+def begin_session(
     place: runtime.Place,
     *,
     command: str,
@@ -316,7 +316,7 @@ def begin(
         report: told of progress.
         began: `time.perf_counter()` when the work began.
     """
-    tell = report or _say_nothing
+    tell = report or _ignore_progress
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
     kept = captured(
         place.home, argv, info, lambda said: tell(dataclasses.replace(nothing_done, note=said))
@@ -337,7 +337,7 @@ def begin(
         return Session(writer, report, began)
 
 
-def go_on(run: Run, report: Report | None, began: float) -> Session:
+def resume_session(run: Run, report: Report | None, began: float) -> Session:
     """Return the session that carries on with an old run."""
     writer = resume_run(dataclasses.replace(run, folder=run.folder.absolute()))
     with _closed_on_error(writer):
@@ -357,7 +357,7 @@ def seeds_from(first_seed: int, seeds: int) -> list[int]:
     return list(range(first_seed, first_seed + seeds))
 
 
-def _say_nothing(progress: Progress) -> None:
+def _ignore_progress(progress: Progress) -> None:
     del progress
 
 

@@ -10,8 +10,8 @@ from backflip.rewards.interface import RewardModel
 from backflip.rewards.registry import make_reward_model
 from backflip.training.build import Built, build, spec_of
 from backflip.training.renamed_settings import NAMES
-from backflip.training.starting import Start
-from backflip.training.teach_settings import TeachConfig, clip_rollouts, teach_settings
+from backflip.training.initial_labels import Start
+from backflip.training.teach_config import TeachConfig, clip_rollouts, teach_settings
 from runshelf.errors import UsageError
 
 

@@ -19,23 +19,23 @@ from backflip.core.types import Transition
 from backflip.drivers.driver import Learner
 from backflip.drivers.learning import env_steps_after
 from backflip.envs.views.clip_strip import clip_strip_png
-from backflip.preferences.answers import Answers, AnswerSource, QueriedRun
+from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.clips import Clip, from_arrays, observed
-from backflip.preferences.drawing import Drawer
+from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.schedule import label_schedule
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
 from backflip.training.build import Built
-from backflip.training.memory import remember
+from backflip.training.memory import report_replay_memory
 from backflip.training.planning import plan
 from backflip.training.policy import refuse_changed
 from backflip.training.query_maker import QueryMaker, some_clips
 from backflip.training.result import Result
 from backflip.training.session import Session
-from backflip.training.starting import Start, bring_labels, bring_reward
-from backflip.training.teach_settings import TeachConfig
+from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
+from backflip.training.teach_config import TeachConfig
 from runshelf.store.files import write_whole
 
 CLIPS = "clips.png"
@@ -51,7 +51,7 @@ class Taught(NamedTuple):
 
 
 @dataclass
-class Teaching:
+class TeachRun:
     """One run of `teach` at work: only this class knows all the parts."""
 
     session: Session
@@ -67,7 +67,7 @@ class Teaching:
         spec = self.driver.spec
         self.random_clips: list[list[Clip]] = []
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
-        self.newest_learnt = 0  # the newest record of the label store that was learnt from
+        self.newest_label = 0  # the newest record of the label store that was learnt from
         self.phases = plan(self.built.config.updates, self.config.phases)
         self.start = Start(**self.session.run.config.get("start", {}))
         self.due = label_schedule(self.config.labels - self.start.labels, len(self.phases))
@@ -98,7 +98,7 @@ class Teaching:
             budget=self.config.labels * len(self.seeds),
             say=session.reporter.say,
             wait=session.reporter.wait,
-            book_time=session.clock.spent,
+            book_time=session.clock.book,
         )
 
     def carry_out(self) -> Result:
@@ -113,17 +113,17 @@ class Teaching:
     def _carry_out(self) -> Result:
         learners, reward, done = self._begin()
         functions = {updates: self._function(updates) for updates in set(self.phases)}
-        self.session.clock.spent("setup")
+        self.session.clock.book("setup")
         for number in range(done, len(self.phases)):
             if number == 0:
                 self._ask(None, reward, 0)
                 learners = self._warm_up(learners)
             if number == done:
                 self._compile_ahead(functions, learners, reward)
-                self.session.clock.spent("setup")
+                self.session.clock.book("setup")
             reward = self._learn_from_answers(number, reward)
             learners = self._train(number, functions, learners, reward)
-        self.answers.tell("evaluating", phase=len(self.phases))
+        self.answers.set_status("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(
             learners, self.seeds, episodes=episodes, tell=self.session.reporter.evaluating(episodes)
@@ -131,7 +131,7 @@ class Teaching:
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
         result = self.session.finish(evaluation, env_steps=env_steps, labels=labels)
-        self.answers.tell("finished", result=result.in_words())
+        self.answers.set_status("finished", result=result.summary())
         return result
 
     def _say_who_does_what(self) -> None:
@@ -154,17 +154,17 @@ class Teaching:
         restored = self.session.restore(blank)
         learners, reward = restored.state
         if restored.phases == 0:
-            bring_labels(self.start, self.store, self.seeds)
-            reward = bring_reward(self.start, self.model, spec.id, len(self.seeds))
+            import_initial_labels(self.start, self.store, self.seeds)
+            reward = initial_reward(self.start, self.model, spec.id, len(self.seeds))
         self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
-        self.newest_learnt = restored.extra.get("newest_learnt", self.newest_learnt)
+        self.newest_label = restored.extra.get("newest_learnt", self.newest_label)
         self._watch_random_policy()
         return learners, reward, restored.phases
 
     def _warm_up(self, learners: Learner) -> Learner:
         """Return the learners with random env steps in the replay of an off-policy algorithm."""
         algorithm = self.driver.algorithm
-        remember(self.driver, len(self.seeds), self.session.reporter.say)
+        report_replay_memory(self.driver, len(self.seeds), self.session.reporter.say)
         tell = self.session.reporter.acting_at_random(
             "warming up", env_steps_after(algorithm, 0), algorithm.num_envs
         )
@@ -179,7 +179,7 @@ class Teaching:
     ) -> Learner:
         """Do phase `number`, counted from 0, make queries of it, save; return the learners."""
         env_steps = self._env_steps(number + 1)
-        self.answers.tell("learning", phase=number, env_steps=self._env_steps(number))
+        self.answers.set_status("learning", phase=number, env_steps=self._env_steps(number))
         done, updates = sum(self.phases[:number]), self.phases[number]
         tell = self.session.reporter.learning(
             self.driver.algorithm, number, len(self.phases), done=done, updates=updates
@@ -203,7 +203,7 @@ class Teaching:
             Taught(learners, reward),
             learners,
             phases=number + 1,
-            extra={"fit_metrics": self.fit_metrics, "newest_learnt": self.newest_learnt},
+            extra={"fit_metrics": self.fit_metrics, "newest_learnt": self.newest_label},
         )
         shown = dict(health) | {"labels": float(self.store.counts().labels / len(self.seeds))}
         to_ask = sum(self.due[number + 2 :]) * len(self.seeds)
@@ -212,7 +212,7 @@ class Teaching:
             len(self.phases),
             env_steps,
             shown,
-            self.answers.seconds_to_go(to_ask),
+            self.answers.remaining_seconds(to_ask),
         )
         return learners
 
@@ -220,7 +220,7 @@ class Teaching:
         """Compile everything while people look at the first clips; what comes of it is dropped."""
         if not self.source.needs_films or not self.driver.runs_compiled:
             return
-        self.answers.tell("setting up")
+        self.answers.set_status("setting up")
         for function in functions.values():
             jax.block_until_ready(function(jax.tree.map(np.array, learners), reward))
         self.model.fit(reward, [[] for _ in self.seeds], self._fit_keys(0))
@@ -264,14 +264,14 @@ class Teaching:
         count = self.due[number] if number < len(self.due) else 0
         env_steps = self._env_steps(number)
         if count and not self.answers.enough():
-            self.answers.tell("drawing", phase=number, env_steps=env_steps)
+            self.answers.set_status("drawing", phase=number, env_steps=env_steps)
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)
                 own = row_of(reward, row)
-                self.query_maker.ask(seed, self.random_clips[row], seen, own, count, env_steps)
+                self.query_maker.add_queries(seed, self.random_clips[row], seen, own, count, env_steps)
         if self.source.needs_films and record is not None:
             episode = self.drawer.latest(row_of(record, 0))
-            self.answers.tell("drawing", episode=episode, episode_env_steps=env_steps)
+            self.answers.set_status("drawing", episode=episode, episode_env_steps=env_steps)
 
     def _learn_from_answers(self, number: int, reward: Any) -> Any:
         """Wait for answers; return the reward fitted to all labels, if there are new ones.
@@ -280,12 +280,12 @@ class Teaching:
         perhaps answers, of a round that has not begun again: they are learnt from when it has.
         """
         last = number + 1 == len(self.phases)  # what is not answered by then is never learnt from
-        self.answers.attend(0 if last else self.due[number] * len(self.seeds))
-        self.answers.tell("learning", phase=number)
+        self.answers.wait_for_labels(0 if last else self.due[number] * len(self.seeds))
+        self.answers.set_status("learning", phase=number)
         newest = self.store.newest_record(self._env_steps(number))
-        if newest == self.newest_learnt:
+        if newest == self.newest_label:
             return reward
-        self.newest_learnt = newest
+        self.newest_label = newest
         comparisons = [self._comparisons(seed, self._env_steps(number)) for seed in self.seeds]
         fitted = self.model.fit(reward, comparisons, self._fit_keys(self._env_steps(number)))
         self.fit_metrics = fitted.metrics

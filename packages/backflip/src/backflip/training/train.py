@@ -10,12 +10,12 @@ from typing import Any
 from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
-from backflip.training.memory import check_memory, remember
+from backflip.training.memory import check_memory, report_replay_memory
 from backflip.training.planning import evaluation_episodes, phase_count, plan
 from backflip.training.policy import refuse_changed
 from backflip.training.progress import Report
 from backflip.training.result import Result
-from backflip.training.session import Session, begin, go_on, seeds_from
+from backflip.training.session import Session, begin_session, resume_session, seeds_from
 from runshelf.store.run import NO_INFO, Run, RunInfo
 
 
@@ -60,7 +60,7 @@ def train(
     chosen = {**(settings or {}), **({} if env_steps is None else {"env_steps": env_steps})}
     built = build(algorithm, env, env_args=env_args or {}, settings=chosen)
     check_memory(built.driver, built.config, seeds)
-    session = begin(
+    session = begin_session(
         place,
         command="train",
         env=env,
@@ -85,7 +85,7 @@ def resume_train(run: Run, report: Report | None = None) -> Result:
     """Carry on with a run of `train`."""
     began = time.perf_counter()
     runtime.prepare()
-    with go_on(run, report, began) as session:
+    with resume_session(run, report, began) as session:
         return _perform(session, rebuild(run))
 
 
@@ -93,7 +93,7 @@ def _perform(session: Session, built: Built) -> Result:
     """Do what is left of a run of `train`."""
     driver, config, run = built.driver, built.config, session.run
     try:
-        remember(driver, len(run.seeds), session.reporter.say)
+        report_replay_memory(driver, len(run.seeds), session.reporter.say)
         refuse_changed(run, driver.spec)
         restored = session.restore({"learners": driver.start(run.seeds)})
         learners = restored.state["learners"]
@@ -103,7 +103,7 @@ def _perform(session: Session, built: Built) -> Result:
             learners = driver.warm_up(learners, tell)
         phases = plan(config.updates, run.config["phases"])
         functions = {updates: driver.phase(updates) for updates in set(phases)}
-        session.clock.spent("setup")
+        session.clock.book("setup")
         done = sum(phases[: restored.phases])
         for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
             tell = session.reporter.learning(

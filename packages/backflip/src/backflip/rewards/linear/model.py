@@ -20,7 +20,7 @@ from backflip.rewards.inputs import (
     EncodedClip,
     observation_size,
     observation_vectors,
-    over_steps,
+    apply_to_steps,
 )
 from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
 from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit
@@ -181,7 +181,7 @@ class LinearRewardModel:
     def _clip_features(
         self, encoder: Encoder, clips: Sequence[EncodedClip]
     ) -> Float[np.ndarray, "clips L F"]:
-        return over_steps(partial(_features, self._spec, encoder), clips)
+        return apply_to_steps(partial(_features, self._spec, encoder), clips)
 
 
 class _Random(NamedTuple):

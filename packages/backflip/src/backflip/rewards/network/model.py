@@ -24,7 +24,7 @@ from backflip.rewards.inputs import (
     empty_clip,
     observation_size,
     observation_vectors,
-    over_steps,
+    apply_to_steps,
 )
 from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
 from backflip.rewards.measures import LARGEST_REWARD, label_metrics, reward_metrics, scale_of
@@ -134,7 +134,7 @@ class NetworkRewardModel:
         if not np.asarray(parameters.members["head"]["w"]).any():
             return None
         encoded = [self._clips.encode(clip) for clip in clips]
-        outputs = over_steps(partial(_outputs, self._spec, parameters), encoded)
+        outputs = apply_to_steps(partial(_outputs, self._spec, parameters), encoded)
         alive = np.stack([clip.alive for clip in encoded])
         scaled = (outputs - parameters.member_offset) / parameters.member_scale
         reward = np.asarray(_reward(parameters, jnp.asarray(outputs))) * alive

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from backflip.preferences.drawing import Drawer
+from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore
 
 # What the trainer is doing. `waiting` is for answers.
@@ -49,11 +49,11 @@ class QueriedRun(NamedTuple):
 class Answers(Protocol):
     """An answer source at work, as the training loop sees it."""
 
-    def tell(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
+    def set_status(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
         """OnEnvSteps the people who wait, if any, what the trainer is doing."""
         ...
 
-    def attend(self, newest_round: int) -> None:
+    def wait_for_labels(self, newest_round: int) -> None:
         """Return as soon as the next phase of training may begin.
 
         Args:
@@ -65,7 +65,7 @@ class Answers(Protocol):
         """Return whether no more queries are to be added."""
         ...
 
-    def seconds_to_go(self, queries: int) -> float:
+    def remaining_seconds(self, queries: int) -> float:
         """Return how long answering will still take, with `queries` more to come."""
         ...
 

@@ -216,7 +216,7 @@ def _teach(options: argparse.Namespace) -> Reported:
 
 
 def _reported(result: "Result") -> Reported:
-    from backflip.cli.progress import print_result
+    from backflip.cli.progress_display import print_result
 
     return Reported(result.to_json(), functools.partial(print_result, result))
 
@@ -248,7 +248,7 @@ def _labelling(options: argparse.Namespace) -> "LabellingSettings":
 @contextlib.contextmanager
 def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
     """Yield what shows progress; nothing where people answer in the same terminal."""
-    from backflip.cli.progress import Display
+    from backflip.cli.progress_display import Display
 
     if teacher == "terminal":
         yield None
@@ -264,7 +264,7 @@ def _train(options: argparse.Namespace) -> Reported:
         if "updates_per_step" in settings["settings"]:
             raise UsageError("--updates-per-step and --set updates_per_step: give one of them")
         settings["settings"]["updates_per_step"] = options.updates_per_step
-    from backflip.cli.progress import Display
+    from backflip.cli.progress_display import Display
     from backflip.training.train import train
 
     with Display() as display:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt8
 
 from backflip.preferences.clips import Clip
-from backflip.preferences.drawing import Drawer
+from backflip.preferences.drawer import Drawer
 
 
 @final

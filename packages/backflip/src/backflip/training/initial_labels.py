@@ -14,7 +14,7 @@ from backflip.preferences.label_lines import ImportedLabel
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.interface import RewardModel
 from backflip.training.session import CHECKPOINT
-from backflip.training.teach_settings import TeachConfig
+from backflip.training.teach_config import TeachConfig
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.run import Run, find_run, open_run
 
@@ -79,7 +79,7 @@ def check_labels(start: Start, spec: EnvSpec, clip_length: int) -> None:
     check_fits(labels, _shapes(spec), clip_length)
 
 
-def bring_labels(start: Start, store: LabelStore, seeds: Sequence[int]) -> None:
+def import_initial_labels(start: Start, store: LabelStore, seeds: Sequence[int]) -> None:
     """Put the labels that a run starts from into its store, unless an earlier sitting did.
 
     Raises:
@@ -109,7 +109,7 @@ def with_reward_model(start: Start, settings: Mapping[str, Any]) -> dict[str, An
     return {**settings, "reward_model": theirs}
 
 
-def bring_reward(start: Start, model: RewardModel, env_id: str, seeds: int) -> Any:
+def initial_reward(start: Start, model: RewardModel, env_id: str, seeds: int) -> Any:
     """Return the parameters of the reward that a run starts from, a row for each seed.
 
     The rows of a run of fewer seeds are used in turn.

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from backflip.core.paths import from_here
-from backflip.training.progress import Progress, ahead, decimal, health_line, plain_line
+from backflip.training.progress import Progress, decimal, health_line, plain_line, time_and_speed
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
 from runshelf.statistics import mean_interval
@@ -93,7 +93,7 @@ class Display:
                 description="evaluating" if ended else "learning",
                 total=progress.phases,
                 completed=progress.phase + progress.share,
-                ahead=ahead(progress),
+                ahead=time_and_speed(progress),
             )
         elif ended or time.monotonic() >= self._next_line:
             self._print_line(plain_line(progress))

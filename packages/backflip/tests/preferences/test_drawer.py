@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.drawing`: what is drawn, shown and mended."""
+"""Tests of `backflip.preferences.drawer`: what is drawn, shown and mended."""
 
 import io
 
@@ -10,7 +10,7 @@ from backflip.core.types import Transition
 from backflip.envs.native.dot import Dot
 from backflip.envs.registry import make_native
 from backflip.preferences.clips import Clip
-from backflip.preferences.drawing import LATEST, Drawer, _longest_ending
+from backflip.preferences.drawer import LATEST, Drawer, _longest_ending
 from backflip.preferences.films import FILMS, read_film
 from backflip.preferences.labels import LabelStore, NewQuery
 
@@ -91,7 +91,7 @@ def test_a_lost_film_of_an_open_question_is_drawn_again(tmp_path, drawer, store)
     before = {path.name: path.read_bytes() for path in (tmp_path / FILMS).iterdir()}
     lost = store.films(1)[1]["person"].file
     (tmp_path / FILMS / lost).unlink()
-    drawer.restore(store)
+    drawer.redraw_missing(store)
     assert {path.name: path.read_bytes() for path in (tmp_path / FILMS).iterdir()} == before
 
 
@@ -103,7 +103,7 @@ def test_a_film_that_is_drawn_otherwise_by_now_takes_the_place_of_the_lost_one(
     store.set_films(query, other, other)
     lost = store.films(query)[0]["person"].file
     (tmp_path / FILMS / lost).unlink()
-    drawer.restore(store)
+    drawer.redraw_missing(store)
     again = store.films(query)
     assert again == (drawer.films(dot_clip(40)), drawer.films(dot_clip(60)))
 
@@ -113,7 +113,7 @@ def test_films_of_answered_questions_are_not_drawn_again(tmp_path, drawer, store
     store.add_label(query, "left", "me", 1)
     for path in (tmp_path / FILMS).iterdir():
         path.unlink()
-    drawer.restore(store)
+    drawer.redraw_missing(store)
     assert not list((tmp_path / FILMS).iterdir())
 
 

@@ -69,7 +69,7 @@ class Drawer:
             (self._folder / before.file).unlink(missing_ok=True)
         return shown
 
-    def restore(self, store: LabelStore) -> None:
+    def redraw_missing(self, store: LabelStore) -> None:
         """Draw again what is lost of the films of open questions."""
         for query in store.pending():
             films = store.films(query.id)
