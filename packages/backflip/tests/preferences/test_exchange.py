@@ -307,17 +307,17 @@ BAD_VALUES = [
     ({"left": "abc"}, "left", "not base64"),
     ({"left": "AAAA AAAA"}, "left", "not base64"),
     ({"left": "AAAA"}, "left", "the clip cannot be decompressed"),
-    ({"left": ""}, "left", "it does not end where it should"),
+    ({"left": ""}, "left", "wrong length"),
     ({"left": base64.b64encode(zlib.compress(b"x") + b"y").decode()}, "left", "does not end"),
     ({"left": base64.b64encode(zlib.compress(b"xyz")[:-2]).decode()}, "left", "does not end"),
     (packed(b"not safetensors"), "left", "the clip is not safetensors"),
     (packed(len(BF16).to_bytes(8, "little") + BF16 + b"\0\0"), "left", "is not safetensors"),
-    (tensors(), "left", "must have arrays of one length, has none"),
-    (tensors(x=X, y=np.zeros(5)), "left", r"arrays of one length, has `x` \(4,\), `y` \(5,\)"),
-    (tensors(x=np.zeros(())), "left", r"arrays of one length, has `x` \(\)"),
+    (tensors(), "left", "must have arrays of equal length, has none"),
+    (tensors(x=X, y=np.zeros(5)), "left", r"arrays of equal length, has `x` \(4,\), `y` \(5,\)"),
+    (tensors(x=np.zeros(())), "left", r"arrays of equal length, has `x` \(\)"),
     (tensors(x=np.array([np.nan])), "left", "NaN or infinity in `x`"),
     (tensors(x=np.array([1, np.inf], np.float16)), "left", "NaN or infinity in `x`"),
-    (tensors(x=X), "right", r"expected what `left` has: `x` float64 \(4,\)"),
+    (tensors(x=X), "right", r"expected the same as `left`: `x` float64 \(4,\)"),
 ]
 
 
@@ -379,8 +379,8 @@ def test_names_of_fields(store, tmp_path, lines):
         names = ",".join(n for n in HEADER.split(",") if n != name)
         refused(store, tmp_path / "y.csv", names, 1, f"`{name}`", "missing, expected")
     twice = as_json([lines[0]]) + as_json([lines[1]])[:-2] + ', "who": "you"}'
-    refused(store, tmp_path / "y.jsonl", twice, 2, "`who`", "is there twice")
-    refused(store, tmp_path / "y.csv", HEADER + ",who", 1, "`who`", "is there twice")
+    refused(store, tmp_path / "y.jsonl", twice, 2, "`who`", "appears twice")
+    refused(store, tmp_path / "y.csv", HEADER + ",who", 1, "`who`", "appears twice")
 
 
 def test_cells_too_few_and_too_many(store, tmp_path, lines):
@@ -428,7 +428,7 @@ def test_what_is_no_text(store, tmp_path, lines):
 def test_nothing_to_import(tmp_path):
     for name, text in (("x.jsonl", ""), ("x.jsonl", "\n \r\n"), ("x.csv", ""), ("x.csv", HEADER)):
         (tmp_path / name).write_text(text)
-        with pytest.raises(UsageError, match="holds no labels: expected one line for each"):
+        with pytest.raises(UsageError, match="has no labels: expected one line for each"):
             read_labels(tmp_path / name)
     with pytest.raises(UsageError, match="there is no file"):
         read_labels(tmp_path / "absent.csv")
@@ -580,7 +580,7 @@ def test_labels_of_a_run_of_an_older_backflip_are_read_and_it_is_left_as_it_was(
 
 
 def test_a_run_without_labels_or_with_damaged_ones_is_one_line(tmp_path):
-    with pytest.raises(UsageError, match=r"has no labels: it has no `labels.sqlite`") as caught:
+    with pytest.raises(UsageError, match=r"has no `labels.sqlite`: choose a run") as caught:
         labels_of_run(tmp_path / "absent")
     assert not (tmp_path / "absent").exists()
     path = tmp_path / "labels.sqlite"

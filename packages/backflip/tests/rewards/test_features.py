@@ -128,8 +128,8 @@ def test_group_sizes_say_where_each_group_is(name):
     found = np.asarray(features(spec, encoder, before, batch.action, after))
     assert found.shape == (50, sum(sizes))
     still = np.asarray(features(spec, encoder, before, batch.action, before))
-    start = sizes.being + sizes.state
-    np.testing.assert_array_equal(still[:, : sizes.being], 1.0)
+    start = sizes.constant + sizes.state
+    np.testing.assert_array_equal(still[:, : sizes.constant], 1.0)
     np.testing.assert_array_equal(still[:, start : start + sizes.change], 0.0)
     np.testing.assert_array_equal(still[:, :start], found[:, :start])
     np.testing.assert_array_equal(

@@ -640,7 +640,7 @@ def test_an_environment_that_was_edited_is_not_gone_on_with(
     changes.numbers, changes.choices = 4, 3
     run = the_run(tmp_path)
     said = (
-        f"`changes:Changes` has changed since run `{run.ulid}` learnt in it: its observation was "
+        f"`changes:Changes` has changed since run `{run.ulid}` was trained: its observation was "
     )
     said += r"\(3,\), now \(4,\) and its action was one of 2, now one of 3"
     with pytest.raises(UsageError, match=said):

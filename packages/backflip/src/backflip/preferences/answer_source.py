@@ -1,8 +1,7 @@
-"""Where the answers to the queries of a run come from. Needs no JAX.
+"""The Protocols through which the training loop gets answers to its queries. Needs no JAX.
 
-The training loop knows these two Protocols and nothing of who implements them: a program
-(`backflip.preferences.program_source`) or people (`backflip.labelling.people_source`). The caller
-of the loop passes an `AnswerSource` in.
+A program (`backflip.preferences.program_source`) or people (`backflip.labelling.people_source`)
+answer. The caller of the training loop passes the `AnswerSource`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +12,12 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore
 
-# What the trainer is doing. `waiting` is for answers.
+# What the trainer is doing. `waiting` means that it waits for answers.
 Doing = Literal["setting up", "drawing", "learning", "waiting", "evaluating", "finished", "stopped"]
 
 
 class QueriedRun(NamedTuple):
-    """What an answer source gets to know of the run whose queries it answers.
+    """The run whose queries an answer source answers.
 
     Attributes:
         folder: the run's folder.
@@ -26,11 +25,11 @@ class QueriedRun(NamedTuple):
         seeds: the seeds of the run.
         store: the run's queries and labels.
         drawer: draws clips of the environment.
-        phases: phases of training, in all.
+        phases: the number of training phases.
         budget: labels of all seeds together.
-        say: reports a note to the user, once.
+        say: reports a note to the user.
         wait: reports what training waits for.
-        book_time: (part) -> books the seconds since the last call on a part of the run.
+        book_time: books the seconds since the last call on a part of the run.
     """
 
     folder: Path
@@ -47,53 +46,53 @@ class QueriedRun(NamedTuple):
 
 @runtime_checkable
 class Answers(Protocol):
-    """An answer source at work, as the training loop sees it."""
+    """An open answer source."""
 
     def set_status(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
-        """OnEnvSteps the people who wait, if any, what the trainer is doing."""
+        """Show people what the trainer is doing."""
         ...
 
     def wait_for_labels(self, newest_round: int) -> None:
-        """Return as soon as the next phase of training may begin.
+        """Wait until the next phase of training may begin.
 
         Args:
-            newest_round: how many queries the newest round has, over all seeds.
+            newest_round: queries of the newest round, of all seeds together.
         """
         ...
 
     def enough(self) -> bool:
-        """Return whether no more queries are to be added."""
+        """Return whether people have ended labelling, so that no more queries are added."""
         ...
 
     def remaining_seconds(self, queries: int) -> float:
-        """Return how long answering will still take, with `queries` more to come."""
+        """Return the expected seconds of answering, with `queries` more to come."""
         ...
 
 
 @runtime_checkable
 class AnswerSource(Protocol):
-    """Who answers the queries of a run."""
+    """What answers the queries of a run: a program or people."""
 
     @property
     def teacher(self) -> str:
-        """The teacher as a person types it after `--teacher`; the run's configuration keeps it."""
+        """The value of `--teacher`, saved in the run's configuration."""
         ...
 
     @property
     def usual_labels(self) -> int:
-        """The budget of each seed where nobody names one."""
+        """The default label budget of each seed."""
         ...
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """What the run's configuration keeps beside the teacher's name."""
+        """Further entries of the run's configuration."""
         ...
 
     @property
     def needs_films(self) -> bool:
-        """Whether every query needs films of its clips, for people to watch."""
+        """Whether every query needs films of its clips, which people watch."""
         ...
 
     def open(self, run: QueriedRun) -> AbstractContextManager[Answers]:
-        """Return a context manager; answers can come as long as it is open."""
+        """Return a context manager, inside which queries are answered."""
         ...
