@@ -121,7 +121,7 @@ def test_what_only_was_recorded_cannot_be_resumed(
     with create_run(tmp_path, command="run", config={}, argv=[]) as writer:
         ulid = writer.run.ulid
     assert main(["resume", ulid, "--home", str(tmp_path)]) == 2
-    says = f"run `{ulid}` is of kind `run`, which cannot be resumed (teach, train can)"
+    says = f"run `{ulid}` is a run of `run`; only `teach` and `train` can be resumed"
     assert capsys.readouterr().err == f"backflip: error: {says}\n"
 
 

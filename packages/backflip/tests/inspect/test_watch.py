@@ -14,7 +14,7 @@ from backflip.algorithms.ppo import ppo
 from backflip.inspect.performance import Performer
 from backflip.inspect.stepping import open_env
 from backflip.inspect.watch import checkpoints, watch
-from backflip.training.policy import load_saved_policy, load_policy
+from backflip.training.policy import load_policy, load_saved_policy
 from backflip.training.train import train
 from runshelf.errors import UsageError
 from runshelf.store.run import create_run, open_run

@@ -211,9 +211,13 @@ def test_an_undone_answer_can_be_given_anew_and_both_stay(store, path):
         undo = store.undo(label, "you")
         assert undo > label
         assert store.labelled(0) == []
-        with pytest.raises(UsageError, match=f"label {label} is not an answer, or it was undone before"):
+        with pytest.raises(
+            UsageError, match=f"label {label} is not an answer, or it was undone before"
+        ):
             store.undo(label, "me")
-        with pytest.raises(UsageError, match=f"label {undo} is not an answer, or it was undone before"):
+        with pytest.raises(
+            UsageError, match=f"label {undo} is not an answer, or it was undone before"
+        ):
             store.undo(undo, "me")
     store.add_label(query, "tie", "me", 1)
     assert [p.answer for p in store.labelled(0)] == ["tie"]
@@ -576,9 +580,7 @@ def test_another_process_that_never_lets_go_is_named_as_the_cause(store, path, m
     store.file._connection.execute("BEGIN IMMEDIATE")
     with (
         LabelStore.open(path) as other,
-        pytest.raises(
-            UserFacingError, match=r"another process locks `.*` \(waited 0.05 s\)"
-        ),
+        pytest.raises(UserFacingError, match=r"another process locks `.*` \(waited 0.05 s\)"),
     ):
         ask(other)
     store.file._connection.execute("ROLLBACK")

@@ -11,7 +11,7 @@ from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition
 from backflip.preferences.clips import Window, cut, observed
 from backflip.rewards import inputs
-from backflip.rewards.inputs import observation_size, observation_vectors, apply_to_steps
+from backflip.rewards.inputs import apply_to_steps, observation_size, observation_vectors
 from backflip.rewards.linear import features as module
 from backflip.rewards.linear.features import (
     Encoder,

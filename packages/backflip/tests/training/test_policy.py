@@ -17,8 +17,8 @@ from backflip.core.checkpoint import load_arrays, save_arrays
 from backflip.core.spec import EnvSpec
 from backflip.envs.gymnasium import GymnasiumEnv
 from backflip.envs.registry import make_native
-from backflip.training.policy import Policy, load_policy
 from backflip.training.algorithm_config import configure
+from backflip.training.policy import Policy, load_policy
 from backflip.training.spec_json import spec_from_json, spec_to_json
 from backflip.training.train import train
 from runshelf.errors import UsageError

@@ -20,8 +20,8 @@ from backflip.core.settings import LARGEST_COUNT
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.registry import make_native
 from backflip.training import memory
-from backflip.training.build import build
 from backflip.training.algorithm_config import configure
+from backflip.training.build import build
 from backflip.training.spec_json import spec_from_json, spec_to_json
 from backflip.training.train import train
 from runshelf.errors import UsageError

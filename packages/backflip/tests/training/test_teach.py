@@ -22,9 +22,9 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.build import build
+from backflip.training.initial_labels import Start, with_reward_model
 from backflip.training.query_maker import QueryMaker
 from backflip.training.session import Session
-from backflip.training.initial_labels import Start, with_reward_model
 from backflip.training.teach_config import TeachConfig, teach_settings
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.metrics import read_metrics
@@ -386,7 +386,7 @@ def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
             {"settings": {"decay": 0.9}},
             "`decay` is now called `gae_lambda`; try --set gae_lambda=0.9",
         ),
-        ({"settings": {"labels": 50}}, "how many `labels` is said by --labels"),
+        ({"settings": {"labels": 50}}, "set the number of `labels` with --labels"),
         ({"teacher": "orakle"}, "did you mean `oracle`?"),
         ({"teacher": "noisy:mistake=2"}, "`mistake` of the teacher must lie in"),
         ({"seeds": 0}, "seeds"),

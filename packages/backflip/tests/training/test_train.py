@@ -639,9 +639,7 @@ def test_an_environment_that_was_edited_is_not_gone_on_with(
         begin(env="changes:Changes", settings=settings, **of)
     changes.numbers, changes.choices = 4, 3
     run = the_run(tmp_path)
-    said = (
-        f"`changes:Changes` has changed since run `{run.ulid}` was trained: its observation was "
-    )
+    said = f"`changes:Changes` has changed since run `{run.ulid}` was trained: its observation was "
     said += r"\(3,\), now \(4,\) and its action was one of 2, now one of 3"
     with pytest.raises(UsageError, match=said):
         resume(run)

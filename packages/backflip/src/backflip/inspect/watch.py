@@ -23,7 +23,13 @@ from backflip.inspect.state_space import Map, map_policy, picture, state_space_o
 from backflip.inspect.stepping import open_env
 from backflip.inspect.timeline import with_tracks
 from backflip.training.build import env_args_of
-from backflip.training.policy import POLICY, SavedPolicy, policy_files, load_saved_policy, refuse_changed
+from backflip.training.policy import (
+    POLICY,
+    SavedPolicy,
+    load_saved_policy,
+    policy_files,
+    refuse_changed,
+)
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.records import to_json

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from backflip.preferences.films import Film, Which
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.labels import ANSWERS, Answer, StoredClip, LabelStore
+from backflip.preferences.labels import ANSWERS, Answer, LabelStore, StoredClip
 from runshelf.errors import DamagedFile, UsageError
 
 HELD_SECONDS = 120.0  # a pair taken and not answered goes back after so long

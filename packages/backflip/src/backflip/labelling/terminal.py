@@ -51,7 +51,7 @@ from backflip.labelling.terminal_view import (
 )
 from backflip.preferences.films import FILMS, Film, Which, read_film
 from backflip.preferences.label_file import LABELS
-from backflip.preferences.labels import Answer, StoredClip, LabelStore
+from backflip.preferences.labels import Answer, LabelStore, StoredClip
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 
 FASTEST = 1 / 20  # seconds between two drawings

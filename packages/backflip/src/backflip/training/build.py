@@ -12,9 +12,9 @@ from backflip.drivers.host import HostDriver
 from backflip.drivers.native import NativeDriver
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
+from backflip.training.algorithm_config import check_against, configure
 from backflip.training.memory import check_network
 from backflip.training.renamed_settings import current_names
-from backflip.training.algorithm_config import check_against, configure
 from runshelf.store.run import Run
 
 

@@ -15,8 +15,8 @@ from backflip.algorithms.registry import algorithms
 from backflip.core.checkpoint import has_checkpoint, load_arrays
 from backflip.core.spec import Box, Discrete, EnvSpec, changes, within
 from backflip.core.trees import unflatten
-from backflip.training.renamed_settings import current_names
 from backflip.training.algorithm_config import configure
+from backflip.training.renamed_settings import current_names
 from backflip.training.spec_json import spec_from_json
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.records import from_json

@@ -1,9 +1,9 @@
-"""One sitting at a run: its folder, metrics, checkpoints, and how it may end.
+"""One session of a run: the work of one process, with its metrics, checkpoints and result.
 
-`run.json` is there before the first step. After each phase its metrics are appended, then
-`checkpoint.safetensors` (everything) and `policy.safetensors` (what acting needs) are replaced;
-about ten of the latter are kept, as `policy-<phases>.safetensors`. A run killed at any moment goes
-on from its last checkpoint and ends as if it had never been killed.
+`run.json` is written before the first step. After each phase its metrics are appended, then
+`checkpoint.safetensors` (the full state) and `policy.safetensors` (the policy) are replaced. About
+ten policies are kept as `policy-<phases>.safetensors`. A run that is killed and resumed continues
+from its last checkpoint and computes the same bits as an uninterrupted run.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 
@@ -45,17 +45,21 @@ from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
 
 CHECKPOINT = "checkpoint.safetensors"
-KEPT_POLICIES = 10  # about, of a run, beside the last one
+KEPT_POLICIES = 10  # about this many intermediate policies of a run
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
 
 
+class _Closeable(Protocol):
+    def close(self) -> None: ...
+
+
 class Restored(NamedTuple):
-    """Where a run stands.
+    """A restored checkpoint.
 
     Attributes:
-        state: what was last saved, or what was offered if nothing was.
-        phases: phases done.
-        extra: the JSON values saved beside the state.
+        state: the saved state, or the initial state if nothing was saved.
+        phases: finished phases.
+        extra: the JSON values saved with the state.
     """
 
     state: Any
@@ -65,20 +69,20 @@ class Restored(NamedTuple):
 
 @final
 class Session:
-    """Carries out a new or a resumed run; a context manager.
+    """A session of a new or resumed run; a context manager.
 
-    Ctrl-C and SIGTERM inside the block become `Interrupted`, which says how to resume.
+    Ctrl-C and SIGTERM inside the block become `Interrupted`, whose message says how to resume.
 
     Args:
         writer: the run, locked.
-        report: told of progress after every phase, and outside JAX every few seconds of one.
-        began: `time.perf_counter()` when the work for this run began.
+        report: the progress callback, called after every phase and every few seconds outside JAX.
+        began: `time.perf_counter()` when the session began.
 
     Attributes:
         writer: the run, locked.
-        run: what it is.
-        clock: what its time is spent on.
-        reporter: what reports progress.
+        run: the run.
+        clock: the session's clock.
+        reporter: the progress reporter.
     """
 
     def __init__(self, writer: RunWriter, report: Report | None, began: float) -> None:
@@ -90,21 +94,21 @@ class Session:
             report or _ignore_progress, self._output, self.clock, len(writer.run.seeds)
         )
         self._metrics = MetricsWriter(writer.folder, "train")
-        self._env_steps = 0  # of each seed, with the phase last logged
+        self._env_steps = 0  # of each seed, after the last logged phase
         self._warned_of_cuts = False
         self._signals = ExitStack()
 
     @property
     def folder(self) -> Path:
-        """Where the run lives."""
+        """The run's folder."""
         return self.writer.folder
 
     def restore(self, state: Any) -> Restored:
-        """Return what the run's newest usable checkpoint holds, in the structure of `state`.
+        """Return the run's newest readable checkpoint, in the structure of `state`.
 
         Raises:
-            UsageError: the configuration is not the one the checkpoint was made with.
-            DamagedFile: no checkpoint of this run can be used.
+            UsageError: the configuration differs from that of the checkpoint.
+            DamagedFile: no checkpoint of this run can be read.
         """
         path = self.folder / CHECKPOINT
         if not has_checkpoint(path):
@@ -136,32 +140,32 @@ class Session:
         learns_own_reward: bool,
         extra: Mapping[str, Any] | None = None,
     ) -> Mapping[str, float]:
-        """Append the records of each seed; return the newest values for a health line.
+        """Append the metrics of a phase; return the newest values for the health line.
 
         Args:
-            built: what ran.
-            phase: what it measured.
-            learners: after it.
-            done: updates done before it, of each seed.
-            updates: updates it did.
-            learns_own_reward: the reward learnt from was the environment's own.
+            built: driver and settings.
+            phase: the results of the phase.
+            learners: the learners after the phase.
+            done: updates of each seed before the phase.
+            updates: updates of each seed in the phase.
+            learns_own_reward: the algorithm trains on the environment's own reward.
             extra: values for every record of the phase.
 
         Raises:
             EnvironmentFailed: an environment in JAX returned a number that is not finite.
-            UserFacingError: learning itself went beyond finite numbers.
+            UserFacingError: learning produced a number that is not finite.
         """
         metrics = {name: np.asarray(values) for name, values in phase.metrics.items()}
         seconds = self.clock.book("train")
         algorithm, records = built.driver.algorithm, next(iter(metrics.values())).shape[1]
-        lived = env_steps_after(algorithm, done + updates) - env_steps_after(algorithm, done)
-        beside = {
-            "env_steps_per_second": len(self.run.seeds) * lived / max(seconds, 1e-9),
+        env_steps = env_steps_after(algorithm, done + updates) - env_steps_after(algorithm, done)
+        common = {
+            "env_steps_per_second": len(self.run.seeds) * env_steps / max(seconds, 1e-9),
             "memory_mib": runtime.peak_memory_mib(),
             **(extra or {}),
         }
         total = self.clock.seconds["total"]
-        self.reporter.rate = beside["env_steps_per_second"]
+        self.reporter.rate = common["env_steps_per_second"]
         self._env_steps = env_steps_after(algorithm, done + updates)
         numbers = [done + min((place + 1) * phase.every, updates) for place in range(records)]
         for place, number in enumerate(numbers):
@@ -169,7 +173,7 @@ class Session:
             for row, seed in enumerate(self.run.seeds):
                 record = {"seed": seed, **where, "seconds": total}
                 record |= {name: values[row, place].item() for name, values in metrics.items()}
-                self._metrics.write(record | beside)
+                self._metrics.write(record | common)
         refuse_nonfinite(
             self.run,
             metrics,
@@ -178,9 +182,10 @@ class Session:
             learns_own_reward=learns_own_reward,
             checked=built.driver.checks_env_steps,
         )
-        if not self._warned_of_cuts and (cut := cut_episodes_warning(built.driver, phase, updates)):
-            self._warned_of_cuts = True  # once is enough
-            self.reporter.say(cut)
+        warning = cut_episodes_warning(built.driver, phase, updates)
+        if warning and not self._warned_of_cuts:
+            self._warned_of_cuts = True
+            self.reporter.say(warning)
         return health_of(metrics)
 
     def save(
@@ -192,7 +197,7 @@ class Session:
         phases: int,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        """Replace the checkpoint by `state` after so many phases, and the policy beside it."""
+        """Replace the checkpoint and the policy after `phases` phases."""
         self._metrics.sync()
         self.clock.book("train")
         about = {
@@ -215,7 +220,7 @@ class Session:
         self._keep_policy(phases)
 
     def _keep_policy(self, phases: int) -> None:
-        """Keep the policy just saved for good, after every tenth of the run, if it is small."""
+        """Keep a copy of the policy after every tenth of the run, if it is small."""
         every = max(round(self.run.config.get("phases", 1) / KEPT_POLICIES), 1)
         path = self.folder / POLICY
         if phases % every == 0 and path.stat().st_size <= LARGEST_KEPT_POLICY:
@@ -224,7 +229,7 @@ class Session:
     def finish(
         self, evaluation: Evaluation, *, env_steps: int, labels: int | None = None
     ) -> Result:
-        """Record the evaluation and return the result; the run is finished."""
+        """Record the evaluation, mark the run as finished, and return the result."""
         self.clock.book("evaluate")
         optimum = evaluation.optimum.mean(1)
         result = Result(
@@ -248,7 +253,7 @@ class Session:
         return result
 
     def _log_evaluation(self, result: Result) -> None:
-        """Append a record per seed of what the final policy is worth."""
+        """Append the evaluation metrics of each seed."""
         with MetricsWriter(self.folder, "evaluation") as metrics:
             for row, seed in enumerate(result.seeds):
                 record: dict[str, float] = {"seed": seed, "env_steps": result.env_steps}
@@ -269,7 +274,7 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Record how it ended; turn Ctrl-C into a sentence."""
+        """Record the end of the session; convert Ctrl-C to `Interrupted`."""
         self._metrics.close()
         self._output.close()
         self.writer.__exit__(kind, error, trace)
@@ -277,16 +282,16 @@ class Session:
         if isinstance(error, KeyboardInterrupt):
             saved = has_checkpoint(self.folder / CHECKPOINT)
             kept = "all finished phases are saved" if saved else "no phase was finished"
-            resume = f"backflip resume {_name_to_type(self.run)}"
+            resume = f"backflip resume {_command_line_name(self.run)}"
             stopped = Ended if isinstance(error, Terminated) else Interrupted
             raise stopped(f"interrupted ({kept}); go on with: {resume}") from None
 
 
-def _name_to_type(run: Run) -> str:
-    """Return what to type for a run: its id, or its folder where that is not in the usual home."""
+def _command_line_name(run: Run) -> str:
+    """Return a run's id, or its folder if it is not in the default home."""
     folder = run.folder.resolve()
-    usual = runtime.default_home().resolve() / "runs"
-    return run.ulid if folder.parent == usual else shlex.quote(str(folder))
+    default = runtime.default_home().resolve() / "runs"
+    return run.ulid if folder.parent == default else shlex.quote(str(folder))
 
 
 def begin_session(
@@ -302,24 +307,24 @@ def begin_session(
     report: Report | None,
     began: float,
 ) -> Session:
-    """Make the run's folder and return the session that carries it out.
+    """Create the run's folder and return its first session.
 
     Args:
-        place: where it belongs.
+        place: the folders of the run.
         command: `train` or `teach`.
         env: the environment's id.
         algorithm: the algorithm's name.
-        config: the resolved configuration; `settings` in it are the algorithm's.
+        config: the resolved configuration; its `settings` are the algorithm's.
         seeds: the seeds, in order.
         argv: the command line.
-        info: what a person says of the run.
-        report: told of progress.
-        began: `time.perf_counter()` when the work began.
+        info: name, group, question and tags.
+        report: the progress callback.
+        began: `time.perf_counter()` when the session began.
     """
-    tell = report or _ignore_progress
+    show = report or _ignore_progress
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
     kept = captured(
-        place.home, argv, info, lambda said: tell(dataclasses.replace(nothing_done, note=said))
+        place.home, argv, info, lambda note: show(dataclasses.replace(nothing_done, note=note))
     )
     writer = create_run(
         place.home,
@@ -333,22 +338,22 @@ def begin_session(
         info=kept.info,
         capture=kept.keep,
     )
-    with _closed_on_error(writer):
+    with closed_on_error(writer):
         return Session(writer, report, began)
 
 
 def resume_session(run: Run, report: Report | None, began: float) -> Session:
-    """Return the session that carries on with an old run."""
+    """Return a new session of a saved run."""
     writer = resume_run(dataclasses.replace(run, folder=run.folder.absolute()))
-    with _closed_on_error(writer):
+    with closed_on_error(writer):
         return Session(writer, report, began)
 
 
 def seeds_from(first_seed: int, seeds: int) -> list[int]:
-    """Return `seeds` seeds in a row.
+    """Return `seeds` consecutive seeds.
 
     Raises:
-        UsageError: there would be none, or they are no seeds.
+        UsageError: `seeds` is below 1, or a seed is out of range.
     """
     if isinstance(seeds, bool) or seeds < 1:
         raise UsageError(f"`seeds` must be at least 1, got {seeds}; try --seeds 10")
@@ -357,14 +362,15 @@ def seeds_from(first_seed: int, seeds: int) -> list[int]:
     return list(range(first_seed, first_seed + seeds))
 
 
-def _ignore_progress(progress: Progress) -> None:
-    del progress
-
-
 @contextmanager
-def _closed_on_error(writer: RunWriter) -> Generator[None, None, None]:
+def closed_on_error(resource: _Closeable) -> Generator[None, None, None]:
+    """Close a resource if the block raises."""
     try:
         yield
     except BaseException:
-        writer.close()
+        resource.close()
         raise
+
+
+def _ignore_progress(progress: Progress) -> None:
+    del progress

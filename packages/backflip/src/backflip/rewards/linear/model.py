@@ -15,9 +15,9 @@ from backflip.core.types import Transition
 from backflip.rewards.inputs import (
     ClipEncoder,
     EncodedClip,
+    apply_to_steps,
     observation_size,
     observation_vectors,
-    apply_to_steps,
 )
 from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
 from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit

@@ -21,10 +21,10 @@ from backflip.core.types import Transition
 from backflip.networks.layers import Params
 from backflip.rewards.inputs import (
     ClipEncoder,
+    apply_to_steps,
     empty_clip,
     observation_size,
     observation_vectors,
-    apply_to_steps,
 )
 from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
 from backflip.rewards.measures import LARGEST_REWARD, label_metrics, reward_metrics, scale_of
