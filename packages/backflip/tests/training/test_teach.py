@@ -21,6 +21,7 @@ from backflip.envs.registry import make_native
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
+from backflip.rewards.registry import RewardModelFailed
 from backflip.training.build import build
 from backflip.training.initial_labels import Start, with_reward_model
 from backflip.training.query_maker import QueryMaker
@@ -436,6 +437,24 @@ def test_a_reward_model_of_your_own_teaches_and_resumes(own_model, tmp_path, mon
     assert run.config["teaching"]["reward_model"] == OWN
     resume_teach(run)
     same_arrays(saved(whole.folder), saved(run.folder))
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("def fit(self, *_): return 1 / 0", "`fit` raised ZeroDivisionError: division by zero"),
+        ("def predict(self, p, batch): return batch.reward[0]", "`predict` must return an array"),
+    ],
+)
+def test_an_error_in_a_reward_model_of_your_own_is_one_line(own_model, tmp_path, body, said):
+    text = f"from reward_model import MyRewardModel\n\n\nclass Broken(MyRewardModel):\n    {body}\n"
+    (tmp_path / "broken_reward_model.py").write_text(text)
+    sys.modules.pop("broken_reward_model", None)
+    with pytest.raises(RewardModelFailed) as failed:
+        tiny(tmp_path / "home", settings={"reward_model": "broken_reward_model:Broken"})
+    assert f"reward model `broken_reward_model:Broken`: {said}" in str(failed.value)
+    assert "\n" not in str(failed.value)
 
 
 @pytest.mark.medium

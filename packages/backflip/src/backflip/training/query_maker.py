@@ -71,10 +71,11 @@ class QueryMaker:
         for left, right in pairs:  # one at a time, so that people see each as soon as it is drawn
             if self._enough():
                 return
-            pair = clips[left], clips[right]
-            films = self._drawer.films(pair[0]), self._drawer.films(pair[1])
-            arrays, opinion = map(to_arrays, pair), self._opinion(reward, *pair)
-            self._store.add_queries([NewQuery(seed, *arrays, env_steps, films, opinion)])
+            one, other = clips[left], clips[right]
+            films = self._drawer.films(one), self._drawer.films(other)
+            opinion = self._opinion(reward, one, other)
+            query = NewQuery(seed, to_arrays(one), to_arrays(other), env_steps, films, opinion)
+            self._store.add_queries([query])
 
     def _opinion(self, reward: Any, left: Clip, right: Clip) -> dict[str, np.ndarray] | None:
         """Return the predicted reward (row 0) and the members' spread (row 1) of each step."""

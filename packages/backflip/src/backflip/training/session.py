@@ -14,13 +14,13 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from backflip.core.checkpoint import has_checkpoint, load_arrays, save_arrays
 from backflip.core.trees import flatten, unflatten
-from backflip.drivers.driver import Evaluation, Learner, Phase
+from backflip.drivers.driver import Driver, Evaluation, Learner, Phase
 from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
 from backflip.training.build import Built
@@ -47,10 +47,6 @@ from runshelf.store.summary import write_summary
 CHECKPOINT = "checkpoint.safetensors"
 KEPT_POLICIES = 10  # about this many intermediate policies of a run
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
-
-
-class _Closeable(Protocol):
-    def close(self) -> None: ...
 
 
 class Restored(NamedTuple):
@@ -363,7 +359,7 @@ def seeds_from(first_seed: int, seeds: int) -> list[int]:
 
 
 @contextmanager
-def closed_on_error(resource: _Closeable) -> Generator[None, None, None]:
+def closed_on_error(resource: Driver | RunWriter) -> Generator[None, None, None]:
     """Close a resource if the block raises."""
     try:
         yield
