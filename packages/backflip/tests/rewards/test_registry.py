@@ -12,6 +12,7 @@ from runshelf.errors import UsageError
 
 BOX = Box(np.full(2, -2, np.float32), np.full(2, 2, np.float32), np.dtype("f4"))
 VECTOR = EnvSpec("vector", BOX, Discrete(3), 100)
+KEYS = np.zeros((1, 2), np.uint32)
 FLAGS = np.zeros((4, 3), bool)
 SEEN = np.zeros((4, 3, 2), np.float32)
 BATCH = Transition(
@@ -27,14 +28,12 @@ class Whole:
         self.made_with = spec.id, labels, clip_length
 
     def initial(self, seeds):
-        return np.zeros((seeds, 2), np.float32)
+        return {str(self.made_with): np.zeros((seeds, 2), np.float32)}
 
     def predict(self, parameters, batch): ...
     def observe(self, record): ...
     def fit(self, previous, comparisons, keys): ...
-
-    def opinions(self, parameters, clips):
-        return self.made_with
+    def opinions(self, parameters, clips): ...
 
 
 class Half:
@@ -75,7 +74,7 @@ def test_built_in_reward_models_have_names():
 def test_a_class_in_the_current_folder_gets_spec_labels_and_clip_length(tmp_path, monkeypatch):
     (tmp_path / "my_reward_models.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
-    assert make("my_reward_models:Whole").opinions(None, []) == ("vector", 10, 5)
+    assert set(make("my_reward_models:Whole").initial(2)) == {"('vector', 10, 5)"}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_a_class_in_the_current_folder_gets_spec_labels_and_clip_length(tmp_path
     [
         (
             "Whole",
-            lambda model: model.fit(None, [], None),
+            lambda model: model.fit(None, [], KEYS),
             "`fit` must return `Fitted`, got NoneType",
         ),
         (
@@ -98,7 +97,7 @@ def test_a_class_in_the_current_folder_gets_spec_labels_and_clip_length(tmp_path
         ),
         (
             "Faulty",
-            lambda model: model.fit(None, [], None),
+            lambda model: model.fit(None, [], KEYS),
             "`fit` raised ValueError: no convergence",
         ),
         ("Faulty", lambda model: model.observe(BATCH), "`observe` raised SystemExit: 3"),
