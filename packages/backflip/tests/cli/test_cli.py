@@ -115,7 +115,7 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], line: str, 
     assert says in printed.err
 
 
-def test_what_only_was_recorded_cannot_be_resumed(
+def test_a_recorded_run_cannot_be_resumed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with create_run(tmp_path, command="run", config={}, argv=[]) as writer:
@@ -125,7 +125,7 @@ def test_what_only_was_recorded_cannot_be_resumed(
     assert capsys.readouterr().err == f"backflip: error: {says}\n"
 
 
-def test_debug_shows_the_traceback_and_still_the_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_debug_shows_the_traceback_and_the_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "ppo", "dot", "--set", "x", "--debug"]) == 2
     error = capsys.readouterr().err
     assert "Traceback" in error
@@ -258,7 +258,7 @@ def test_train_and_resume_for_real(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_the_command_in_the_message_of_ctrl_c_resumes_the_run(tmp_path: Path) -> None:
     line = "train ppo CartPole-v1 --env-steps 400000 --set epochs=1 --json --home"
     options = line.split()
     whole = run(REAL, *options, "whole", cwd=tmp_path)
@@ -302,7 +302,7 @@ def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> Non
         ("train ppo CartPole-v1 --home /dev/null", "cannot write runs in `/dev/null`"),
     ],
 )
-def test_what_the_layers_below_refuse_is_one_line(tmp_path: Path, line: str, says: str) -> None:
+def test_errors_of_lower_layers_are_one_line(tmp_path: Path, line: str, says: str) -> None:
     failed = run(REAL, *line.split(), cwd=tmp_path)
     assert failed.returncode == 2, failed.stderr
     assert failed.stderr.count("\n") == 1
@@ -338,7 +338,7 @@ def test_very_large_numbers_are_short() -> None:
     assert mean_cell([1e9, 1e9], 1) == "1,000,000,000.0"
 
 
-def test_elsewhere_than_on_a_terminal_there_are_few_plain_lines() -> None:
+def test_without_a_terminal_there_are_few_plain_lines() -> None:
     lines = shown(False, *(progress(phase) for phase in (1, 2, 3, 4))).splitlines()
     assert lines == [
         "1/4 · 1,000 env steps · 1 min 15 s to go · 54,321 env steps/s · true return -12.3 · "
@@ -363,7 +363,7 @@ def test_notes_are_shown_once_and_whole(terminal: bool) -> None:
     assert text.count(f"backflip: note: {note}") == 1
 
 
-def test_what_is_waited_for_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal at once; elsewhere not a line for every label."""
     monkeypatch.setenv("TERM", "xterm-256color")
     waits = [progress(1, waiting_for=f"waiting for answers: {n} of 9 labels") for n in range(3)]
@@ -371,7 +371,7 @@ def test_what_is_waited_for_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(False, *waits).splitlines() == ["waiting for answers: 0 of 9 labels"]
 
 
-def test_what_is_done_beside_phases_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_activities_outside_phases_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal at once; elsewhere every few seconds, as phases are."""
     monkeypatch.setenv("TERM", "xterm-256color")
     doing = [progress(0, doing=f"warming up: {n} of 9 env steps") for n in range(3)]
@@ -399,7 +399,7 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-def test_a_stream_that_is_closed_is_no_trouble(tmp_path: Path, closed: str) -> None:
+def test_a_closed_stream_is_ignored(tmp_path: Path, closed: str) -> None:
     script = f'exec "$0" -c "$1" runs --home . {closed}'
     done = subprocess.run(["sh", "-c", script, sys.executable, REAL], cwd=tmp_path, check=False)
     assert done.returncode == 0

@@ -28,7 +28,7 @@ def test_look_reports_as_json_and_draws_a_clip(
         assert clip.size[1] == 240
 
 
-def test_look_says_it_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_look_prints_a_text_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clip = tmp_path / "strip.png"
     args = ["--episodes", "2", "--env-arg", "max_episode_steps=20", "--discount", "0.5"]
     assert main(["look", "Pendulum-v1", *args, "--out", str(clip)]) == 0
@@ -57,7 +57,7 @@ def test_look_says_it_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ("watch latest --episodes x", "`--episodes` must be a whole number"),
     ],
 )
-def test_mistakes_are_answered_on_one_line(
+def test_errors_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:
     assert main([*line.split(), "--home", str(tmp_path)]) == 2

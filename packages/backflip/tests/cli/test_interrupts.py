@@ -71,7 +71,7 @@ def learning(process: subprocess.Popen[str], home: Path) -> list[str]:
     ],
     ids=["starting", "beginning", "learning, impatiently", "SIGTERM"],
 )
-def test_it_ends_at_once_with_a_sentence(
+def test_an_interrupt_ends_the_program_at_once_with_one_line(
     until: Callable[[subprocess.Popen[str], Path], list[str]],
     number: signal.Signals,
     times: int,

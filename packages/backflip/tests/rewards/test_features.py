@@ -108,7 +108,7 @@ def slow_features(spec, encoder, x, action, x2):
 
 @pytest.mark.medium
 @pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
-def test_features_are_what_the_docstring_says_one_by_one(name):
+def test_features_equal_the_docstring(name):
     spec = SPECS[name]
     batch = batch_of(spec, 600)
     before, after, encoder = seen_of(spec, batch)
@@ -118,7 +118,7 @@ def test_features_are_what_the_docstring_says_one_by_one(name):
 
 
 @pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
-def test_group_sizes_say_where_each_group_is(name):
+def test_group_sizes_match_the_features(name):
     spec = SPECS[name]
     batch = batch_of(spec, 50)
     before, after, encoder = seen_of(spec, batch)
@@ -137,7 +137,7 @@ def test_group_sizes_say_where_each_group_is(name):
     )
 
 
-def test_there_and_back_is_worth_nothing():
+def test_moving_there_and_back_sums_to_zero():
     spec = vector(3)
     batch = batch_of(spec, 50)
     before, after, encoder = seen_of(spec, batch)
@@ -192,7 +192,7 @@ def test_slow_directions_solve_their_generalised_eigenproblem():
     )
 
 
-def test_slow_directions_find_the_slow_waves_in_their_order():
+def test_slow_directions_recover_slow_waves_in_order():
     before, after, waves = hidden_pendulums()
     encoder = fit_encoder(before, after)
     z = (before - before.mean(0)) @ np.asarray(encoder.projection)
@@ -200,7 +200,7 @@ def test_slow_directions_find_the_slow_waves_in_their_order():
         assert abs(np.corrcoef(z[:, wave], waves[:, wave])[0, 1]) > 0.98
 
 
-def test_a_place_that_somebody_never_left_is_no_slow_feature():
+def test_a_position_that_one_walk_never_left_is_not_a_slow_feature():
     """One of 200 walkers stays where no other ever is: that place would be the slowest of all."""
     rng = np.random.default_rng(0)
     steps = rng.integers(-1, 2, size=(100, 200))
@@ -232,8 +232,8 @@ def test_pixels_that_never_change_do_not_matter():
 
 
 @given(side=st.integers(21, 300))
-def test_shrinking_weighs_each_pixel_and_sums_to_one(side):
-    weights = inputs._shrinking(side)
+def test_resize_weights_cover_each_pixel_and_sum_to_one(side):
+    weights = inputs._resize_matrix(side)
     assert weights.shape == (21, side)
     np.testing.assert_allclose(weights.sum(1), 1.0, rtol=1e-5)
     assert (weights >= 0).all()
@@ -241,7 +241,7 @@ def test_shrinking_weighs_each_pixel_and_sums_to_one(side):
     np.testing.assert_allclose(weights, weights[::-1, ::-1], atol=1e-6)
 
 
-def test_an_image_of_one_grey_stays_so_and_a_square_stays_where_it_is():
+def test_resizing_keeps_grey_levels_and_positions():
     spec = pixels(stack=1, side=84)
     grey = np.full((1, 84, 84, 1), 51, np.uint8)
     np.testing.assert_allclose(observation_vectors(spec, grey), 0.2, rtol=1e-5)
@@ -252,7 +252,7 @@ def test_an_image_of_one_grey_stays_so_and_a_square_stays_where_it_is():
 
 
 @pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
-def test_clips_and_training_see_the_same(name):
+def test_clips_and_training_have_equal_features(name):
     """Rahtz's bug 1: one path normalised observations, another did not."""
     spec = SPECS[name]
     batch = batch_of(spec, 12, 3)
@@ -281,7 +281,7 @@ def test_clips_and_training_see_the_same(name):
     assert trained_on.std() > 0.01
 
 
-def test_only_the_newest_frame_of_a_stack_is_looked_at():
+def test_only_the_newest_frame_of_a_stack_is_used():
     spec = pixels()
     batch = batch_of(spec, 2, 2)
     older = batch.obs.copy()

@@ -78,11 +78,11 @@ def test_one_nan_among_many_updates_is_refused(
     assert type(caught.value) is kind
 
 
-def test_all_that_is_always_finite_is_among_these() -> None:
+def test_all_finite_metrics_are_covered() -> None:
     assert {*ALWAYS_FINITE} == {name for name, *_ in REFUSED}
 
 
-def test_what_was_learnt_is_refused_by_its_name(run: Run) -> None:
+def test_a_non_finite_parameter_is_refused_by_name(run: Run) -> None:
     fine = {"value_loss": np.ones((2, 3))}
     refuse(run, fine)
     with pytest.raises(
@@ -119,7 +119,7 @@ OVERFLOWED = [
 
 
 @pytest.mark.parametrize(("last", "says"), OVERFLOWED)
-def test_numbers_that_are_too_large_are_no_fault_of_an_environment_that_is_checked(
+def test_overflow_is_not_blamed_on_a_checked_environment(
     run: Run, last: dict[str, float], says: str
 ) -> None:
     metrics = {name: np.array([[1.0, 1.0, 1.0], [1.0, 1.0, x]]) for name, x in last.items()}
@@ -130,7 +130,7 @@ def test_numbers_that_are_too_large_are_no_fault_of_an_environment_that_is_check
     assert type(caught.value) is UserFacingError
 
 
-def test_rewards_that_nobody_learns_from_may_be_large(run: Run) -> None:
+def test_unused_true_rewards_may_be_large(run: Run) -> None:
     metrics = {"value_loss": np.full((2, 3), np.inf), "reward_max": np.full((2, 3), 1e30)}
     with pytest.raises(UserFacingError, match=r"try a lower learning rate$"):
         refuse(run, metrics, learns_own_reward=False)
@@ -139,16 +139,14 @@ def test_rewards_that_nobody_learns_from_may_be_large(run: Run) -> None:
 @pytest.mark.parametrize(
     ("part", "what"), [("return_statistics", "rewards"), ("obs_statistics", "observations")]
 )
-def test_statistics_that_overflow_are_of_numbers_that_are_too_large(
-    run: Run, part: str, what: str
-) -> None:
+def test_overflowing_statistics_name_their_quantity(run: Run, part: str, what: str) -> None:
     fine, learnt = {"value_loss": np.ones((2, 3))}, {part: {"std": np.full(2, np.inf)}}
     said = f"`{part}.std` is not finite; {what} are finite, but {TOO_LARGE}"
     with pytest.raises(UserFacingError, match=said):
         refuse(run, fine, learnt=learnt)
 
 
-def test_health_is_the_newest_known_value_by_hand() -> None:
+def test_health_is_the_newest_finite_value() -> None:
     metrics = {
         "entropy": np.array([[3.0, 2.0], [1.0, np.nan]]),
         "entropy_max": np.array([[4.0, 4.0], [4.0, 4.0]]),

@@ -51,7 +51,7 @@ def run(home: Path, env: str, delay: float) -> int:
 @pytest.mark.parametrize(
     "env", ["CartPole-v1", pytest.param("gymnasium:CartPole-v1", marks=pytest.mark.slow)]
 )
-def test_killed_and_resumed_is_as_never_killed(tmp_path: Path, env: str) -> None:
+def test_a_killed_and_resumed_run_has_the_same_bits(tmp_path: Path, env: str) -> None:
     seed = int(os.environ.get("BACKFLIP_TEST_SEED", random.SystemRandom().randrange(10**6)))
     sys.stdout.write(f"replay with BACKFLIP_TEST_SEED={seed}\n")
     rng = random.Random(seed)

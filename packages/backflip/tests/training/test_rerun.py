@@ -45,7 +45,7 @@ def backflip(tree: Path, *words: str) -> str:
 
 
 @pytest.mark.slow
-def test_train_is_repeated_with_the_code_it_had(tmp_path: Path) -> None:
+def test_train_is_repeated_with_its_own_code(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "slope.py").write_text(ENVIRONMENT)

@@ -140,7 +140,7 @@ def test_each_seed_spends_its_budget_and_no_query_is_left_open(taught):
 
 
 @pytest.mark.parametrize(("env", "network"), [("dot", "patches"), ("MinAtar/Breakout-v1", "auto")])
-def test_what_train_learns_with_does_not_change_what_teach_learns_with(env, network):
+def test_defaults_of_train_do_not_change_those_of_teach(env, network):
     """Grids of cells have a rate of 5e-3 where nobody teaches."""
     settings, _ = teach_settings("ppo", make_native(env).spec)
     config = build("ppo", env, env_args={}, settings=settings).config
@@ -157,7 +157,7 @@ def test_same_seed_same_bits(taught, tmp_path):
 
 
 @pytest.mark.medium
-def test_a_seed_does_not_depend_on_those_beside_it(taught, tmp_path):
+def test_a_seed_does_not_depend_on_other_seeds(taught, tmp_path):
     alone = tiny(tmp_path, first_seed=4, seeds=1)
     same_up_to_rounding(saved(alone.folder), saved(taught.folder), row=1)
     one, other = (answers_of(result.folder, 4) for result in (alone, taught))
@@ -165,21 +165,21 @@ def test_a_seed_does_not_depend_on_those_beside_it(taught, tmp_path):
     assert alone.returns[0] == pytest.approx(taught.returns[1], rel=1e-4)
 
 
-def test_thousands_of_labels_are_no_more_than_there_can_be_queries():
+def test_thousands_of_labels_are_possible():
     TeachConfig(labels=3000).check(CartPole().spec, updates=100)
 
 
 @pytest.mark.parametrize(
     "setting", [f.name for f in dataclasses.fields(TeachConfig) if type(f.default) is not str]
 )
-def test_every_number_of_teaching_is_refused_where_it_means_nothing(setting):
+def test_settings_of_teaching_out_of_range_are_refused(setting):
     beyond = [-0.5, 1.5] if isinstance(getattr(TeachConfig(), setting), float) else [-1]
     for value in beyond:
         with pytest.raises(UsageError, match=f"`{setting}` must (be|lie) .*, got {value}"):
             resolve(TeachConfig, {setting: value}).check(CartPole().spec, updates=100)
 
 
-def test_a_record_too_short_for_a_clip_is_refused_with_what_to_type():
+def test_a_record_too_short_for_a_clip_is_refused_with_a_suggestion():
     for length, enough in ((25, 200), (300, 2400)):
         short = TeachConfig(clip_length=length, random_env_steps=length - 1)
         with pytest.raises(UsageError, match=f"try --set random_env_steps={enough}$"):
@@ -212,7 +212,7 @@ else:
 
 
 @pytest.mark.medium
-def test_killed_and_resumed_is_as_never_killed_and_asks_nothing_twice(taught, tmp_path):
+def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(taught, tmp_path):
     seed = int(os.environ.get("BACKFLIP_TEST_SEED", random.SystemRandom().randrange(10**6)))
     sys.stdout.write(f"replay with BACKFLIP_TEST_SEED={seed}\n")
     rng = random.Random(seed)
@@ -236,7 +236,7 @@ def test_killed_and_resumed_is_as_never_killed_and_asks_nothing_twice(taught, tm
 
 @pytest.mark.medium
 @pytest.mark.parametrize(("where", "calls"), [("save", 3), ("save", 5), ("ask", 6), ("ask", 9)])
-def test_stopped_between_asking_and_saving_it_is_as_never_stopped(
+def test_a_stop_between_queries_and_checkpoint_keeps_the_bits(
     taught, tmp_path, monkeypatch, where, calls
 ):
     """Questions of the next round are there, of all seeds or of one; the phase is done again."""
@@ -288,7 +288,7 @@ def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
 
 @pytest.mark.medium
 @pytest.mark.parametrize("skip", [4.5, 1e9])
-def test_skipped_queries_teach_nothing_and_stop_nothing(tmp_path, skip):
+def test_skipped_queries_are_not_trained_on(tmp_path, skip):
     """At 4.5 those with both clips cut short by the end are skipped, at 1e9 every one."""
     result = tiny(tmp_path, teacher=f"noisy:mistake=0.2,skip={skip}")
     with LabelStore.open(result.folder / "labels.sqlite") as store:
@@ -302,7 +302,7 @@ def test_skipped_queries_teach_nothing_and_stop_nothing(tmp_path, skip):
 
 
 @pytest.mark.medium
-def test_seeds_of_a_teacher_who_skips_are_independent_too(tmp_path):
+def test_seeds_are_independent_with_a_teacher_who_skips(tmp_path):
     options = {"teacher": "noisy:skip=5,mistake=0.1"}
     together = tiny(tmp_path / "two", **options)
     alone = tiny(tmp_path / "one", first_seed=1, seeds=1, **options)
@@ -340,7 +340,7 @@ class Slider(gymnasium.Env):
 
 
 @pytest.mark.slow
-def test_a_colour_environment_of_the_users_own_is_taught_from_its_pixels(tmp_path, monkeypatch):
+def test_a_users_colour_environment_is_taught_from_pixels(tmp_path, monkeypatch):
     (tmp_path / "own_slider.py").write_text(COLOUR)
     monkeypatch.chdir(tmp_path)
     settings = {"random_env_steps": 40, "rollout_length": 40}
@@ -356,7 +356,7 @@ def test_a_colour_environment_of_the_users_own_is_taught_from_its_pixels(tmp_pat
 
 
 @pytest.mark.medium
-def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
+def test_the_teachers_random_numbers_differ_from_those_of_clips(tmp_path):
     interruptible: list[float] = []
 
     class Listening(SimulatedTeacher):
@@ -472,7 +472,7 @@ def test_a_reward_is_taken_together_with_its_model(own_model, tmp_path):
 
 
 @pytest.mark.medium
-def test_runs_from_before_there_was_a_choice_have_the_linear_model(taught):
+def test_old_runs_without_the_setting_have_the_linear_model(taught):
     path = taught.folder / "run.json"
     manifest = json.loads(path.read_text())
     assert manifest["config"]["teaching"].pop("reward_model") == "linear"
