@@ -1,4 +1,4 @@
-"""The command line as a person or a script meets it: statuses, one-line errors, JSON, progress."""
+"""Tests of the command line: exit statuses, one-line errors, JSON, progress."""
 
 import io
 import json
@@ -19,7 +19,7 @@ from backflip.training.progress import Progress, health_line
 from backflip.training.result import Result
 from runshelf.store.run import create_run
 
-# A command line whose `train` does what ENV says, without learning anything.
+# A command line whose `train` is replaced: ENV chooses what it does.
 PRETENDER = """
 import os, sys
 from pathlib import Path
@@ -364,7 +364,7 @@ def test_notes_are_shown_once_and_whole(terminal: bool) -> None:
 
 
 def test_waiting_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal at once; elsewhere not a line for every label."""
+    """A terminal shows it at once; other outputs do not get a line for every label."""
     monkeypatch.setenv("TERM", "xterm-256color")
     waits = [progress(1, waiting_for=f"waiting for answers: {n} of 9 labels") for n in range(3)]
     assert "waiting for answers: 2 of 9 labels" in shown(True, *waits)
@@ -372,7 +372,7 @@ def test_waiting_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_activities_outside_phases_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal at once; elsewhere every few seconds, as phases are."""
+    """A terminal shows it at once; other outputs get a line every few seconds."""
     monkeypatch.setenv("TERM", "xterm-256color")
     doing = [progress(0, doing=f"warming up: {n} of 9 env steps") for n in range(3)]
     assert "warming up: 2 of 9 env steps" in shown(True, *doing)

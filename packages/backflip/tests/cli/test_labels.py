@@ -1,4 +1,4 @@
-"""The command line's words for people and their labels: who teaches, export, import, serve."""
+"""Tests of the options and commands for labels: --teacher, export, import, serve."""
 
 import http.client
 import io
@@ -27,7 +27,7 @@ REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
 
 
 def a_run(home: Path, value: float = 0.0, answers: int = 3) -> Path:
-    """The folder of a run of `teach` with some answers."""
+    """Return the folder of a run of `teach` with some answers."""
     about: dict[str, Any] = {"command": "teach", "env": "x", "algorithm": "ppo", "argv": []}
     with create_run(home, config={}, seeds=[4], **about) as writer:
         folder = writer.folder
@@ -123,7 +123,7 @@ def test_serve_prints_the_address_and_serves_the_page(tmp_path: Path) -> None:
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is one."""
+    """A stream whose `isatty` is true."""
 
     def isatty(self) -> bool:
         """Return True."""

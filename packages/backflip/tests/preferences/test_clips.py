@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.clips`: every window and every cut, against one step at a time."""
+"""Tests of `backflip.preferences.clips` against a loop over single steps."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def records(draw):
 
 
 def slow_clip(record, time, env, length):
-    """Walk along one trajectory; return (row, lived) of every step, or None if it leaves it."""
+    """Return (row, alive) of each step of a clip, or None if it leaves its trajectory."""
     steps, row, over = [], time, False
     while len(steps) < length:
         if over:

@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.drawer`: what is drawn, shown and mended."""
+"""Tests of `backflip.preferences.drawer`."""
 
 import io
 

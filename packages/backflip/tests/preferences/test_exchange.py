@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.exchange`: labels out and in, bad files, kills."""
+"""Tests of `backflip.preferences.exchange`: export, import, invalid files, kills."""
 
 import base64
 import csv
@@ -248,7 +248,7 @@ def test_repeats_are_exported_marked_and_not_imported(store, other, tmp_path):
     assert import_labels(other, labels, [0], "a") == 1
 
 
-# Bad files. Each has a good first line, so that nothing of it may be imported either.
+# Invalid files. Each has a valid first line, which must not be imported.
 
 
 @pytest.fixture
@@ -617,7 +617,7 @@ def test_a_file_opened_to_read_cannot_be_written(store):
         connection.execute("DELETE FROM labels")
 
 
-# Whether they fit.
+# Labels that do not fit.
 
 
 def test_labels_of_another_environment_are_refused(store, tmp_path):
@@ -692,7 +692,7 @@ def test_kill_9_while_importing_leaves_all_or_nothing(store, tmp_path):
 
 
 def with_pictures(number):
-    """Return a query of clips as large as the dot's, which nearly all of a picture is still in."""
+    """Return a query with clips as large as those of dot, whose pictures hardly change."""
     frames = np.zeros((2, 25, 84, 84, 1), np.uint8)
     frames[0, :, number % 80, number // 80 : number // 80 + 4] = 255
     frames[1, :, number // 80 : number // 80 + 4, number % 80] = 255

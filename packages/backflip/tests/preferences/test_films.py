@@ -17,7 +17,7 @@ def noise(count, height, width, seed=0):
 
 
 def frame(strip, film, number):
-    """The way a player finds a frame."""
+    """Return a frame of a strip, as a player finds it."""
     row, column = divmod(number, film.columns)
     left, top = column * film.width, row * film.height
     return strip[top : top + film.height, left : left + film.width]

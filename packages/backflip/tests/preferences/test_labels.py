@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.labels`: what is stored, what is refused, kills, damage."""
+"""Tests of `backflip.preferences.labels`: storage, refusals, kills, damage."""
 
 import random
 import resource
@@ -92,7 +92,7 @@ def test_the_schema_of_the_file(store, path):
 
 
 def version_1(path):
-    """A label file as the first release wrote it, with one answered query."""
+    """Return a label file of version 1 with one answered query."""
     other = sqlite3.connect(path, isolation_level=None)
     statement = ""
     for line in label_file._MIGRATIONS[0].splitlines(keepends=True):
@@ -603,7 +603,7 @@ def test_opening_twice_changes_nothing(filled):
 
 
 def test_adding_an_answer_is_fast(store):
-    """A page answers within 50 ms of the key: no scan of all labels per answer."""
+    """An answer must not scan all labels, because a page must respond within 50 ms."""
     queries = ask(store, 300)
     assert len(store.add_labels([NewLabel(q, "left", "me", 0) for q in queries])) == 300
     plan = store.file._connection.execute(

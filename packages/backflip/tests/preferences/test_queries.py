@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.queries`: which pairs, how often, and the most disputed."""
+"""Tests of `backflip.preferences.queries`."""
 
 import numpy as np
 from hypothesis import given

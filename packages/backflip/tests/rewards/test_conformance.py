@@ -1,4 +1,4 @@
-"""Every reward model keeps every clause of its interface; a broken one is seen to break it."""
+"""Runs the conformance suite on every reward model, and on broken models that must fail."""
 
 import importlib.util
 from pathlib import Path
@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "reward_model.py"
 
 
 def example() -> Any:
-    """The module that the documentation shows."""
+    """Return the module in docs/examples."""
     found = importlib.util.spec_from_file_location("reward_model_example", EXAMPLE)
     assert found is not None
     assert found.loader is not None
@@ -62,7 +62,7 @@ def test_a_reward_model_passes_the_conformance_suite_on_other_environments(
     check(clause, MODELS[model], spec)
 
 
-# Ways to break the model of the documentation. Each replaces the method that it is named with.
+# Broken methods. Each replaces one method of the example model.
 
 
 def reads_the_true_reward(self, parameters, batch):

@@ -1,4 +1,4 @@
-"""Tests of the linear model's fit, and of how it scales what it fits."""
+"""Tests of the fit and the scaling of the linear reward model."""
 
 import itertools
 
@@ -32,7 +32,7 @@ most_probable = jax.jit(module._most_probable)
 
 
 def labels_of(weights, count, padding=0, seed=0):
-    """Return labels that a reward linear in random features gives, without any noise."""
+    """Return noise-free labels of a reward that is linear in random features."""
     rng = np.random.default_rng(seed)
     difference = np.zeros((count + padding, len(weights)), np.float32)
     difference[:count] = rng.normal(size=(count, len(weights))) * 3
@@ -53,7 +53,7 @@ def kernel_of(count, scale=5.0, seed=0):
 
 
 def log_likelihood(logits, preferred, weight):
-    """Return the log-likelihood of labels, from the loss that any other model is trained with."""
+    """Return the log-likelihood of labels, computed by `preference_loss`."""
     zero = jnp.zeros_like(logits)
     return -(weight * preference_loss(logits, zero, preferred, module.NOISE)).sum()
 
@@ -108,7 +108,7 @@ def test_the_most_probable_logits_are_a_maximum():
 
 @pytest.mark.parametrize("scale", [0.3, 3.0])
 def test_the_primal_and_the_dual_solution_are_equal(scale):
-    """Two routes to one number: in matrices of labels, and of features."""
+    """The fit with matrices of labels equals the fit with matrices of features."""
     rng = np.random.default_rng(3)
     seen = jnp.asarray(scale * rng.normal(size=(30, 6)), jnp.float32)
     preferred = jnp.asarray(rng.choice([0, 0.5, 1], 30), jnp.float32)
@@ -251,7 +251,7 @@ def test_members_draw_different_labels():
 
 @pytest.mark.medium
 def test_padding_changes_only_the_bootstrap_samples():
-    """The evidence and each member are those of the labels alone, whatever padding holds."""
+    """The evidence and the fit of a member do not depend on padding."""
     bare, padded = some_labels(20), some_labels(20, padding=12)
     rubbish = padded._replace(
         difference=padded.difference.at[20:].set(1e3), left_preferred=padded.left_preferred + 0.5
@@ -318,7 +318,7 @@ def labels_on_clips(count, ending=False, seed=0, asked_at=0):
 
 
 def record(seed=0):
-    """Return what a random policy observed: a random walk."""
+    """Return observations of a random policy: a random walk."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(500, 1, 2)).astype(np.float32)
     moved = x + rng.normal(scale=0.2, size=x.shape).astype(np.float32)
@@ -339,7 +339,7 @@ def fitted(model, *labels):
 
 
 def refitted(labels, budget=12):
-    """Return one seed's parameters, metrics, and its features of all alive steps."""
+    """Return one seed's parameters, metrics, and features of all alive steps."""
     model = ready(budget)
     found = fitted(model, labels)
     parameters = row_of(found.parameters, 0)
@@ -365,7 +365,7 @@ def test_the_reward_has_a_constant_spread_over_labelled_clips(ending):
 
 
 def test_the_reward_is_the_mean_of_models_of_equal_spread():
-    """However large the rewards of a model are, its chance alone is what it weighs."""
+    """The weight of a model is its probability, independent of the size of its rewards."""
     labels = labels_on_clips(12)
     parameters, _, steps = refitted(labels)
     padded = linear._padded(ready()._steps(parameters.encoder, labels), 12)

@@ -1,4 +1,4 @@
-"""Tests of the linear model's features, and of the one path by which all rewards see them."""
+"""Tests of the features of the linear model."""
 
 import jax
 import jax.numpy as jnp
@@ -78,7 +78,7 @@ def seen_of(spec, batch):
 
 
 def slow_features(spec, encoder, x, action, x2):
-    """Return one transition's features, each written out from the module's docstring."""
+    """Return one transition's features, computed from the module's docstring."""
     limit = 5.0 if len(x) <= 32 else 2.0
     mean, projection, scale = (np.asarray(part, np.float64) for part in encoder)
     k = projection.shape[1]
@@ -162,7 +162,7 @@ def test_a_vector_is_standardised():
 
 
 def hidden_pendulums(count=4000, noise=40, seed=0):
-    """Return 44 numbers a step: slow waves of known order in a basis unknown, and fast noise."""
+    """Return 44 numbers for each step: slow waves in a random basis, and fast noise."""
     rng = np.random.default_rng(seed)
     time = np.arange(count + 1)[:, None]
     waves = np.sqrt(2) * np.sin(time * np.array([[0.05, 0.15, 0.4, 0.8]]))
@@ -201,7 +201,7 @@ def test_slow_directions_recover_slow_waves_in_order():
 
 
 def test_a_position_that_one_walk_never_left_is_not_a_slow_feature():
-    """One of 200 walkers stays where no other ever is: that place would be the slowest of all."""
+    """One of 200 walks stays at a position that no other visits; without noise it is slowest."""
     rng = np.random.default_rng(0)
     steps = rng.integers(-1, 2, size=(100, 200))
     start = rng.integers(40, size=200)

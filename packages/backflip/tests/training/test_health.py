@@ -1,4 +1,4 @@
-"""What is not a finite number is refused by name, whoever is to blame, thinned or not."""
+"""Tests of `backflip.training.health`: non-finite numbers are refused by name."""
 
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def refuse(
     learns_own_reward: bool = True,
     checked: bool = False,
 ) -> None:
-    """Look at the metrics of six updates, two a record, and at what was learnt in them."""
+    """Check the metrics of six updates, two for each record, and the parameters after them."""
     nothing, key = jnp.zeros(1), jax.random.key_data(jax.random.key(0))
     learner = Learner(learnt or {"w": np.full(2, weight)}, (), nothing, nothing, key)
     refuse_nonfinite(
@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> Run:
 def test_one_nan_among_many_updates_is_refused(
     run: Run, name: str, own: bool, kind: type, who: str, what: str
 ) -> None:
-    """Of the second seed, in the fourth of six updates, two a record."""
+    """It is in the second seed, in the fourth of six updates, with two updates for each record."""
     values = np.ones((2, 6))
     values[1, 3] = np.nan
     with pytest.raises(kind) as caught:
@@ -92,7 +92,7 @@ def test_a_non_finite_parameter_is_refused_by_name(run: Run) -> None:
 
 
 TOO_LARGE = "too large to add up and to square in 32 bits: divide them"
-# Metrics of an environment outside JAX that overflowed, and what is said of them.
+# Metrics of an environment outside JAX that overflowed, and the message.
 OVERFLOWED = [
     (
         {"reward_mean": np.inf, "reward_min": 3e38, "reward_max": 3e38},

@@ -1,4 +1,4 @@
-"""A run killed with SIGKILL at random moments and resumed ends bit for bit as one never killed."""
+"""A run that is killed with SIGKILL and resumed computes the same bits."""
 
 import os
 import random
@@ -40,7 +40,7 @@ else:
 
 
 def run(home: Path, env: str, delay: float) -> int:
-    """Start or resume the run in a process of its own; kill it `delay` after its first phase."""
+    """Start or resume the run in a new process; kill it `delay` seconds after its first phase."""
     command = [sys.executable, "-c", PROGRAM, str(home), env, str(delay)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode in (0, -signal.SIGKILL), result.stderr

@@ -1,4 +1,4 @@
-"""A saved policy acts in the environment itself, in spaces as that has them."""
+"""Tests of saved policies in the environment's own spaces."""
 
 import json
 from copy import deepcopy
@@ -41,7 +41,7 @@ SPACES = {
 
 
 class _Takes(gymnasium.Env[Any, Any]):
-    """Shows what is drawn from its space and keeps what it is given."""
+    """Returns random observations of its space and records actions."""
 
     def __init__(self, observation: Any, action: Any) -> None:
         self.observation_space, self.action_space = deepcopy((observation, action))
@@ -59,14 +59,14 @@ class _Takes(gymnasium.Env[Any, Any]):
 
 
 def learner(spec: EnvSpec) -> tuple[Algorithm, Any]:
-    """PPO before it has learnt anything."""
+    """Return an untrained PPO policy."""
     entry = entry_of("ppo")
     algorithm = entry.build(configure(entry, {"hidden": (4,)}), spec)
     return algorithm, jax.tree.map(jax.numpy.asarray, algorithm.init(0))
 
 
 def saved(spec: EnvSpec) -> EnvSpec:
-    """A spec written and read."""
+    """Return a spec after a round trip through JSON."""
     return spec_from_json(json.loads(json.dumps(to_json(spec_to_json(spec)))))
 
 

@@ -1,4 +1,4 @@
-"""Tests of what is refused before anything begins, for every algorithm."""
+"""Tests of settings that are refused before a run begins, for every algorithm."""
 
 import re
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def test_a_time_limit_above_int32_is_refused(env: str) -> None:
         build("ppo", env, env_args=limit, settings={})
 
 
-# Who can learn what, by hand: discrete actions, continuous ones, and discrete ones from images.
+# The suitable algorithms: discrete actions, continuous ones, and discrete ones from images.
 CAN = {
     DISCRETE: ("a2c", "cem", "dqn", "ppo", "sac", "vpg"),
     CONTINUOUS: ("a2c", "cem", "ddpg", "ppo", "sac", "td3", "vpg"),
@@ -85,7 +85,7 @@ SEES_PICTURES = [name for name in ALGORITHMS if hasattr(ALGORITHMS[name].config,
 
 @pytest.mark.parametrize("name", SEES_PICTURES)
 def test_a_named_network_is_used_for_images(name: str) -> None:
-    """By what its first layer takes: 8 x 8 pixels, 6 x 6, 9 cells or all 10 x 10, each 4 deep."""
+    """The first layer takes 8 x 8 pixels, 6 x 6, 9 cells or all 10 x 10, each with 4 channels."""
     for env, network, layer, inputs in (
         ("dot", "nature", "first", 8 * 8 * 4),
         ("dot", "patches", "patches", 6 * 6 * 4),
@@ -128,7 +128,7 @@ def test_a_rollout_of_cem_has_its_episodes_and_the_resets_between() -> None:
     ],
 )
 def test_a_replay_with_fewer_rollouts_than_a_row_needs_is_refused(settings) -> None:
-    """Of each environment 40 and 20 env steps are needed; 64 and 24 are whole rollouts."""
+    """Each environment needs 40 or 20 env steps, which in whole rollouts are 64 or 24."""
     need = 64 if settings["n_step"] == 40 else 24
     with pytest.raises(UsageError, match=f"`buffer_size` must hold .* at least {8 * need}, got"):
         made("dqn", learning_starts=1_000, batch_size=8, **settings)
@@ -239,7 +239,7 @@ def test_a_saved_spec_has_the_largest_pixel_value() -> None:
 # --- memory -----------------------------------------------------------------------------------
 
 LONG = {"env_steps": 2_000_000_000}
-# What does not fit into 2 GiB, what is said of it, in MiB by hand, and which setting is to be less.
+# Settings that need more than 2 GiB, the message (MiB computed by hand), and the setting to lower.
 # A row of CartPole: 4 numbers twice, the action and the reward of 4 bytes each, 2 flags: 42 bytes.
 TOO_MUCH = [
     (
@@ -304,7 +304,7 @@ TOO_MUCH = [
 
 @pytest.fixture
 def two_gib(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have 2 GiB of free memory."""
+    """Pretend that 2 GiB of memory are free."""
     have(monkeypatch, 2)
 
 

@@ -1,4 +1,4 @@
-"""Runs and policies saved under former names of settings still open; --set says the new name."""
+"""Tests of former names of settings: old runs and policies open, and --set names the new name."""
 
 import dataclasses
 import functools

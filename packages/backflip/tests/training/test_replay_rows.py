@@ -1,4 +1,4 @@
-"""Tests of replays in checkpoints, and of runs with one that are interrupted."""
+"""Tests of replays in checkpoints, and of interrupted runs with a replay."""
 
 import numpy as np
 import pytest
@@ -54,8 +54,8 @@ def test_checkpoints_without_a_replay_are_unchanged() -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
 def test_a_run_interrupted_after_any_phase_has_the_same_bits(env, tmp_path) -> None:
-    """Ctrl-C, from the report of a phase: the replay is what it was, to the bit."""
-    host = env.startswith("gymnasium:")  # whose phases last three episodes at least
+    """After Ctrl-C in the report of a phase, the replay is restored bit for bit."""
+    host = env.startswith("gymnasium:")  # its phases last at least three episodes
     asked = {"settings": SETTINGS, "env_args": {"max_episode_steps": 8} if host else {}}
     through = train("dqn", env, seeds=2, home=tmp_path, **asked)
     seen = []

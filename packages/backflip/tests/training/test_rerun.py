@@ -1,4 +1,4 @@
-"""A run of `train`, repeated after the tree has changed: its own code, the same metrics."""
+"""A run of `train`, repeated after the code has changed, uses its own code."""
 
 import json
 import os

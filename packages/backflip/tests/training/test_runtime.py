@@ -1,4 +1,4 @@
-"""JAX is set up once, as the user's environment says where it says anything."""
+"""Tests of the configuration of JAX and its environment variables."""
 
 import json
 import os
@@ -21,7 +21,7 @@ runtime.prepare()
 
 
 def prepared(**environment: str) -> list[object]:
-    """Devices and cache folder of a fresh process."""
+    """Return devices and cache folder of a new process."""
     ours = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     environment = {**ours, "JAX_PLATFORMS": "cpu", **environment}
     command = [sys.executable, "-c", PROGRAM]

@@ -1,4 +1,4 @@
-"""Tests of `teach`: contract, budget, kills, and that it never sees the true reward."""
+"""Tests of `teach`: result, budget, kills, and no use of the true reward."""
 
 import dataclasses
 import json
@@ -55,12 +55,12 @@ def tiny(home, env="CartPole-v1", **changes):
 
 
 def saved(folder):
-    """Return everything that training goes on from, by name."""
+    """Return the arrays of a checkpoint by name."""
     return load_arrays(folder / "checkpoint.safetensors").arrays
 
 
 def asked_and_answered(folder, seeds):
-    """Return each seed's queries in order: when asked, both clips bit for bit, and the answer."""
+    """Return each seed's queries in order: env steps, both clips bit for bit, and the answer."""
     with LabelStore.open(folder / "labels.sqlite") as store:
         return {
             seed: [
@@ -83,7 +83,7 @@ def same_arrays(one, other, but=()):
 
 
 def same_up_to_rounding(alone, together, row):
-    """One seed and two are different programs to XLA, which sums in another order: no more."""
+    """Compare with a tolerance: XLA sums in another order in a program of another seed count."""
     for name, array in alone.items():
         if array.dtype.kind == "f":
             np.testing.assert_allclose(
@@ -94,7 +94,7 @@ def same_up_to_rounding(alone, together, row):
 
 
 def answers_of(folder, seed):
-    """Return when each query of a seed was asked, what was done in its clips, and the answer."""
+    """Return env steps, actions and answer of each query of a seed."""
     with LabelStore.open(folder / "labels.sqlite") as store:
         return [
             (
@@ -141,7 +141,7 @@ def test_each_seed_spends_its_budget_and_no_query_is_left_open(taught):
 
 @pytest.mark.parametrize(("env", "network"), [("dot", "patches"), ("MinAtar/Breakout-v1", "auto")])
 def test_defaults_of_train_do_not_change_those_of_teach(env, network):
-    """Grids of cells have a rate of 5e-3 where nobody teaches."""
+    """`train` has a learning rate of 5e-3 for grids of cells."""
     settings, _ = teach_settings("ppo", make_native(env).spec)
     config = build("ppo", env, env_args={}, settings=settings).config
     assert (config.learning_rate, config.rollout_length, config.network) == (1e-3, 32, network)
@@ -239,7 +239,7 @@ def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(taught,
 def test_a_stop_between_queries_and_checkpoint_keeps_the_bits(
     taught, tmp_path, monkeypatch, where, calls
 ):
-    """Questions of the next round are there, of all seeds or of one; the phase is done again."""
+    """Queries of the next round are saved, of all seeds or of one; the phase is repeated."""
     owner = {"save": Session, "ask": QueryMaker}[where]
     original, called = getattr(owner, where), 0
 
@@ -261,7 +261,7 @@ def test_a_stop_between_queries_and_checkpoint_keeps_the_bits(
 
 
 class BlindTeacher(SimulatedTeacher):
-    """Answers by the dice alone, whatever the rewards are."""
+    """Answers at random."""
 
     def answer(self, query, rng):
         """Return left or right."""
@@ -270,7 +270,7 @@ class BlindTeacher(SimulatedTeacher):
 
 @pytest.mark.medium
 def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
-    """With NaN for the true reward nothing changes but what is measured of it."""
+    """With NaN for the true reward, only the metrics of the true reward change."""
     teacher = ProgramSource(BlindTeacher())
     seeing = tiny(tmp_path / "real", teacher=teacher)
     monkeypatch.setattr(
@@ -289,7 +289,7 @@ def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
 @pytest.mark.medium
 @pytest.mark.parametrize("skip", [4.5, 1e9])
 def test_skipped_queries_are_not_trained_on(tmp_path, skip):
-    """At 4.5 those with both clips cut short by the end are skipped, at 1e9 every one."""
+    """At 4.5, queries are skipped if both clips contain an end; at 1e9, all are."""
     result = tiny(tmp_path, teacher=f"noisy:mistake=0.2,skip={skip}")
     with LabelStore.open(result.folder / "labels.sqlite") as store:
         for seed in (0, 1):
@@ -360,7 +360,7 @@ def test_the_teachers_random_numbers_differ_from_those_of_clips(tmp_path):
     interruptible: list[float] = []
 
     class Listening(SimulatedTeacher):
-        """Notes what its dice say."""
+        """Record the random number."""
 
         def answer(self, query, rng):
             interruptible.append(rng.random())
@@ -410,7 +410,7 @@ OWN = "reward_model:MyRewardModel"
 
 @pytest.fixture
 def own_model(tmp_path, monkeypatch):
-    """The settings that name the reward model of the documentation, in the current folder."""
+    """Return settings for the example reward model, copied to the current folder."""
     (tmp_path / "reward_model.py").write_text(EXAMPLE.read_text())
     monkeypatch.chdir(tmp_path)
     return {"reward_model": OWN}

@@ -110,7 +110,7 @@ def test_the_env_steps_before_learning_count_and_fill_the_replay(tmp_path):
 def test_a_stopped_and_resumed_run_has_the_same_bits(
     tmp_path, monkeypatch, algorithm, env, options, saves
 ):
-    """After no phase, or after one: the replay is part of what is saved."""
+    """Stopped after no phase, or after one; the replay is part of the checkpoint."""
     never = tiny(tmp_path / "never", algorithm, env, **options)
     original, called = Session.save, 0
 

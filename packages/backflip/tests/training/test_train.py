@@ -1,4 +1,4 @@
-"""`train`: its result, what bad input gets, and what it leaves on disk."""
+"""Tests of `train`: its result, its refusals, and its files."""
 
 import errno
 import importlib
@@ -203,7 +203,7 @@ def test_a_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_a_full_disk_ends_with_one_line_and_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fills up after three phases; with room again the run ends as it should."""
+    """The disk fills up after three phases; with free space the resumed run finishes."""
     write, limit = os.write, [3]
 
     def full(descriptor: int, data: Any) -> int:
@@ -325,7 +325,7 @@ class Pays(Breaks):
 def test_a_users_broken_environment_ends_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One phase is 6 updates x 16 env steps: it breaks in the first, and the run is on disk."""
+    """It breaks in the first phase of 6 updates x 16 env steps; the run is saved."""
     (tmp_path / "own_breaks.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EnvironmentFailed, match=r"`own_breaks:Breaks` failed in row 0 at step 61"):
@@ -339,7 +339,7 @@ def test_a_users_broken_environment_ends_with_one_line(
 def test_overflowing_rewards_are_reported_as_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of them is a float32, so the environment has kept its word."""
+    """Each reward is a finite float32, so the environment is valid."""
     (tmp_path / "own_pays.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
@@ -362,7 +362,7 @@ def test_overflowing_rewards_are_reported_as_too_large(
 def test_a_native_environment_that_returns_nan_ends_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, message: str
 ) -> None:
-    """What happened until then is logged and the checkpoint is the last sound one."""
+    """Earlier metrics are logged, and the checkpoint is the last finite one."""
     env = _sick(part)
     monkeypatch.setattr("backflip.training.build.make_native", lambda *_: env)
     with pytest.raises(EnvironmentFailed, match=message) as caught:
@@ -451,7 +451,7 @@ def test_phases_with_a_limit_of_ten_thousand_env_steps() -> None:
 def test_episodes_longer_than_a_phase_are_reported_once(
     env: str, limit: int, said: int, tmp_path: Path
 ) -> None:
-    """96 env steps of each environment: those in JAX go on from phase to phase, others do not."""
+    """96 env steps of each environment; only episodes in JAX continue in the next phase."""
     notes: list[str] = []
     small(
         tmp_path,
@@ -557,7 +557,7 @@ def test_progress_outside_phases_is_reported(
 def test_an_environment_that_changes_folder_moves_no_run(
     work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a constructor, and in every env step; the run and its code are where it was typed."""
+    """It does so in its constructor and in every env step; the run stays where it began."""
     restless_in(tmp_path, monkeypatch)
     settings: dict[str, Any] = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1}
     settings |= {"hidden": (4,)}
@@ -608,7 +608,7 @@ class Changes(gymnasium.Env):
 
 @pytest.fixture
 def changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A class of which more than the code decides how it is."""
+    """A class whose spaces depend on a file."""
     (tmp_path / "changes.py").write_text(CHANGES)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "changes", raising=False)
@@ -662,7 +662,7 @@ def test_the_package_has_all_names_of_its_all() -> None:
 
 
 def interrupting(after: int) -> Callable[[Progress], None]:
-    """What presses Ctrl-C once so many phases are done."""
+    """Return a progress callback that raises Ctrl-C after some phases."""
 
     def report(progress: Progress) -> None:
         if progress.phase == after:
@@ -672,13 +672,13 @@ def interrupting(after: int) -> Callable[[Progress], None]:
 
 
 def within_a_phase(progress: Progress) -> None:
-    """What presses Ctrl-C within a phase."""
+    """Return a progress callback that raises Ctrl-C within a phase."""
     if progress.share:
         raise KeyboardInterrupt
 
 
 def assert_same_end(one: Result, other: Result) -> None:
-    """The same returns, and the same bits of everything learnt."""
+    """Check that returns and checkpoints are equal bit for bit."""
     assert one.returns == other.returns
     ours, theirs = (load_arrays(r.folder / "checkpoint.safetensors").arrays for r in (one, other))
     assert ours.keys() == theirs.keys()
