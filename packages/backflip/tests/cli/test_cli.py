@@ -39,7 +39,7 @@ def train(algorithm, env, *, report, argv, home, asked, **rest):
         case "fails":
             raise EnvironmentFailed("environment `fails` failed at step 3")
         case "interrupted":
-            raise Interrupted("interrupted; go on with: backflip resume X")
+            raise Interrupted("interrupted; resume with: backflip resume X")
         case "ctrl-c":
             raise KeyboardInterrupt
     nan = float("nan")
@@ -225,7 +225,7 @@ def test_options_reach_the_function(tmp_path: Path) -> None:
             1,
             "backflip: error: unexpected ZeroDivisionError: a b; --debug shows where",
         ),
-        ("interrupted", 130, "backflip: interrupted; go on with: backflip resume X"),
+        ("interrupted", 130, "backflip: interrupted; resume with: backflip resume X"),
         ("ctrl-c", 130, "backflip: interrupted; what was finished is kept"),
     ],
 )
@@ -277,7 +277,7 @@ def test_the_command_in_the_message_of_ctrl_c_resumes_the_run(tmp_path: Path) ->
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate(timeout=300)
     assert (process.returncode, printed) == (130, "")
-    says, command = said.splitlines()[-1].split("; go on with: backflip ")
+    says, command = said.splitlines()[-1].split("; resume with: backflip ")
     assert says == "backflip: interrupted (all finished phases are saved)"
     resumed = run(REAL, *shlex.split(command), "--json", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr

@@ -93,5 +93,5 @@ def test_an_interrupt_ends_the_program_at_once_with_one_line(
     assert last.startswith("backflip: interrupted")
     assert not [line for line in progress if "env steps" not in line], said
     if until is learning:
-        assert "go on with: backflip resume" in last
+        assert "resume with: backflip resume" in last
         assert state_of(find_run(tmp_path, "latest")).name == "interrupted"

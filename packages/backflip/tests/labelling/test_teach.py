@@ -294,7 +294,7 @@ def test_a_run_is_taught_in_the_terminal(tmp_path, key, status):
     if status == 0:
         assert json.loads(output)["labels"] == 8
     else:
-        assert b"go on with: backflip resume" in shown
+        assert b"resume with: backflip resume" in shown
         assert output == b""
     assert b"\x1b[?1049l" in shown, "the screen is given back"
     os.close(ours)
@@ -392,7 +392,7 @@ def test_ctrl_c_that_a_callback_swallowed_is_heeded_all_the_same(tmp_path):
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert "go on with: backflip resume" in done.stderr
+    assert "resume with: backflip resume" in done.stderr
 
 
 @pytest.mark.medium

@@ -47,7 +47,7 @@ class UserRewardModel:
         self._name, self._model = name, model
 
     def initial(self, seeds: int) -> Any:
-        """Return what the user's method returns."""
+        """Return the user's initial parameters."""
         return self._call("initial", seeds)
 
     def predict(self, parameters: Any, batch: Transition) -> Any:
@@ -69,14 +69,14 @@ class UserRewardModel:
         comparisons: Sequence[Sequence[LabelledComparison]],
         keys: UInt32[np.ndarray, "seeds 2"],
     ) -> Fitted:
-        """Return what the user's method returns, after a check of its type."""
+        """Return the user's fit, after a check of its type."""
         fitted = self._call("fit", previous, comparisons, keys)
         if not isinstance(fitted, Fitted):
             raise self._failed(f"`fit` must return `Fitted`, got {type(fitted).__name__}")
         return fitted
 
     def opinions(self, parameters: Any, clips: Sequence[ObservedClip]) -> Opinions | None:
-        """Return what the user's method returns."""
+        """Return the user's opinions."""
         return self._call("opinions", parameters, clips)
 
     def _call(self, method: str, *arguments: Any) -> Any:

@@ -150,12 +150,8 @@ def _check_taught(run: Run) -> None:
 def _shapes(spec: EnvSpec) -> dict[str, tuple[tuple[int, ...], Any]]:
     """Return shape and dtype of the arrays of a clip, without the clip length."""
     box, action = spec.observation, spec.action
-    seen = (box.shape if spec.frame_stack == 1 else _newest(box.shape, spec.frame_stack), box.dtype)
-    done = (
-        ((), np.dtype(np.int32)) if isinstance(action, Discrete) else (action.shape, action.dtype)
-    )
+    seen = ((*box.shape[:-1], box.shape[-1] // spec.frame_stack), box.dtype)
+    done = ((), np.dtype(np.int32))
+    if not isinstance(action, Discrete):
+        done = (action.shape, action.dtype)
     return {"obs": seen, "next_obs": seen, "action": done, "lived": ((), np.dtype(bool))}
-
-
-def _newest(shape: tuple[int, ...], stack: int) -> tuple[int, ...]:
-    return (*shape[:-1], shape[-1] // stack)

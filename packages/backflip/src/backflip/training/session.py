@@ -280,7 +280,7 @@ class Session:
             kept = "all finished phases are saved" if saved else "no phase was finished"
             resume = f"backflip resume {_command_line_name(self.run)}"
             stopped = Ended if isinstance(error, Terminated) else Interrupted
-            raise stopped(f"interrupted ({kept}); go on with: {resume}") from None
+            raise stopped(f"interrupted ({kept}); resume with: {resume}") from None
 
 
 def _command_line_name(run: Run) -> str:
