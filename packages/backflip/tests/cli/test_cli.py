@@ -25,11 +25,12 @@ import os, sys
 from pathlib import Path
 import dataclasses, json
 import backflip.training.train as module
-from runshelf.errors import EnvironmentFailed, Interrupted
+from backflip.core.errors import EnvironmentFailed
+from runshelf.errors import Interrupted
 from backflip.training.result import Result
 from backflip.training.progress import Progress
 
-def train(algorithm, env, *, report, argv, home, asked, **rest):
+def train(algorithm, env, *, report, argv, home, info, **rest):
     print("printed by an environment")
     os.write(1, b"printed by C code\\n")
     report(Progress(1, 2, 512, 1e4, 3.0, {"entropy": 0.5, "entropy_max": 0.7}))
@@ -44,8 +45,8 @@ def train(algorithm, env, *, report, argv, home, asked, **rest):
             raise KeyboardInterrupt
     nan = float("nan")
     seconds = dict(setup=1.0, compile=2.0, train=3.0, evaluate=4.0, total=10.0)
-    given = {"argv": argv, "home": str(home), "asked": dataclasses.asdict(asked), **rest}
-    open("asked.json", "w").write(json.dumps(given))
+    given = {"argv": argv, "home": str(home), "info": dataclasses.asdict(info), **rest}
+    open("arguments.json", "w").write(json.dumps(given))
     return Result(Path("here"), "01X", env, algorithm, [4, 5], 512, None, [1.5, nan], None, seconds)
 
 module.train = train
@@ -195,14 +196,14 @@ def test_options_reach_the_function(tmp_path: Path) -> None:
     )
     done = run(PRETENDER, *f"train ppo x {options}".split(), cwd=tmp_path, BACKFLIP_HOME="there")
     assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "asked.json").read_text()) == {
+    assert json.loads((tmp_path / "arguments.json").read_text()) == {
         "seeds": 3,
         "first_seed": 7,
         "env_steps": 100_000,
         "env_args": {"goal": [40, 60]},
         "settings": {"hidden": [64]},
         "home": "there",
-        "asked": {
+        "info": {
             "name": "a",
             "group": "b",
             "question": "c?",
