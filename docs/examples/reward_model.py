@@ -1,6 +1,6 @@
-"""A reward model of your own: linear in the observation, fitted by gradient descent.
+"""An example of a reward model: linear in the observation, fitted by gradient descent.
 
-Try it from this folder:
+Try it in this folder:
 
     backflip teach CartPole-v1 --teacher oracle --set reward_model=reward_model:MyRewardModel
 """
@@ -23,7 +23,7 @@ class Parameters(NamedTuple):
 
 
 class MyRewardModel:
-    """Keeps every method of backflip.rewards.interface.RewardModel."""
+    """Implements backflip.rewards.interface.RewardModel."""
 
     def __init__(self, spec, labels, clip_length):
         self.spec, self.labels = spec, labels
@@ -31,20 +31,20 @@ class MyRewardModel:
         self.descend = jax.jit(descend)
 
     def initial(self, seeds):
-        """Return weights of zero: arrays with a leading axis of seeds."""
+        """Return weights of zero, with a leading axis of seeds."""
         return Parameters(np.zeros((seeds, self.size), np.float32))
 
     def predict(self, parameters, batch):
-        """Return the reward of each transition (T, N); JAX only, no Python side effects."""
+        """Return the reward of each transition (T, N); a pure JAX function."""
         x = newest_frame(self.spec, batch.next_obs)
         x = x.reshape(*x.shape[:2], -1).astype(jnp.float32)
         return x @ parameters.weights
 
     def observe(self, record):
-        """Ignore the random policy: this model learns from labels alone."""
+        """Ignore the random policy: this model uses only labels."""
 
     def fit(self, previous, comparisons, keys):
-        """Start each seed from its previous weights; pad labels so that one program serves all."""
+        """Continue from each seed's previous weights; labels are padded, so one program is used."""
         rows, metrics = [], []
         for weights, labels in zip(np.asarray(previous.weights), comparisons, strict=True):
             room = max(self.labels, len(labels))
@@ -60,7 +60,7 @@ class MyRewardModel:
         return Fitted(Parameters(np.stack(rows)), metrics)
 
     def opinions(self, parameters, clips):
-        """Return what the single member of this ensemble predicts; nothing before a label."""
+        """Return the predictions of the ensemble's only member; None before any label."""
         weights = np.asarray(parameters.weights)
         if not weights.any():
             return None

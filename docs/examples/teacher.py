@@ -10,7 +10,7 @@ import numpy as np
 
 
 def upright(left, right):
-    """Prefer the clip in which the pendulum points up more, by what the agent observes."""
+    """Prefer the clip in which the pendulum is higher, computed from the observations."""
     return better(height(left), height(right))
 
 
@@ -20,13 +20,13 @@ def height(clip):
 
 
 def looks_upright(left, right):
-    """Prefer the same, by the pictures that a person would see."""
+    """Prefer the same clip, computed from the pictures that people see."""
     return better(height_in_frames(left), height_in_frames(right))
 
 
 def height_in_frames(clip):
     frames = clip.frames().astype(float)  # (L, H, W, 3)
-    drawn = np.abs(frames - frames[:, :1, :1]).sum(-1)  # how far each pixel is from the background
+    drawn = np.abs(frames - frames[:, :1, :1]).sum(-1)  # distance of each pixel from the background
     row = np.arange(drawn.shape[1])
     return -((drawn.sum(2) * row).sum(1) / drawn.sum((1, 2))).mean()  # row 0 is at the top
 

@@ -11,7 +11,7 @@ import pytest
 from backflip.algorithms.registry import algorithms, names
 from backflip.cli.main import PROGRAM
 from backflip.preferences.teachers import SimulatedTeacher
-from backflip.training.teach_settings import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
+from backflip.training.teach_config import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
 from runshelf.cli.command_line import build_parser
 
 ROOT = Path(__file__).parents[2]

@@ -1,33 +1,34 @@
-"""`teach`, as Python programs and the command line call it.
+"""`teach`, for Python programs and the command line.
 
-This is the one place that knows every kind of teacher: it makes the source of answers and hands it
-to the training loop, which knows only the Protocol.
+This module makes the answer source for every kind of teacher. The training loop knows only its
+Protocol.
 """
 
 import dataclasses
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSource
-from backflip.preferences.answers import AnswerSource
+from backflip.preferences.answer_source import AnswerSource
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.teachers import parse_teacher
 from backflip.training import runtime
 from backflip.training.build import rebuild
+from backflip.training.initial_labels import check_labels, find_start, with_reward_model
 from backflip.training.memory import check_memory
 from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
-from backflip.training.session import begin, go_on, seeds_from
-from backflip.training.starting import check_labels, find_start, with_reward_model
-from backflip.training.teach_settings import TeachConfig
+from backflip.training.session import begin_session, closed_on_error, resume_session, seeds_from
+from backflip.training.teach_config import TeachConfig
 from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
-from backflip.training.teaching import Teaching
+from backflip.training.teaching import TeachRun
 from runshelf.store.run import NO_INFO, Run, RunInfo
 
 
@@ -50,33 +51,36 @@ def teach(
     info: RunInfo = NO_INFO,
     report: Report | None = None,
 ) -> Result:
-    """Teach a policy what a teacher prefers; the true reward is for teacher and evaluation only.
+    """Train a policy on a reward model that is fitted to a teacher's answers.
+
+    The true reward is used only by simulated teachers and for evaluation.
 
     Args:
-        env: an id of ours, a Gymnasium id, or `module:Class`.
-        algorithm: what learns from the learned reward: any algorithm that can act in `env`.
-        teacher: `human` (a page), `terminal`, `oracle`, `noisy:mistake=0.1,...`, a function of
-            yours as `module:function` (see docs/teachers.md), or an `AnswerSource`.
-        labels: the budget of each seed, what it starts with included; if None, as many as it
-            starts with, else 100, or 150 of people.
-        labels_from: a run, or a file that `backflip labels export` wrote: every seed starts with
-            all labels of it.
-        reward_from: a run of `teach`: learn from its reward model, without any query.
-        seeds: how many, taught side by side, each with labels of its own.
-        first_seed: the first of them.
-        env_steps: of each seed; the environment's default if None.
-        env_args: for the environment's constructor.
-        settings: of the algorithm or of `TeachConfig`, by name, over the defaults.
-        home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
-        labelling: how people get to label, where the teacher is `human` or `terminal`.
+        env: an id of backflip, a Gymnasium id, or `module:Class`.
+        algorithm: any algorithm that can choose the actions of `env`.
+        teacher: `human` (a page), `terminal`, `oracle`, `noisy:mistake=0.1,...`, your function as
+            `module:function` (see docs/teachers.md), or an `AnswerSource`.
+        labels: the label budget of each seed, including imported labels; if None, the number of
+            imported labels, else 100, or 150 for people.
+        labels_from: a run, or a file of `backflip labels export`, whose labels every seed gets.
+        reward_from: a run of `teach` whose reward model is used, without queries.
+        seeds: the number of seeds, trained in one program, each with its own labels.
+        first_seed: the first seed.
+        env_steps: env steps of each seed; the environment's default if None.
+        env_args: arguments of the environment's constructor.
+        settings: settings of the algorithm and of `TeachConfig`.
+        home: the folder for `runs/`; BACKFLIP_HOME or the current folder if None.
+        labelling: settings of the page or terminal, if the teacher is `human` or `terminal`.
         argv: the command line to record; this process's by default.
-        info: what you say of the run: its name, group, question and tags.
-        report: called with the progress after each phase, and outside JAX every few seconds.
+        info: name, group, question and tags of the run.
+        report: progress callback, called after each phase, and every few seconds outside JAX.
 
     Raises:
-        UsageError: an argument names something that does not exist or does not fit; no run began.
-        TeacherFailed: the function raised, or returned no answer; all labels so far are saved.
-        EnvironmentFailed: the environment returned invalid data; all until then is saved.
+        UsageError: an argument is invalid; no run was created.
+        TeacherFailed: your function raised an exception or returned an invalid answer; all labels
+            so far are saved.
+        RewardModelFailed: your reward model did; all labels so far are saved.
+        EnvironmentFailed: the environment returned invalid data; all finished phases are saved.
         Interrupted: Ctrl-C; the message says how to resume.
     """
     began = time.perf_counter()
@@ -89,32 +93,33 @@ def teach(
     runtime.prepare()
     settings = with_reward_model(start, settings or {})
     config, built = resolve_teaching(algorithm, env, env_args or {}, settings, env_steps, budget)
-    model = reward_model_of(config, built)
-    check_labels(start, built.driver.spec, config.clip_length)
-    check_memory(built.driver, built.config, seeds)
-    session = begin(
-        place,
-        command="teach",
-        env=env,
-        algorithm=algorithm,
-        config={
-            "env_args": dict(env_args or {}),
-            "settings": dataclasses.asdict(built.config),
-            "teaching": dataclasses.asdict(config),
-            "teacher": source.teacher,
-            "overlap": 0.0,
-            **source.config,
-            "start": start._asdict(),
-            "evaluation_episodes": evaluation_episodes(built.driver),
-        },
-        seeds=numbers,
-        argv=sys.argv if argv is None else argv,
-        info=info,
-        report=report,
-        began=began,
-    )
-    with session, LabelStore.open(session.folder / LABELS) as store:
-        return Teaching(session, built, config, store, model, source).carry_out()
+    with closed_on_error(built.driver):
+        model = reward_model_of(config, built)
+        check_labels(start, built.driver.spec, config.clip_length)
+        check_memory(built.driver, built.config, seeds)
+        session = begin_session(
+            place,
+            command="teach",
+            env=env,
+            algorithm=algorithm,
+            config={
+                "env_args": dict(env_args or {}),
+                "settings": dataclasses.asdict(built.config),
+                "teaching": dataclasses.asdict(config),
+                "teacher": source.teacher,
+                "overlap": 0.0,
+                **source.config,
+                "start": start._asdict(),
+                "evaluation_episodes": evaluation_episodes(built.driver),
+            },
+            seeds=numbers,
+            argv=sys.argv if argv is None else argv,
+            info=info,
+            report=report,
+            began=began,
+        )
+    with session, closing(built.driver), LabelStore.open(session.folder / LABELS) as store:
+        return TeachRun(session, built, config, store, model, source).carry_out()
 
 
 def resume_teach(
@@ -123,28 +128,28 @@ def resume_teach(
     labelling: LabellingSettings | None = None,
     teacher: AnswerSource | None = None,
 ) -> Result:
-    """Carry on with a run of `teach`.
+    """Resume a run of `teach`; return its result.
 
     Args:
         run: the run.
-        report: called with the progress.
-        labelling: how people get to label.
-        teacher: who answers, where the run began with an `AnswerSource` of the caller's own.
+        report: the progress callback.
+        labelling: settings of the page or terminal.
+        teacher: the `AnswerSource`, if the run was started with one.
     """
     began = time.perf_counter()
     saved = run.config
     settings = (labelling or LabellingSettings())._replace(overlap=saved.get("overlap", 0.0))
     source = teacher or _source(saved["teacher"], settings)
     runtime.prepare()
-    with go_on(run, report, began) as session:
+    with resume_session(run, report, began) as session:
         built, config = rebuild(run), TeachConfig(**saved["teaching"])
-        model = reward_model_of(config, built)
-        with LabelStore.open(session.folder / LABELS) as store:
-            return Teaching(session, built, config, store, model, source).carry_out()
+        with closing(built.driver), LabelStore.open(session.folder / LABELS) as store:
+            model = reward_model_of(config, built)
+            return TeachRun(session, built, config, store, model, source).carry_out()
 
 
 def _source(teacher: str | AnswerSource, labelling: LabellingSettings | None) -> AnswerSource:
-    """Return who answers the queries."""
+    """Return the answer source of a teacher."""
     if not isinstance(teacher, str):
         return teacher
     for where in WHERE:
@@ -154,6 +159,6 @@ def _source(teacher: str | AnswerSource, labelling: LabellingSettings | None) ->
 
 
 def _print_notes(progress: Progress) -> None:
-    """OnEnvSteps the caller from Python where the page is."""
+    """Print notes, so that a Python program shows the page's address."""
     if progress.note:
         sys.stderr.write(f"backflip: {progress.note}\n")

@@ -1,4 +1,4 @@
-"""The command line as a person or a script meets it: statuses, one-line errors, JSON, progress."""
+"""Tests of the command line: exit statuses, one-line errors, JSON, progress."""
 
 import io
 import json
@@ -14,22 +14,23 @@ import pytest
 from rich.console import Console
 
 from backflip.cli.main import main
-from backflip.cli.progress import Display, mean_cell, print_result
+from backflip.cli.progress_display import Display, mean_cell, print_result
 from backflip.training.progress import Progress, health_line
 from backflip.training.result import Result
 from runshelf.store.run import create_run
 
-# A command line whose `train` does what ENV says, without learning anything.
+# A command line whose `train` is replaced: ENV chooses what it does.
 PRETENDER = """
 import os, sys
 from pathlib import Path
 import dataclasses, json
 import backflip.training.train as module
-from runshelf.errors import EnvironmentFailed, Interrupted
+from backflip.core.errors import EnvironmentFailed
+from runshelf.errors import Interrupted
 from backflip.training.result import Result
 from backflip.training.progress import Progress
 
-def train(algorithm, env, *, report, argv, home, asked, **rest):
+def train(algorithm, env, *, report, argv, home, info, **rest):
     print("printed by an environment")
     os.write(1, b"printed by C code\\n")
     report(Progress(1, 2, 512, 1e4, 3.0, {"entropy": 0.5, "entropy_max": 0.7}))
@@ -39,13 +40,13 @@ def train(algorithm, env, *, report, argv, home, asked, **rest):
         case "fails":
             raise EnvironmentFailed("environment `fails` failed at step 3")
         case "interrupted":
-            raise Interrupted("interrupted; go on with: backflip resume X")
+            raise Interrupted("interrupted; resume with: backflip resume X")
         case "ctrl-c":
             raise KeyboardInterrupt
     nan = float("nan")
     seconds = dict(setup=1.0, compile=2.0, train=3.0, evaluate=4.0, total=10.0)
-    given = {"argv": argv, "home": str(home), "asked": dataclasses.asdict(asked), **rest}
-    open("asked.json", "w").write(json.dumps(given))
+    given = {"argv": argv, "home": str(home), "info": dataclasses.asdict(info), **rest}
+    open("arguments.json", "w").write(json.dumps(given))
     return Result(Path("here"), "01X", env, algorithm, [4, 5], 512, None, [1.5, nan], None, seconds)
 
 module.train = train
@@ -115,17 +116,17 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], line: str, 
     assert says in printed.err
 
 
-def test_what_only_was_recorded_cannot_be_resumed(
+def test_a_recorded_run_cannot_be_resumed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with create_run(tmp_path, command="run", config={}, argv=[]) as writer:
         ulid = writer.run.ulid
     assert main(["resume", ulid, "--home", str(tmp_path)]) == 2
-    says = f"run `{ulid}` is of kind `run`, which cannot be resumed (teach, train can)"
+    says = f"run `{ulid}` is a run of `run`; only `teach` and `train` can be resumed"
     assert capsys.readouterr().err == f"backflip: error: {says}\n"
 
 
-def test_debug_shows_the_traceback_and_still_the_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_debug_shows_the_traceback_and_the_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "ppo", "dot", "--set", "x", "--debug"]) == 2
     error = capsys.readouterr().err
     assert "Traceback" in error
@@ -195,14 +196,14 @@ def test_options_reach_the_function(tmp_path: Path) -> None:
     )
     done = run(PRETENDER, *f"train ppo x {options}".split(), cwd=tmp_path, BACKFLIP_HOME="there")
     assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "asked.json").read_text()) == {
+    assert json.loads((tmp_path / "arguments.json").read_text()) == {
         "seeds": 3,
         "first_seed": 7,
         "env_steps": 100_000,
         "env_args": {"goal": [40, 60]},
         "settings": {"hidden": [64]},
         "home": "there",
-        "asked": {
+        "info": {
             "name": "a",
             "group": "b",
             "question": "c?",
@@ -225,7 +226,7 @@ def test_options_reach_the_function(tmp_path: Path) -> None:
             1,
             "backflip: error: unexpected ZeroDivisionError: a b; --debug shows where",
         ),
-        ("interrupted", 130, "backflip: interrupted; go on with: backflip resume X"),
+        ("interrupted", 130, "backflip: interrupted; resume with: backflip resume X"),
         ("ctrl-c", 130, "backflip: interrupted; what was finished is kept"),
     ],
 )
@@ -258,7 +259,7 @@ def test_train_and_resume_for_real(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_the_command_in_the_message_of_ctrl_c_resumes_the_run(tmp_path: Path) -> None:
     line = "train ppo CartPole-v1 --env-steps 400000 --set epochs=1 --json --home"
     options = line.split()
     whole = run(REAL, *options, "whole", cwd=tmp_path)
@@ -277,7 +278,7 @@ def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> Non
     process.send_signal(signal.SIGINT)
     printed, said = process.communicate(timeout=300)
     assert (process.returncode, printed) == (130, "")
-    says, command = said.splitlines()[-1].split("; go on with: backflip ")
+    says, command = said.splitlines()[-1].split("; resume with: backflip ")
     assert says == "backflip: interrupted (all finished phases are saved)"
     resumed = run(REAL, *shlex.split(command), "--json", cwd=tmp_path)
     assert resumed.returncode == 0, resumed.stderr
@@ -302,7 +303,7 @@ def test_what_ctrl_c_says_to_type_goes_on_to_the_same_end(tmp_path: Path) -> Non
         ("train ppo CartPole-v1 --home /dev/null", "cannot write runs in `/dev/null`"),
     ],
 )
-def test_what_the_layers_below_refuse_is_one_line(tmp_path: Path, line: str, says: str) -> None:
+def test_errors_of_lower_layers_are_one_line(tmp_path: Path, line: str, says: str) -> None:
     failed = run(REAL, *line.split(), cwd=tmp_path)
     assert failed.returncode == 2, failed.stderr
     assert failed.stderr.count("\n") == 1
@@ -338,7 +339,7 @@ def test_very_large_numbers_are_short() -> None:
     assert mean_cell([1e9, 1e9], 1) == "1,000,000,000.0"
 
 
-def test_elsewhere_than_on_a_terminal_there_are_few_plain_lines() -> None:
+def test_without_a_terminal_there_are_few_plain_lines() -> None:
     lines = shown(False, *(progress(phase) for phase in (1, 2, 3, 4))).splitlines()
     assert lines == [
         "1/4 · 1,000 env steps · 1 min 15 s to go · 54,321 env steps/s · true return -12.3 · "
@@ -363,22 +364,22 @@ def test_notes_are_shown_once_and_whole(terminal: bool) -> None:
     assert text.count(f"backflip: note: {note}") == 1
 
 
-def test_what_is_waited_for_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal at once; elsewhere not a line for every label."""
+def test_waiting_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal shows it at once; other outputs do not get a line for every label."""
     monkeypatch.setenv("TERM", "xterm-256color")
     waits = [progress(1, waiting_for=f"waiting for answers: {n} of 9 labels") for n in range(3)]
     assert "waiting for answers: 2 of 9 labels" in shown(True, *waits)
     assert shown(False, *waits).splitlines() == ["waiting for answers: 0 of 9 labels"]
 
 
-def test_what_is_done_beside_phases_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal at once; elsewhere every few seconds, as phases are."""
+def test_activities_outside_phases_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal shows it at once; other outputs get a line every few seconds."""
     monkeypatch.setenv("TERM", "xterm-256color")
     doing = [progress(0, doing=f"warming up: {n} of 9 env steps") for n in range(3)]
     assert "warming up: 2 of 9 env steps" in shown(True, *doing)
     assert shown(False, *doing).splitlines() == ["warming up: 0 of 9 env steps"]
-    monkeypatch.setattr("backflip.cli.progress.SECONDS_BETWEEN_LINES", 0.0)
-    monkeypatch.setattr("backflip.cli.progress.SHARE_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("backflip.cli.progress_display.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("backflip.cli.progress_display.SHARE_BETWEEN_LINES", 0.0)
     assert len(shown(False, *doing).splitlines()) == 3
 
 
@@ -399,7 +400,7 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-def test_a_stream_that_is_closed_is_no_trouble(tmp_path: Path, closed: str) -> None:
+def test_a_closed_stream_is_ignored(tmp_path: Path, closed: str) -> None:
     script = f'exec "$0" -c "$1" runs --home . {closed}'
     done = subprocess.run(["sh", "-c", script, sys.executable, REAL], cwd=tmp_path, check=False)
     assert done.returncode == 0

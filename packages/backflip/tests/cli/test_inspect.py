@@ -57,7 +57,7 @@ def test_look_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         ("watch latest --episodes x", "`--episodes` must be a whole number"),
     ],
 )
-def test_wrong_arguments_are_refused_in_one_line(
+def test_errors_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, says: str
 ) -> None:
     assert main([*line.split(), "--home", str(tmp_path)]) == 2

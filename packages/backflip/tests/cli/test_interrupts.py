@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end the program with a sentence and its status, at whatever moment."""
+"""Ctrl-C and SIGTERM at any time end the program with one line and the right exit status."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ PATIENCE = 120.0  # seconds
 
 
 def begun(home: Path) -> subprocess.Popen[str]:
-    """Start a run of hours."""
+    """Start a very long run."""
     return subprocess.Popen(
         [sys.executable, "-m", "backflip", *LINE, str(home)],
         stdout=subprocess.PIPE,
@@ -37,20 +37,20 @@ def wait_for(pattern: str, home: Path, process: subprocess.Popen[str]) -> None:
 
 
 def starting(process: subprocess.Popen[str], home: Path) -> list[str]:
-    """Wait until what is heavy is imported, about."""
+    """Wait until about the time of the heavy imports."""
     del process, home
     time.sleep(0.4)
     return []
 
 
 def beginning(process: subprocess.Popen[str], home: Path) -> list[str]:
-    """Wait until the run is there, and nothing of it is compiled."""
+    """Wait until the run exists, before its programs are compiled."""
     wait_for("runs/*/run.json", home, process)
     return []
 
 
 def learning(process: subprocess.Popen[str], home: Path) -> list[str]:
-    """Wait until learning is under way; return what was said until then."""
+    """Wait until learning has begun; return the output until then."""
     del home
     assert process.stderr is not None
     said = [process.stderr.readline()]
@@ -71,14 +71,14 @@ def learning(process: subprocess.Popen[str], home: Path) -> list[str]:
     ],
     ids=["starting", "beginning", "learning, impatiently", "SIGTERM"],
 )
-def test_it_ends_at_once_with_a_sentence(
+def test_an_interrupt_ends_the_program_at_once_with_one_line(
     until: Callable[[subprocess.Popen[str], Path], list[str]],
     number: signal.Signals,
     times: int,
     status: int,
     tmp_path: Path,
 ) -> None:
-    """A phase lasts minutes: while one is learnt is when it must be interruptible."""
+    """A phase lasts minutes, so it must be interruptible."""
     process = begun(tmp_path)
     end = threading.Timer(PATIENCE, process.kill)
     end.start()
@@ -93,5 +93,5 @@ def test_it_ends_at_once_with_a_sentence(
     assert last.startswith("backflip: interrupted")
     assert not [line for line in progress if "env steps" not in line], said
     if until is learning:
-        assert "go on with: backflip resume" in last
+        assert "resume with: backflip resume" in last
         assert state_of(find_run(tmp_path, "latest")).name == "interrupted"

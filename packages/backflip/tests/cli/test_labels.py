@@ -1,4 +1,4 @@
-"""The command line's words for people and their labels: who teaches, export, import, serve."""
+"""Tests of the options and commands for labels: --teacher, export, import, serve."""
 
 import http.client
 import io
@@ -17,7 +17,7 @@ from backflip.cli.main import (
     PROGRAM,
     main,  # pyright: ignore[reportPrivateUsage]
 )
-from backflip.cli.teaching import _attended  # pyright: ignore[reportPrivateUsage]
+from backflip.cli.training_commands import _attended  # pyright: ignore[reportPrivateUsage]
 from backflip.preferences.labels import LabelStore, NewQuery
 from runshelf.cli.command_line import build_parser
 from runshelf.cli.page_options import has_screen, open_page
@@ -27,7 +27,7 @@ REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
 
 
 def a_run(home: Path, value: float = 0.0, answers: int = 3) -> Path:
-    """The folder of a run of `teach` with some answers."""
+    """Return the folder of a run of `teach` with some answers."""
     about: dict[str, Any] = {"command": "teach", "env": "x", "algorithm": "ppo", "argv": []}
     with create_run(home, config={}, seeds=[4], **about) as writer:
         folder = writer.folder
@@ -44,7 +44,7 @@ def labels_in(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-def test_labels_go_from_run_to_run_by_way_of_a_file(
+def test_labels_are_exported_and_imported_by_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
 ) -> None:
     one, other = a_run(tmp_path), a_run(tmp_path, value=10.0, answers=2)
@@ -93,7 +93,7 @@ def test_wrong_usage_is_one_line_and_changes_nothing(
     assert labels_in(folder) == 3
 
 
-def test_a_run_without_labels_is_said_to_be_one(
+def test_a_run_without_labels_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = a_run(tmp_path)
@@ -104,7 +104,7 @@ def test_a_run_without_labels_is_said_to_be_one(
     assert not list(folder.glob("labels.sqlite*"))
 
 
-def test_serve_says_where_the_page_is_and_serves_it(tmp_path: Path) -> None:
+def test_serve_prints_the_address_and_serves_the_page(tmp_path: Path) -> None:
     folder = a_run(tmp_path)
     command = [sys.executable, "-c", REAL, "serve", "latest", "--home", str(tmp_path), "--no-open"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -123,7 +123,7 @@ def test_serve_says_where_the_page_is_and_serves_it(tmp_path: Path) -> None:
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is one."""
+    """A stream whose `isatty` is true."""
 
     def isatty(self) -> bool:
         """Return True."""
@@ -139,7 +139,7 @@ class Terminal(io.StringIO):
         (Terminal, io.StringIO, [], False),
     ],
 )
-def test_people_are_asked_where_there_is_a_terminal(
+def test_people_answer_if_there_is_a_terminal(
     monkeypatch: pytest.MonkeyPatch,
     stdin: type[io.StringIO],
     stderr: type[io.StringIO],
@@ -178,7 +178,7 @@ def test_an_option_of_the_page_means_that_people_answer(
         return SimpleNamespace(to_json=lambda: {"env": env})
 
     monkeypatch.setattr("backflip.api.teach", teach)
-    monkeypatch.setattr("backflip.cli.progress.print_result", lambda result: None)
+    monkeypatch.setattr("backflip.cli.progress_display.print_result", lambda result: None)
     assert main(["teach", "dot", *options.split()]) == 0
     assert asked["teacher"] == teacher
     assert asked["algorithm"] == ("dqn" if "dqn" in options else "ppo")
@@ -186,9 +186,7 @@ def test_an_option_of_the_page_means_that_people_answer(
 
 @pytest.mark.medium
 @pytest.mark.parametrize("options", ["--teacher terminal", "--teacher terminal --json"])
-def test_a_terminal_that_is_none_is_refused_before_a_run_begins(
-    tmp_path: Path, options: str
-) -> None:
+def test_a_missing_terminal_is_refused_before_a_run_begins(tmp_path: Path, options: str) -> None:
     command = [sys.executable, "-c", REAL, "teach", "CartPole-v1", *options.split()]
     done = subprocess.run(
         [*command, "--home", str(tmp_path)],
@@ -218,13 +216,11 @@ SSH = {"SSH_CONNECTION": "10.1.1.1 50000 10.1.1.2 22", "USER": "ann"}
         ("http://10.0.0.1:80/?token=x", {}, "compare clips at http://10.0.0.1:80/?token=x"),
     ],
 )
-def test_what_is_said_where_nothing_is_opened(
-    address: str, environ: dict[str, str], said: str
-) -> None:
+def test_the_invitation_without_a_browser(address: str, environ: dict[str, str], said: str) -> None:
     assert said in open_page(address, environ, opens=False)
 
 
-def test_a_page_is_opened_where_there_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_opened_if_there_is_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda x: not opened.append(x))
     assert has_screen({"DISPLAY": ":0"})

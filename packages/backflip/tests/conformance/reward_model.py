@@ -1,4 +1,4 @@
-"""What every `RewardModel` must keep. `CLAUSES` maps each clause's name to a check of one class.
+"""The conformance suite of `RewardModel`. `CLAUSES` maps names to checks of one class.
 
 A check is called with `make`, which takes a label budget and returns a new model, and with the
 environment's spec. It fails with `AssertionError`.
@@ -20,13 +20,13 @@ from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardM
 LENGTH = 6  # steps in a clip
 LABELS = 24
 SEEDS = 2
-ACCURACY = 0.75  # on new comparisons, of a known reward, from LABELS clean labels
+ACCURACY = 0.75  # required on new comparisons of a known reward, after LABELS clean labels
 
 Make = Callable[[int], RewardModel]
 Check = Callable[[Make, EnvSpec], None]
 CLAUSES: dict[str, Check] = {}
 
-_programs: list[str] = []  # what JAX traced and compiled, by the name of the event
+_programs: list[str] = []  # JAX's events of tracing and compiling
 jax.monitoring.register_event_duration_secs_listener(
     lambda name, _seconds, **_: _programs.append(name)
 )
@@ -38,11 +38,11 @@ def clause(check: Check) -> Check:
     return check
 
 
-# What models are shown
+# Inputs of models
 
 
 def trajectory(spec: EnvSpec, rng: np.random.Generator, steps: int) -> np.ndarray:
-    """Return observations (steps + 1, ...): a random walk, or a bright bar that moves sideways."""
+    """Return observations (steps + 1, ...): a random walk, or images of a moving bar."""
     if not spec.is_pixels:
         start = rng.normal(size=(1, *spec.observation.shape))
         moves = rng.normal(scale=0.3, size=(steps, *spec.observation.shape))
@@ -57,7 +57,7 @@ def trajectory(spec: EnvSpec, rng: np.random.Generator, steps: int) -> np.ndarra
 
 
 def known_reward(spec: EnvSpec, next_obs: np.ndarray) -> np.ndarray:
-    """Return the first number of each observation, or how far to the right the bar is."""
+    """Return the first number of each observation, or the horizontal position of the bar."""
     if not spec.is_pixels:
         return next_obs[:, 0]
     columns = np.arange(next_obs.shape[2]) / next_obs.shape[2] - 0.5
@@ -94,7 +94,7 @@ def labelled(
 
 
 def some_batch(spec: EnvSpec, seed: int = 5, time: int = 7, envs: int = 3) -> Transition:
-    """Return a batch (T, N) as training hands it to `predict`: frames stacked."""
+    """Return a batch (T, N) as training passes it to `predict`, with stacked frames."""
     rng = np.random.default_rng(seed)
     walks = np.stack([trajectory(spec, rng, time) for _ in range(envs)], axis=1)
     if spec.is_pixels:
@@ -106,7 +106,7 @@ def some_batch(spec: EnvSpec, seed: int = 5, time: int = 7, envs: int = 3) -> Tr
 
 
 def random_record(spec: EnvSpec, seed: int) -> Transition:
-    """Return what a random policy did, newest frames only."""
+    """Return transitions of a random policy, with newest frames only."""
     record = some_batch(spec, seed, time=40, envs=8)
     return record._replace(
         obs=newest_frame(spec, record.obs), next_obs=newest_frame(spec, record.next_obs)
@@ -142,7 +142,7 @@ def same_bits(one: Any, other: Any) -> bool:
 
 
 def near(one: np.ndarray, other: np.ndarray, tolerance: float = 0.05) -> bool:
-    """Whether rewards differ by little, in their own standard deviations."""
+    """Return whether two rewards differ by at most `tolerance` standard deviations."""
     return bool(np.abs(one - other).max() <= tolerance * one.std())
 
 
@@ -177,7 +177,7 @@ def nothing_is_rewarded_before_the_first_label(make: Make, spec: EnvSpec) -> Non
 
 @clause
 def preferences_are_symmetric(make: Make, spec: EnvSpec) -> None:
-    """P[A ≻ B] + P[B ≻ A] = 1, and which clip is shown on the left does not matter."""
+    """P[A ≻ B] + P[B ≻ A] = 1, and swapping the sides of all labels changes nothing."""
     labels, batch = labelled(spec), some_batch(spec)
 
     def turn(label: LabelledComparison) -> LabelledComparison:
@@ -203,7 +203,7 @@ def a_refit_compiles_nothing(make: Make, spec: EnvSpec) -> None:
     model, batch = ready(make, spec), some_batch(spec)
     predict = jax.jit(model.predict)
     parameters = model.initial(SEEDS)
-    for count in (8, 10):  # the second time nothing may be new, with other labels and more
+    for count in (8, 10):  # the second fit, with more labels, must compile nothing
         _programs.clear()
         labels = [labelled(spec, 3, count), labelled(spec, 4, count - 1)]
         parameters = model.fit(parameters, labels, keys_of(count, 1)).parameters
@@ -221,7 +221,7 @@ def the_same_seed_gives_the_same_bits(make: Make, spec: EnvSpec) -> None:
 
 @clause
 def a_resumed_run_gives_the_same_bits(make: Make, spec: EnvSpec) -> None:
-    """Parameters that went through a checkpoint are all that a model needs to go on."""
+    """A model continues from the parameters in a checkpoint alone."""
     first, batch = [labelled(spec, 0, 8), labelled(spec, 1, 8)], some_batch(spec)
     second = [labelled(spec, 0, 16), labelled(spec, 1, 16)]
     model = ready(make, spec)
@@ -240,7 +240,7 @@ def a_resumed_run_gives_the_same_bits(make: Make, spec: EnvSpec) -> None:
 
 @clause
 def parameters_depend_on_the_environment_alone(make: Make, spec: EnvSpec) -> None:
-    """A reward can be taken into a run with another budget, and of any number of seeds."""
+    """A run with another budget or number of seeds can use the parameters."""
     few, many = flatten(make(0).initial(1)), flatten(make(50).initial(3))
     assert few.keys() == many.keys()
     for name, array in few.items():
@@ -270,7 +270,7 @@ def the_true_reward_is_not_read(make: Make, spec: EnvSpec) -> None:
 
 @clause
 def padding_changes_nothing(make: Make, spec: EnvSpec) -> None:
-    """A larger budget, or more labels than the budget, give the same reward."""
+    """A larger budget, or more labels than the budget, gives the same reward."""
     labels, batch = [labelled(spec, 0, 12)], some_batch(spec)
     rewards = []
     for budget in (12, 20, 5):
@@ -311,7 +311,7 @@ def steps_after_the_end_count_for_nothing(make: Make, spec: EnvSpec) -> None:
 
 @clause
 def opinions_are_the_predicted_rewards(make: Make, spec: EnvSpec) -> None:
-    """Clips and training go through the same computation."""
+    """Clips and training use the same computation."""
     model, rng = ready(make, spec), np.random.default_rng(2)
     parameters = fitted(model, [labelled(spec), labelled(spec, 1)])
     clips = [some_clip(spec, rng) for _ in range(3)]
@@ -336,7 +336,7 @@ def opinions_are_the_predicted_rewards(make: Make, spec: EnvSpec) -> None:
 
 @clause
 def a_known_reward_is_learned(make: Make, spec: EnvSpec) -> None:
-    """From clean labels, in each of three seeds, on clips that were not labelled."""
+    """Each of three seeds predicts new comparisons after clean labels."""
     model = ready(make, spec, seeds=3)
     parameters = fitted(model, [labelled(spec, seed) for seed in (10, 11, 12)])
     new = labelled(spec, 99, 60)

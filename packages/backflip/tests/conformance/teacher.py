@@ -1,11 +1,11 @@
-"""What every teacher must do, whoever wrote it. See `check_teacher`."""
+"""The conformance suite of `Teacher`: `check_teacher`."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from backflip.preferences.labels import ANSWERS, Answer
-from backflip.preferences.shown import ShownClip, TeacherQuery
+from backflip.preferences.teacher_query import ShownClip, TeacherQuery
 from backflip.preferences.teachers import Teacher
 
 MIRRORED: dict[Answer, Answer] = {"left": "right", "right": "left", "tie": "tie", "skip": "skip"}
@@ -14,7 +14,7 @@ LENGTH = 6
 
 
 def query_of_rewards(left: np.ndarray, right: np.ndarray) -> TeacherQuery:
-    """Return a query whose clips differ in their rewards only; its frames must not be drawn."""
+    """Return a query whose clips differ only in their rewards, and whose frames fail if drawn."""
     return TeacherQuery(clip_of_rewards(left), clip_of_rewards(right))
 
 
@@ -23,7 +23,7 @@ def clip_of_rewards(
     alive: np.ndarray | None = None,
     frames: Callable[[], np.ndarray] | None = None,
 ) -> ShownClip:
-    """Return a clip of two observed numbers, the first of which is the sum of rewards so far."""
+    """Return a clip with two observed numbers; the first is the sum of rewards so far."""
     length = len(rewards)
     seen = np.stack([np.cumsum(rewards), np.arange(length)], 1).astype(np.float32)
     arrays = (seen, np.zeros(length, np.int32), seen + 1, np.asarray(rewards, np.float32))
@@ -42,14 +42,14 @@ def check_teacher(
 ) -> None:
     """Check a teacher on random queries.
 
-    It answers in the four words and nothing else, does not change what it is shown, sees no frames
-    unless it asks for them, and depends on nothing that a query does not hold.
+    It must return one of the four answers, must not change the clips, and must depend only on the
+    query and the random numbers.
 
     Args:
         teacher: the teacher.
-        repeats: the same query and the same random numbers must give the same answer.
-        symmetric: the same query with its sides swapped must give the mirrored answer.
-        draws_frames: it may ask for frames.
+        repeats: require the same answer for the same query and random numbers.
+        symmetric: require the mirrored answer for swapped sides.
+        draws_frames: allow the teacher to draw frames.
     """
     rng = np.random.default_rng(0)
     for number in range(QUERIES):

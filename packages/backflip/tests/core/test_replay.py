@@ -164,12 +164,12 @@ def on_device(tree: Any) -> Any:
 def fill(case: Case, count: int, *, jax_arrays: bool = False, seed: int = 0) -> tuple[Any, Any]:
     """A replay after so many rollouts, and the rows it should hold [time][column]."""
     of, lived = case.layout(), rollouts(case, count, seed)
-    memory, remember = empty(of), add
+    memory, report_replay_memory = empty(of), add
     if jax_arrays:
-        memory, remember = on_device(memory), jax.jit(add, static_argnums=0)
+        memory, report_replay_memory = on_device(memory), jax.jit(add, static_argnums=0)
     for rows in lived:
         batch = stacked(rows)
-        memory = remember(of, memory, on_device(batch) if jax_arrays else batch)
+        memory = report_replay_memory(of, memory, on_device(batch) if jax_arrays else batch)
     held = [moment for rows in lived for moment in rows][-of.length :]
     return memory, held
 
@@ -623,8 +623,8 @@ def test_each_seed_outside_jax_has_the_same_tree_as_alone() -> None:
         prioritized=True,
     )
     for seed in range(3):
-        own, remember = on_device(empty(alone)), jax.jit(add, static_argnums=0)
+        own, report_replay_memory = on_device(empty(alone)), jax.jit(add, static_argnums=0)
         for rows in rollouts(case, 8):
             column = jax.tree.map(lambda x: x[:, seed : seed + 1], stacked(rows))  # noqa: B023
-            own = remember(alone, own, on_device(column))
+            own = report_replay_memory(alone, own, on_device(column))
         np.testing.assert_array_equal(own.tree[0], memory.tree[seed])

@@ -14,7 +14,7 @@ from backflip.algorithms.ppo import ppo
 from backflip.inspect.open_env import open_env
 from backflip.inspect.policy_episodes import PolicyPlayer
 from backflip.inspect.watch import checkpoints, watch
-from backflip.training.policy import load_acting, load_policy
+from backflip.training.policy import load_policy, load_saved_policy
 from backflip.training.train import train
 from runshelf.errors import UsageError
 from runshelf.store.run import create_run, open_run
@@ -79,7 +79,7 @@ def test_every_checkpoint_is_played_and_drawn(tmp_path: Path) -> None:
     env = open_env("Pendulum-v1", {"max_episode_steps": 20}, 1)
     actions = policy.act(last.recording.obs)
     assert actions.shape == (20, 1)
-    acting = load_acting(trained.folder / "policy.safetensors", 6)
+    acting = load_saved_policy(trained.folder / "policy.safetensors", 6)
     said = PolicyPlayer(acting.algorithm).assess(acting.state, last.recording.obs)
     np.testing.assert_allclose(said["value"], last.tracks["value"], rtol=1e-4, atol=1e-5)
     env.close()

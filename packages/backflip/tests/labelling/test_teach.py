@@ -294,7 +294,7 @@ def test_person_teaches_in_the_terminal(tmp_path, key, status):
     if status == 0:
         assert json.loads(output)["labels"] == 8
     else:
-        assert b"go on with: backflip resume" in shown
+        assert b"resume with: backflip resume" in shown
         assert output == b""
     assert b"\x1b[?1049l" in shown, "the screen is given back"
     os.close(ours)
@@ -386,13 +386,13 @@ def test_ctrl_c_swallowed_by_a_callback_still_stops_the_run(tmp_path):
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    except KeyboardInterrupt:\n"
         "        pass\n"
-        "teaching.Teaching._compile_ahead = swallowed\n"
+        "teaching.TeachRun._compile_ahead = swallowed\n"
         "teach = backflip.api.teach\n"
         f"teach('Pendulum-v1', settings={TINY!r}, home=Path(sys.argv[1]), **{OPTIONS!r})\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert "go on with: backflip resume" in done.stderr
+    assert "resume with: backflip resume" in done.stderr
 
 
 @pytest.mark.medium

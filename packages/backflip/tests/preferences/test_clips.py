@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.clips`: every window and every cut, against one step at a time."""
+"""Tests of `backflip.preferences.clips` against a loop over single steps."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def records(draw):
 
 
 def slow_clip(record, time, env, length):
-    """Walk along one trajectory; return (row, lived) of every step, or None if it leaves it."""
+    """Return (row, alive) of each step of a clip, or None if it leaves its trajectory."""
     steps, row, over = [], time, False
     while len(steps) < length:
         if over:
@@ -78,7 +78,7 @@ def test_windows_are_where_one_trajectory_fills_a_clip(record, length):
 
 
 @given(record=records(), length=st.integers(1, 6))
-def test_a_clip_is_one_trajectory_of_equal_length_and_earns_nothing_after_its_end(record, length):
+def test_a_clip_is_one_trajectory_with_zero_reward_after_its_end(record, length):
     for window in windows(record, length):
         time, env = window
         steps = slow_clip(record, time, env, length)
@@ -97,7 +97,7 @@ def test_a_clip_is_one_trajectory_of_equal_length_and_earns_nothing_after_its_en
         assert not record.truncated[rows[:-1], env].any()
 
 
-def test_by_hand():
+def test_windows_and_cuts_by_hand():
     record = record_of(["-", "-", "end", "-", "cut", "-"], envs=1)
     assert windows(record, 3) == [Window(0, 0), Window(1, 0), Window(2, 0)]
     clip = cut(record, Window(1, 0), 3)
@@ -111,7 +111,7 @@ def test_a_record_shorter_than_a_clip_has_no_window_unless_its_episode_ends():
     assert windows(record_of(["-", "end"], envs=1), 3) == [Window(0, 0), Window(1, 0)]
 
 
-def test_what_was_recorded_without_scenes_makes_clips_without():
+def test_records_without_scenes_give_clips_without_scenes():
     record = record_of(["-", "-", "end", "-"], envs=1)
     clip = cut(record._replace(scene=()), Window(1, 0), 3)
     assert clip.scene.shape == (0,)
@@ -121,7 +121,7 @@ def test_what_was_recorded_without_scenes_makes_clips_without():
         np.testing.assert_array_equal(array, getattr(with_scenes, name))
 
 
-def test_clips_come_back_from_the_store_with_scenes_and_without(tmp_path: Path):
+def test_stored_clips_round_trip_with_and_without_scenes(tmp_path: Path):
     record = record_of(["-", "-", "end", "-"], envs=1)
     drawn = cut(record, Window(1, 0), 3)
     plain = cut(record._replace(scene=()), Window(0, 0), 3)
@@ -134,7 +134,7 @@ def test_clips_come_back_from_the_store_with_scenes_and_without(tmp_path: Path):
                 assert (found.shape, found.dtype) == (field.shape, field.dtype)
 
 
-def test_clips_stored_before_there_were_scenes_can_still_be_read():
+def test_old_clips_without_scenes_can_be_read():
     arrays = cut(record_of(["-", "end"], envs=1), Window(0, 0), 2)._asdict()
     del arrays["scene"]
     assert from_arrays(arrays).scene.size == 0

@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.exchange`: labels out and in, bad files, kills."""
+"""Tests of `backflip.preferences.exchange`: export, import, invalid files, kills."""
 
 import base64
 import csv
@@ -82,7 +82,7 @@ both = pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".CSV"])
 
 
 @both
-def test_a_file_has_a_line_for_each_answer_in_force(store, tmp_path, suffix):
+def test_a_file_has_a_line_for_each_answer(store, tmp_path, suffix):
     queries = answered(store)
     store.undo(1, "me")
     path = tmp_path / f"x{suffix}"
@@ -149,7 +149,7 @@ def test_round_trips(tmp_path_factory, suffix, who, origin, seconds, numbers):
         assert (again.who, again.at, again.packed) == (who, label.at, label.packed)
 
 
-def test_a_name_that_is_neither_format(store, tmp_path):
+def test_a_file_name_of_another_format_is_refused(store, tmp_path):
     for path in (tmp_path / "x.json", tmp_path / "x"):
         with pytest.raises(UsageError, match=r"`\.jsonl` \(JSON Lines\) or `\.csv`"):
             export_labels(store, path)
@@ -158,7 +158,7 @@ def test_a_name_that_is_neither_format(store, tmp_path):
         assert not path.exists()
 
 
-def test_imported_labels_are_learnt_from_by_every_seed(store, other):
+def test_every_seed_is_trained_on_imported_labels(store, other):
     answered(store)
     labels = labels_of_run(store.file.path.parent)
     assert import_labels(other, labels, [5, 6], "run A") == 8
@@ -177,7 +177,7 @@ def test_imported_labels_are_learnt_from_by_every_seed(store, other):
     assert other.pending() == []
 
 
-def test_imported_labels_are_neither_asked_nor_undone_at_the_desk(store, other):
+def test_imported_labels_are_not_in_the_label_queue(store, other):
     answered(store)
     import_labels(other, labels_of_run(store.file.path.parent), [0], "run A")
     queue = LabelQueue(other)
@@ -248,7 +248,7 @@ def test_repeats_are_exported_marked_and_not_imported(store, other, tmp_path):
     assert import_labels(other, labels, [0], "a") == 1
 
 
-# Bad files. Each has a good first line, so that nothing of it may be imported either.
+# Invalid files. Each has a valid first line, which must not be imported.
 
 
 @pytest.fixture
@@ -307,17 +307,17 @@ BAD_VALUES = [
     ({"left": "abc"}, "left", "not base64"),
     ({"left": "AAAA AAAA"}, "left", "not base64"),
     ({"left": "AAAA"}, "left", "the clip cannot be decompressed"),
-    ({"left": ""}, "left", "it does not end where it should"),
-    ({"left": base64.b64encode(zlib.compress(b"x") + b"y").decode()}, "left", "does not end"),
-    ({"left": base64.b64encode(zlib.compress(b"xyz")[:-2]).decode()}, "left", "does not end"),
+    ({"left": ""}, "left", "wrong length"),
+    ({"left": base64.b64encode(zlib.compress(b"x") + b"y").decode()}, "left", "wrong length"),
+    ({"left": base64.b64encode(zlib.compress(b"xyz")[:-2]).decode()}, "left", "wrong length"),
     (packed(b"not safetensors"), "left", "the clip is not safetensors"),
     (packed(len(BF16).to_bytes(8, "little") + BF16 + b"\0\0"), "left", "is not safetensors"),
-    (tensors(), "left", "must have arrays of one length, has none"),
-    (tensors(x=X, y=np.zeros(5)), "left", r"arrays of one length, has `x` \(4,\), `y` \(5,\)"),
-    (tensors(x=np.zeros(())), "left", r"arrays of one length, has `x` \(\)"),
+    (tensors(), "left", "must have arrays of equal length, has none"),
+    (tensors(x=X, y=np.zeros(5)), "left", r"arrays of equal length, has `x` \(4,\), `y` \(5,\)"),
+    (tensors(x=np.zeros(())), "left", r"arrays of equal length, has `x` \(\)"),
     (tensors(x=np.array([np.nan])), "left", "NaN or infinity in `x`"),
     (tensors(x=np.array([1, np.inf], np.float16)), "left", "NaN or infinity in `x`"),
-    (tensors(x=X), "right", r"expected what `left` has: `x` float64 \(4,\)"),
+    (tensors(x=X), "right", r"expected the same as `left`: `x` float64 \(4,\)"),
 ]
 
 
@@ -335,7 +335,7 @@ def refused(store, path, text, line, column, match):
 
 
 @pytest.mark.parametrize(("change", "column", "match"), BAD_VALUES)
-def test_bad_values(store, tmp_path, lines, change, column, match):
+def test_invalid_values_are_refused(store, tmp_path, lines, change, column, match):
     bad = [lines[0], lines[1] | change]
     refused(store, tmp_path / "y.jsonl", as_json(bad), 2, f"`{column}`", match)
     refused(store, tmp_path / "y.csv", as_csv(bad), 3, f"`{column}`", match)
@@ -365,7 +365,7 @@ def test_json_of_a_wrong_kind(store, tmp_path, lines, change, column):
     refused(store, tmp_path / "y.jsonl", bad, 2, f"`{column}`", "got .*, expected")
 
 
-def test_names_of_fields(store, tmp_path, lines):
+def test_invalid_field_names_are_refused(store, tmp_path, lines):
     unknown = [lines[0], lines[1] | {"anwser": "left"}]
     match = "unknown, did you mean `answer`"
     refused(store, tmp_path / "y.jsonl", as_json(unknown), 2, "`anwser`", match)
@@ -379,11 +379,11 @@ def test_names_of_fields(store, tmp_path, lines):
         names = ",".join(n for n in HEADER.split(",") if n != name)
         refused(store, tmp_path / "y.csv", names, 1, f"`{name}`", "missing, expected")
     twice = as_json([lines[0]]) + as_json([lines[1]])[:-2] + ', "who": "you"}'
-    refused(store, tmp_path / "y.jsonl", twice, 2, "`who`", "is there twice")
-    refused(store, tmp_path / "y.csv", HEADER + ",who", 1, "`who`", "is there twice")
+    refused(store, tmp_path / "y.jsonl", twice, 2, "`who`", "appears twice")
+    refused(store, tmp_path / "y.csv", HEADER + ",who", 1, "`who`", "appears twice")
 
 
-def test_cells_too_few_and_too_many(store, tmp_path, lines):
+def test_rows_with_too_few_or_too_many_cells_are_refused(store, tmp_path, lines):
     good = as_csv(lines)
     refused(
         store, tmp_path / "y.csv", good + "1,2,left\r\n", 4, "`who`", "has 3 cells, expected 13"
@@ -392,7 +392,7 @@ def test_cells_too_few_and_too_many(store, tmp_path, lines):
     refused(store, tmp_path / "y.csv", longer, 3, "14", "has 14 cells, expected 13")
 
 
-def test_the_line_of_a_row_is_the_one_it_begins_in(store, tmp_path, lines):
+def test_errors_name_the_first_line_of_a_row(store, tmp_path, lines):
     rows = [lines[0] | {"who": 'two\nlines, \r\nand "more"'}, lines[1] | {"answer": "maybe"}]
     refused(store, tmp_path / "y.csv", as_csv(rows), 5, "`answer`", "got `maybe`")
 
@@ -410,25 +410,25 @@ def test_the_line_of_a_row_is_the_one_it_begins_in(store, tmp_path, lines):
         ('"' + "x" * 10_000 + '"', None, r"x\.\.\.`, expected an object"),
     ],
 )
-def test_what_is_no_json_object(store, tmp_path, lines, text, column, match):
+def test_invalid_json_objects_are_refused(store, tmp_path, lines, text, column, match):
     refused(store, tmp_path / "y.jsonl", as_json(lines[:1]) + text, 2, column, match)
 
 
-def test_what_is_no_csv(store, tmp_path, lines):
+def test_invalid_csv_is_refused(store, tmp_path, lines):
     refused(store, tmp_path / "y.csv", as_csv(lines) + '"open', 4, None, "not CSV")
 
 
-def test_what_is_no_text(store, tmp_path, lines):
+def test_invalid_text_is_refused(store, tmp_path, lines):
     for name, text in (("y.jsonl", as_json(lines)), ("y.csv", as_csv(lines))):
         bad = text.encode() + b'{"who": "\xff"}\n'
         line = text.count("\n") + 1
         refused(store, tmp_path / name, bad, line, 10, "byte 0xff is not UTF-8, expected text")
 
 
-def test_nothing_to_import(tmp_path):
+def test_files_without_labels_are_refused(tmp_path):
     for name, text in (("x.jsonl", ""), ("x.jsonl", "\n \r\n"), ("x.csv", ""), ("x.csv", HEADER)):
         (tmp_path / name).write_text(text)
-        with pytest.raises(UsageError, match="holds no labels: expected one line for each"):
+        with pytest.raises(UsageError, match="has no labels: expected one line for each"):
             read_labels(tmp_path / name)
     with pytest.raises(UsageError, match="there is no file"):
         read_labels(tmp_path / "absent.csv")
@@ -448,7 +448,7 @@ def test_marks_blank_lines_and_line_ends_are_tolerated(tmp_path, lines):
         assert read_labels(tmp_path / name) == expected
 
 
-def test_columns_of_a_csv_may_stand_in_any_order(tmp_path, lines):
+def test_columns_of_a_csv_may_have_any_order(tmp_path, lines):
     text = io.StringIO(newline="")
     table = csv.DictWriter(text, HEADER.split(",")[::-1])
     table.writeheader()
@@ -457,7 +457,7 @@ def test_columns_of_a_csv_may_stand_in_any_order(tmp_path, lines):
     assert read_labels(tmp_path / "y.csv") == read_labels(tmp_path / "x.jsonl")
 
 
-def test_a_small_file_that_unpacks_to_very_much_is_refused(store, tmp_path, lines, monkeypatch):
+def test_a_decompression_bomb_is_refused(store, tmp_path, lines, monkeypatch):
     monkeypatch.setattr(label_lines, "LARGEST_CLIP", 1000)
     bomb = [lines[0] | packed(b"\0" * 100_000)]
     match = "the clip is larger than 1000 bytes"
@@ -466,7 +466,7 @@ def test_a_small_file_that_unpacks_to_very_much_is_refused(store, tmp_path, line
     assert label_lines.LARGEST_CLIP < 2**30
 
 
-def test_the_limit_on_cells_is_what_it_was(tmp_path, lines):
+def test_the_limit_of_csv_cells_is_restored(tmp_path, lines):
     before = csv.field_size_limit()
     (tmp_path / "y.csv").write_text(as_csv(lines) + "x" * 200_000)
     with pytest.raises(UsageError, match="has 1 cells"):
@@ -476,7 +476,7 @@ def test_the_limit_on_cells_is_what_it_was(tmp_path, lines):
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_no_damage_is_a_traceback(tmp_path_factory, data):
+def test_damaged_files_never_raise_a_traceback(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("damaged")
     with LabelStore.open(folder / "labels.sqlite") as store:
         answered(store, ["left"])
@@ -508,7 +508,7 @@ def test_labels_of_a_run_that_is_being_written(store, tmp_path):
 
 
 @both
-def test_what_a_run_gave_itself_is_known_to_it(store, tmp_path, suffix):
+def test_a_run_does_not_import_its_own_labels_again(store, tmp_path, suffix):
     answered(store)
     path = tmp_path / f"own{suffix}"
     count = export_labels(store, path)
@@ -529,7 +529,9 @@ def test_labels_of_another_environment_or_length_are_not_imported(store, tmp_pat
     labels = labels_of_run_at(tmp_path / "other")
     before = everything(store)
     for label in labels:
-        with pytest.raises(UsageError, match="of another environment, or of clips of another"):
+        with pytest.raises(
+            UsageError, match="from another environment, or their clips have another"
+        ):
             import_labels(store, [label], [0], "other")
     assert everything(store) == before
 
@@ -561,7 +563,7 @@ def test_labels_of_a_run_whose_trainer_was_killed(tmp_path):
     assert len(labels_of_run(tmp_path)) == 4
 
 
-def test_labels_of_a_run_of_an_older_backflip_are_read_and_it_is_left_as_it_was(tmp_path):
+def test_labels_of_an_old_run_are_read_without_migration(tmp_path):
     path = tmp_path / "labels.sqlite"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(label_file, "_MIGRATIONS", label_file._MIGRATIONS[:1])
@@ -580,7 +582,7 @@ def test_labels_of_a_run_of_an_older_backflip_are_read_and_it_is_left_as_it_was(
 
 
 def test_a_run_without_labels_or_with_damaged_ones_is_one_line(tmp_path):
-    with pytest.raises(UsageError, match=r"has no labels: it has no `labels.sqlite`") as caught:
+    with pytest.raises(UsageError, match=r"has no `labels.sqlite`: choose a run") as caught:
         labels_of_run(tmp_path / "absent")
     assert not (tmp_path / "absent").exists()
     path = tmp_path / "labels.sqlite"
@@ -606,7 +608,7 @@ def test_a_damaged_clip_of_a_run_is_one_line_and_nothing_is_written(store, tmp_p
     assert not (tmp_path / "x.csv").exists()
 
 
-def test_what_was_opened_to_be_read_cannot_be_written(store):
+def test_a_file_opened_to_read_cannot_be_written(store):
     with (
         label_file.LabelFile.open_to_read(store.file.path) as file,
         pytest.raises(UserFacingError, match="readonly"),
@@ -615,10 +617,10 @@ def test_what_was_opened_to_be_read_cannot_be_written(store):
         connection.execute("DELETE FROM labels")
 
 
-# Whether they fit.
+# Labels that do not fit.
 
 
-def test_labels_of_another_environment_are_told_apart(store, tmp_path):
+def test_labels_of_another_environment_are_refused(store, tmp_path):
     answered(store, ["left", "tie"])
     labels = labels_of_run(tmp_path)
     fits = {"obs": ((3,), np.dtype("float32")), "action": ((), np.dtype("int64"))}
@@ -638,7 +640,7 @@ def test_labels_of_another_environment_are_told_apart(store, tmp_path):
         assert "another environment" in str(caught.value)
 
 
-def test_clips_of_two_lengths_do_not_fit(store, tmp_path):
+def test_clips_of_two_lengths_are_refused(store, tmp_path):
     for length in (4, 5):
         query = store.add_query(0, clip(1, length), clip(2, length), 0)
         store.add_label(query, "left", "me", 1)
@@ -690,7 +692,7 @@ def test_kill_9_while_importing_leaves_all_or_nothing(store, tmp_path):
 
 
 def with_pictures(number):
-    """Return a query of clips as large as the dot's, which nearly all of a picture is still in."""
+    """Return a query with clips as large as those of dot, whose pictures hardly change."""
     frames = np.zeros((2, 25, 84, 84, 1), np.uint8)
     frames[0, :, number % 80, number // 80 : number // 80 + 4] = 255
     frames[1, :, number // 80 : number // 80 + 4, number % 80] = 255

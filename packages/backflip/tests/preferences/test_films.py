@@ -17,14 +17,14 @@ def noise(count, height, width, seed=0):
 
 
 def frame(strip, film, number):
-    """The way a player finds a frame."""
+    """Return a frame of a strip, as a player finds it."""
     row, column = divmod(number, film.columns)
     left, top = column * film.width, row * film.height
     return strip[top : top + film.height, left : left + film.width]
 
 
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 12))
-def test_every_frame_comes_back_bit_for_bit(tmp_path_factory, count, height, width):
+def test_frames_round_trip_bit_for_bit(tmp_path_factory, count, height, width):
     frames = noise(count, height, width)
     folder = tmp_path_factory.mktemp("films")
     film = write_film(folder, frames, fps=30.0)
@@ -33,13 +33,13 @@ def test_every_frame_comes_back_bit_for_bit(tmp_path_factory, count, height, wid
         assert (frame(strip, film, number) == frames[number]).all()
 
 
-def test_a_long_film_stays_within_what_a_picture_may_measure(tmp_path):
+def test_a_long_film_stays_within_the_limits_of_a_picture(tmp_path):
     film = write_film(tmp_path, np.zeros((1000, 64, 64, 3), np.uint8), fps=30.0)
     rows = -(-film.frames // film.columns)
     assert max(rows * film.height, film.columns * film.width) <= 16_383
 
 
-def test_films_alike_share_a_file(tmp_path):
+def test_equal_films_share_a_file(tmp_path):
     one, same, other = (write_film(tmp_path, noise(3, 4, 5, s), fps=30.0) for s in (1, 1, 2))
     assert one.file == same.file != other.file
     assert len(list(tmp_path.iterdir())) == 2
@@ -54,7 +54,7 @@ def test_a_missing_film_is_named(tmp_path):
         read_film(tmp_path, film.file)
 
 
-def test_a_damaged_film_is_refused_and_makes_room_for_a_new_one(tmp_path):
+def test_a_damaged_film_is_refused_and_moved(tmp_path):
     frames = noise(3, 4, 5)
     film = write_film(tmp_path, frames, fps=30.0)
     data = bytearray((tmp_path / film.file).read_bytes())

@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.queries`: which pairs, how often, and the most disputed."""
+"""Tests of `backflip.preferences.queries`."""
 
 import numpy as np
 from hypothesis import given
@@ -34,14 +34,14 @@ def test_the_most_disputed_pair_by_hand():
     np.testing.assert_array_equal(most_disputed(returns, pairs, 2), [[1, 0], [0, 2]])
 
 
-def test_dispute_is_about_the_preference_and_not_about_the_size_of_the_margin():
+def test_disagreement_is_about_preferences_and_not_margins():
     # The first pair's margins differ by 100, but both members are certain of the same side.
     returns = np.array([[0.0, 0.0], [10.0, 110.0], [0.5, -0.5]])
     pairs = np.array([[1, 0], [2, 0]])
     np.testing.assert_array_equal(most_disputed(returns, pairs, 1), [[2, 0]])
 
 
-def test_what_all_members_share_and_the_order_of_sides_do_not_matter():
+def test_disagreement_ignores_common_offsets_and_sides():
     rng = np.random.default_rng(1)
     returns = rng.normal(size=(20, 8))
     pairs = uniform_pairs(rng, 20, 100)
@@ -50,6 +50,6 @@ def test_what_all_members_share_and_the_order_of_sides_do_not_matter():
     np.testing.assert_array_equal(most_disputed(returns, pairs[:, ::-1], 10), chosen[:, ::-1])
 
 
-def test_of_equally_disputed_pairs_the_first_are_taken():
+def test_the_first_of_equally_disputed_pairs_are_chosen():
     pairs = np.array([[3, 1], [0, 2], [1, 0]])
     np.testing.assert_array_equal(most_disputed(np.zeros((4, 2)), pairs, 2), pairs[:2])

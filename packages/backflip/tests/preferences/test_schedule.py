@@ -10,7 +10,7 @@ LABELS, PHASES = st.integers(1, 2000), st.integers(1, 100)
 
 
 @given(labels=LABELS, phases=PHASES)
-def test_all_labels_are_asked_for_and_none_after_the_last_phase(labels, phases):
+def test_the_schedule_spends_all_labels_and_none_after_the_last_phase(labels, phases):
     due = label_schedule(labels, phases)
     assert len(due) == phases  # before phase 1, ..., after the last but one
     assert sum(due) == labels
@@ -19,7 +19,7 @@ def test_all_labels_are_asked_for_and_none_after_the_last_phase(labels, phases):
 
 
 @given(labels=LABELS, phases=st.integers(2, 100))
-def test_the_rate_falls_as_the_paper_has_it(labels, phases):
+def test_the_rate_falls_as_in_the_paper(labels, phases):
     due = label_schedule(labels, phases)
     assert due[0] == max(1, round(0.25 * labels))
     asking = max(1, round(0.6 * phases))

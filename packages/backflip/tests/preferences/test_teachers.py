@@ -12,8 +12,8 @@ from packages.backflip.tests.conformance.teacher import check_teacher, query_of_
 from backflip.core.types import Transition
 from backflip.envs.registry import make_native
 from backflip.preferences.clips import Clip, Window, cut
-from backflip.preferences.drawing import Drawer
-from backflip.preferences.shown import shown_clip
+from backflip.preferences.drawer import Drawer
+from backflip.preferences.teacher_query import shown_clip
 from backflip.preferences.teachers import (
     FunctionTeacher,
     SimulatedTeacher,
@@ -35,7 +35,7 @@ def ask(teacher, left, right, seed=0):
 
 
 def share_of_left(teacher, left, right):
-    """Return how often `left` is the answer; no other but `right` may occur."""
+    """Return the number of `left` answers; all others must be `right`."""
     rng = np.random.default_rng(5)
     query = query_of_rewards(left, right)
     answers = [teacher.answer(query, rng) for _ in range(DRAWS)]
@@ -44,7 +44,7 @@ def share_of_left(teacher, left, right):
 
 
 def within_chance(share, expected):
-    """Whether a share of DRAWS is within five standard deviations of what is expected."""
+    """Return whether a count of DRAWS is within five standard deviations of its expectation."""
     return abs(share - expected) <= 5 * np.sqrt(expected * (1 - expected) / DRAWS)
 
 
@@ -154,7 +154,7 @@ def test_teachers_by_name(text, teacher):
 
 @given(mistake=st.floats(0, 1), tie=st.floats(0, 1e6), myopia=st.floats(0, 0.999))
 def test_a_teacher_is_the_same_when_read_back_by_its_name(mistake, tie, myopia):
-    """A run keeps the name alone, and a resumed run must go on with the same teacher."""
+    """A run saves only the name, and a resumed run must have the same teacher."""
     teacher = SimulatedTeacher(mistake=mistake, tie=tie, myopia=myopia)
     assert parse_teacher(teacher.name) == teacher
 

@@ -1,4 +1,4 @@
-"""Every reward model keeps every clause of its interface; a broken one is seen to break it."""
+"""Runs the conformance suite on every reward model, and on broken models that must fail."""
 
 import importlib.util
 from pathlib import Path
@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "reward_model.py"
 
 
 def example() -> Any:
-    """The module that the documentation shows."""
+    """Return the module in docs/examples."""
     found = importlib.util.spec_from_file_location("reward_model_example", EXAMPLE)
     assert found is not None
     assert found.loader is not None
@@ -48,7 +48,7 @@ def check(clause: str, model: Any, spec: EnvSpec) -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize("clause", CLAUSES)
 @pytest.mark.parametrize("model", MODELS)
-def test_a_reward_model_keeps_its_interface(model: str, clause: str) -> None:
+def test_a_reward_model_passes_the_conformance_suite(model: str, clause: str) -> None:
     check(clause, MODELS[model], VECTOR)
 
 
@@ -56,13 +56,13 @@ def test_a_reward_model_keeps_its_interface(model: str, clause: str) -> None:
 @pytest.mark.parametrize("clause", CLAUSES)
 @pytest.mark.parametrize("spec", [CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
 @pytest.mark.parametrize("model", MODELS)
-def test_a_reward_model_keeps_its_interface_everywhere(
+def test_a_reward_model_passes_the_conformance_suite_on_other_environments(
     model: str, spec: EnvSpec, clause: str
 ) -> None:
     check(clause, MODELS[model], spec)
 
 
-# Ways to break the model of the documentation. Each replaces the method that it is named with.
+# Broken methods. Each replaces one method of the example model.
 
 
 def reads_the_true_reward(self, parameters, batch):
@@ -157,10 +157,10 @@ BROKEN = [
 @pytest.mark.parametrize(
     ("clause", "method", "broken"), BROKEN, ids=[b[2].__name__ for b in BROKEN]
 )
-def test_a_broken_reward_model_is_seen(clause: str, method: str, broken: Any) -> None:
+def test_a_broken_reward_model_fails_the_suite(clause: str, method: str, broken: Any) -> None:
     with pytest.raises(AssertionError):
         check(clause, type("Broken", (Own,), {method: broken}), VECTOR)
 
 
-def test_every_clause_is_seen_to_break() -> None:
+def test_every_clause_has_a_broken_model() -> None:
     assert {clause for clause, _, _ in BROKEN} == set(CLAUSES)

@@ -1,4 +1,4 @@
-"""Tests of the linear model's fit, and of how it scales what it fits."""
+"""Tests of the fit and the scaling of the linear reward model."""
 
 import itertools
 
@@ -32,7 +32,7 @@ most_probable = jax.jit(module._most_probable)
 
 
 def labels_of(weights, count, padding=0, seed=0):
-    """Return labels that a reward linear in random features gives, without any noise."""
+    """Return noise-free labels of a reward that is linear in random features."""
     rng = np.random.default_rng(seed)
     difference = np.zeros((count + padding, len(weights)), np.float32)
     difference[:count] = rng.normal(size=(count, len(weights))) * 3
@@ -53,12 +53,12 @@ def kernel_of(count, scale=5.0, seed=0):
 
 
 def log_likelihood(logits, preferred, weight):
-    """Return the log-likelihood of labels, from the loss that any other model is trained with."""
+    """Return the log-likelihood of labels, computed by `preference_loss`."""
     zero = jnp.zeros_like(logits)
     return -(weight * preference_loss(logits, zero, preferred, module.NOISE)).sum()
 
 
-def test_both_orders_of_a_pair_have_probabilities_that_sum_to_one_in_the_training_graph():
+def test_probabilities_of_both_orders_of_a_pair_sum_to_one():
     """Rahtz's bug 2; there is no dropout: what is scored is what is predicted."""
     left, right = jax.random.normal(jax.random.key(0), (2, 1000)) * 10
 
@@ -77,7 +77,7 @@ def test_both_orders_of_a_pair_have_probabilities_that_sum_to_one_in_the_trainin
 
 @pytest.mark.medium
 @pytest.mark.parametrize("scale", [0.5, 10.0, 100.0])
-def test_the_most_probable_logits_are_where_the_posterior_is_flat(scale):
+def test_the_posterior_gradient_is_zero_at_the_most_probable_logits(scale):
     """At the maximum, a = ∂ log p / ∂m at m = K a."""
     kernel = kernel_of(12, scale)
     rng = np.random.default_rng(1)
@@ -90,7 +90,7 @@ def test_the_most_probable_logits_are_where_the_posterior_is_flat(scale):
 
 
 @pytest.mark.medium
-def test_the_most_probable_logits_beat_all_near_them():
+def test_the_most_probable_logits_are_a_maximum():
     kernel = np.asarray(kernel_of(6), np.float64) + 1e-3 * np.eye(6)
     preferred, weight = jnp.asarray([1.0, 0, 1, 1, 0, 0.5]), jnp.ones(6)
     dual, _ = most_probable(jnp.asarray(kernel, jnp.float32), preferred, weight)
@@ -107,8 +107,8 @@ def test_the_most_probable_logits_beat_all_near_them():
 
 
 @pytest.mark.parametrize("scale", [0.3, 3.0])
-def test_few_features_and_few_labels_lead_to_the_same(scale):
-    """Two routes to one number: in matrices of labels, and of features."""
+def test_the_primal_and_the_dual_solution_are_equal(scale):
+    """The fit with matrices of labels equals the fit with matrices of features."""
     rng = np.random.default_rng(3)
     seen = jnp.asarray(scale * rng.normal(size=(30, 6)), jnp.float32)
     preferred = jnp.asarray(rng.choice([0, 0.5, 1], 30), jnp.float32)
@@ -152,14 +152,14 @@ def test_the_evidence_is_near_the_marginal_likelihood(kernel, preferred):
     assert float(evidence) == pytest.approx(marginal(kernel, preferred), abs=0.15)
 
 
-def test_the_evidence_of_a_prior_without_variance_is_that_of_guessing():
+def test_with_zero_variance_the_evidence_is_that_of_guessing():
     preferred = jnp.asarray([1.0, 0.0, 1.0])
     dual, evidence = most_probable(jnp.zeros((3, 3)), preferred, jnp.ones(3))
     assert float(evidence) == pytest.approx(3 * np.log(0.5), abs=1e-5)
     assert np.isfinite(dual).all()
 
 
-def test_evidence_finds_the_group_that_counts():
+def test_evidence_selects_the_relevant_group():
     weights = np.zeros(SIZE)
     weights[6:10] = [1, -1, 2, 1]  # the third group
     labelled = labels_of(weights, 60)
@@ -175,7 +175,7 @@ def test_evidence_finds_the_group_that_counts():
     assert max(expected[[0, 1, 3]]) < 0.2
 
 
-def test_each_group_is_in_play_with_one_chance_whatever_its_variance(monkeypatch):
+def test_each_group_is_active_with_the_prior_probability(monkeypatch):
     monkeypatch.setattr(module, "IN_PLAY", 0.25)
     monkeypatch.setattr(module, "VARIANCES", (0.0, 10.0, 100.0))
     grid = jnp.asarray([[0.0, 0.0, 10.0], [10.0, 0.0, 100.0]])
@@ -187,7 +187,7 @@ def test_each_group_is_in_play_with_one_chance_whatever_its_variance(monkeypatch
 
 @pytest.mark.medium
 @pytest.mark.parametrize("padding", [-5, 3], ids=["fewer labels than features", "more"])
-def test_models_are_of_all_labels_and_weighed_by_prior_times_evidence(padding):
+def test_models_use_all_labels_and_are_weighted_by_prior_times_evidence(padding):
     labelled = some_labels(15 + min(padding, 0), padding=max(padding, 0))
     ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
     parts, scales, _ = module._scaled_groups(labelled, GROUPS)
@@ -218,7 +218,7 @@ def test_groups_are_scaled_to_a_mean_squared_length_of_one():
         start += size
 
 
-def test_a_group_that_never_differs_stays_off():
+def test_a_constant_group_has_zero_weights():
     labelled = some_labels()
     labelled = labelled._replace(difference=labelled.difference.at[:, 0].set(0.0))
     ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
@@ -227,7 +227,7 @@ def test_a_group_that_never_differs_stays_off():
     assert np.isfinite(ensemble.models).all()
 
 
-def test_bootstrap_draws_as_many_as_there_are_and_never_padding():
+def test_bootstrap_samples_have_the_number_of_labels_and_no_padding():
     weight = jnp.asarray([1.0] * 10 + [0.0] * 6)
     keys = jax.random.split(jax.random.key(0), 4000)
     drawn = np.asarray(jax.vmap(module._bootstrap, (0, None))(keys, weight))
@@ -250,8 +250,8 @@ def test_members_draw_different_labels():
 
 
 @pytest.mark.medium
-def test_padding_changes_nothing_but_which_labels_are_drawn():
-    """The evidence and each member are those of the labels alone, whatever padding holds."""
+def test_padding_changes_only_the_bootstrap_samples():
+    """The evidence and the fit of a member do not depend on padding."""
     bare, padded = some_labels(20), some_labels(20, padding=12)
     rubbish = padded._replace(
         difference=padded.difference.at[20:].set(1e3), left_preferred=padded.left_preferred + 0.5
@@ -283,7 +283,7 @@ def test_a_known_linear_reward_is_recovered():
 
 
 @pytest.mark.medium
-def test_ties_alone_teach_nothing():
+def test_ties_alone_give_zero_weights():
     labelled = some_labels()
     labelled = labelled._replace(left_preferred=jnp.full(20, 0.5))
     ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
@@ -318,7 +318,7 @@ def labels_on_clips(count, ending=False, seed=0, asked_at=0):
 
 
 def record(seed=0):
-    """Return what a random policy observed: a random walk."""
+    """Return observations of a random policy: a random walk."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(500, 1, 2)).astype(np.float32)
     moved = x + rng.normal(scale=0.2, size=x.shape).astype(np.float32)
@@ -339,7 +339,7 @@ def fitted(model, *labels):
 
 
 def refitted(labels, budget=12):
-    """Return one seed's parameters, metrics, and its features of all alive steps."""
+    """Return one seed's parameters, metrics, and features of all alive steps."""
     model = ready(budget)
     found = fitted(model, labels)
     parameters = row_of(found.parameters, 0)
@@ -365,7 +365,7 @@ def test_the_reward_has_a_constant_spread_over_labelled_clips(ending):
 
 
 def test_the_reward_is_the_mean_of_models_of_equal_spread():
-    """However large the rewards of a model are, its chance alone is what it weighs."""
+    """The weight of a model is its probability, independent of the size of its rewards."""
     labels = labels_on_clips(12)
     parameters, _, steps = refitted(labels)
     padded = linear._padded(ready()._steps(parameters.encoder, labels), 12)
@@ -378,7 +378,7 @@ def test_the_reward_is_the_mean_of_models_of_equal_spread():
     np.testing.assert_allclose(steps @ parameters.weights, worth, rtol=1e-2, atol=1e-3)
 
 
-def test_an_opinion_is_the_reward_of_each_step_and_how_far_the_members_are_apart():
+def test_opinions_have_the_reward_and_the_members_spread():
     labels = labels_on_clips(12, ending=True)
     model = ready()
     parameters = row_of(fitted(model, labels).parameters, 0)
@@ -396,7 +396,7 @@ def test_an_opinion_is_the_reward_of_each_step_and_how_far_the_members_are_apart
         np.testing.assert_allclose(opinions.spread[i], apart * clip.alive, rtol=1e-3, atol=1e-4)
 
 
-def test_metrics_count_labels_ties_and_what_is_predicted():
+def test_metrics_of_labels_ties_and_accuracy():
     labels = labels_on_clips(12)
     labels[3] = labels[3]._replace(left_preferred=0.5)
     parameters, metrics, _ = refitted(labels)
@@ -408,7 +408,7 @@ def test_metrics_count_labels_ties_and_what_is_predicted():
 
 
 @pytest.mark.medium
-def test_a_seed_is_fitted_as_if_it_were_alone():
+def test_the_fit_of_a_seed_does_not_depend_on_other_seeds():
     seeds = [labels_on_clips(12, seed=1), labels_on_clips(7, seed=2), []]
     model = ready(seeds=3)
     keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 3)))
@@ -427,7 +427,7 @@ def test_encoders_are_fitted_when_labels_have_doubled(asked_at, labels):
     assert last_doubling(asked_at) == labels
 
 
-def test_an_encoder_is_kept_until_labels_have_doubled_or_one_of_them_is_undone():
+def test_an_encoder_is_cached_until_labels_have_doubled_or_one_is_undone():
     first = labels_on_clips(4)
     later = labels_on_clips(3, seed=1, asked_at=9)
     model = ready()

@@ -1,4 +1,4 @@
-"""Tests of the linear model's features, and of the one path by which all rewards see them."""
+"""Tests of the features of the linear model."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.core.types import Transition
 from backflip.preferences.clips import Window, cut, observed
 from backflip.rewards import inputs
-from backflip.rewards.inputs import observation_size, observation_vectors, over_steps
+from backflip.rewards.inputs import apply_to_steps, observation_size, observation_vectors
 from backflip.rewards.linear import features as module
 from backflip.rewards.linear.features import (
     Encoder,
@@ -78,7 +78,7 @@ def seen_of(spec, batch):
 
 
 def slow_features(spec, encoder, x, action, x2):
-    """Return one transition's features, each written out from the module's docstring."""
+    """Return one transition's features, computed from the module's docstring."""
     limit = 5.0 if len(x) <= 32 else 2.0
     mean, projection, scale = (np.asarray(part, np.float64) for part in encoder)
     k = projection.shape[1]
@@ -108,7 +108,7 @@ def slow_features(spec, encoder, x, action, x2):
 
 @pytest.mark.medium
 @pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
-def test_features_are_what_the_docstring_says_one_by_one(name):
+def test_features_equal_the_docstring(name):
     spec = SPECS[name]
     batch = batch_of(spec, 600)
     before, after, encoder = seen_of(spec, batch)
@@ -118,7 +118,7 @@ def test_features_are_what_the_docstring_says_one_by_one(name):
 
 
 @pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
-def test_group_sizes_say_where_each_group_is(name):
+def test_group_sizes_match_the_features(name):
     spec = SPECS[name]
     batch = batch_of(spec, 50)
     before, after, encoder = seen_of(spec, batch)
@@ -128,8 +128,8 @@ def test_group_sizes_say_where_each_group_is(name):
     found = np.asarray(features(spec, encoder, before, batch.action, after))
     assert found.shape == (50, sum(sizes))
     still = np.asarray(features(spec, encoder, before, batch.action, before))
-    start = sizes.being + sizes.state
-    np.testing.assert_array_equal(still[:, : sizes.being], 1.0)
+    start = sizes.constant + sizes.state
+    np.testing.assert_array_equal(still[:, : sizes.constant], 1.0)
     np.testing.assert_array_equal(still[:, start : start + sizes.change], 0.0)
     np.testing.assert_array_equal(still[:, :start], found[:, :start])
     np.testing.assert_array_equal(
@@ -137,7 +137,7 @@ def test_group_sizes_say_where_each_group_is(name):
     )
 
 
-def test_there_and_back_is_worth_nothing():
+def test_moving_there_and_back_sums_to_zero():
     spec = vector(3)
     batch = batch_of(spec, 50)
     before, after, encoder = seen_of(spec, batch)
@@ -162,7 +162,7 @@ def test_a_vector_is_standardised():
 
 
 def hidden_pendulums(count=4000, noise=40, seed=0):
-    """Return 44 numbers a step: slow waves of known order in a basis unknown, and fast noise."""
+    """Return 44 numbers for each step: slow waves in a random basis, and fast noise."""
     rng = np.random.default_rng(seed)
     time = np.arange(count + 1)[:, None]
     waves = np.sqrt(2) * np.sin(time * np.array([[0.05, 0.15, 0.4, 0.8]]))
@@ -192,7 +192,7 @@ def test_slow_directions_solve_their_generalised_eigenproblem():
     )
 
 
-def test_slow_directions_find_the_slow_waves_in_their_order():
+def test_slow_directions_recover_slow_waves_in_order():
     before, after, waves = hidden_pendulums()
     encoder = fit_encoder(before, after)
     z = (before - before.mean(0)) @ np.asarray(encoder.projection)
@@ -200,8 +200,8 @@ def test_slow_directions_find_the_slow_waves_in_their_order():
         assert abs(np.corrcoef(z[:, wave], waves[:, wave])[0, 1]) > 0.98
 
 
-def test_a_place_that_somebody_never_left_is_no_slow_feature():
-    """One of 200 walkers stays where no other ever is: that place would be the slowest of all."""
+def test_a_position_that_one_walk_never_left_is_not_a_slow_feature():
+    """One of 200 walks stays at a position that no other visits; without noise it is slowest."""
     rng = np.random.default_rng(0)
     steps = rng.integers(-1, 2, size=(100, 200))
     start = rng.integers(40, size=200)
@@ -232,8 +232,8 @@ def test_pixels_that_never_change_do_not_matter():
 
 
 @given(side=st.integers(21, 300))
-def test_shrinking_weighs_each_pixel_and_sums_to_one(side):
-    weights = inputs._shrinking(side)
+def test_resize_weights_cover_each_pixel_and_sum_to_one(side):
+    weights = inputs._resize_matrix(side)
     assert weights.shape == (21, side)
     np.testing.assert_allclose(weights.sum(1), 1.0, rtol=1e-5)
     assert (weights >= 0).all()
@@ -241,7 +241,7 @@ def test_shrinking_weighs_each_pixel_and_sums_to_one(side):
     np.testing.assert_allclose(weights, weights[::-1, ::-1], atol=1e-6)
 
 
-def test_an_image_of_one_grey_stays_so_and_a_square_stays_where_it_is():
+def test_resizing_keeps_grey_levels_and_positions():
     spec = pixels(stack=1, side=84)
     grey = np.full((1, 84, 84, 1), 51, np.uint8)
     np.testing.assert_allclose(observation_vectors(spec, grey), 0.2, rtol=1e-5)
@@ -252,7 +252,7 @@ def test_an_image_of_one_grey_stays_so_and_a_square_stays_where_it_is():
 
 
 @pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
-def test_clips_and_training_see_the_same(name):
+def test_clips_and_training_have_equal_features(name):
     """Rahtz's bug 1: one path normalised observations, another did not."""
     spec = SPECS[name]
     batch = batch_of(spec, 12, 3)
@@ -270,7 +270,7 @@ def test_clips_and_training_see_the_same(name):
     for env in range(3):
         clip = observed(cut(record, Window(2, env), 7))
         seen = model._clips.encode(clip)
-        found = over_steps(jax.jit(lambda *step: features(spec, encoder, *step)), [seen])[0]
+        found = apply_to_steps(jax.jit(lambda *step: features(spec, encoder, *step)), [seen])[0]
         worth = np.clip((found @ weights - 0.1) / 2.0, -3, 3)
         np.testing.assert_allclose(trained_on[2:9, env], worth, rtol=1e-3, atol=1e-4)
         opinions = model.opinions(parameters, [clip])
@@ -281,7 +281,7 @@ def test_clips_and_training_see_the_same(name):
     assert trained_on.std() > 0.01
 
 
-def test_only_the_newest_frame_of_a_stack_is_looked_at():
+def test_only_the_newest_frame_of_a_stack_is_used():
     spec = pixels()
     batch = batch_of(spec, 2, 2)
     older = batch.obs.copy()

@@ -49,7 +49,7 @@ def leaky(x):
 
 
 @pytest.mark.parametrize("spec", [VECTOR, TORQUE], ids=lambda spec: spec.id)
-def test_a_network_for_vectors_is_what_the_docstring_says(spec):
+def test_a_network_for_vectors_equals_the_docstring(spec):
     rng = np.random.default_rng(0)
     params = initial_network(spec, rng)
     standardiser = Standardiser(*map(jnp.asarray, ([1.0, 2.0], [2.0, 0.5], [0.1, 4.0])))
@@ -92,7 +92,7 @@ def test_a_network_for_images_convolves_the_picture_and_its_change():
     np.testing.assert_allclose(found, expected[:, 0], rtol=1e-3, atol=1e-4)
 
 
-def test_the_penalty_is_on_weights_and_not_on_biases():
+def test_the_penalty_applies_to_weights_and_not_to_biases():
     params = initial_network(VECTOR, np.random.default_rng(0))
     expected = sum(np.square(x["w"]).sum() for x in [*params["body"], params["head"]])
     assert float(squared_weights(params)) == pytest.approx(float(expected), rel=1e-5)
@@ -161,7 +161,7 @@ def test_the_loss_of_a_label_by_hand():
         assert float(found[i]) == pytest.approx(expected, rel=1e-4)
 
 
-def test_losses_are_means_over_the_sample_and_over_what_it_leaves_out():
+def test_losses_are_means_over_sample_and_held_out_labels():
     labels = random_labels(n=4, padding=2)
     outputs = jnp.asarray(np.random.default_rng(1).normal(size=(6, 2, 4)), jnp.float32)
     drawn = jnp.asarray([2.0, 0.0, 1.0, 0.0, 0.0, 0.0])

@@ -1,16 +1,23 @@
-"""Reward models by name, and what is said of names and classes that are none."""
+"""Tests of `make_reward_model`, and of the errors of a user's reward model."""
 
 import numpy as np
 import pytest
 
 from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.types import Transition
 from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.network.model import NetworkRewardModel
-from backflip.rewards.registry import make_reward_model
+from backflip.rewards.registry import RewardModelFailed, make_reward_model
 from runshelf.errors import UsageError
 
 BOX = Box(np.full(2, -2, np.float32), np.full(2, 2, np.float32), np.dtype("f4"))
 VECTOR = EnvSpec("vector", BOX, Discrete(3), 100)
+KEYS = np.zeros((1, 2), np.uint32)
+FLAGS = np.zeros((4, 3), bool)
+SEEN = np.zeros((4, 3, 2), np.float32)
+BATCH = Transition(
+    SEEN, np.zeros((4, 3), np.int32), np.ones((4, 3), np.float32), FLAGS, FLAGS, SEEN, ~FLAGS, ()
+)
 
 OWN = """
 import numpy as np
@@ -21,7 +28,7 @@ class Whole:
         self.made_with = spec.id, labels, clip_length
 
     def initial(self, seeds):
-        return np.zeros((seeds, 2), np.float32)
+        return {str(self.made_with): np.zeros((seeds, 2), np.float32)}
 
     def predict(self, parameters, batch): ...
     def observe(self, record): ...
@@ -41,6 +48,17 @@ class Hungry(Whole):
 class Seedless(Whole):
     def initial(self, seeds):
         return np.zeros(3, np.float32)
+
+
+class Faulty(Whole):
+    def observe(self, record):
+        raise SystemExit(3)
+
+    def fit(self, previous, comparisons, keys):
+        raise ValueError("no\\nconvergence")
+
+    def predict(self, parameters, batch):
+        return batch.reward.sum(0)
 """
 
 
@@ -48,15 +66,51 @@ def make(name):
     return make_reward_model(name, VECTOR, 10, 5)
 
 
-def test_the_built_in_ones_have_names():
+def test_built_in_reward_models_have_names():
     assert isinstance(make("linear"), LinearRewardModel)
     assert isinstance(make("network"), NetworkRewardModel)
 
 
-def test_a_class_of_the_current_folder_is_made_with_the_three_facts(tmp_path, monkeypatch):
+def test_a_class_in_the_current_folder_gets_spec_labels_and_clip_length(tmp_path, monkeypatch):
     (tmp_path / "my_reward_models.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
-    assert make("my_reward_models:Whole").made_with == ("vector", 10, 5)
+    assert set(make("my_reward_models:Whole").initial(2)) == {"('vector', 10, 5)"}
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "said"),
+    [
+        (
+            "Whole",
+            lambda model: model.fit(None, [], KEYS),
+            "`fit` must return `Fitted`, got NoneType",
+        ),
+        (
+            "Whole",
+            lambda model: model.predict(None, BATCH),
+            "`predict` must return an array of shape (4, 3), got NoneType",
+        ),
+        (
+            "Faulty",
+            lambda model: model.predict(None, BATCH),
+            "`predict` must return an array of shape (4, 3), got (3,)",
+        ),
+        (
+            "Faulty",
+            lambda model: model.fit(None, [], KEYS),
+            "`fit` raised ValueError: no convergence",
+        ),
+        ("Faulty", lambda model: model.observe(BATCH), "`observe` raised SystemExit: 3"),
+    ],
+)
+def test_an_error_in_a_users_method_is_one_line(tmp_path, monkeypatch, name, call, said):
+    (tmp_path / "my_reward_models.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    model = make(f"my_reward_models:{name}")
+    with pytest.raises(RewardModelFailed) as failed:
+        call(model)
+    prefix = f"reward model `my_reward_models:{name}`: "
+    assert str(failed.value) == f"{prefix}{said}; all labels so far are saved"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +125,7 @@ def test_a_class_of_the_current_folder_is_made_with_the_three_facts(tmp_path, mo
         ("my_reward_models:Seedless", "must return arrays with a leading axis of seeds"),
     ],
 )
-def test_what_is_no_reward_model_is_refused_in_one_line(tmp_path, monkeypatch, name, said):
+def test_an_invalid_reward_model_is_refused_in_one_line(tmp_path, monkeypatch, name, said):
     (tmp_path / "my_reward_models.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as refused:

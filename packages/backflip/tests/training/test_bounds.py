@@ -8,7 +8,7 @@ import pytest
 
 from backflip.algorithms.registry import algorithms
 from backflip.core.settings import Bounds, Setting
-from backflip.training.settings import configure
+from backflip.training.algorithm_config import configure
 from runshelf.errors import UsageError
 
 # Settings that may be negative: a lower entropy, too, can be what somebody wants.

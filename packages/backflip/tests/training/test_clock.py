@@ -23,17 +23,17 @@ def test_the_compile_clock_counts_parts_within_parts_once(monkeypatch: pytest.Mo
     assert clock.CompileClock().seconds == 0.0
 
 
-def test_time_is_booked_once_and_compiling_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_is_booked_once_and_compiling_separately(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [10.0]
     fresh = functools.cache(clock._compiling.__wrapped__)
     monkeypatch.setattr(clock, "_compiling", fresh)
     monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
     spent = clock.Clock(began=7.0)
-    assert spent.spent("setup") == 3.0
+    assert spent.book("setup") == 3.0
     now[0] = 18.0
     jax.monitoring.record_event_duration_secs(f"{clock.COMPILING}part", 5.0)
     assert spent.unbooked == 3.0
-    assert spent.spent("train") == 3.0
+    assert spent.book("train") == 3.0
     assert spent.unbooked == 0.0
     assert spent.trained == 3.0
     assert spent.seconds == {
@@ -46,13 +46,13 @@ def test_time_is_booked_once_and_compiling_apart(monkeypatch: pytest.MonkeyPatch
     }
 
 
-def test_earlier_sittings_count_and_a_part_they_did_not_book_is_none(
+def test_earlier_sessions_count_and_missing_parts_are_zero(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clock.time, "perf_counter", lambda: 2.0)
     spent = clock.Clock(began=0.0)
-    spent.go_on_from({"train": 5.0, "total": 5.0})
-    spent.spent("train")
+    spent.resume_from({"train": 5.0, "total": 5.0})
+    spent.book("train")
     assert spent.seconds["train"] == 7.0
     assert spent.trained == 2.0
     assert spent.seconds["answers"] == 0.0

@@ -14,9 +14,9 @@ from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
 from backflip.envs.registry import make_native
 from backflip.preferences.clips import cut, windows
-from backflip.preferences.drawing import Drawer
+from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.shown import TeacherQuery, shown_clip
+from backflip.preferences.teacher_query import TeacherQuery, shown_clip
 from backflip.preferences.teachers import TeacherFailed, parse_teacher
 from backflip.training.build import build
 from runshelf.errors import UsageError
@@ -93,7 +93,7 @@ def test_a_function_that_answers_as_the_oracle_teaches_the_same(tmp_path, own):
 
 
 @pytest.mark.medium
-def test_an_exception_loses_no_label_and_the_run_goes_on_after_it(tmp_path, own):
+def test_an_exception_loses_no_label_and_the_run_can_be_resumed(tmp_path, own):
     never = tiny(tmp_path / "never", "oracle")
     parse_teacher(f"{own}:prefer")
     module = sys.modules[own]
@@ -110,7 +110,7 @@ def test_an_exception_loses_no_label_and_the_run_goes_on_after_it(tmp_path, own)
 
 
 @pytest.mark.medium
-def test_a_resumed_run_says_which_function_is_gone(tmp_path, own, monkeypatch):
+def test_a_resumed_run_names_a_missing_function(tmp_path, own, monkeypatch):
     result = tiny(tmp_path, f"{own}:prefer")
     monkeypatch.chdir("/")
     monkeypatch.delitem(sys.modules, own)
@@ -175,7 +175,7 @@ def test_the_examples_agree_with_the_height_of_the_pendulum(examples, tmp_path):
     assert np.mean(agreed) > 0.9
 
 
-def test_the_example_keeps_the_protocol(examples):
+def test_the_example_passes_the_conformance_checks(examples):
     check_teacher(examples("upright"))
 
 

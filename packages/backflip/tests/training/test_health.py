@@ -1,4 +1,4 @@
-"""What is not a finite number is refused by name, whoever is to blame, thinned or not."""
+"""Tests of `backflip.training.health`: non-finite numbers are refused by name."""
 
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def refuse(
     learns_own_reward: bool = True,
     checked: bool = False,
 ) -> None:
-    """Look at the metrics of six updates, two a record, and at what was learnt in them."""
+    """Check the metrics of six updates, two for each record, and the parameters after them."""
     nothing, key = jnp.zeros(1), jax.random.key_data(jax.random.key(0))
     learner = Learner(learnt or {"w": np.full(2, weight)}, (), nothing, nothing, key)
     refuse_nonfinite(
@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> Run:
 def test_one_nan_among_many_updates_is_refused(
     run: Run, name: str, own: bool, kind: type, who: str, what: str
 ) -> None:
-    """Of the second seed, in the fourth of six updates, two a record."""
+    """It is in the second seed, in the fourth of six updates, with two updates for each record."""
     values = np.ones((2, 6))
     values[1, 3] = np.nan
     with pytest.raises(kind) as caught:
@@ -78,11 +78,11 @@ def test_one_nan_among_many_updates_is_refused(
     assert type(caught.value) is kind
 
 
-def test_all_that_is_always_finite_is_among_these() -> None:
+def test_all_finite_metrics_are_covered() -> None:
     assert {*ALWAYS_FINITE} == {name for name, *_ in REFUSED}
 
 
-def test_what_was_learnt_is_refused_by_its_name(run: Run) -> None:
+def test_a_non_finite_parameter_is_refused_by_name(run: Run) -> None:
     fine = {"value_loss": np.ones((2, 3))}
     refuse(run, fine)
     with pytest.raises(
@@ -92,7 +92,7 @@ def test_what_was_learnt_is_refused_by_its_name(run: Run) -> None:
 
 
 TOO_LARGE = "too large to add up and to square in 32 bits: divide them"
-# Metrics of an environment outside JAX that overflowed, and what is said of them.
+# Metrics of an environment outside JAX that overflowed, and the message.
 OVERFLOWED = [
     (
         {"reward_mean": np.inf, "reward_min": 3e38, "reward_max": 3e38},
@@ -119,7 +119,7 @@ OVERFLOWED = [
 
 
 @pytest.mark.parametrize(("last", "says"), OVERFLOWED)
-def test_numbers_that_are_too_large_are_no_fault_of_an_environment_that_is_checked(
+def test_overflow_is_not_blamed_on_a_checked_environment(
     run: Run, last: dict[str, float], says: str
 ) -> None:
     metrics = {name: np.array([[1.0, 1.0, 1.0], [1.0, 1.0, x]]) for name, x in last.items()}
@@ -130,7 +130,7 @@ def test_numbers_that_are_too_large_are_no_fault_of_an_environment_that_is_check
     assert type(caught.value) is UserFacingError
 
 
-def test_rewards_that_nobody_learns_from_may_be_large(run: Run) -> None:
+def test_unused_true_rewards_may_be_large(run: Run) -> None:
     metrics = {"value_loss": np.full((2, 3), np.inf), "reward_max": np.full((2, 3), 1e30)}
     with pytest.raises(UserFacingError, match=r"try a lower learning rate$"):
         refuse(run, metrics, learns_own_reward=False)
@@ -139,16 +139,14 @@ def test_rewards_that_nobody_learns_from_may_be_large(run: Run) -> None:
 @pytest.mark.parametrize(
     ("part", "what"), [("return_statistics", "rewards"), ("obs_statistics", "observations")]
 )
-def test_statistics_that_overflow_are_of_numbers_that_are_too_large(
-    run: Run, part: str, what: str
-) -> None:
+def test_overflowing_statistics_name_their_quantity(run: Run, part: str, what: str) -> None:
     fine, learnt = {"value_loss": np.ones((2, 3))}, {part: {"std": np.full(2, np.inf)}}
     said = f"`{part}.std` is not finite; {what} are finite, but {TOO_LARGE}"
     with pytest.raises(UserFacingError, match=said):
         refuse(run, fine, learnt=learnt)
 
 
-def test_health_is_the_newest_known_value_by_hand() -> None:
+def test_health_is_the_newest_finite_value() -> None:
     metrics = {
         "entropy": np.array([[3.0, 2.0], [1.0, np.nan]]),
         "entropy_max": np.array([[4.0, 4.0], [4.0, 4.0]]),

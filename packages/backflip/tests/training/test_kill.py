@@ -1,4 +1,4 @@
-"""A run killed with SIGKILL at random moments and resumed ends bit for bit as one never killed."""
+"""A run that is killed with SIGKILL and resumed computes the same bits."""
 
 import os
 import random
@@ -40,7 +40,7 @@ else:
 
 
 def run(home: Path, env: str, delay: float) -> int:
-    """Start or resume the run in a process of its own; kill it `delay` after its first phase."""
+    """Start or resume the run in a new process; kill it `delay` seconds after its first phase."""
     command = [sys.executable, "-c", PROGRAM, str(home), env, str(delay)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode in (0, -signal.SIGKILL), result.stderr
@@ -51,7 +51,7 @@ def run(home: Path, env: str, delay: float) -> int:
 @pytest.mark.parametrize(
     "env", ["CartPole-v1", pytest.param("gymnasium:CartPole-v1", marks=pytest.mark.slow)]
 )
-def test_killed_and_resumed_is_as_never_killed(tmp_path: Path, env: str) -> None:
+def test_a_killed_and_resumed_run_has_the_same_bits(tmp_path: Path, env: str) -> None:
     seed = int(os.environ.get("BACKFLIP_TEST_SEED", random.SystemRandom().randrange(10**6)))
     sys.stdout.write(f"replay with BACKFLIP_TEST_SEED={seed}\n")
     rng = random.Random(seed)

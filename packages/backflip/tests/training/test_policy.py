@@ -1,4 +1,4 @@
-"""A saved policy acts in the environment itself, in spaces as that has them."""
+"""Tests of saved policies in the environment's own spaces."""
 
 import json
 from copy import deepcopy
@@ -17,8 +17,8 @@ from backflip.core.checkpoint import load_arrays, save_arrays
 from backflip.core.spec import EnvSpec
 from backflip.envs.gymnasium import GymnasiumEnv
 from backflip.envs.registry import make_native
+from backflip.training.algorithm_config import configure
 from backflip.training.policy import Policy, load_policy
-from backflip.training.settings import configure
 from backflip.training.spec_json import spec_from_json, spec_to_json
 from backflip.training.train import train
 from runshelf.errors import UsageError
@@ -41,7 +41,7 @@ SPACES = {
 
 
 class _Takes(gymnasium.Env[Any, Any]):
-    """Shows what is drawn from its space and keeps what it is given."""
+    """Returns random observations of its space and records actions."""
 
     def __init__(self, observation: Any, action: Any) -> None:
         self.observation_space, self.action_space = deepcopy((observation, action))
@@ -59,19 +59,19 @@ class _Takes(gymnasium.Env[Any, Any]):
 
 
 def learner(spec: EnvSpec) -> tuple[Algorithm, Any]:
-    """PPO before it has learnt anything."""
+    """Return an untrained PPO policy."""
     entry = entry_of("ppo")
     algorithm = entry.build(configure(entry, {"hidden": (4,)}), spec)
     return algorithm, jax.tree.map(jax.numpy.asarray, algorithm.init(0))
 
 
 def saved(spec: EnvSpec) -> EnvSpec:
-    """A spec written and read."""
+    """Return a spec after a round trip through JSON."""
     return spec_from_json(json.loads(json.dumps(to_json(spec_to_json(spec)))))
 
 
 @pytest.mark.parametrize("kind", SPACES)
-def test_the_environment_is_given_what_it_is_given_in_training(kind: str) -> None:
+def test_the_environment_receives_the_same_actions_as_in_training(kind: str) -> None:
     env, own = _Takes(*SPACES[kind]), _Takes(*SPACES[kind])
     trained = GymnasiumEnv.of("mine", lambda: env, 1)
     algorithm, state = learner(trained.spec)
@@ -88,7 +88,7 @@ def test_the_environment_is_given_what_it_is_given_in_training(kind: str) -> Non
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SPACES if "pictures" not in kind])
-def test_a_batch_gets_what_each_of_it_gets(kind: str) -> None:
+def test_a_batch_gives_the_actions_of_its_members(kind: str) -> None:
     observation, action = SPACES[kind]
     spec = GymnasiumEnv.of("mine", lambda: _Takes(observation, action), 1).spec
     policy = Policy(saved(spec), *learner(spec))
@@ -99,7 +99,7 @@ def test_a_batch_gets_what_each_of_it_gets(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("env_id", "cells"), [("Taxi-v4", 500), ("FrozenLake-v1", 16)])
-def test_numbers_are_acted_on_in_gymnasiums_own(env_id: str, cells: int) -> None:
+def test_policies_act_on_discrete_observations_of_gymnasium(env_id: str, cells: int) -> None:
     """The second is learnt in JAX. Both look actions up in a table: these must be hashable."""
     native = make_native(env_id)
     env = gymnasium.make(env_id)
@@ -121,7 +121,7 @@ def test_numbers_are_acted_on_in_gymnasiums_own(env_id: str, cells: int) -> None
 
 
 @pytest.mark.medium
-def test_a_file_of_before_acts_as_it_did(tmp_path: Path) -> None:
+def test_an_old_policy_file_can_be_used(tmp_path: Path) -> None:
     """It does not say where the environment's own actions start."""
     settings = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1, "hidden": (4,)}
     result = train("ppo", "gymnasium:Taxi-v4", env_steps=16, settings=settings, home=tmp_path)

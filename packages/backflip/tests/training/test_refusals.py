@@ -1,4 +1,4 @@
-"""Tests of what is refused before anything begins, for every algorithm."""
+"""Tests of settings that are refused before a run begins, for every algorithm."""
 
 import re
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.registry import algorithms, check_spaces
 from backflip.api import teach
-from backflip.cli import teaching
+from backflip.cli import training_commands
 from backflip.core.settings import LARGEST_COUNT
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.registry import make_native
 from backflip.training import memory
+from backflip.training.algorithm_config import configure
 from backflip.training.build import build
-from backflip.training.settings import configure
 from backflip.training.spec_json import spec_from_json, spec_to_json
 from backflip.training.train import train
 from runshelf.errors import UsageError
@@ -40,20 +40,20 @@ def made(name: str, **settings: object):
     return build(name, env_of(name), env_args={}, settings=settings)
 
 
-def test_the_command_line_counts_as_far_as_a_run_does() -> None:
+def test_the_command_line_has_the_limits_of_the_settings() -> None:
     for entry in ALGORITHMS.values():
         assert entry.settings["env_steps"].bounds == (1, LARGEST_COUNT, False)
-    assert teaching.MOST_ENV_STEPS == LARGEST_COUNT
+    assert training_commands.MOST_ENV_STEPS == LARGEST_COUNT
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
-def test_a_time_limit_that_cannot_be_counted_to_is_refused(env: str) -> None:
+def test_a_time_limit_above_int32_is_refused(env: str) -> None:
     limit = {"max_episode_steps": LARGEST_COUNT + 1}
     with pytest.raises(UsageError, match=f"of {env} must be at most 2,000,000,000, got 2000000001"):
         build("ppo", env, env_args=limit, settings={})
 
 
-# Who can learn what, by hand: discrete actions, continuous ones, and discrete ones from images.
+# The suitable algorithms: discrete actions, continuous ones, and discrete ones from images.
 CAN = {
     DISCRETE: ("a2c", "cem", "dqn", "ppo", "sac", "vpg"),
     CONTINUOUS: ("a2c", "cem", "ddpg", "ppo", "sac", "td3", "vpg"),
@@ -73,7 +73,7 @@ def test_the_defaults_suit_every_kind_of_environment(env: str, name: str) -> Non
 @pytest.mark.parametrize(
     ("env", "name"), [(env, name) for env in CAN for name in ALGORITHMS if name not in CAN[env]]
 )
-def test_who_cannot_learn_an_environment_says_who_can(env: str, name: str) -> None:
+def test_an_unsuitable_algorithm_is_refused_with_suitable_ones(env: str, name: str) -> None:
     native, able = make_native(env), ", ".join(CAN[env])
     assert native is not None
     with pytest.raises(UsageError, match=f"^`{name}` (chooses|does not) .* use one of: {able}$"):
@@ -84,8 +84,8 @@ SEES_PICTURES = [name for name in ALGORITHMS if hasattr(ALGORITHMS[name].config,
 
 
 @pytest.mark.parametrize("name", SEES_PICTURES)
-def test_the_network_that_is_named_sees_pictures(name: str) -> None:
-    """By what its first layer takes: 8 x 8 pixels, 6 x 6, 9 cells or all 10 x 10, each 4 deep."""
+def test_a_named_network_is_used_for_images(name: str) -> None:
+    """The first layer takes 8 x 8 pixels, 6 x 6, 9 cells or all 10 x 10, each with 4 channels."""
     for env, network, layer, inputs in (
         ("dot", "nature", "first", 8 * 8 * 4),
         ("dot", "patches", "patches", 6 * 6 * 4),
@@ -99,7 +99,7 @@ def test_the_network_that_is_named_sees_pictures(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_who_names_no_network_sees_pictures_by_contrast(name: str) -> None:
+def test_the_default_network_for_images_is_contrast(name: str) -> None:
     low = np.zeros((84, 84, 4), np.uint8)
     picture = EnvSpec("picture", Box(low, low + 255, np.dtype(np.uint8)), Discrete(3), None)
     settings = ALGORITHMS[name].defaults_for(picture, {})
@@ -107,14 +107,14 @@ def test_who_names_no_network_sees_pictures_by_contrast(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SEES_PICTURES)
-def test_of_dot_those_see_patches_that_learn_it_better_so(name: str) -> None:
+def test_ppo_and_dqn_use_patches_for_dot(name: str) -> None:
     dot = make_native("dot")
     assert dot is not None
     expected = "patches" if name in ("ppo", "dqn") else "contrast"
     assert ALGORITHMS[name].defaults_for(dot.spec, {})["network"] == expected
 
 
-def test_a_rollout_of_cem_is_as_many_episodes_as_count_and_the_resets_between() -> None:
+def test_a_rollout_of_cem_has_its_episodes_and_the_resets_between() -> None:
     for episodes in (1, 3):
         assert made("cem", episodes=episodes).config.rollout_length == 501 * episodes - 1
     assert made("cem", episodes=3, rollout_length=100).config.rollout_length == 100
@@ -127,8 +127,8 @@ def test_a_rollout_of_cem_is_as_many_episodes_as_count_and_the_resets_between() 
         {"num_envs": 8, "rollout_length": 12, "n_step": 20, "buffer_size": 8 * 23},
     ],
 )
-def test_a_replay_that_holds_fewer_whole_rollouts_than_a_row_needs_is_refused(settings) -> None:
-    """Of each environment 40 and 20 env steps are needed; 64 and 24 are whole rollouts."""
+def test_a_replay_with_fewer_rollouts_than_a_row_needs_is_refused(settings) -> None:
+    """Each environment needs 40 or 20 env steps, which in whole rollouts are 64 or 24."""
     need = 64 if settings["n_step"] == 40 else 24
     with pytest.raises(UsageError, match=f"`buffer_size` must hold .* at least {8 * need}, got"):
         made("dqn", learning_starts=1_000, batch_size=8, **settings)
@@ -165,7 +165,7 @@ def test_a_ratio_that_gives_no_whole_number_of_updates_is_refused(name: str) -> 
 
 @given(num_envs=st.integers(1, 1_000), rollout=st.integers(1, 1_000), ratio=st.floats(1e-6, 1_000))
 @example(num_envs=3, rollout=1, ratio=0.5)
-def test_a_ratio_that_is_proposed_is_accepted(num_envs: int, rollout: int, ratio: float) -> None:
+def test_a_proposed_ratio_is_accepted(num_envs: int, rollout: int, ratio: float) -> None:
     spec = EnvSpec("mine", Box(-ONES, ONES, ONES.dtype), Box(-ONES, ONES, ONES.dtype), 9)
 
     def refused(ratio: float) -> str:
@@ -193,7 +193,7 @@ def test_a_replay_that_does_not_fit_is_refused_with_the_numbers(name: str, tmp_p
 
 
 @pytest.mark.parametrize("name", OFF_POLICY)
-def test_a_minibatch_that_nobody_could_live_through_is_refused(name: str) -> None:
+def test_a_minibatch_larger_than_env_steps_is_refused(name: str) -> None:
     with pytest.raises(
         UsageError, match=r"`batch_size` must be at most env_steps, .* try batch_size"
     ):
@@ -202,7 +202,7 @@ def test_a_minibatch_that_nobody_could_live_through_is_refused(name: str) -> Non
     assert made(name, **rounded, batch_size=128).config.updates == 1
 
 
-def test_a_longer_warm_up_is_suggested_with_env_steps_to_learn_in() -> None:
+def test_a_longer_warm_up_is_suggested_with_enough_env_steps() -> None:
     """Rollouts are of 4 x 16 env steps."""
     sizes = {"batch_size": 20_000, "buffer_size": 20_000, "env_steps": 20_000}
     with pytest.raises(UsageError, match=r"try learning_starts=20000 and --env-steps 20064$"):
@@ -212,7 +212,7 @@ def test_a_longer_warm_up_is_suggested_with_env_steps_to_learn_in() -> None:
         made("td3", **(sizes | {"env_steps": 20_064}))
 
 
-def test_more_episodes_than_cem_could_play_are_refused_by_their_own_name() -> None:
+def test_too_many_episodes_of_cem_are_refused() -> None:
     with pytest.raises(UsageError, match=r"^settings: `episodes` must lie [^;]*, got 1000*$"):
         made("cem", episodes=10**20)
     with pytest.raises(UsageError, match=r"must be at most 2,000,000,000 .* smaller `episodes` or"):
@@ -229,7 +229,7 @@ def test_undiscounted_values_of_endless_episodes_are_refused(name: str) -> None:
         build(name, CONTINUOUS, env_args={}, settings={"discount": 1.0})
 
 
-def test_a_saved_spec_has_what_networks_divide_by() -> None:
+def test_a_saved_spec_has_the_largest_pixel_value() -> None:
     grid = make_native("MinAtar/Breakout-v1")
     assert grid is not None
     again = spec_from_json(spec_to_json(grid.spec))
@@ -239,7 +239,7 @@ def test_a_saved_spec_has_what_networks_divide_by() -> None:
 # --- memory -----------------------------------------------------------------------------------
 
 LONG = {"env_steps": 2_000_000_000}
-# What does not fit into 2 GiB, what is said of it, in MiB by hand, and which setting is to be less.
+# Settings that need more than 2 GiB, the message (MiB computed by hand), and the setting to lower.
 # A row of CartPole: 4 numbers twice, the action and the reward of 4 bytes each, 2 flags: 42 bytes.
 TOO_MUCH = [
     (
@@ -304,7 +304,7 @@ TOO_MUCH = [
 
 @pytest.fixture
 def two_gib(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have 2 GiB of free memory."""
+    """Pretend that 2 GiB of memory are free."""
     have(monkeypatch, 2)
 
 
@@ -320,7 +320,7 @@ def check(name: str, seeds: int = 1, **settings: object) -> None:
 
 @pytest.mark.usefixtures("two_gib")
 @pytest.mark.parametrize(("name", "settings", "says", "less"), TOO_MUCH)
-def test_what_does_not_fit_is_refused_and_what_fits_suggested(
+def test_too_much_memory_is_refused_with_a_setting_that_fits(
     name: str, settings: dict[str, object], says: str, less: str
 ) -> None:
     with pytest.raises(
@@ -345,7 +345,7 @@ def test_networks_that_do_not_fit_are_refused_before_one_is_made(name: str) -> N
 
 @pytest.mark.usefixtures("two_gib")
 @pytest.mark.parametrize("name", SEES_PICTURES)
-def test_of_images_layers_are_counted_where_they_see_all_pixels(name: str) -> None:
+def test_the_memory_of_layers_is_counted_for_flat_images(name: str) -> None:
     def made_here(network: str) -> object:
         settings = {"hidden": (65_536, 65_536), "network": network}
         return build(name, "MinAtar/Breakout-v1", env_args={}, settings=settings)
@@ -381,7 +381,7 @@ def test_outside_jax_the_rollouts_of_all_seeds_are_held_at_once() -> None:
 
 
 @pytest.mark.usefixtures("two_gib")
-def test_an_evaluation_without_end_is_refused() -> None:
+def test_an_endless_evaluation_is_refused() -> None:
     built = build("ppo", DISCRETE, env_args={"max_episode_steps": 2_000_000_000}, settings={})
     says = r"up to 2,000,000,000 env steps: 15,259 MiB.* try --env-arg max_episode_steps=2\d{8}$"
     with pytest.raises(UsageError, match=says):
@@ -389,14 +389,16 @@ def test_an_evaluation_without_end_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("env", "name"), [(env, name) for env in CAN for name in CAN[env]])
-def test_what_is_usual_fits(env: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defaults_fit_into_memory(env: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     have(monkeypatch, 4)
     built = build(name, env, env_args={}, settings={})
     memory.check_memory(built.driver, built.config, 1)
 
 
 @pytest.mark.parametrize("act", [train, teach])
-def test_nothing_is_begun_that_does_not_fit(act: Callable[..., object], tmp_path: Path) -> None:
+def test_no_run_is_created_if_memory_is_insufficient(
+    act: Callable[..., object], tmp_path: Path
+) -> None:
     settings = {"num_envs": 1_000_000, "rollout_length": 1_000, **LONG}
     with pytest.raises(UsageError, match="a rollout of 1,000,000 environments x 1,000 env steps"):
         act(env=DISCRETE, settings=settings, home=tmp_path)

@@ -1,4 +1,4 @@
-"""Runs and policies saved under former names of settings still open; --set says the new name."""
+"""Tests of former names of settings: old runs and policies open, and --set names the new name."""
 
 import dataclasses
 import functools
@@ -11,12 +11,12 @@ import pytest
 
 from backflip.algorithms.registry import algorithms, names
 from backflip.core.checkpoint import load_arrays, save_arrays
+from backflip.training.algorithm_config import configure
 from backflip.training.build import rebuild
 from backflip.training.fingerprint import fingerprint
 from backflip.training.policy import POLICY, load_policy
 from backflip.training.renamed_settings import ALIASES, RENAMED, current_names
 from backflip.training.session import CHECKPOINT
-from backflip.training.settings import configure
 from backflip.training.train import resume_train, train
 from runshelf.errors import UsageError
 from runshelf.store.run import find_run
@@ -61,19 +61,19 @@ def former(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_former_configuration_has_every_setting_of_today(name: str) -> None:
+def test_a_former_configuration_has_all_current_settings(name: str) -> None:
     fields = {field.name for field in dataclasses.fields(algorithms()[name].config)}
     assert set(current_names(dict.fromkeys(FORMER[name], 0))) == fields
 
 
-def test_every_former_name_led_to_one_setting_and_is_not_used_again() -> None:
+def test_former_names_are_unique_and_unused() -> None:
     today = {setting for entry in algorithms().values() for setting in entry.settings}
     assert set(RENAMED.values()) <= today
     assert not set(RENAMED) & today
     assert set().union(*FORMER.values()) - today == set(RENAMED)
 
 
-def test_every_alias_leads_to_settings_there_are() -> None:
+def test_every_alias_refers_to_existing_settings() -> None:
     today = {setting for entry in algorithms().values() for setting in entry.settings}
     assert {name for meant in ALIASES.values() for name in meant} <= today
     assert all(alias == alias.casefold() for alias in ALIASES)
@@ -98,7 +98,7 @@ def test_every_alias_leads_to_settings_there_are() -> None:
         ("ppo", {"total_timesteps": 8}, "`total_timesteps`, did you mean `env_steps`?"),
     ],
 )
-def test_other_names_are_refused_with_the_present_one(
+def test_other_names_are_refused_with_the_current_one(
     algorithm: str, given: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(UsageError) as refused:

@@ -1,4 +1,4 @@
-"""Tests of replays in checkpoints, and of runs with one that are interrupted."""
+"""Tests of replays in checkpoints, and of interrupted runs with a replay."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def driver() -> NativeDriver:
     return NativeDriver(env, dqn(DQNConfig(**SETTINGS), env.spec))
 
 
-def test_only_rows_that_hold_something_are_kept_and_all_come_back() -> None:
+def test_only_filled_rows_are_saved_and_all_are_restored() -> None:
     made = driver()
     learners, _ = made.phase(2)(made.fill_replay(made.start([0, 1])), None)
     full = flatten({"learners": learners})
@@ -45,7 +45,7 @@ def test_only_rows_that_hold_something_are_kept_and_all_come_back() -> None:
         np.testing.assert_array_equal(array, full[name], err_msg=name)
 
 
-def test_what_has_no_replay_is_left_alone() -> None:
+def test_checkpoints_without_a_replay_are_unchanged() -> None:
     arrays = {"learners.key": np.zeros(3)}
     assert trimmed(arrays) == arrays
     assert whole(arrays, arrays) == arrays
@@ -53,9 +53,9 @@ def test_what_has_no_replay_is_left_alone() -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
-def test_a_run_killed_after_any_phase_goes_on_to_the_same_end(env, tmp_path) -> None:
-    """Ctrl-C, from the report of a phase: the replay is what it was, to the bit."""
-    host = env.startswith("gymnasium:")  # whose phases last three episodes at least
+def test_a_run_interrupted_after_any_phase_has_the_same_bits(env, tmp_path) -> None:
+    """After Ctrl-C in the report of a phase, the replay is restored bit for bit."""
+    host = env.startswith("gymnasium:")  # its phases last at least three episodes
     asked = {"settings": SETTINGS, "env_args": {"max_episode_steps": 8} if host else {}}
     through = train("dqn", env, seeds=2, home=tmp_path, **asked)
     seen = []

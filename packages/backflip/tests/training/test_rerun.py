@@ -1,4 +1,4 @@
-"""A run of `train`, repeated after the tree has changed: its own code, the same metrics."""
+"""A run of `train`, repeated after the code has changed, uses its own code."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def output_of(tree: Path, command: list[str]) -> str:
 
 
 @pytest.mark.slow
-def test_train_is_repeated_with_the_code_it_had(tmp_path: Path) -> None:
+def test_train_is_repeated_with_its_own_code(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "slope.py").write_text(ENVIRONMENT)

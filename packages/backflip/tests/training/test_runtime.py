@@ -1,4 +1,4 @@
-"""JAX is set up once, as the user's environment says where it says anything."""
+"""Tests of the configuration of JAX and its environment variables."""
 
 import json
 import os
@@ -21,7 +21,7 @@ runtime.prepare()
 
 
 def prepared(**environment: str) -> list[object]:
-    """Devices and cache folder of a fresh process."""
+    """Return devices and cache folder of a new process."""
     ours = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     environment = {**ours, "JAX_PLATFORMS": "cpu", **environment}
     command = [sys.executable, "-c", PROGRAM]
@@ -29,14 +29,14 @@ def prepared(**environment: str) -> list[object]:
 
 
 @pytest.mark.medium
-def test_all_cores_and_a_cache_unless_the_environment_says_otherwise(tmp_path: Path) -> None:
+def test_defaults_for_cores_and_cache_yield_to_environment_variables(tmp_path: Path) -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     home = str(tmp_path)
     assert prepared(XDG_CACHE_HOME=home) == [cores, f"{home}/backflip/jax"]
     assert prepared(JAX_NUM_CPU_DEVICES="3", JAX_COMPILATION_CACHE_DIR=home) == [3, home]
 
 
-def test_the_home_is_named_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_home_is_set_by_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BACKFLIP_HOME", "/somewhere")
     assert runtime.default_home() == Path("/somewhere")
     monkeypatch.delenv("BACKFLIP_HOME")

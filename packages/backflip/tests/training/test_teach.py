@@ -1,4 +1,4 @@
-"""Tests of `teach`: contract, budget, kills, and that it never sees the true reward."""
+"""Tests of `teach`: result, budget, kills, and no use of the true reward."""
 
 import dataclasses
 import json
@@ -21,11 +21,12 @@ from backflip.envs.registry import make_native
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
+from backflip.rewards.registry import RewardModelFailed
 from backflip.training.build import build
+from backflip.training.initial_labels import Start, with_reward_model
 from backflip.training.query_maker import QueryMaker
 from backflip.training.session import Session
-from backflip.training.starting import Start, with_reward_model
-from backflip.training.teach_settings import TeachConfig, teach_settings
+from backflip.training.teach_config import TeachConfig, teach_settings
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import find_run, list_runs
@@ -54,12 +55,12 @@ def tiny(home, env="CartPole-v1", **changes):
 
 
 def saved(folder):
-    """Return everything that training goes on from, by name."""
+    """Return the arrays of a checkpoint by name."""
     return load_arrays(folder / "checkpoint.safetensors").arrays
 
 
 def asked_and_answered(folder, seeds):
-    """Return each seed's queries in order: when asked, both clips bit for bit, and the answer."""
+    """Return each seed's queries in order: env steps, both clips bit for bit, and the answer."""
     with LabelStore.open(folder / "labels.sqlite") as store:
         return {
             seed: [
@@ -82,7 +83,7 @@ def same_arrays(one, other, but=()):
 
 
 def same_up_to_rounding(alone, together, row):
-    """One seed and two are different programs to XLA, which sums in another order: no more."""
+    """Compare with a tolerance: XLA sums in another order in a program of another seed count."""
     for name, array in alone.items():
         if array.dtype.kind == "f":
             np.testing.assert_allclose(
@@ -93,7 +94,7 @@ def same_up_to_rounding(alone, together, row):
 
 
 def answers_of(folder, seed):
-    """Return when each query of a seed was asked, what was done in its clips, and the answer."""
+    """Return env steps, actions and answer of each query of a seed."""
     with LabelStore.open(folder / "labels.sqlite") as store:
         return [
             (
@@ -139,8 +140,8 @@ def test_each_seed_spends_its_budget_and_no_query_is_left_open(taught):
 
 
 @pytest.mark.parametrize(("env", "network"), [("dot", "patches"), ("MinAtar/Breakout-v1", "auto")])
-def test_what_train_learns_with_does_not_change_what_teach_learns_with(env, network):
-    """Grids of cells have a rate of 5e-3 where nobody teaches."""
+def test_defaults_of_train_do_not_change_those_of_teach(env, network):
+    """`train` has a learning rate of 5e-3 for grids of cells."""
     settings, _ = teach_settings("ppo", make_native(env).spec)
     config = build("ppo", env, env_args={}, settings=settings).config
     assert (config.learning_rate, config.rollout_length, config.network) == (1e-3, 32, network)
@@ -156,7 +157,7 @@ def test_same_seed_same_bits(taught, tmp_path):
 
 
 @pytest.mark.medium
-def test_a_seed_does_not_depend_on_those_beside_it(taught, tmp_path):
+def test_a_seed_does_not_depend_on_other_seeds(taught, tmp_path):
     alone = tiny(tmp_path, first_seed=4, seeds=1)
     same_up_to_rounding(saved(alone.folder), saved(taught.folder), row=1)
     one, other = (answers_of(result.folder, 4) for result in (alone, taught))
@@ -164,21 +165,21 @@ def test_a_seed_does_not_depend_on_those_beside_it(taught, tmp_path):
     assert alone.returns[0] == pytest.approx(taught.returns[1], rel=1e-4)
 
 
-def test_thousands_of_labels_are_no_more_than_there_can_be_queries():
+def test_thousands_of_labels_are_possible():
     TeachConfig(labels=3000).check(CartPole().spec, updates=100)
 
 
 @pytest.mark.parametrize(
     "setting", [f.name for f in dataclasses.fields(TeachConfig) if type(f.default) is not str]
 )
-def test_every_number_of_teaching_is_refused_where_it_means_nothing(setting):
+def test_settings_of_teaching_out_of_range_are_refused(setting):
     beyond = [-0.5, 1.5] if isinstance(getattr(TeachConfig(), setting), float) else [-1]
     for value in beyond:
         with pytest.raises(UsageError, match=f"`{setting}` must (be|lie) .*, got {value}"):
             resolve(TeachConfig, {setting: value}).check(CartPole().spec, updates=100)
 
 
-def test_a_record_too_short_for_a_clip_is_refused_with_what_to_type():
+def test_a_record_too_short_for_a_clip_is_refused_with_a_suggestion():
     for length, enough in ((25, 200), (300, 2400)):
         short = TeachConfig(clip_length=length, random_env_steps=length - 1)
         with pytest.raises(UsageError, match=f"try --set random_env_steps={enough}$"):
@@ -211,7 +212,7 @@ else:
 
 
 @pytest.mark.medium
-def test_killed_and_resumed_is_as_never_killed_and_asks_nothing_twice(taught, tmp_path):
+def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(taught, tmp_path):
     seed = int(os.environ.get("BACKFLIP_TEST_SEED", random.SystemRandom().randrange(10**6)))
     sys.stdout.write(f"replay with BACKFLIP_TEST_SEED={seed}\n")
     rng = random.Random(seed)
@@ -235,10 +236,10 @@ def test_killed_and_resumed_is_as_never_killed_and_asks_nothing_twice(taught, tm
 
 @pytest.mark.medium
 @pytest.mark.parametrize(("where", "calls"), [("save", 3), ("save", 5), ("ask", 6), ("ask", 9)])
-def test_stopped_between_asking_and_saving_it_is_as_never_stopped(
+def test_a_stop_between_queries_and_checkpoint_keeps_the_bits(
     taught, tmp_path, monkeypatch, where, calls
 ):
-    """Questions of the next round are there, of all seeds or of one; the phase is done again."""
+    """Queries of the next round are saved, of all seeds or of one; the phase is repeated."""
     owner = {"save": Session, "ask": QueryMaker}[where]
     original, called = getattr(owner, where), 0
 
@@ -260,7 +261,7 @@ def test_stopped_between_asking_and_saving_it_is_as_never_stopped(
 
 
 class BlindTeacher(SimulatedTeacher):
-    """Answers by the dice alone, whatever the rewards are."""
+    """Answers at random."""
 
     def answer(self, query, rng):
         """Return left or right."""
@@ -269,7 +270,7 @@ class BlindTeacher(SimulatedTeacher):
 
 @pytest.mark.medium
 def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
-    """With NaN for the true reward nothing changes but what is measured of it."""
+    """With NaN for the true reward, only the metrics of the true reward change."""
     teacher = ProgramSource(BlindTeacher())
     seeing = tiny(tmp_path / "real", teacher=teacher)
     monkeypatch.setattr(
@@ -287,8 +288,8 @@ def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
 
 @pytest.mark.medium
 @pytest.mark.parametrize("skip", [4.5, 1e9])
-def test_skipped_queries_teach_nothing_and_stop_nothing(tmp_path, skip):
-    """At 4.5 those with both clips cut short by the end are skipped, at 1e9 every one."""
+def test_skipped_queries_are_not_trained_on(tmp_path, skip):
+    """At 4.5, queries are skipped if both clips contain an end; at 1e9, all are."""
     result = tiny(tmp_path, teacher=f"noisy:mistake=0.2,skip={skip}")
     with LabelStore.open(result.folder / "labels.sqlite") as store:
         for seed in (0, 1):
@@ -301,7 +302,7 @@ def test_skipped_queries_teach_nothing_and_stop_nothing(tmp_path, skip):
 
 
 @pytest.mark.medium
-def test_seeds_of_a_teacher_who_skips_are_independent_too(tmp_path):
+def test_seeds_are_independent_with_a_teacher_who_skips(tmp_path):
     options = {"teacher": "noisy:skip=5,mistake=0.1"}
     together = tiny(tmp_path / "two", **options)
     alone = tiny(tmp_path / "one", first_seed=1, seeds=1, **options)
@@ -339,7 +340,7 @@ class Slider(gymnasium.Env):
 
 
 @pytest.mark.slow
-def test_a_colour_environment_of_the_users_own_is_taught_from_its_pixels(tmp_path, monkeypatch):
+def test_a_users_colour_environment_is_taught_from_pixels(tmp_path, monkeypatch):
     (tmp_path / "own_slider.py").write_text(COLOUR)
     monkeypatch.chdir(tmp_path)
     settings = {"random_env_steps": 40, "rollout_length": 40}
@@ -355,11 +356,11 @@ def test_a_colour_environment_of_the_users_own_is_taught_from_its_pixels(tmp_pat
 
 
 @pytest.mark.medium
-def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
+def test_the_teachers_random_numbers_differ_from_those_of_clips(tmp_path):
     interruptible: list[float] = []
 
     class Listening(SimulatedTeacher):
-        """Notes what its dice say."""
+        """Record the random number."""
 
         def answer(self, query, rng):
             interruptible.append(rng.random())
@@ -386,7 +387,7 @@ def test_the_teachers_chances_are_not_those_that_chose_the_clips(tmp_path):
             {"settings": {"decay": 0.9}},
             "`decay` is now called `gae_lambda`; try --set gae_lambda=0.9",
         ),
-        ({"settings": {"labels": 50}}, "how many `labels` is said by --labels"),
+        ({"settings": {"labels": 50}}, "set the number of `labels` with --labels"),
         ({"teacher": "orakle"}, "did you mean `oracle`?"),
         ({"teacher": "noisy:mistake=2"}, "`mistake` of the teacher must lie in"),
         ({"seeds": 0}, "seeds"),
@@ -409,7 +410,7 @@ OWN = "reward_model:MyRewardModel"
 
 @pytest.fixture
 def own_model(tmp_path, monkeypatch):
-    """The settings that name the reward model of the documentation, in the current folder."""
+    """Return settings for the example reward model, copied to the current folder."""
     (tmp_path / "reward_model.py").write_text(EXAMPLE.read_text())
     monkeypatch.chdir(tmp_path)
     return {"reward_model": OWN}
@@ -439,6 +440,24 @@ def test_a_reward_model_of_your_own_teaches_and_resumes(own_model, tmp_path, mon
 
 
 @pytest.mark.medium
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("def fit(self, *_): return 1 / 0", "`fit` raised ZeroDivisionError: division by zero"),
+        ("def predict(self, p, batch): return batch.reward[0]", "`predict` must return an array"),
+    ],
+)
+def test_an_error_in_a_reward_model_of_your_own_is_one_line(own_model, tmp_path, body, said):
+    text = f"from reward_model import MyRewardModel\n\n\nclass Broken(MyRewardModel):\n    {body}\n"
+    (tmp_path / "broken_reward_model.py").write_text(text)
+    sys.modules.pop("broken_reward_model", None)
+    with pytest.raises(RewardModelFailed) as failed:
+        tiny(tmp_path / "home", settings={"reward_model": "broken_reward_model:Broken"})
+    assert f"reward model `broken_reward_model:Broken`: {said}" in str(failed.value)
+    assert "\n" not in str(failed.value)
+
+
+@pytest.mark.medium
 def test_a_reward_is_taken_together_with_its_model(own_model, tmp_path):
     first = tiny(tmp_path, settings=own_model)
     theirs = {"reward_from": str(first.folder), "labels": None}
@@ -453,7 +472,7 @@ def test_a_reward_is_taken_together_with_its_model(own_model, tmp_path):
 
 
 @pytest.mark.medium
-def test_runs_from_before_there_was_a_choice_have_the_linear_model(taught):
+def test_old_runs_without_the_setting_have_the_linear_model(taught):
     path = taught.folder / "run.json"
     manifest = json.loads(path.read_text())
     assert manifest["config"]["teaching"].pop("reward_model") == "linear"

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from backflip import api
 from backflip.algorithms.interface import Algorithm
 from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
@@ -10,7 +11,8 @@ from backflip.preferences.labels import LabelStore
 from backflip.training import build as building
 from backflip.training.build import build
 from backflip.training.session import Session
-from backflip.training.teach_settings import CLIP_STEPS, clip_rollouts, teach_settings
+from backflip.training.teach_config import CLIP_STEPS, clip_rollouts, teach_settings
+from backflip.training.train import train
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import find_run
@@ -105,10 +107,10 @@ def test_the_env_steps_before_learning_count_and_fill_the_replay(tmp_path):
     ],
 )
 @pytest.mark.parametrize("saves", [1, 2])
-def test_stopped_and_resumed_it_has_the_same_bits(
+def test_a_stopped_and_resumed_run_has_the_same_bits(
     tmp_path, monkeypatch, algorithm, env, options, saves
 ):
-    """After no phase, or after one: the replay is part of what is saved."""
+    """Stopped after no phase, or after one; the replay is part of the checkpoint."""
     never = tiny(tmp_path / "never", algorithm, env, **options)
     original, called = Session.save, 0
 
@@ -198,20 +200,60 @@ def test_sac_learns_pendulum_from_preferences(tmp_path):
     assert min(result.returns) >= -220.0, result.returns
 
 
+class Environments:
+    """Environments outside JAX that were made and closed."""
+
+    def __init__(self, monkeypatch):
+        self.opened, self.closed = [], []
+        original = building.make_host
+
+        def watched(*args):
+            batch = original(*args)
+            self.opened.append(batch)
+            close = batch.close
+            monkeypatch.setattr(batch, "close", lambda: (self.closed.append(batch), close()))
+            return batch
+
+        monkeypatch.setattr(building, "make_host", watched)
+
+    def check_closed(self):
+        """Check that all were closed, and that there were some."""
+        assert len(self.opened) >= 2
+        assert {id(batch) for batch in self.opened} == {id(batch) for batch in self.closed}
+
+
 @pytest.mark.medium
-def test_every_environment_outside_jax_that_is_made_is_closed(tmp_path, monkeypatch):
-    opened, closed = [], []
-    original = building.make_host
-
-    def watched(*args):
-        batch = original(*args)
-        opened.append(batch)
-        close = batch.close
-        monkeypatch.setattr(batch, "close", lambda: (closed.append(batch), close()))
-        return batch
-
-    monkeypatch.setattr(building, "make_host", watched)
+def test_every_environment_outside_jax_is_closed(tmp_path, monkeypatch):
+    environments = Environments(monkeypatch)
     options = {"env_args": {"max_episode_steps": 20}, "seeds": 1, "env_steps": 192}
     tiny(tmp_path, "td3", "gymnasium:Pendulum-v1", **options)
-    assert len(opened) >= 2
-    assert {id(batch) for batch in opened} == {id(batch) for batch in closed}
+    environments.check_closed()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"reward_model": "no_such_module:Model"}, "no module `no_such_module`"),
+        ({"learning_starts": 0}, "initial labels do not fit"),
+        ({"buffer_size": 10**9}, "replay memory"),
+    ],
+)
+def test_every_environment_outside_jax_is_closed_when_teach_refuses(
+    tmp_path, monkeypatch, settings, said
+):
+    def refuse(start, spec, clip_length):
+        if said == "initial labels do not fit":
+            raise UsageError(said)
+
+    monkeypatch.setattr(api, "check_labels", refuse)
+    environments = Environments(monkeypatch)
+    with pytest.raises(UsageError, match=said):
+        tiny(tmp_path, "td3", "gymnasium:Pendulum-v1", settings=settings)
+    environments.check_closed()
+
+
+def test_every_environment_outside_jax_is_closed_when_train_refuses(tmp_path, monkeypatch):
+    environments = Environments(monkeypatch)
+    with pytest.raises(UsageError, match="replay memory"):
+        train("td3", "gymnasium:Pendulum-v1", settings={"buffer_size": 10**9}, home=tmp_path)
+    environments.check_closed()

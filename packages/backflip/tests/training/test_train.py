@@ -1,4 +1,4 @@
-"""`train`: its result, what bad input gets, and what it leaves on disk."""
+"""Tests of `train`: its result, its refusals, and its files."""
 
 import errno
 import importlib
@@ -118,7 +118,7 @@ def test_the_policy_acts_on_one_observation_and_on_many(trained: Result) -> None
 
 
 @pytest.mark.medium
-def test_the_policy_file_holds_no_optimiser(trained: Result) -> None:
+def test_the_policy_file_has_no_optimiser(trained: Result) -> None:
     names = load_arrays(trained.folder / "policy.safetensors").arrays
     assert {"params.policy.w", "obs_statistics.mean"} <= names.keys()
     assert not [name for name in names if "optimizer" in name]
@@ -203,7 +203,7 @@ def test_a_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_a_full_disk_ends_with_one_line_and_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk fills up after three phases; with room again the run ends as it should."""
+    """The disk fills up after three phases; with free space the resumed run finishes."""
     write, limit = os.write, [3]
 
     def full(descriptor: int, data: Any) -> int:
@@ -224,7 +224,7 @@ def test_a_full_disk_ends_with_one_line_and_the_last_checkpoint(
 
 @pytest.mark.medium
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
-def test_interrupted_and_resumed_is_as_never_interrupted(tmp_path: Path, env: str) -> None:
+def test_an_interrupted_and_resumed_run_has_the_same_bits(tmp_path: Path, env: str) -> None:
     with pytest.raises(
         Interrupted, match=r"all finished phases are saved.*backflip resume .*runs/0"
     ):
@@ -280,7 +280,7 @@ def test_a_changed_configuration_is_refused_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-def test_a_damaged_checkpoint_costs_one_phase_and_changes_nothing(tmp_path: Path) -> None:
+def test_after_a_damaged_checkpoint_the_bits_are_the_same(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         small(tmp_path, report=interrupting(after=3))
     path = the_run(tmp_path).folder / "checkpoint.safetensors"
@@ -322,10 +322,10 @@ class Pays(Breaks):
 
 
 @pytest.mark.medium
-def test_a_broken_environment_of_the_users_own_ends_with_one_line(
+def test_a_users_broken_environment_ends_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One phase is 6 updates x 16 env steps: it breaks in the first, and the run is on disk."""
+    """It breaks in the first phase of 6 updates x 16 env steps; the run is saved."""
     (tmp_path / "own_breaks.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EnvironmentFailed, match=r"`own_breaks:Breaks` failed in row 0 at step 61"):
@@ -336,10 +336,10 @@ def test_a_broken_environment_of_the_users_own_ends_with_one_line(
 
 
 @pytest.mark.medium
-def test_rewards_that_cannot_be_added_up_are_said_to_be_too_large(
+def test_overflowing_rewards_are_reported_as_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of them is a float32, so the environment has kept its word."""
+    """Each reward is a finite float32, so the environment is valid."""
     (tmp_path / "own_pays.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
@@ -362,7 +362,7 @@ def test_rewards_that_cannot_be_added_up_are_said_to_be_too_large(
 def test_a_native_environment_that_returns_nan_ends_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, message: str
 ) -> None:
-    """What happened until then is logged and the checkpoint is the last sound one."""
+    """Earlier metrics are logged, and the checkpoint is the last finite one."""
     env = _sick(part)
     monkeypatch.setattr("backflip.training.build.make_native", lambda *_: env)
     with pytest.raises(EnvironmentFailed, match=message) as caught:
@@ -419,7 +419,7 @@ def test_host_phases_last_several_episodes() -> None:
 
 
 @pytest.mark.medium
-def test_games_that_hardly_ever_last_as_long_as_they_may_have_phases_all_the_same() -> None:
+def test_games_with_very_long_limits_have_several_phases() -> None:
     pong = build("ppo", "ALE/Pong-v5", env_args={}, settings={"env_steps": 1_000_000})
     assert pong.driver.spec.max_episode_steps == 27_000
     count = phase_count(pong.config, pong.driver)
@@ -428,7 +428,7 @@ def test_games_that_hardly_ever_last_as_long_as_they_may_have_phases_all_the_sam
     assert evaluation_episodes(pong.driver) == 20
 
 
-def test_episodes_that_are_only_rather_long_are_planned_for_whole() -> None:
+def test_phases_have_three_whole_long_episodes() -> None:
     """Three of 1,600 env steps, where there are 12,500 of each environment: two phases."""
     args = {"max_episode_steps": 1_600}
     host = build("ppo", "gymnasium:CartPole-v1", env_args=args, settings={"env_steps": 100_000})
@@ -436,7 +436,7 @@ def test_episodes_that_are_only_rather_long_are_planned_for_whole() -> None:
     assert evaluation_episodes(host.driver) == 100
 
 
-def test_a_limit_of_ten_thousand_env_steps_is_planned_for_too() -> None:
+def test_phases_with_a_limit_of_ten_thousand_env_steps() -> None:
     args = {"max_episode_steps": 10_000}
     host = build("ppo", "gymnasium:CartPole-v1", env_args=args, settings={"env_steps": 500_000})
     assert phase_count(host.config, host.driver) == 2
@@ -448,10 +448,10 @@ def test_a_limit_of_ten_thousand_env_steps_is_planned_for_too() -> None:
     [("gymnasium:Pendulum-v1", 200, 1), ("gymnasium:Pendulum-v1", 8, 0), ("Pendulum-v1", 200, 0)],
     ids=["longer", "short", "native"],
 )
-def test_it_is_said_once_that_episodes_are_longer_than_a_phase(
+def test_episodes_longer_than_a_phase_are_reported_once(
     env: str, limit: int, said: int, tmp_path: Path
 ) -> None:
-    """96 env steps of each environment: those in JAX go on from phase to phase, others do not."""
+    """96 env steps of each environment; only episodes in JAX continue in the next phase."""
     notes: list[str] = []
     small(
         tmp_path,
@@ -467,7 +467,7 @@ def test_it_is_said_once_that_episodes_are_longer_than_a_phase(
         assert "max_episode_steps=32" in note
 
 
-def test_the_pace_is_that_of_before_where_nobody_knows_how_far_a_phase_is() -> None:
+def test_the_pace_is_unchanged_while_the_share_of_a_phase_is_unknown() -> None:
     """One phase of 30 s is done and 5 s have passed; in the first phase nothing is known."""
     before = Progress(1, 8, 1_000, 54.0, 0.0, {})
     now = Pace(before, seeds=3, phases=1, seconds=30.0, answering_seconds=0.0).at(0.0, 1_000, 5.0)
@@ -477,7 +477,7 @@ def test_the_pace_is_that_of_before_where_nobody_knows_how_far_a_phase_is() -> N
     assert "known after the first phase" in plain_line(first)
 
 
-def test_the_pace_of_a_phase_under_way_by_hand() -> None:
+def test_the_pace_within_a_phase_by_hand() -> None:
     """Two phases of 30 s are done, a quarter of the third took 5 s, answers will take 7 s more.
 
     A phase takes 65 / 2.25 s; 5 of 8 and three quarters of one are to come.
@@ -492,14 +492,14 @@ def test_the_pace_of_a_phase_under_way_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("share", "says"), [(0.0, "7/8"), (0.3, "7.3/8"), (0.99, "7.9/8")])
-def test_what_is_not_done_is_not_called_done(share: float, says: str) -> None:
+def test_phases_are_rounded_down(share: float, says: str) -> None:
     line = plain_line(Progress(7, 8, 1_000, 100.0, 5.0, {}, share=share))
     assert line.startswith(f"{says} · ")
     assert "5 s to go" in line
 
 
 @pytest.mark.medium
-def test_a_phase_outside_jax_tells_how_far_it_is(
+def test_progress_within_a_phase_outside_jax_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """24 updates in one phase, each of 16 env steps in both environments: all are told of.
@@ -522,7 +522,7 @@ def test_a_phase_outside_jax_tells_how_far_it_is(
 
 
 @pytest.mark.medium
-def test_what_is_no_phase_tells_how_far_it_is_too(
+def test_progress_outside_phases_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two rounds of ten and of six episodes of 8 env steps for each of two seeds, in rows of 10."""
@@ -557,7 +557,7 @@ def test_what_is_no_phase_tells_how_far_it_is_too(
 def test_an_environment_that_changes_folder_moves_no_run(
     work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a constructor, and in every env step; the run and its code are where it was typed."""
+    """It does so in its constructor and in every env step; the run stays where it began."""
     write_chdir_env(tmp_path, monkeypatch)
     settings: dict[str, Any] = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1}
     settings |= {"hidden": (4,)}
@@ -608,7 +608,7 @@ class Changes(gymnasium.Env):
 
 @pytest.fixture
 def changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A class of which more than the code decides how it is."""
+    """A class whose spaces depend on a file."""
     (tmp_path / "changes.py").write_text(CHANGES)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "changes", raising=False)
@@ -616,7 +616,7 @@ def changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.medium
-def test_an_environment_that_is_another_when_made_again_is_refused(
+def test_an_environment_that_differs_when_made_again_is_refused(
     changes: Any, tmp_path: Path
 ) -> None:
     said = r"observation was \(3,\), now \(4,\); its spaces must not depend on how often"
@@ -626,7 +626,7 @@ def test_an_environment_that_is_another_when_made_again_is_refused(
 
 @pytest.mark.medium
 @pytest.mark.parametrize("work", ["train", "teach"])
-def test_an_environment_that_was_edited_is_not_gone_on_with(
+def test_a_run_is_not_resumed_with_an_edited_environment(
     work: str, changes: Any, tmp_path: Path
 ) -> None:
     settings: dict[str, Any] = {**SMALL, "minibatches": 1, "rollout_length": 8}
@@ -639,9 +639,7 @@ def test_an_environment_that_was_edited_is_not_gone_on_with(
         begin(env="changes:Changes", settings=settings, **of)
     changes.numbers, changes.choices = 4, 3
     run = the_run(tmp_path)
-    said = (
-        f"`changes:Changes` has changed since run `{run.ulid}` learnt in it: its observation was "
-    )
+    said = f"`changes:Changes` has changed since run `{run.ulid}` was trained: its observation was "
     said += r"\(3,\), now \(4,\) and its action was one of 2, now one of 3"
     with pytest.raises(UsageError, match=said):
         resume(run)
@@ -657,14 +655,14 @@ def test_the_defaults_fit_every_environment() -> None:
     assert build("ppo", "Pendulum-v1", env_args={}, settings={}).config.normalize_obs
 
 
-def test_the_package_offers_what_it_lists() -> None:
+def test_the_package_has_all_names_of_its_all() -> None:
     assert backflip.train is train
     with pytest.raises(AttributeError, match="no attribute `tain`"):
         backflip.tain  # noqa: B018
 
 
 def interrupting(after: int) -> Callable[[Progress], None]:
-    """What presses Ctrl-C once so many phases are done."""
+    """Return a progress callback that raises Ctrl-C after some phases."""
 
     def report(progress: Progress) -> None:
         if progress.phase == after:
@@ -674,13 +672,13 @@ def interrupting(after: int) -> Callable[[Progress], None]:
 
 
 def within_a_phase(progress: Progress) -> None:
-    """What presses Ctrl-C within a phase."""
+    """Return a progress callback that raises Ctrl-C within a phase."""
     if progress.share:
         raise KeyboardInterrupt
 
 
 def assert_same_end(one: Result, other: Result) -> None:
-    """The same returns, and the same bits of everything learnt."""
+    """Check that returns and checkpoints are equal bit for bit."""
     assert one.returns == other.returns
     ours, theirs = (load_arrays(r.folder / "checkpoint.safetensors").arrays for r in (one, other))
     assert ours.keys() == theirs.keys()

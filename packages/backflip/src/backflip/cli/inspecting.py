@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backflip.cli.teaching import EPILOG, LARGEST_SEED
+from backflip.cli.training_commands import EPILOG, LARGEST_SEED
 from backflip.core.paths import from_here
 from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
 

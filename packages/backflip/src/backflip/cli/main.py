@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from backflip.cli import inspecting, teaching
+from backflip.cli import inspecting, training_commands
 from runshelf.cli.command_line import Program, run_program
 from runshelf.cli.main import SHARED_COMMANDS
 
 PROGRAM = Program(
     name="backflip",
     description="Teach an agent what you want by comparing short clips of its behaviour.",
-    epilog=teaching.EPILOG,
-    commands=(teaching.add, inspecting.add, *SHARED_COMMANDS),
+    epilog=training_commands.EPILOG,
+    commands=(training_commands.add, inspecting.add, *SHARED_COMMANDS),
 )
 
 

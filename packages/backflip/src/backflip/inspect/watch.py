@@ -23,7 +23,13 @@ from backflip.inspect.policy_map import PolicyMap, map_policy, picture, state_sp
 from backflip.inspect.random_episodes import OnProgress, Warn
 from backflip.inspect.track_plots import with_tracks
 from backflip.training.build import env_args_of
-from backflip.training.policy import POLICY, Acting, kept_policies, load_acting, refuse_changed
+from backflip.training.policy import (
+    POLICY,
+    SavedPolicy,
+    load_saved_policy,
+    policy_files,
+    refuse_changed,
+)
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.records import to_json
@@ -131,7 +137,7 @@ def watch(
     return WatchResult(watched, overview, numbers, notes)
 
 
-def checkpoints(run: Run, seed: int | None) -> list[Acting]:
+def checkpoints(run: Run, seed: int | None) -> list[SavedPolicy]:
     """Return the policies saved in a run, oldest first.
 
     Raises:
@@ -144,8 +150,8 @@ def checkpoints(run: Run, seed: int | None) -> list[Acting]:
             f"run `{run.ulid}` of kind `{kind}` has no policy to watch: runs of train and teach "
             "save one after their first phase"
         )
-    kept = [load_acting(path, seed) for path in kept_policies(run.folder)]
-    last = load_acting(run.folder / POLICY, seed)
+    kept = [load_saved_policy(path, seed) for path in policy_files(run.folder)]
+    last = load_saved_policy(run.folder / POLICY, seed)
     return [one for one in kept if one.env_steps != last.env_steps] + [last]
 
 
@@ -153,7 +159,7 @@ def _watch_one(
     env: HostEnv,
     view: View,
     player: PolicyPlayer,
-    acting: Acting,
+    acting: SavedPolicy,
     folder: Path,
     number: int,
     on_progress: OnProgress,

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from backflip.preferences.films import Film, Which
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.labels import ANSWERS, Answer, Clip, LabelStore
+from backflip.preferences.labels import ANSWERS, Answer, LabelStore, StoredClip
 from runshelf.errors import DamagedFile, UsageError
 
 HELD_SECONDS = 120.0  # an unanswered pair returns to the queue after this time
@@ -59,7 +59,7 @@ class Answered(NamedTuple):
     """The label's id and the opinion of the reward model on the pair."""
 
     label: int
-    opinion: Clip | None
+    opinion: StoredClip | None
 
 
 class Tally(NamedTuple):
@@ -245,7 +245,7 @@ class LabelQueue:
         )
         return int(rows[0][0])
 
-    def _opinion(self, query: int) -> Clip | None:
+    def _opinion(self, query: int) -> StoredClip | None:
         try:
             return self.store.opinion(query)
         except DamagedFile:  # the answer is stored; an error would say the opposite

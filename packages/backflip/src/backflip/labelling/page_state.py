@@ -10,7 +10,7 @@ import numpy as np
 from backflip.labelling.label_queue import LabelQueue, Pair, Tally
 from backflip.labelling.status import Status, read_status
 from backflip.preferences.films import Film
-from backflip.preferences.labels import Clip
+from backflip.preferences.labels import StoredClip
 
 _DIGITS = 4  # of a predicted reward; finer than the plot
 
@@ -30,7 +30,7 @@ def pair_fields(pair: Pair) -> dict[str, Any]:
     }
 
 
-def opinion_fields(opinion: Clip | None) -> dict[str, Any] | None:
+def opinion_fields(opinion: StoredClip | None) -> dict[str, Any] | None:
     """Return the predicted reward of each side: mean and standard deviation per env step.
 
     None if there is no opinion, or it is not finite.

@@ -16,7 +16,7 @@ from backflip.labelling.pace import may_start_phase
 from backflip.labelling.processes import PageProcess, TerminalProcess
 from backflip.labelling.status import Status, write_status
 from backflip.labelling.terminal_device import has_terminal
-from backflip.preferences.answers import Doing, QueriedRun
+from backflip.preferences.answer_source import Doing, QueriedRun
 from runshelf.errors import UsageError, UserFacingError
 
 USUAL_LABELS = 150  # per seed: with 5 % wrong answers, as good as 100 correct ones
@@ -83,7 +83,7 @@ class PeopleSource:
         answers = PeopleAnswers(run, self._process(run))
         if self._settings.goal is not None:
             answers.queue.set_goal(self._settings.goal, self._where)
-        answers.tell("setting up")
+        answers.set_status("setting up")
         with answers.process:
             try:
                 if answers.process.address:
@@ -91,7 +91,7 @@ class PeopleSource:
                 yield answers
             except BaseException as error:
                 with suppress(UserFacingError):  # a failed write must not hide the first error
-                    answers.tell("stopped", result=str(error) or type(error).__name__)
+                    answers.set_status("stopped", result=str(error) or type(error).__name__)
                 raise
 
     def _process(self, run: QueriedRun) -> PageProcess | TerminalProcess:
@@ -127,7 +127,7 @@ class PeopleAnswers:
         self._phase_started: float | None = None
         self._phase_seconds = 0.0
 
-    def tell(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
+    def set_status(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
         """Write the trainer's status. A phase is expected to take as long as the last one."""
         if doing == "learning" and expected_seconds is None:
             expected_seconds = self._phase_seconds or None
@@ -136,7 +136,7 @@ class PeopleAnswers:
         )
         write_status(self._run.folder, self._status)
 
-    def attend(self, newest_round: int) -> None:
+    def wait_for_labels(self, newest_round: int) -> None:
         """Wait until few enough queries are open for the next phase to start."""
         self._run.book_time("train")
         if self._phase_started is None:  # before the first phase, wait for most of the answers
@@ -144,11 +144,11 @@ class PeopleAnswers:
         else:
             self._phase_seconds = time.monotonic() - self._phase_started
         if not self._may_start_phase(newest_round):
-            self.tell("waiting")
+            self.set_status("waiting")
         for poll in itertools.count():
             self.process.check()
             if poll % POLLS_PER_FILM_CHECK == 0:
-                self._run.drawer.restore(self._run.store)
+                self._run.drawer.redraw_missing(self._run.store)
             if self._may_start_phase(newest_round):
                 break
             self._run.wait(self._waiting_for())
@@ -156,7 +156,7 @@ class PeopleAnswers:
         self._run.book_time("answers")
         self._phase_started = time.monotonic()
 
-    def seconds_to_go(self, queries: int) -> float:
+    def remaining_seconds(self, queries: int) -> float:
         """Return how long the answers will take at the recent rate; 0 if the rate is unknown."""
         rate = labels_per_minute(self._run.store)
         return 60.0 * (queries + self._run.store.counts().pending) / rate if rate else 0.0

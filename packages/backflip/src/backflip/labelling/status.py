@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backflip.preferences.answers import Doing
+from backflip.preferences.answer_source import Doing
 from backflip.preferences.films import Film
 from runshelf.store.files import disk_errors
 

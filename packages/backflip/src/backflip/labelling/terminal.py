@@ -51,7 +51,7 @@ from backflip.labelling.terminal_view import (
 )
 from backflip.preferences.films import FILMS, Film, Which, read_film
 from backflip.preferences.label_file import LABELS
-from backflip.preferences.labels import Answer, Clip, LabelStore
+from backflip.preferences.labels import Answer, LabelStore, StoredClip
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 
 # All in seconds.
@@ -204,7 +204,7 @@ class Labeller:
         self._view: Which = "person"
         self._speed = 1.0
         self._message = ""  # about the last key
-        self._opinion: Clip | None = None
+        self._opinion: StoredClip | None = None
         self._draft: str | None = None  # the goal while it is edited
         self._helping = False
         self._last_key = ("", time.monotonic())

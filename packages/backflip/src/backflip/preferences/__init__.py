@@ -1,1 +1,1 @@
-"""Preferences: clips, queries, teachers, labels, and what is learnt from them."""
+"""Preferences: clips, queries, teachers and labels."""

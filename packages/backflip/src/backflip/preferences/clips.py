@@ -1,11 +1,10 @@
-"""Clips: short pieces of one trajectory, all of one length.
+"""Clips: pieces of one trajectory, all of the same length.
 
-A trajectory that terminates goes on for ever in an absorbing state in which every reward is zero.
-So a clip may run past the end of an episode: the steps after it are there, but not alive, earn
-nothing, and a person would see the last frame stand still. An early end is then worse than
-survival exactly where living earns something (CartPole), and better where living costs
-(MountainCar), with no rule of its own. Where a time limit cut the episode nobody knows what would
-have followed: no clip runs past that.
+After termination a trajectory stays in an absorbing state with a reward of zero. So a clip may
+extend past the end of an episode: those steps are not alive, their reward is zero, and a film
+shows the last frame. An early end is then worse than survival where each step earns reward
+(CartPole), and better where each step costs (MountainCar), without a special rule. No clip extends
+past a truncation, because the following states are unknown.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from jaxtyping import Bool, Float, Shaped
 from backflip.core.types import Transition
 from backflip.rewards.interface import ObservedClip
 
-# Of clips that are drawn from their observations, and of those recorded before there were scenes.
+# The scene of clips that are drawn from observations, and of clips of old runs.
 NO_SCENE: Float[np.ndarray, " 0"] = np.zeros(0, np.float32)
 NO_SCENE.flags.writeable = False
 
@@ -26,12 +25,12 @@ class Clip(NamedTuple):
     """L steps of one trajectory, as NumPy arrays.
 
     Attributes:
-        obs: (L, ...) the newest frame of what was seen before each step.
-        action: (L, ...) what was done.
-        next_obs: (L, ...) the newest frame of what followed.
-        reward: (L,) true rewards, for simulated teachers and evaluation only; 0 if not alive.
-        alive: (L,) false after the episode's end.
-        scene: (L, S) from which `backflip.envs.views` draws the moment before each step, or (0,).
+        obs: the newest frame of the observation before each step.
+        action: the action of each step.
+        next_obs: the newest frame of the observation after each step.
+        reward: true rewards, for simulated teachers and evaluation only; 0 if not alive.
+        alive: false after the episode's end.
+        scene: (L, S) the state from which `backflip.envs.views` draws each step, or (0,).
     """
 
     obs: Shaped[np.ndarray, "L ..."]
@@ -43,30 +42,30 @@ class Clip(NamedTuple):
 
 
 def to_arrays(clip: Clip) -> dict[str, np.ndarray]:
-    """Return a clip as label files keep it; `alive` is called `lived` there."""
+    """Return the arrays of a clip for a label file, where `alive` is called `lived`."""
     arrays = clip._asdict()
     return {"lived" if name == "alive" else name: array for name, array in arrays.items()}
 
 
 def from_arrays(arrays: Mapping[str, np.ndarray]) -> Clip:
-    """Return a clip of a label file."""
+    """Return the clip for the arrays of a label file."""
     return Clip(**{"alive" if name == "lived" else name: array for name, array in arrays.items()})
 
 
 def observed(clip: Clip) -> ObservedClip:
-    """Return what a reward model may see of a clip: everything but the true reward."""
+    """Return the clip for a reward model, without the true reward."""
     return ObservedClip(clip.obs, clip.action, clip.next_obs, clip.alive)
 
 
 class Window(NamedTuple):
-    """Where a clip starts in a record."""
+    """The first step of a clip in a record."""
 
     time: int
     env: int
 
 
 def windows(record: Transition, length: int) -> list[Window]:
-    """Return every place of a record (T', M) at which a clip of `length` steps may start."""
+    """Return all windows of a record (T', M) in which a clip of `length` steps fits."""
     horizon, envs = record.terminated.shape
     found = []
     for env in range(envs):
@@ -86,7 +85,7 @@ def episode_start(record: Transition, length: int) -> Clip | None:
 
 
 def _lasts(record: Transition, time: int, env: int, length: int) -> bool:
-    """Whether one trajectory, its absorbing state included, fills the window."""
+    """Return whether one trajectory, including its absorbing state, fills the window."""
     until = min(time + length, record.terminated.shape[0])
     terminated = np.flatnonzero(record.terminated[time:until, env])
     truncated = np.flatnonzero(record.truncated[time:until, env])

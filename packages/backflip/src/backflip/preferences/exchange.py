@@ -1,6 +1,6 @@
-"""Labels out of a run and into another one, by way of a file or straight from the run's folder.
+"""Export of labels to a file, and import from a file or from another run. Needs no JAX.
 
-What a file of labels looks like is in `backflip.preferences.label_lines`. No JAX here.
+`backflip.preferences.label_lines` describes the file.
 """
 
 import hashlib
@@ -22,12 +22,12 @@ from backflip.preferences.label_lines import (
 from backflip.preferences.labels import AnsweredElsewhere, LabelStore
 from runshelf.errors import UsageError
 
-Kind = tuple[tuple[int, ...], np.dtype]  # of an array in a clip: shape without the length, dtype
-LEARNT_FROM = ("obs", "action", "next_obs", "lived")  # arrays that clips must have alike
+Kind = tuple[tuple[int, ...], np.dtype]  # an array's shape without the clip length, and its dtype
+TRAINED_ON = ("obs", "action", "next_obs", "lived")  # arrays whose kind must match
 
 
 def export_labels(store: LabelStore, path: Path) -> int:
-    """Write every answer in force to `path`, whole or not at all; return how many there are.
+    """Write all answers that were not undone to `path`, atomically; return their number.
 
     Raises:
         UsageError: the name ends in neither `.jsonl` nor `.csv`.
@@ -40,27 +40,27 @@ def export_labels(store: LabelStore, path: Path) -> int:
 
 
 def read_labels(path: Path) -> list[ImportedLabel]:
-    """Return the labels in a file that `export_labels`, or anybody, wrote.
+    """Return the labels in a file, checked.
 
     Raises:
-        UsageError: something in it is not as it should be; says in which line and column.
+        UsageError: the file is missing, empty or invalid; the message has line and column.
     """
     labels = read_lines(path)
     if not labels:
-        raise UsageError(f"`{path}` holds no labels: expected one line for each")
+        raise UsageError(f"`{path}` has no labels: expected one line for each")
     return labels
 
 
 def labels_of_run(run_folder: Path) -> list[ImportedLabel]:
-    """Return the answers in force of a run, of all its seeds; the run may go on meanwhile.
+    """Return the answers of all seeds of a run that were not undone; the run may be in progress.
 
     Raises:
         UsageError: the folder has no labels.
-        DamagedFile: they are damaged.
+        DamagedFile: the labels are damaged.
     """
     path = run_folder / LABELS
     if not path.is_file():
-        raise UsageError(f"`{run_folder}` has no labels: it has no `{LABELS}`, name a run that has")
+        raise UsageError(f"`{run_folder}` has no `{LABELS}`: choose a run that has labels")
     with LabelFile.open_to_read(path) as file:
         return list(_answered(file))
 
@@ -68,21 +68,21 @@ def labels_of_run(run_folder: Path) -> list[ImportedLabel]:
 def import_labels(
     store: LabelStore, labels: Iterable[ImportedLabel], seeds: Sequence[int], origin: str
 ) -> int:
-    """Add labels to a store for every seed to learn from, all or none; return how many are new.
+    """Add labels to a store for every seed, in one transaction; return how many are new.
 
-    Repeats are left out: they measure a teacher, and nothing is learnt from them. An answer is
-    known by its seed, both clips' content, who gave it and when (to the millisecond); known ones,
-    imported or given here, are not added again. What was imported stays undone if it was undone.
+    Repeated queries are left out: they measure a teacher and are not trained on. An answer is
+    identified by its seed, the content of both clips, its author and its time (in milliseconds).
+    Answers that the store already has are not added again, even if they were undone.
 
     Args:
-        store: where to.
-        labels: what `read_labels` or `labels_of_run` returned.
-        seeds: each of them gets all labels.
-        origin: the file or run they come from.
+        store: the label store.
+        labels: the result of `read_labels` or `labels_of_run`.
+        seeds: seeds that get all labels.
+        origin: the file or run that the labels come from.
 
     Raises:
         UsageError: the store has clips of another environment or length; nothing is added.
-        UserFacingError: the disk is full; nothing of them is kept.
+        UserFacingError: the disk is full; nothing is added.
     """
     labels = list(labels)
     check_fits(labels, *_kind_of_clips(store.file))
@@ -111,16 +111,16 @@ def check_fits(
     shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]],
     length: int | None = None,
 ) -> None:
-    """Raise if labels are not of clips as expected, of another environment that is.
+    """Check that all clips have the expected arrays.
 
     Args:
-        labels: to be looked at.
-        shapes: of the arrays that must be in a clip: the shape without the clip's length, and the
-            dtype. A clip may have others.
-        length: of every clip; None for whichever the first one has.
+        labels: the labels to check.
+        shapes: the arrays that a clip must have: shape without the clip length, and dtype. A clip
+            may have more arrays.
+        length: the length of every clip; None for that of the first clip.
 
     Raises:
-        UsageError: one does not fit; says which, what was expected and what it has.
+        UsageError: a clip does not fit; the message has the label, the array and both shapes.
     """
     for number, label in enumerate(labels, 1):
         for key, (shape, dtype) in shapes.items():
@@ -130,34 +130,34 @@ def check_fits(
             expected = ((length, *shape), np.dtype(dtype))
             if found != expected:
                 raise UsageError(
-                    f"the labels are of another environment, or of clips of another length: in "
-                    f"label {number} (query {label.query}) `{key}` is {described(found)}, "
-                    f"expected {described(expected)}"
+                    "the labels are from another environment, or their clips have another "
+                    f"length: in label {number} (query {label.query}) `{key}` is "
+                    f"{described(found)}, expected {described(expected)}"
                 )
 
 
 def _attempt(label: ImportedLabel, seed: int) -> str:
-    """Return what names an answer in a store, in the 64 letters that an attempt may have."""
+    """Return the `attempt` that identifies an answer in a store, at most 64 characters."""
     return f"import-{hashlib.sha256(json.dumps(_identity(label, seed)).encode()).hexdigest()[:57]}"
 
 
 def _identity(label: ImportedLabel, seed: int) -> tuple[int, str, str, str, str]:
-    """Return what an answer is known by among those a seed learns from."""
+    """Return what identifies an answer among those of a seed."""
     return (seed, label.left_clip, label.right_clip, label.who, label.at)
 
 
 def _kind_of_clips(file: LabelFile) -> tuple[dict[str, Kind], int | None]:
-    """Return what the clips of a store look like without their length, and the length."""
+    """Return the kinds of the arrays in a store's clips, and the clip length."""
     rows = file.rows("SELECT arrays FROM clips ORDER BY id LIMIT 1")
     shapes = unpack(rows[0][0]).shapes if rows else {}
-    kinds = {key: shapes[key] for key in LEARNT_FROM if key in shapes}
+    kinds = {key: shapes[key] for key in TRAINED_ON if key in shapes}
     length = next((shape[0] for shape, _ in kinds.values()), None)
     return {key: (shape[1:], dtype) for key, (shape, dtype) in kinds.items()}, length
 
 
 def _answered(file: LabelFile) -> Iterator[ImportedLabel]:
-    """Return the answers in force that a label file has, in the order of answering."""
-    # Of the first version, which had neither.
+    """Return the answers of a label file that were not undone, in the order of answering."""
+    # Version 1 has neither column.
     newer = "q.repeats, q.origin" if file.version() > 1 else "NULL, NULL"
     rows = file.rows(
         f"SELECT q.seed, l.env_steps, e.answer, e.who, e.at, e.seconds, q.id, {newer},"

@@ -1,7 +1,7 @@
-"""Films: what a clip looks like, as one lossless picture that holds all its frames.
+"""Films: all frames of a clip in one lossless picture, the strip. Needs no JAX.
 
-A strip lays the frames out row by row, left to right; a player copies one of them at a time. The
-file is named by its content, so that it can be checked and two clips alike share it. No JAX here.
+A strip has the frames row by row, left to right; a player shows one at a time. The file name is a
+hash of the content, so a file can be verified, and equal clips share one file.
 """
 
 import hashlib
@@ -16,24 +16,24 @@ from PIL import Image
 from runshelf.errors import DamagedFile
 from runshelf.store.files import disk_errors, write_whole
 
-Which = Literal["person", "agent"]  # what a person should see; what the agent sees
-FILMS = "films"  # the folder, inside the run's
+Which = Literal["person", "agent"]  # the view of a person, and what the agent sees
+FILMS = "films"  # folder inside the run's folder
 
-_LARGEST_SIDE = 16_383  # of a WebP picture, in pixels
+_LARGEST_SIDE = 16_383  # pixels of a WebP picture
 
 
 class Film(NamedTuple):
-    """Where a film's frames are, and how fast they follow each other.
+    """The layout and the speed of a film.
 
     Attributes:
-        file: the strip's name, the SHA-256 of its content with `.webp` behind.
-        frames: how many.
-        columns: how many stand side by side.
-        width: of one frame, in pixels.
-        height: of one frame, in pixels.
-        fps: frames a second, at speed 1.
-        slowdown: how much slower than the environment's own time that is.
-        pixelated: it is to be enlarged without smoothing.
+        file: the strip's file name: the SHA-256 of its content, then `.webp`.
+        frames: the number of frames.
+        columns: frames in each row of the strip.
+        width: pixels of one frame.
+        height: pixels of one frame.
+        fps: frames per second at speed 1.
+        slowdown: how many times slower that is than the environment's time.
+        pixelated: enlarge the frames without smoothing.
     """
 
     file: str
@@ -54,16 +54,16 @@ def write_film(
     slowdown: float = 1.0,
     pixelated: bool = False,
 ) -> Film:
-    """Write a strip of frames into `folder`, made if need be; return where they are in it.
+    """Write a strip of frames into `folder`, which is created if missing; return the film.
 
     Raises:
         UserFacingError: the disk is full.
     """
     count, height, width, _ = frames.shape
-    # About square, so that neither side comes near the largest a picture may have.
+    # About square, so that both sides stay below the limit of WebP.
     columns = max(1, min(_LARGEST_SIDE // width, round((count * height / width) ** 0.5)))
     picture = io.BytesIO()
-    # Effort 1 of 6: nearly as small as with more, several times faster.
+    # Effort 1 of 6: several times faster than higher ones, and files are nearly as small.
     Image.fromarray(_strip(frames, columns)).save(
         picture, "WEBP", lossless=True, method=1, quality=20, exact=True
     )
@@ -77,11 +77,11 @@ def write_film(
 
 
 def read_film(folder: Path, name: str) -> bytes:
-    """Return a strip as it was written.
+    """Return the content of a strip.
 
     Raises:
-        DamagedFile: it is missing, or is not what it was. Then it is moved aside, so that whoever
-            draws films finds it missing and draws it again.
+        DamagedFile: the file is missing or damaged. A damaged file is renamed, so that
+            `Drawer.redraw_missing` draws it again.
     """
     path = folder / name
     try:
@@ -90,17 +90,17 @@ def read_film(folder: Path, name: str) -> bytes:
         raise DamagedFile(f"the film `{name}` is missing ({error.strerror})") from error
     if f"{hashlib.sha256(data).hexdigest()}.webp" != name:
         path.replace(path.with_suffix(".damaged"))
-        raise DamagedFile(f"the film `{name}` is damaged: it is drawn anew while the run goes on")
+        raise DamagedFile(f"the film `{name}` is damaged: a running trainer draws it again")
     return data
 
 
 def has_film(folder: Path, film: Film) -> bool:
-    """Return whether the strip is there, without looking into it."""
+    """Return whether the strip exists; its content is not checked."""
     return (folder / film.file).is_file()
 
 
 def _strip(frames: UInt8[np.ndarray, "F H W 3"], columns: int) -> UInt8[np.ndarray, "a b 3"]:
-    """Return frames side by side, row after row, black where there are none."""
+    """Return the strip of some frames; unused places are black."""
     count, height, width, _ = frames.shape
     rows = -(-count // columns)
     filled = np.zeros((rows * columns, height, width, 3), np.uint8)

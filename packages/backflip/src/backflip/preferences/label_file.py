@@ -1,8 +1,7 @@
-"""The SQLite file under the label store: its tables, how old files are brought up to date, errors.
+"""The SQLite file of the label store: tables, migrations, errors. Needs no JAX.
 
-Tables are append-only, held by triggers. Whatever a transaction returned from is on disk. Several
-processes may have the file open: the trainer asks, a page or a simulated teacher answers. No JAX
-here.
+Triggers keep the tables append-only. A finished transaction is on disk. Several processes may have
+the file open: the trainer adds queries, and a page or a simulated teacher adds labels.
 """
 
 import sqlite3
@@ -18,7 +17,7 @@ from runshelf.store.files import disk_full
 
 LABELS = "labels.sqlite"  # inside a run's folder
 
-_APPLICATION_ID = 0x626B666C  # "bkfl": tells our files from anybody else's SQLite
+_APPLICATION_ID = 0x626B666C  # "bkfl": identifies label files among SQLite files
 _BUSY_SECONDS = 30.0
 
 _VERSION_1 = """
@@ -52,10 +51,9 @@ CREATE VIEW effective AS
     SELECT * FROM labels WHERE answer IS NOT NULL
     AND id NOT IN (SELECT undoes FROM labels WHERE undoes IS NOT NULL);
 """
-# Version 2: what answering by people needs. A query that `repeats` another one measures the
-# teachers; `origin` names where a query not asked in this run came from; `opinion` is what the
-# reward model thought when it asked; an `attempt` names one keystroke, so that sending it again
-# records nothing again.
+# Version 2, for answers by people. A query that `repeats` another one measures the teachers;
+# `origin` is the run or file of an imported query; `opinion` is the reward model's prediction when
+# the query was made; `attempt` identifies one keystroke, so sending it again records nothing.
 _VERSION_2 = """
 ALTER TABLE queries ADD COLUMN repeats INTEGER REFERENCES queries (id);
 ALTER TABLE queries ADD COLUMN origin TEXT;
@@ -91,7 +89,7 @@ CREATE TABLE sayings (
     at TEXT NOT NULL
 ) STRICT;
 """
-# INSERT OR REPLACE deletes without asking a DELETE trigger, hence the third one.
+# INSERT OR REPLACE deletes without calling DELETE triggers; the third trigger refuses it.
 _TRIGGERS = """
 CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
     BEGIN SELECT RAISE(ABORT, '{table} are append-only'); END;
@@ -107,7 +105,7 @@ def _with_triggers(statements: str, *tables: str) -> str:
     return statements + "".join(_TRIGGERS.format(table=table) for table in tables)
 
 
-# What brings a file from each version to the next, from an empty one on.
+# The statements that convert each version to the next, starting from an empty file.
 _MIGRATIONS = (
     _with_triggers(_VERSION_1, "clips", "queries", "labels"),
     _with_triggers(_VERSION_2, "films", "takes", "sayings"),
@@ -117,7 +115,7 @@ SCHEMA = len(_MIGRATIONS)
 
 @final
 class LabelFile:
-    """An open label file. Use `open`; close it, or use it as a context manager."""
+    """An open label file, made by `open`; a context manager."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -125,11 +123,11 @@ class LabelFile:
 
     @classmethod
     def open(cls, path: Path) -> "LabelFile":
-        """Open the file at `path`; make it if there is none, bring it up to date if it is old.
+        """Open the file at `path`; create it if missing, migrate it if old.
 
         Raises:
-            DamagedFile: the file is damaged, or not a label file of a version known here.
-            UserFacingError: it cannot be opened, or there is no space to make it.
+            DamagedFile: the file is damaged, or not a label file of a known version.
+            UserFacingError: the file cannot be opened, or the disk is full.
         """
         with _sqlite_errors(path):
             connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
@@ -143,13 +141,11 @@ class LabelFile:
 
     @classmethod
     def open_to_read(cls, path: Path) -> "LabelFile":
-        """Open the file at `path` as it is, of this version or an older one; nothing is written.
-
-        Others may write it meanwhile.
+        """Open the file at `path` read-only, without migration; other processes may write to it.
 
         Raises:
-            DamagedFile: the file is damaged, or not a label file of a version known here.
-            UserFacingError: there is none, or it cannot be opened.
+            DamagedFile: the file is damaged, or not a label file of a known version.
+            UserFacingError: the file is missing or cannot be opened.
         """
         address = f"{path.absolute().as_uri()}?mode=ro"
         with _sqlite_errors(path):
@@ -165,7 +161,7 @@ class LabelFile:
         return cls(path, connection)
 
     def version(self) -> int:
-        """Return the version of the tables; `SCHEMA` unless it was opened to be read."""
+        """Return the version of the tables; `SCHEMA` unless opened with `open_to_read`."""
         with _sqlite_errors(self.path):
             return _version(self._connection)
 
@@ -188,23 +184,23 @@ class LabelFile:
         self.close()
 
     def rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
-        """Return the rows of one SELECT, as of one moment."""
+        """Return the rows of one SELECT."""
         with _sqlite_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection, None, None]:
-        """Do what is inside whole or not at all; it is on disk once the block has ended."""
+        """Run the block as one transaction, which is on disk when the block ends."""
         with _sqlite_errors(self.path), _transaction(self._connection):
             yield self._connection
 
     def changes(self) -> int:
-        """Return a number that differs once another process has written."""
+        """Return a number that changes when another process writes."""
         with _sqlite_errors(self.path):
             return int(cast("int", _pragma(self._connection, "data_version")))
 
     def damaged(self, what: str) -> DamagedFile:
-        """Return the error that says the file is damaged, and in what."""
+        """Return the error for a damaged file."""
         return DamagedFile(_damaged(self.path, what))
 
 
@@ -214,27 +210,27 @@ def insert(connection: sqlite3.Connection, statement: str, values: Sequence[obje
 
 
 def now() -> str:
-    """Return the time as records keep it."""
+    """Return the current time in ISO 8601, UTC, with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Generator[None, None, None]:
-    # IMMEDIATE: what is checked inside cannot be changed by another process meanwhile.
+    # IMMEDIATE: no other process can write between the checks inside and the commit.
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # A full disk may have rolled it back already.
+        # With a full disk SQLite may have rolled back already.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Check that the file is ours and whole, or empty and to be made ours."""
-    # First, before anything is changed in a file that may be somebody else's.
+    """Create or migrate the tables, after a check that the file is ours or empty."""
+    # Check first, because the file may belong to another program.
     if not _is_empty(connection):
         _check_ours(connection, path)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -256,7 +252,7 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Make or bring up to date inside the open transaction: a kill leaves all of it or nothing."""
+    """Create or migrate the tables inside the open transaction."""
     for statements in _MIGRATIONS[_version(connection) :]:
         statement = ""
         for line in statements.splitlines(keepends=True):
@@ -270,7 +266,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "application_id") != _APPLICATION_ID:
-        raise DamagedFile(f"`{path}` is not a label store of backflip: move it out of the way")
+        raise DamagedFile(f"`{path}` is not a label store of backflip: move it to another folder")
     version = _version(connection)
     if not 1 <= version <= SCHEMA:
         raise DamagedFile(
@@ -288,18 +284,18 @@ def _pragma(connection: sqlite3.Connection, name: str) -> object:
 
 @contextmanager
 def _sqlite_errors(path: Path) -> Generator[None, None, None]:
-    """Turn an SQLite error inside the block into one line that names `path`."""
+    """Convert an SQLite error inside the block to one line that names `path`."""
     try:
         yield
     except sqlite3.Error as error:
         raise _explained(error, path) from error
     except UnicodeDecodeError as error:
-        # What SQLite says of damage may quote it, and Python cannot always read the quotation.
+        # SQLite's message may quote damaged text, which Python cannot always decode.
         raise DamagedFile(_damaged(path, "text in it is not UTF-8")) from error
 
 
 def _explained(error: sqlite3.Error, path: Path) -> UserFacingError:
-    # Errors of the module itself (a wrong type bound) have no code. The low byte is the kind.
+    # Errors of the sqlite3 module itself have no code. The low byte is the kind of error.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     match code & 0xFF:
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
@@ -308,7 +304,7 @@ def _explained(error: sqlite3.Error, path: Path) -> UserFacingError:
             return UserFacingError(disk_full(path))
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return UserFacingError(
-                f"another process keeps `{path}` locked (waited {_BUSY_SECONDS:g} s): stop that one"
+                f"another process locks `{path}` (waited {_BUSY_SECONDS:g} s): stop that process"
             )
         case _:
             return UserFacingError(f"cannot read or write `{path}`: {error}")
@@ -317,6 +313,6 @@ def _explained(error: sqlite3.Error, path: Path) -> UserFacingError:
 def _damaged(path: Path, what: str) -> str:
     one_line = " ".join(what.split())
     return (
-        f"`{path}` is damaged ({one_line}): restore it from a copy, or recover what is left with "
+        f"`{path}` is damaged ({one_line}): restore it from a copy, or recover the rest with "
         f"`sqlite3 {path.name} .recover`"
     )

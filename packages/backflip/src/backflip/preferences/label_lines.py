@@ -1,23 +1,23 @@
-"""Labels as lines of a file, each complete: whoever has it can learn from it without the run.
+"""Files of labels. Each line is complete: it has both clips, so the run is not needed. No JAX.
 
-A file has one line for each answer in force, in the order of answering, as JSON Lines (`.jsonl`)
-or as CSV (`.csv`, with a first line of these names). UTF-8. The fields, in this order:
+A file has one line for each answer that was not undone, in the order of answering, as JSON Lines
+(`.jsonl`) or as CSV (`.csv`, with a header). UTF-8. The fields, in this order:
 
-    seed        which seed recorded the clips, and was to learn from the answer
-    env_steps   what it had taken by then
+    seed        the seed that recorded the clips and was trained on the answer
+    env_steps   env steps of that seed when the clips were recorded
     answer      left, right, tie or skip
     who         who answered
-    at          when: ISO 8601, with the zone
-    seconds     from the pair's being on the screen to the answer
-    repeats     the query this one asks again, to measure the teacher; null, in CSV empty: none
+    at          time of the answer: ISO 8601, with the zone
+    seconds     seconds from the query's appearance on the screen to the answer
+    repeats     the query that this one repeats, to measure the teacher; null (CSV: empty) if none
     query       the query's number in the run
-    origin      the run or file that the run has it from; null, in CSV empty: asked there
-    left_clip   SHA-256 of the clip shown on the left (of its safetensors bytes), in hexadecimal
-    right_clip  the same of the one on the right
-    left        the clip shown on the left: safetensors, compressed by zlib, in base64
-    right       the clip shown on the right
+    origin      the run or file that it was imported from; null (CSV: empty) if made in the run
+    left_clip   SHA-256 of the left clip's safetensors bytes, in hexadecimal
+    right_clip  SHA-256 of the right clip's safetensors bytes
+    left        the left clip: safetensors, compressed by zlib, in base64
+    right       the right clip
 
-Nothing in a file is trusted: it is checked whole before anything is made of it. No JAX here.
+The whole file is validated before any label is used.
 """
 
 import base64
@@ -43,34 +43,23 @@ from backflip.preferences.labels import ANSWERS, Answer
 from runshelf.errors import UsageError, did_you_mean
 from runshelf.store.files import disk_errors, write_whole
 
-LARGEST_CLIP = 128 * 2**20  # bytes it may have once it is unpacked
+LARGEST_CLIP = 128 * 2**20  # bytes after decompression
 
 _LARGEST_INTEGER = 2**63 - 1  # of SQLite
-_SHOWN = 60  # characters of a wrong value, in a message
+_SHOWN = 60  # largest number of characters of an invalid value in a message
 
-# Of an array: its shape, the clip's length first, and its dtype.
+# An array's shape, which begins with the clip length, and its dtype.
 Shape = tuple[tuple[int, ...], np.dtype]
 
 
 @final
 @dataclass(frozen=True)
 class ImportedLabel:
-    """An answer with its query, complete.
+    """A label with its query and both clips; the module's docstring describes the fields.
 
     Attributes:
-        seed: which recorded the clips.
-        env_steps: what it had taken by then.
-        answer: one of `ANSWERS`.
-        who: who answered.
-        at: when, in ISO 8601.
-        seconds: after how much looking.
-        repeats: the query this one asked again, if any.
-        query: its number where it was asked.
-        origin: where the run had it from; None if it was asked there.
-        left_clip: SHA-256 of the clip on the left.
-        right_clip: SHA-256 of the clip on the right.
-        packed: both clips as they are kept, compressed.
-        shapes: of the arrays in each of the two clips, which are alike.
+        packed: both clips, compressed.
+        shapes: shape and dtype of the arrays, equal in both clips.
     """
 
     seed: int
@@ -89,17 +78,17 @@ class ImportedLabel:
 
     @property
     def left(self) -> dict[str, np.ndarray]:
-        """The arrays of the clip on the left, unpacked anew every time."""
+        """The arrays of the left clip, decompressed at each access."""
         return from_safetensors(zlib.decompress(self.packed[0]))
 
     @property
     def right(self) -> dict[str, np.ndarray]:
-        """The arrays of the clip on the right, unpacked anew every time."""
+        """The arrays of the right clip, decompressed at each access."""
         return from_safetensors(zlib.decompress(self.packed[1]))
 
 
 def write_lines(path: Path, labels: Sequence[ImportedLabel]) -> None:
-    """Write labels to `path`, whole or not at all.
+    """Write labels to `path`, atomically.
 
     Raises:
         UsageError: the name ends in neither `.jsonl` nor `.csv`.
@@ -110,10 +99,10 @@ def write_lines(path: Path, labels: Sequence[ImportedLabel]) -> None:
 
 
 def read_lines(path: Path) -> list[ImportedLabel]:
-    """Return the labels in a file, all of them checked.
+    """Return the labels in a file, validated.
 
     Raises:
-        UsageError: something in it is not as it should be; says in which line and column.
+        UsageError: the file is missing or invalid; the message has line and column.
     """
     read = {".jsonl": _from_json_lines, ".csv": _from_csv}[_format(path)]
     return [_label(place, fields) for place, fields in read(_text(path), path)]
@@ -123,7 +112,8 @@ def _format(path: Path) -> Literal[".jsonl", ".csv"]:
     suffix = path.suffix.lower()
     if suffix not in (".jsonl", ".csv"):
         raise UsageError(
-            f"`{path}` ends in `{path.suffix}`: labels are kept in `.jsonl` (JSON Lines) or `.csv`"
+            f"`{path}` ends in `{path.suffix}`: a file of labels ends in `.jsonl` (JSON Lines) or "
+            "`.csv`"
         )
     return suffix
 
@@ -132,7 +122,7 @@ def _format(path: Path) -> Literal[".jsonl", ".csv"]:
 
 
 class BadClipError(Exception):
-    """What is wrong with a packed clip; a message that goes on after its name."""
+    """A packed clip is invalid; the message is a predicate, such as "has NaN"."""
 
 
 class _Unpacked(NamedTuple):
@@ -141,11 +131,11 @@ class _Unpacked(NamedTuple):
 
 
 def unpack(packed: bytes) -> _Unpacked:
-    """Return what is to be known of a packed clip; its arrays are let go again."""
+    """Return hash and shapes of a packed clip, after validation."""
     content = _inflated(packed)
     try:
         arrays = from_safetensors(content)
-    # Its reader fails in all these ways on what only looks like safetensors.
+    # safetensors raises all of these for invalid data.
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadClipError(f"is not safetensors ({_shown(str(error))})") from error
     _check_arrays(arrays)
@@ -154,7 +144,7 @@ def unpack(packed: bytes) -> _Unpacked:
 
 
 def _inflated(packed: bytes) -> bytes:
-    """Return what zlib compressed, at most as much as a clip may have."""
+    """Return the decompressed bytes, at most `LARGEST_CLIP`."""
     stream = zlib.decompressobj()
     try:
         content = stream.decompress(packed, LARGEST_CLIP)
@@ -163,16 +153,16 @@ def _inflated(packed: bytes) -> bytes:
     if len(content) == LARGEST_CLIP and not stream.eof:
         raise BadClipError(f"is larger than {LARGEST_CLIP} bytes")
     if not stream.eof or stream.unused_data:
-        raise BadClipError("cannot be decompressed (it does not end where it should)")
+        raise BadClipError("cannot be decompressed (wrong length)")
     return content
 
 
 def _check_arrays(arrays: Mapping[str, np.ndarray]) -> None:
-    # An array without elements says that there is nothing to say (a clip without scenes).
+    # An empty array stands for missing data (a clip without scenes).
     lengths = {key: array.shape[:1] for key, array in arrays.items() if array.size}
     if len(set(lengths.values())) != 1 or () in lengths.values():
-        told = ", ".join(f"`{key}` {arrays[key].shape}" for key in sorted(arrays)) or "none"
-        raise BadClipError(f"must have arrays of one length, has {told}")
+        found = ", ".join(f"`{key}` {arrays[key].shape}" for key in sorted(arrays)) or "none"
+        raise BadClipError(f"must have arrays of equal length, has {found}")
     for key, array in arrays.items():
         if array.dtype.kind in "fc" and not np.isfinite(array).all():
             raise BadClipError(f"has NaN or infinity in `{key}`")
@@ -182,7 +172,7 @@ def _check_arrays(arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def _fields(label: ImportedLabel) -> dict[str, Any]:
-    """Return the fields of a line, in their order."""
+    """Return the fields of a line, in order."""
     left, right = (base64.b64encode(one).decode() for one in label.packed)
     values = {name: getattr(label, name) for name in _FIELDS if name not in ("left", "right")}
     return values | {"left": left, "right": right}
@@ -209,16 +199,16 @@ class _Place(NamedTuple):
     path: Path
     line: int
 
-    def error(self, what: str, column: str | int | None = None) -> UsageError:
-        """Return the error that says where `what` is."""
+    def error(self, problem: str, column: str | int | None = None) -> UsageError:
+        """Return the error for a problem in this line, and in a column if known."""
         name = f"`{column}`" if isinstance(column, str) else column
         where = "" if column is None else f", column {name}"
-        return UsageError(f"`{self.path}` line {self.line}{where}: {what}")
+        return UsageError(f"`{self.path}` line {self.line}{where}: {problem}")
 
 
 def _text(path: Path) -> str:
     if not path.is_file():
-        raise UsageError(f"there is no file `{path}`: name one that labels were exported to")
+        raise UsageError(f"there is no file `{path}`: choose a file of exported labels")
     with disk_errors(path):
         data = path.read_bytes()
     try:
@@ -232,7 +222,7 @@ def _text(path: Path) -> str:
 
 
 def _from_json_lines(text: str, path: Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
-    # Only line feeds end a line: text may hold what `splitlines` takes for one.
+    # Only line feeds end a line; `splitlines` would split at other characters, too.
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             place = _Place(path, number)
@@ -244,7 +234,7 @@ def _json_object(line: str, place: _Place) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         for name in names:
             if names.count(name) > 1:
-                raise place.error("is there twice, expected once", _shown(name))
+                raise place.error("appears twice, expected once", _shown(name))
         return dict(pairs)
 
     try:
@@ -252,7 +242,7 @@ def _json_object(line: str, place: _Place) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise place.error(f"not JSON ({error.msg})", error.colno) from error
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 10,000 brackets
-        raise place.error("not JSON that can be read (too deep, or too long a number)") from error
+        raise place.error("JSON is nested too deeply, or has too long a number") from error
     if not isinstance(found, dict):
         raise place.error(f"got `{_shown(line)}`, expected an object with {_listed(_FIELDS)}")
     return cast("dict[str, Any]", found)
@@ -270,7 +260,7 @@ def _from_csv(text: str, path: Path) -> Iterator[tuple[_Place, dict[str, Any]]]:
 
 @contextmanager
 def _cells_as_long_as(text: str) -> Generator[None, None, None]:
-    """Let a cell be as long as the whole text while the block runs: clips are long."""
+    """Raise the limit of csv for cells to the length of the text, because clips are long."""
     usual = csv.field_size_limit()
     csv.field_size_limit(max(usual, len(text)))
     try:
@@ -280,7 +270,7 @@ def _cells_as_long_as(text: str) -> Generator[None, None, None]:
 
 
 def _rows(text: str, path: Path) -> Iterator[tuple[_Place, list[str]]]:
-    """Return the rows that are not blank, each with the line it begins in."""
+    """Yield the rows that are not blank, each with its first line."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while True:
         place = _Place(path, reader.line_num + 1)
@@ -297,7 +287,7 @@ def _rows(text: str, path: Path) -> Iterator[tuple[_Place, list[str]]]:
 def _header(row: list[str], place: _Place) -> list[str]:
     for name in row:
         if row.count(name) > 1:
-            raise place.error("is there twice, expected once", _shown(name))
+            raise place.error("appears twice, expected once", _shown(name))
     _check_names(row, place)
     return row
 
@@ -310,7 +300,7 @@ def _cells(names: list[str], row: list[str], place: _Place) -> dict[str, Any]:
 
 
 def _from_cell(name: str, cell: str) -> Any:
-    """Return what the cell means, as JSON would have it; as it is if it means nothing."""
+    """Return the value of a cell as in JSON; the text itself if it is invalid."""
     if name in ("repeats", "origin") and not cell:
         return None
     if name in ("seed", "env_steps", "repeats", "query") and re.fullmatch(r"-?[0-9]{1,20}", cell):
@@ -333,8 +323,8 @@ def _label(place: _Place, fields: Mapping[str, Any]) -> ImportedLabel:
             raise place.error(_unlike(fields[name], expected, name), name)
     packed, found = zip(*(_clip(fields, side, place) for side in ("left", "right")), strict=True)
     if found[0].shapes != found[1].shapes:
-        one, other = (_told(clip.shapes) for clip in found)
-        raise place.error(f"has {other}, expected what `left` has: {one}", "right")
+        left, right = (_listed_shapes(clip.shapes) for clip in found)
+        raise place.error(f"has {right}, expected the same as `left`: {left}", "right")
     plain = {name: fields[name] for name in _FIELDS if name not in ("left", "right")}
     plain |= {"seconds": float(plain["seconds"])}
     plain |= {"left_clip": found[0].sha, "right_clip": found[1].sha}
@@ -377,16 +367,16 @@ def _clip(fields: Mapping[str, Any], side: str, place: _Place) -> tuple[bytes, _
 
 
 def described(shape: tuple[tuple[Any, ...], np.dtype] | None) -> str:
-    """Return an array's shape and dtype in words."""
+    """Return an array's shape and dtype as text."""
     return "missing" if shape is None else f"{shape[1]} {shape[0]}"
 
 
-def _told(shapes: Mapping[str, Shape]) -> str:
+def _listed_shapes(shapes: Mapping[str, Shape]) -> str:
     return ", ".join(f"`{key}` {described(shape)}" for key, shape in shapes.items())
 
 
 def _shown(text: str) -> str:
-    """Return a value for a message: on one line, not too long, nothing a terminal obeys."""
+    """Return a value for a message: one short line without control characters."""
     plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}..."
 
@@ -405,7 +395,7 @@ def _is_text(value: Any) -> bool:
         return False
     try:
         value.encode()
-    except UnicodeEncodeError:  # half of a character, as JSON can have it
+    except UnicodeEncodeError:  # a lone surrogate, which JSON allows
         return False
     return True
 

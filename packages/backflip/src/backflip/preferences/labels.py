@@ -1,8 +1,8 @@
-"""The label store: clips, the queries made of them and the answers given, in one SQLite file.
+"""The label store: clips, queries and answers in one SQLite file. Needs no JAX.
 
-Records are only ever added. An answer taken back is another record, which names the one it undoes.
-Whatever a method returned from is on disk (see `backflip.preferences.label_file`). A query that
-repeats another one measures whoever answers; it is neither counted nor learnt from. No JAX here.
+Records are only added. An undo is another record, which refers to the answer that it undoes. When
+a method returns, its records are on disk (see `backflip.preferences.label_file`). A query that
+repeats another one measures the teacher; it is neither counted nor trained on.
 """
 
 import json
@@ -26,33 +26,33 @@ from runshelf.errors import UsageError, did_you_mean
 Answer = Literal["left", "right", "tie", "skip"]
 ANSWERS: tuple[Answer, ...] = get_args(Answer)
 
-# Level 1 packs pixels nearly as well as 6, several times faster.
+# Level 1 compresses pixels nearly as well as 6, several times faster.
 _COMPRESSION = 1
 
-Clip = Mapping[str, np.ndarray]
+StoredClip = Mapping[str, np.ndarray]
 Films = Mapping[Which, Film]
 
 
 class NewQuery(NamedTuple):
-    """A query to add: two clips of one seed, recorded when it had taken `env_steps`.
+    """A query to add: two clips of one seed, recorded after `env_steps` of it.
 
     Attributes:
-        films: how the left and the right clip look, where a person is to see them.
-        opinion: what the reward model thinks of the two clips; shown after the answer only.
-        origin: the run or file it came from; None if it is asked here.
+        films: the films of the left and the right clip, if people answer.
+        opinion: the reward model's prediction for the two clips; shown after the answer.
+        origin: the run or file of an imported query.
     """
 
     seed: int
-    left: Clip
-    right: Clip
+    left: StoredClip
+    right: StoredClip
     env_steps: int
     films: tuple[Films, Films] | None = None
-    opinion: Clip | None = None
+    opinion: StoredClip | None = None
     origin: str | None = None
 
 
 class NewLabel(NamedTuple):
-    """An answer to add: to which query, by whom, after how many seconds of looking."""
+    """An answer to add: its query, its author, and the seconds it took."""
 
     query: int
     answer: str
@@ -64,15 +64,15 @@ class AnsweredElsewhere(NamedTuple):
     """A query with its answer, from another run or a file; see `backflip.preferences.exchange`.
 
     Attributes:
-        clips: the left and the right one, packed as in the file.
-        seed: which recorded them.
-        env_steps: what it had taken by then.
+        clips: the left and the right clip, compressed.
+        seed: the seed that recorded them.
+        env_steps: env steps of that seed when they were recorded.
         answer: one of `ANSWERS`.
         who: who answered.
-        at: when, as `label_file.now` returns it.
-        seconds: after how much looking.
-        origin: the run or file it comes from.
-        attempts: of each seed that is to learn from it, what names this answer; see `add_answered`.
+        at: the time of the answer, as `label_file.now` returns it.
+        seconds: seconds that the answer took.
+        origin: the run or file that it comes from.
+        attempts: an identifier of the answer for each seed that gets it; see `add_answered`.
     """
 
     clips: tuple[bytes, bytes]
@@ -87,7 +87,7 @@ class AnsweredElsewhere(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A query in the store, without its clips (`LabelStore.clips` has them)."""
+    """A query in the store; `LabelStore.clips` returns its clips."""
 
     id: int
     seed: int
@@ -96,7 +96,7 @@ class Query(NamedTuple):
 
 
 class AnswerInForce(NamedTuple):
-    """An answer that can be learnt from: to which query, and what the seed had taken then."""
+    """An answer that can be trained on, its query, and the seed's env steps at the query."""
 
     query: int
     answer: Answer
@@ -110,11 +110,11 @@ class LabelledPair:
 
     Attributes:
         query: the query's id.
-        label: the answer's id; grows in the order of answering.
+        label: the answer's id; ids increase in the order of answering.
         answer: `left`, `right` or `tie`.
-        left: the arrays of the clip shown on the left.
-        right: the arrays of the clip shown on the right.
-        env_steps: what the seed had taken when the clips were recorded; 0 if it was not asked here.
+        left: the arrays of the left clip.
+        right: the arrays of the right clip.
+        env_steps: env steps of the seed when the clips were recorded; 0 if imported.
         who: who answered.
     """
 
@@ -128,7 +128,7 @@ class LabelledPair:
 
 
 class Counts(NamedTuple):
-    """How many queries there are and how they stand; undone answers do not count."""
+    """Numbers of queries, open queries and answers; undone answers do not count."""
 
     queries: int
     pending: int
@@ -139,24 +139,24 @@ class Counts(NamedTuple):
 
     @property
     def labels(self) -> int:
-        """Answers in force, `skip` included."""
+        """All answers, including `skip`."""
         return self.left + self.right + self.tie + self.skip
 
 
 @final
 class LabelStore:
-    """The labels of one run. Use `open`; close it, or use it as a context manager."""
+    """The labels of one run, made by `open`; a context manager."""
 
     def __init__(self, file: LabelFile) -> None:
         self.file = file
 
     @classmethod
     def open(cls, path: Path) -> "LabelStore":
-        """Open the store at `path`; make it if there is none.
+        """Open the store at `path`; create it if missing.
 
         Raises:
             DamagedFile: the file is damaged, or not a label store of this version.
-            UserFacingError: it cannot be opened, or there is no space to make it.
+            UserFacingError: the file cannot be opened, or the disk is full.
         """
         return cls(LabelFile.open(path))
 
@@ -177,18 +177,18 @@ class LabelStore:
         """Close the file."""
         self.close()
 
-    def add_query(self, seed: int, left: Clip, right: Clip, env_steps: int) -> int:
+    def add_query(self, seed: int, left: StoredClip, right: StoredClip, env_steps: int) -> int:
         """Add one query with its two clips and return its id; see `add_queries`."""
         return self.add_queries([NewQuery(seed, left, right, env_steps)])[0]
 
     def add_queries(self, queries: Iterable[NewQuery]) -> list[int]:
-        """Add queries with their clips, all or none, and return their ids in the order given.
+        """Add queries with their clips in one transaction; return their ids in the given order.
 
         Raises:
-            UsageError: a clip holds an array that cannot be stored.
-            UserFacingError: the disk is full; nothing of these queries is kept.
+            UsageError: a clip has an array that cannot be stored.
+            UserFacingError: the disk is full; no query is added.
         """
-        # Packed before the transaction begins: other processes wait while one is open.
+        # Compress before the transaction begins, because other processes wait during it.
         packed = [(q, _pack(q.left), _pack(q.right)) for q in queries]
         with self.file.transaction() as connection:
             return [_insert_query(connection, *query) for query in packed]
@@ -198,11 +198,11 @@ class LabelStore:
         return self.add_labels([NewLabel(query, answer, who, seconds)])[0]
 
     def add_labels(self, labels: Iterable[NewLabel]) -> list[int]:
-        """Add answers, all or none, and return their ids; they are on disk once this returns.
+        """Add answers in one transaction and return their ids.
 
         Raises:
             UsageError: an answer is not one of `ANSWERS`, or its query is unknown or answered.
-            UserFacingError: the disk is full; none of these answers is kept.
+            UserFacingError: the disk is full; no answer is added.
         """
         labels = list(labels)
         for label in labels:
@@ -211,37 +211,37 @@ class LabelStore:
             return [_insert_label(connection, label) for label in labels]
 
     def add_answered(self, answered: Iterable[AnsweredElsewhere]) -> int:
-        """Add queries answered elsewhere, all or none; return how many answers are new.
+        """Add imported queries and answers in one transaction; return how many answers are new.
 
-        An answer whose attempt is in the store is left out, even if it was undone since.
+        An answer whose attempt is in the store is left out, even if it was undone later.
 
         Raises:
-            UserFacingError: the disk is full; nothing of them is kept.
+            UserFacingError: the disk is full; nothing is added.
         """
         with self.file.transaction() as connection:
             return sum(_insert_answered(connection, one) for one in answered)
 
     def undo(self, label: int, who: str) -> int:
-        """Take an answer back and return the id of the record that says so.
+        """Undo an answer and return the id of the new record.
 
         Raises:
-            UsageError: `label` is no answer, or was undone before.
-            UserFacingError: the disk is full; the answer stands.
+            UsageError: `label` is not an answer, or it was undone before.
+            UserFacingError: the disk is full; the answer is not undone.
         """
         with self.file.transaction() as connection:
             row = connection.execute(
                 "SELECT query FROM effective WHERE id = ?", (label,)
             ).fetchone()
             if row is None:
-                raise UsageError(f"label {label} is not an answer in force: it cannot be undone")
+                raise UsageError(f"label {label} is not an answer, or it was undone before")
             return insert(
                 connection,
                 "INSERT INTO labels (query, undoes, who, at, seconds) VALUES (?, ?, ?, ?, 0)",
                 (row[0], label, who, now()),
             )
 
-    def asked(self, seed: int, env_steps: int) -> int:
-        """Return how many queries of `seed` were asked about what it had done by `env_steps`."""
+    def count_queries(self, seed: int, env_steps: int) -> int:
+        """Return how many queries of `seed` have clips recorded at exactly `env_steps`."""
         rows = self.file.rows(
             "SELECT count(*) FROM queries q JOIN clips c ON c.id = q.left_clip"
             " WHERE q.seed = ? AND c.env_steps = ? AND q.repeats IS NULL AND q.origin IS NULL",
@@ -250,7 +250,7 @@ class LabelStore:
         return int(rows[0][0])
 
     def pending(self, seed: int | None = None) -> list[Query]:
-        """Return the queries without an answer in force, oldest first, of one seed or of all."""
+        """Return the open queries of one seed or of all, oldest first."""
         rows = self.file.rows(
             "SELECT q.id, q.seed, c.env_steps, q.asked_at FROM queries q"
             " JOIN clips c ON c.id = q.left_clip"
@@ -278,7 +278,7 @@ class LabelStore:
         return self._unpack(left), self._unpack(right)
 
     def films(self, query: int) -> tuple[Films, Films]:
-        """Return how the left and the right clip of `query` look; empty where nobody drew them."""
+        """Return the films of the left and the right clip of `query`; empty if there are none."""
         rows = self.file.rows(
             "SELECT f.clip = q.left_clip, f.view, f.about FROM queries q"
             " JOIN films f ON f.clip IN (q.left_clip, q.right_clip) WHERE q.id = ? ORDER BY f.id",
@@ -290,7 +290,7 @@ class LabelStore:
         return sides
 
     def set_films(self, query: int, left: Films, right: Films) -> None:
-        """Record how the clips of `query` look now; what was recorded of it no longer counts."""
+        """Replace the films of the clips of `query`."""
         with self.file.transaction() as connection:
             clips = connection.execute(
                 "SELECT left_clip, right_clip FROM queries WHERE id = ?", (query,)
@@ -299,13 +299,13 @@ class LabelStore:
                 _insert_films(connection, clip, films)
 
     def labelled(self, seed: int, after: int = 0) -> list[LabelledPair]:
-        """Return what `seed` can be trained on, in the order of answering.
+        """Return the labels that `seed` can be trained on, in the order of answering.
 
-        `skip` is left out: it says that nothing can be learned from the pair.
+        `skip` is left out, because nothing can be learned from it.
 
         Args:
-            seed: whose labels.
-            after: only answers given after the label of this id.
+            seed: the seed.
+            after: return only answers whose label id is larger.
 
         Raises:
             DamagedFile: a clip cannot be decoded.
@@ -325,11 +325,11 @@ class LabelStore:
         ]
 
     def in_force(self, seed: int, env_steps: int) -> list[AnswerInForce]:
-        """Return what `labelled` returns, in the same order, without the clips.
+        """Return the labels of `labelled`, in the same order, without the clips.
 
         Args:
-            seed: whose labels.
-            env_steps: leave out what was asked about anything lived through later.
+            seed: the seed.
+            env_steps: leave out queries whose clips were recorded later.
         """
         rows = self.file.rows(
             "SELECT q.id, e.answer, CASE WHEN q.origin IS NULL THEN c.env_steps ELSE 0 END"
@@ -341,7 +341,7 @@ class LabelStore:
         return [AnswerInForce(*row) for row in rows]
 
     def counts(self, seed: int | None = None) -> Counts:
-        """Return how the queries of one seed, or of all, stand."""
+        """Return the numbers of queries and answers of one seed or of all."""
         rows = self.file.rows(
             "SELECT e.answer, count(*) FROM queries q LEFT JOIN effective e ON e.query = q.id"
             " WHERE (? IS NULL OR q.seed = ?) AND q.repeats IS NULL GROUP BY e.answer",
@@ -352,7 +352,7 @@ class LabelStore:
         return Counts(sum(of.values()), of.get(None, 0), *answers)
 
     def opinion(self, query: int) -> dict[str, np.ndarray] | None:
-        """Return what the reward model thought of a query's clips, or None if it had no say.
+        """Return the reward model's prediction for a query's clips; None before the first fit.
 
         Raises:
             DamagedFile: it cannot be decoded.
@@ -361,15 +361,15 @@ class LabelStore:
         return self._unpack(rows[0][0]) if rows and rows[0][0] is not None else None
 
     def imported(self) -> bool:
-        """Return whether some of the queries came from elsewhere."""
+        """Return whether any query was imported."""
         rows = self.file.rows("SELECT EXISTS (SELECT 1 FROM queries WHERE origin IS NOT NULL)")
         return bool(rows[0][0])
 
     def newest_record(self, env_steps: int) -> int:
-        """Return the id of the newest answer or undoing of one, 0 if there is none.
+        """Return the id of the newest answer or undo, 0 if there is none.
 
         Args:
-            env_steps: leave out what was asked about anything lived through later.
+            env_steps: leave out queries whose clips were recorded later.
         """
         rows = self.file.rows(
             "SELECT coalesce(max(a.id), 0) FROM labels a JOIN queries q ON q.id = a.query"
@@ -391,7 +391,7 @@ def _check_label(label: NewLabel) -> None:
         expected = ", ".join(f"`{answer}`" for answer in ANSWERS)
         raise UsageError(f"`{label.answer}` is no answer (expected {expected}){hint}")
     if not (math.isfinite(label.seconds) and label.seconds >= 0):
-        raise UsageError(f"`seconds` is {label.seconds}: give how long the answer took, 0 or more")
+        raise UsageError(f"`seconds` must be finite and at least 0, got {label.seconds}")
 
 
 def _insert_query(
@@ -417,7 +417,7 @@ def _insert_clip(connection: sqlite3.Connection, seed: int, env_steps: int, pack
 
 
 def _insert_answered(connection: sqlite3.Connection, one: AnsweredElsewhere) -> int:
-    """Insert a query and its answer for every seed that has it not; return how many that were."""
+    """Insert a query and its answer for every seed that lacks it; return the number of seeds."""
     known = "SELECT 1 FROM labels WHERE attempt = ?"
     new = [
         (seed, attempt)
@@ -467,5 +467,5 @@ def _insert_label(connection: sqlite3.Connection, label: NewLabel) -> int:
     )
 
 
-def _pack(clip: Clip) -> bytes:
+def _pack(clip: StoredClip) -> bytes:
     return zlib.compress(to_safetensors(clip, {}), _COMPRESSION)

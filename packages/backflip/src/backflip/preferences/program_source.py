@@ -1,4 +1,4 @@
-"""The answer source of teachers that are programs; they answer at once. Needs no JAX."""
+"""The answer source of teachers that are programs. Needs no JAX."""
 
 import time
 from collections.abc import Generator, Mapping
@@ -7,15 +7,15 @@ from typing import Any, final
 
 import numpy as np
 
-from backflip.preferences.answers import Doing, QueriedRun
+from backflip.preferences.answer_source import Doing, QueriedRun
 from backflip.preferences.clips import from_arrays
 from backflip.preferences.labels import NewLabel
-from backflip.preferences.shown import TeacherQuery, shown_clip
+from backflip.preferences.teacher_query import TeacherQuery, shown_clip
 from backflip.preferences.teachers import Teacher
 
 USUAL_LABELS = 100  # of each seed
-ANSWERS = 1  # separates the teacher's random numbers from those that choose the clips
-SECONDS_BETWEEN_WRITES = 1.0  # at most so many seconds of a slow teacher's work can be lost
+ANSWERS = 1  # separates the teacher's random numbers from those that choose clips
+SECONDS_BETWEEN_WRITES = 1.0  # at most this much work of a slow teacher can be lost
 
 
 @final
@@ -35,44 +35,44 @@ class ProgramSource:
 
     @property
     def config(self) -> Mapping[str, Any]:
-        """Nothing: the name says all."""
+        """Empty: the teacher's name has all settings."""
         return {}
 
     @contextmanager
     def open(self, run: QueriedRun) -> "Generator[ProgramAnswers, None, None]":
-        """Yield the answers; nothing has to be opened."""
+        """Yield the answers."""
         yield ProgramAnswers(self._teacher, run)
 
 
 @final
 class ProgramAnswers:
-    """Lets a teacher answer whatever query is open."""
+    """Lets a teacher answer all open queries."""
 
     def __init__(self, teacher: Teacher, run: QueriedRun) -> None:
         self._teacher, self._run = teacher, run
 
-    def tell(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
-        """Nobody waits."""
+    def set_status(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
+        """Do nothing: a program is not shown any status."""
 
-    def attend(self, newest_round: int) -> None:
+    def wait_for_labels(self, newest_round: int) -> None:
         """Answer every open query.
 
         Raises:
-            UserFacingError: the teacher failed; the answers it gave before are in the store.
+            UserFacingError: the teacher failed; its earlier answers are saved.
         """
         for seed in self._run.seeds:
             self._answer(seed)
 
     def enough(self) -> bool:
-        """Return False: the whole budget is used."""
+        """Return False: a program uses the whole budget."""
         return False
 
-    def seconds_to_go(self, queries: int) -> float:
-        """Return 0: nobody can tell how fast a program answers, and most take no time."""
+    def remaining_seconds(self, queries: int) -> float:
+        """Return 0: the speed of a program is unknown, and most are fast."""
         return 0.0
 
     def _answer(self, seed: int) -> None:
-        """Answer the open queries of one seed; random numbers follow from the seed alone."""
+        """Answer the open queries of one seed; random numbers depend only on the seed."""
         store = self._run.store
         before = store.counts(seed).labels
         answers: list[NewLabel] = []

@@ -1,13 +1,13 @@
-"""Which two clips to show next. Needs no JAX."""
+"""Choice of the two clips of each query. Needs no JAX."""
 
 import numpy as np
 from jaxtyping import Float, Int
 
-CANDIDATES = 10  # pairs looked at for each one shown, as in arXiv:1706.03741, section 2.2.4
+CANDIDATES = 10  # candidate pairs for each query, as in arXiv:1706.03741, section 2.2.4
 
 
 def uniform_pairs(rng: np.random.Generator, clips: int, count: int) -> Int[np.ndarray, "count 2"]:
-    """Return `count` pairs of different clips, out of `clips`, all equally likely."""
+    """Return `count` uniformly drawn pairs of different clips, as indices below `clips`."""
     left = rng.integers(clips, size=count)
     right = (left + rng.integers(1, clips, size=count)) % clips
     return np.stack([left, right], axis=1)
@@ -18,7 +18,7 @@ def most_disputed(
     pairs: Int[np.ndarray, "candidates 2"],
     count: int,
 ) -> Int[np.ndarray, "count 2"]:
-    """Return the pairs on whose preference the members disagree most.
+    """Return the pairs on which the members disagree most.
 
     Disagreement is the variance over members of σ(R_left - R_right).
 
@@ -27,7 +27,7 @@ def most_disputed(
     Args:
         clip_returns: R, each member's sum of predicted rewards over each clip.
         pairs: candidate pairs, as indices of clips.
-        count: how many to return.
+        count: the number of pairs to return.
     """
     margin = clip_returns[pairs[:, 0]] - clip_returns[pairs[:, 1]]
     disputed = (1.0 / (1.0 + np.exp(-np.clip(margin, -50, 50)))).var(axis=1)

@@ -1,22 +1,22 @@
-"""How many labels are asked for after which phase. Needs no JAX."""
+"""The number of queries after each phase. Needs no JAX."""
 
 import numpy as np
 
 FIRST_SHARE = 0.25  # of all labels, on clips of a random policy: arXiv:1706.03741, appendix A.1
-HALVED_AFTER = 0.25  # of all phases, the rate has halved
-LAST_SHARE = 0.4  # of all phases, at the end, nothing is asked: the policy catches up
+HALVED_AFTER = 0.25  # of all phases, after which the rate has halved
+LAST_SHARE = 0.4  # of all phases, at the end, without queries
 
 
 def label_schedule(labels: int, phases: int) -> list[int]:
-    """Return labels to ask for before phase 1, after phase 1, ..., after the last but one.
+    """Return the number of queries before phase 1, after phase 1, ..., after the last but one.
 
-    A quarter comes first; then the rate falls as c / (c + p) with the phases p done, the shape of
-    arXiv:1706.03741, appendix A.1. None is asked in the last two fifths of the
-    phases, so that the policy has time to learn what the last labels say.
+    A quarter comes first; then the rate falls as c / (c + p) after p phases (arXiv:1706.03741,
+    appendix A.1). The last two fifths of the phases have no queries, so that the policy has time
+    to learn from the last labels.
 
     Args:
-        labels: to spend in all.
-        phases: of training, at least 1.
+        labels: the total number of queries.
+        phases: the number of training phases, at least 1.
     """
     if phases == 1 or labels < 1:
         return [max(labels, 0)] + [0] * (phases - 1)

@@ -1,8 +1,8 @@
-"""Teachers that are programs: the oracle, the noisy oracle, a function of the user. Needs no JAX.
+"""Teachers that are programs: the oracle, the noisy oracle, a user's function. Needs no JAX.
 
-A simulated teacher compares the true rewards of two clips. Env steps after the episode's end earn
-nothing (see `backflip.preferences.clips`): the oracle prefers the clip that survives where each
-env step earns reward, as in CartPole, and the clip that ends where each env step costs.
+A simulated teacher compares the true returns of two clips. Env steps after the episode's end have
+a reward of zero (see `backflip.preferences.clips`): the oracle prefers the clip that survives where
+each env step earns reward, as in CartPole, and the clip that ends where each env step costs.
 """
 
 import dataclasses
@@ -15,22 +15,22 @@ from jaxtyping import Float
 
 from backflip.core.user_code import find_object
 from backflip.preferences.labels import ANSWERS, Answer
-from backflip.preferences.shown import ShownClip, TeacherQuery
+from backflip.preferences.teacher_query import ShownClip, TeacherQuery
 from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
 
 KINDS = ("human", "terminal", "oracle", "noisy")
-Prefer = Callable[[ShownClip, ShownClip], Any]  # what a user writes; must return an `Answer`
+Prefer = Callable[[ShownClip, ShownClip], Any]  # a user's function; must return an `Answer`
 THERE_ARE = f"there are: {', '.join(KINDS)}, noisy:mistake=0.1,temperature=1, module:function"
-SAME = 1e-6  # true returns closer than this are equal: float32 sums of equal rewards differ so
+SAME = 1e-6  # returns closer than this are a tie: float32 sums of equal rewards differ slightly
 
 
 @runtime_checkable
 class Teacher(Protocol):
-    """A program that prefers one of two clips."""
+    """A program that answers queries."""
 
     @property
     def name(self) -> str:
-        """The teacher's name beside its labels; `parse_teacher` finds the same teacher by it."""
+        """The name saved with each label; `parse_teacher` returns the same teacher for it."""
         ...
 
     def answer(self, query: TeacherQuery, rng: np.random.Generator) -> Answer:
@@ -38,7 +38,7 @@ class Teacher(Protocol):
 
         Args:
             query: two clips.
-            rng: the only source of chance; the same numbers give the same answer.
+            rng: the only source of randomness; the same state gives the same answer.
 
         Raises:
             UserFacingError: the teacher cannot answer.
@@ -48,28 +48,28 @@ class Teacher(Protocol):
 
 @final
 class TeacherFailed(UserFacingError):
-    """A function of the user raised an exception, or returned something that is no answer."""
+    """A user's function raised an exception or returned an invalid answer."""
 
 
 @dataclass(frozen=True)
 class SimulatedTeacher:
-    """A teacher who compares true returns, with the faults of real ones; the defaults have none.
+    """A teacher that compares true returns, with typical human errors; the defaults have none.
 
         R = Σ_t γ^(L-1-t) r_t          d = R_left - R_right
         skip      if both R < `skip`
         tie       if |d| <= `tie`
         left      with probability σ(d / temperature), or if d > 0 at temperature 0
-        and then the other side with probability `mistake`.
+        then the other side with probability `mistake`
 
     Source: Lee et al. 2021, arXiv:2111.03026, section 3 (the stochastic, skipping, equal,
     mistaken and myopic teachers).
 
     Attributes:
-        mistake: probability of naming the other side, in [0, 1].
-        temperature: of the Boltzmann choice, in units of return, at least 0.
-        tie: largest difference of return that looks equal, at least 0.
-        skip: a pair of clips that both return less than this is not answered.
-        myopia: 1 - γ, in [0, 1): how much less each earlier step counts.
+        mistake: probability of answering with the other side, in [0, 1].
+        temperature: temperature of the Boltzmann choice, in units of return, at least 0.
+        tie: largest difference of returns that is answered as a tie, at least 0.
+        skip: the query is skipped if both returns are below this.
+        myopia: 1 - γ, in [0, 1): earlier steps are discounted.
     """
 
     mistake: float = 0.0
@@ -79,13 +79,10 @@ class SimulatedTeacher:
     myopia: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
+        """Check the ranges."""
         limits = {"mistake": (0.0, 1.0), "temperature": (0.0, np.inf), "tie": (0.0, np.inf)}
-        for name, (low, high) in {
-            **limits,
-            "myopia": (0.0, 1.0),
-            "skip": (-np.inf, np.inf),
-        }.items():
+        limits |= {"myopia": (0.0, 1.0), "skip": (-np.inf, np.inf)}
+        for name, (low, high) in limits.items():
             value = getattr(self, name)
             if not low <= value <= high or (name == "myopia" and value == 1.0):
                 raise UsageError(
@@ -94,16 +91,16 @@ class SimulatedTeacher:
 
     @property
     def name(self) -> str:
-        """`oracle`, or `noisy` with what differs from it."""
+        """`oracle`, or `noisy:` with the properties that differ from it."""
         changed = [
-            f"{field.name}={getattr(self, field.name)!r}"  # exactly: a resumed run reads it back
+            f"{field.name}={getattr(self, field.name)!r}"  # exact: a resumed run parses it
             for field in dataclasses.fields(self)
             if getattr(self, field.name) != field.default
         ]
         return "noisy:" + ",".join(changed) if changed else "oracle"
 
     def answer(self, query: TeacherQuery, rng: np.random.Generator) -> Answer:
-        """Return the answer to a query; looks at the true rewards only."""
+        """Return the answer to a query; only the true rewards are used."""
         returns = self._seen_return(query.left.rewards), self._seen_return(query.right.rewards)
         chance, slip = rng.random(2)
         difference = returns[0] - returns[1]
@@ -125,7 +122,7 @@ class SimulatedTeacher:
 @final
 @dataclass(frozen=True)
 class FunctionTeacher:
-    """A function of the user: (left, right) -> "left", "right", "tie" or "skip".
+    """A user's function: (left, right) -> "left", "right", "tie" or "skip".
 
     Attributes:
         name: `module:function`.
@@ -136,16 +133,16 @@ class FunctionTeacher:
     prefer: Prefer
 
     def answer(self, query: TeacherQuery, rng: np.random.Generator) -> Answer:
-        """Return what the function returns.
+        """Return the function's answer.
 
         Raises:
-            TeacherFailed: it raised an exception, or returned something else.
+            TeacherFailed: the function raised an exception or returned an invalid answer.
         """
         try:
             answer = self.prefer(query.left, query.right)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a function that calls `sys.exit`, too
+        except BaseException as error:  # `sys.exit` in a user's function is an error, too
             raise TeacherFailed(
                 f"teacher `{self.name}` raised {one_line(error)}; all labels so far are saved"
             ) from error
@@ -160,7 +157,7 @@ class FunctionTeacher:
 
 
 def parse_teacher(text: str) -> SimulatedTeacher | FunctionTeacher:
-    """Return a teacher by name: `oracle`, `noisy`, `noisy:mistake=0.1,...` or `module:function`.
+    """Return the teacher for `oracle`, `noisy`, `noisy:mistake=0.1,...` or `module:function`.
 
     Raises:
         UsageError: there is no such teacher, property or function.
@@ -192,7 +189,7 @@ def _function(text: str) -> Prefer:
 
 
 def _brief(answer: Any) -> str:
-    """Return a wrong answer and its type as one short line."""
+    """Return an invalid answer and its type as one short line."""
     try:
         text = " ".join(repr(answer).split())
     except Exception:  # noqa: BLE001  (the user's own `__repr__`)

@@ -1,1 +1,1 @@
-"""Reward models: from labelled comparisons of clips to a reward that an agent can learn from."""
+"""Reward models: fitted to labelled comparisons of clips, they predict a reward."""

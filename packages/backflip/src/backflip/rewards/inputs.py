@@ -1,4 +1,4 @@
-"""What reward models compute from: observations as vectors, actions in [-1, 1], encoded clips."""
+"""Inputs of reward models: observations as vectors, actions in [-1, 1], encoded clips."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.rewards.interface import LabelledComparison, ObservedClip
 
 SMALL_SIDE = 21  # images are shrunk to this side
-CLIPS_AT_ONCE = 16  # of one program, however many clips there are
+CLIPS_AT_ONCE = 16  # batch size of `apply_to_steps`, fixed so that one program is compiled
 
 
 class EncodedClip(NamedTuple):
-    """A clip with its observations as vectors of D numbers; L steps, or several clips' in a row."""
+    """A clip of L steps with observations as vectors of D numbers; several clips may be joined."""
 
     before: Float[np.ndarray, "L D"]
     action: np.ndarray
@@ -25,7 +25,7 @@ class EncodedClip(NamedTuple):
 
 
 class ClipEncoder:
-    """Encodes clips; those of labelled comparisons only once."""
+    """Encodes clips, and caches the encoded clips of labelled comparisons."""
 
     def __init__(self, spec: EnvSpec) -> None:
         self._spec = spec
@@ -36,12 +36,12 @@ class ClipEncoder:
         return np.asarray(_vectors(self._spec, observations))
 
     def encode(self, clip: ObservedClip) -> EncodedClip:
-        """Return one clip, encoded."""
+        """Return the encoded clip."""
         before, after = self.vectors(clip.obs), self.vectors(clip.next_obs)
         return EncodedClip(before, clip.action, after, clip.alive)
 
     def labelled(self, comparisons: Iterable[LabelledComparison]) -> list[EncodedClip]:
-        """Return the clips of comparisons: left, right, left, right, and so on."""
+        """Return the encoded clips of comparisons, in the order left, right, left, right, ..."""
         return [clip for one in comparisons for clip in self._pair(one)]
 
     def _pair(self, comparison: LabelledComparison) -> tuple[EncodedClip, EncodedClip]:
@@ -62,12 +62,12 @@ def empty_clip(spec: EnvSpec, length: int) -> EncodedClip:
     return EncodedClip(vectors, action, vectors, np.zeros(length, bool))
 
 
-def over_steps(
+def apply_to_steps(
     function: Callable[[Any, Any, Any], Float[Array, "steps outputs"]], clips: Sequence[EncodedClip]
 ) -> Float[np.ndarray, "clips L outputs"]:
-    """Return a function of (before, action, after) for every step of at least one clip.
+    """Apply a function of (before, action, after) to every step of one or more clips.
 
-    Batches have one size, so that one program serves any number of clips.
+    The batch size is fixed, so one compiled program serves any number of clips.
     """
     out: list[np.ndarray] = []
     for start in range(0, len(clips), CLIPS_AT_ONCE):
@@ -84,7 +84,7 @@ def observation_vectors(spec: EnvSpec, frames: Any) -> Float[Array, "B D"]:
     """Return observations (newest frames) as vectors: images in [0, 1], shrunk to 21x21."""
     if not spec.is_pixels:
         return jnp.asarray(frames, jnp.float32)
-    rows, columns = (jnp.asarray(_shrinking(side)) for side in frames.shape[1:3])
+    rows, columns = (jnp.asarray(_resize_matrix(side)) for side in frames.shape[1:3])
     grey = frames.astype(jnp.float32) / float(spec.observation.high.max())
     shrunk = jnp.einsum("bhwc,rh,sw->brsc", grey, rows, columns)
     return shrunk.reshape(frames.shape[0], -1)
@@ -97,7 +97,7 @@ def observation_size(spec: EnvSpec) -> int:
     return SMALL_SIDE**2 * frame_channels(spec)
 
 
-# One program for all models of an environment. `EnvSpec` is compared by identity.
+# One program serves all models of an environment, because `EnvSpec` is compared by identity.
 _vectors = jax.jit(observation_vectors, static_argnums=0)
 
 
@@ -107,7 +107,7 @@ def frame_channels(spec: EnvSpec) -> int:
 
 
 def scaled_action(space: Box, action: Any) -> Float[Array, "B A"]:
-    """Return continuous actions, those with bounds moved into them and scaled to [-1, 1]."""
+    """Return continuous actions; bounded components are clipped and scaled to [-1, 1]."""
     low, high = jnp.asarray(space.low)[None], jnp.asarray(space.high)[None]
     a = jnp.clip(action, low, high)
     bounded = jnp.isfinite(low) & jnp.isfinite(high)
@@ -119,8 +119,8 @@ def one_hot_action(choices: int, action: Any) -> Float[Array, "B choices"]:
     return (action[:, None] == jnp.arange(choices)[None]).astype(jnp.float32)
 
 
-def _shrinking(side: int) -> np.ndarray:
-    """Return the (21, side) matrix of triangular weights that shrinks one axis without aliasing."""
+def _resize_matrix(side: int) -> np.ndarray:
+    """Return the (21, side) matrix of triangular weights that resizes one axis without aliasing."""
     width = side / SMALL_SIDE
     centres = (np.arange(SMALL_SIDE) + 0.5) * width
     away = np.abs(np.arange(side) + 0.5 - centres[:, None]) / max(width, 1.0)

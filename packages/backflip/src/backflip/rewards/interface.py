@@ -1,10 +1,10 @@
-"""What a reward model is, and what passes between it and the teaching loop.
+"""The interface between the teaching loop and a reward model.
 
-The loop hands over labelled comparisons and gets parameters and metrics. Everything between (how
-observations are encoded, what is cached, how the fit works) belongs to the model. A reward model
-never sees the true reward: clips come without it, and `predict` must not read `batch.reward`.
+The loop passes labelled comparisons to the model and receives parameters and metrics. The model
+decides how it encodes observations, what it caches, and how it fits. A reward model never sees the
+true reward: clips do not contain it, and `predict` must not read `batch.reward`.
 
-How to write one: docs/reward-models.md. What one must keep: tests/conformance/reward_model.py.
+docs/reward-models.md describes how to write one; tests/conformance/reward_model.py tests it.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ class ObservedClip(NamedTuple):
         obs: the newest frame before each step.
         action: the action of each step.
         next_obs: the newest frame after each step.
-        alive: true up to the end of the episode. Later steps earn nothing: their reward is zero.
+        alive: true up to the end of the episode. The reward of later steps is zero.
     """
 
     obs: Shaped[np.ndarray, "L ..."]
@@ -33,14 +33,14 @@ class ObservedClip(NamedTuple):
 
 
 class LabelledComparison(NamedTuple):
-    """One label: two clips shown side by side, and which of them is better.
+    """One label: two clips and the preference between them.
 
     Attributes:
-        query: the number of the pair in its run. A model may cache by it what it computes from
-            the clips: the same number always means the same two clips.
+        query: the number of the query in its run. The same number always means the same two
+            clips, so a model may use it as a cache key.
         clips: loads the left and the right clip from disk.
         left_preferred: 1 for left, 0 for right, ½ for a tie.
-        env_steps: how long the seed had trained when the pair was chosen.
+        env_steps: env steps of the seed when the query was made.
     """
 
     query: int
@@ -62,11 +62,11 @@ class Fitted(NamedTuple):
 
 
 class Opinions(NamedTuple):
-    """What one seed's reward model predicts of C clips.
+    """Predictions of one seed's reward model for C clips.
 
     Attributes:
-        reward: the predicted reward of each step, as `predict` returns it; 0 where not alive.
-        spread: the standard deviation of the members' rewards of each step; 0 where not alive.
+        reward: the predicted reward of each step, equal to that of `predict`; 0 where not alive.
+        spread: the standard deviation over members of each step's reward; 0 where not alive.
         clip_returns: each member's sum of rewards over each clip, in logits: the member's
             P[i ≻ j] is the sigmoid of the difference between clips i and j.
     """
@@ -78,32 +78,33 @@ class Opinions(NamedTuple):
 
 @runtime_checkable
 class RewardModel(Protocol):
-    """A reward fitted to labelled comparisons, for all seeds of a run.
+    """A reward model for all seeds of a run, fitted to labelled comparisons.
 
-    The class is called with the environment's `EnvSpec`, the label budget of each seed, and the
+    The constructor receives the environment's `EnvSpec`, the label budget of each seed, and the
     number of steps in a clip. Imported labels may exceed the budget.
 
-    Parameters are data: arrays whose shapes depend on the `EnvSpec` alone. They are all that a
-    checkpoint keeps. A resumed run makes a new model, calls `observe` as before, and continues
-    from the saved parameters; it must compute the same bits.
+    Parameters are arrays whose shapes depend only on the `EnvSpec`. A checkpoint saves nothing
+    else. A resumed run makes a new model, calls `observe` as before, and continues from the saved
+    parameters; it must compute the same bits.
     """
 
     def initial(self, seeds: int) -> Any:
-        """Return parameters with which `predict` is zero everywhere, with a leading seed axis."""
+        """Return parameters of a reward that is zero everywhere, with a leading seed axis."""
         ...
 
     def predict(self, parameters: Any, batch: Transition) -> Float[Any, "T N"]:
         """Return the reward of each transition in a batch (T, N), for one seed's parameters.
 
-        Pure, and compiled inside the training program. Observations may be stacks of frames.
+        A pure function, compiled as part of the training program. Observations may be stacked
+        frames.
         """
         ...
 
     def observe(self, record: Transition) -> None:
-        """Take in transitions (T, N) of a random policy, without labels.
+        """Receive unlabelled transitions (T, N) of a random policy.
 
-        Called once for each seed, in their order, before the first fit. Observations are newest
-        frames. A model that learns from labels alone ignores it.
+        Called once for each seed, in order, before the first fit. Observations are newest frames.
+        A model that uses only labels does nothing here.
         """
         ...
 
@@ -113,17 +114,17 @@ class RewardModel(Protocol):
         comparisons: Sequence[Sequence[LabelledComparison]],
         keys: UInt32[np.ndarray, "seeds 2"],
     ) -> Fitted:
-        """Return the parameters for all labels that each seed has now.
+        """Return the parameters fitted to all current labels of each seed.
 
-        A label that was there at the last fit may be gone: people undo answers.
+        Labels of the previous fit may be missing, because people undo answers.
 
         Args:
-            previous: the parameters so far, to start from or to ignore.
-            comparisons: of each seed, all its labels. None at all must give a reward of zero.
+            previous: the previous parameters; a fit may start from them or ignore them.
+            comparisons: all labels of each seed. Without labels the reward must be zero.
             keys: raw JAX key data of each seed, the only source of randomness.
         """
         ...
 
     def opinions(self, parameters: Any, clips: Sequence[ObservedClip]) -> Opinions | None:
-        """Return what one seed's parameters predict of clips; None before the first label."""
+        """Return the predictions of one seed's parameters for clips; None before any label."""
         ...

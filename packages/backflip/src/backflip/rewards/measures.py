@@ -1,4 +1,4 @@
-"""What all reward models share: the scale of a reward, and the metrics of a fit."""
+"""Scaling of a reward and metrics of a fit, shared by all reward models."""
 
 from typing import NamedTuple
 
@@ -17,16 +17,16 @@ class Scale(NamedTuple):
 
 
 def scale_of(values: Float[np.ndarray, "steps M"], endless: bool) -> Scale:
-    """Return what scales the rewards of all alive steps, one column for each of M models.
+    """Return the offset and scale of the rewards of all alive steps, for each of M models.
 
-    Usually to mean 0 and standard deviation 1 (arXiv:1706.03741, section 2.2.3). The preferences
-    do not tell a constant: with clips of equal length it cancels. Where a clip saw an episode end
-    it does not cancel, because the steps after the end earn zero. Then nothing is subtracted, and
-    the root mean square is scaled to 1 instead.
+    Usually the scaled reward has mean 0 and standard deviation 1 (arXiv:1706.03741, section
+    2.2.3): between clips of equal length a constant cancels, so preferences do not determine it.
+    If a clip contains the end of an episode, the constant does not cancel, because later steps
+    have a reward of zero. Then nothing is subtracted, and the root mean square is scaled to 1.
 
     Args:
         values: rewards before scaling.
-        endless: no labelled clip saw an episode end.
+        endless: no labelled clip contains the end of an episode.
     """
     if endless:
         offset, spread = values.mean(0), values.std(0)
@@ -40,12 +40,12 @@ def label_metrics(
     left_preferred: Float[np.ndarray, " n"],
     held_out: Bool[np.ndarray, "n M"],
 ) -> dict[str, float]:
-    """Return how well members agree with labels, and with each other.
+    """Return how well members agree with the labels and with each other.
 
     Args:
-        margin: what each member predicts for the left clip minus the right one.
+        margin: each member's predicted return of the left clip minus that of the right clip.
         left_preferred: 1 left, 0 right, ½ tie.
-        held_out: the member was not fitted to the label.
+        held_out: true where the member was not fitted to the label.
     """
     decided = left_preferred != 0.5
     right = (margin > 0) == (left_preferred[:, None] > 0.5)
@@ -59,7 +59,7 @@ def label_metrics(
 
 
 def reward_metrics(reward: Float[np.ndarray, " steps"]) -> dict[str, float]:
-    """Return the range of a reward over all alive steps, before it is clipped."""
+    """Return mean, standard deviation and range of a reward over all alive steps, unclipped."""
     return {
         "reward_model_mean": float(reward.mean()),
         "reward_model_std": float(reward.std()),

@@ -1,15 +1,24 @@
-"""Reward models by name: `linear`, `network`, or `module:Class` for the user's own."""
+"""Reward models by name: `linear`, `network`, or `module:Class` for a user's class."""
 
 import importlib
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, final
 
 import jax
 import numpy as np
+from jaxtyping import UInt32
 
 from backflip.core.spec import EnvSpec
+from backflip.core.types import Transition
 from backflip.core.user_code import find_object
-from backflip.rewards.interface import RewardModel
-from runshelf.errors import UsageError, did_you_mean, one_line
+from backflip.rewards.interface import (
+    Fitted,
+    LabelledComparison,
+    ObservedClip,
+    Opinions,
+    RewardModel,
+)
+from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
 
 REWARD_MODELS = {
     "linear": "backflip.rewards.linear.model:LinearRewardModel",
@@ -18,17 +27,83 @@ REWARD_MODELS = {
 METHODS = ("initial", "predict", "observe", "fit", "opinions")
 
 
+@final
+class RewardModelFailed(UserFacingError):
+    """A method of a user's reward model raised an exception or returned invalid data."""
+
+
+@final
+class UserRewardModel:
+    """A user's reward model, whose errors become one-line messages.
+
+    Every method raises `RewardModelFailed` if the user's method raises an exception.
+
+    Args:
+        name: `module:Class`.
+        model: an instance of the class.
+    """
+
+    def __init__(self, name: str, model: RewardModel) -> None:
+        self._name, self._model = name, model
+
+    def initial(self, seeds: int) -> Any:
+        """Return the user's initial parameters."""
+        return self._call("initial", seeds)
+
+    def predict(self, parameters: Any, batch: Transition) -> Any:
+        """Return the reward of each transition, after a check of its shape."""
+        reward = self._call("predict", parameters, batch)
+        expected = np.shape(batch.reward)
+        if not hasattr(reward, "shape") or reward.shape != expected:
+            got = getattr(reward, "shape", type(reward).__name__)
+            raise self._failed(f"`predict` must return an array of shape {expected}, got {got}")
+        return reward
+
+    def observe(self, record: Transition) -> None:
+        """Call the user's method."""
+        self._call("observe", record)
+
+    def fit(
+        self,
+        previous: Any,
+        comparisons: Sequence[Sequence[LabelledComparison]],
+        keys: UInt32[np.ndarray, "seeds 2"],
+    ) -> Fitted:
+        """Return the user's fit, after a check of its type."""
+        fitted = self._call("fit", previous, comparisons, keys)
+        if not isinstance(fitted, Fitted):
+            raise self._failed(f"`fit` must return `Fitted`, got {type(fitted).__name__}")
+        return fitted
+
+    def opinions(self, parameters: Any, clips: Sequence[ObservedClip]) -> Opinions | None:
+        """Return the user's opinions."""
+        return self._call("opinions", parameters, clips)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self._model, method)(*arguments)
+        except (KeyboardInterrupt, UserFacingError):
+            raise
+        except BaseException as error:  # `sys.exit` in a user's method is an error, too
+            raise self._failed(f"`{method}` raised {one_line(error)}") from error
+
+    def _failed(self, problem: str) -> RewardModelFailed:
+        return RewardModelFailed(
+            f"reward model `{self._name}`: {problem}; all labels so far are saved"
+        )
+
+
 def make_reward_model(name: str, spec: EnvSpec, labels: int, clip_length: int) -> RewardModel:
-    """Return the reward model that a name stands for.
+    """Return a new reward model.
 
     Args:
         name: one of `REWARD_MODELS`, or `module:Class`.
-        spec: the environment's.
-        labels: the budget of each seed.
+        spec: the environment's spec.
+        labels: the label budget of each seed.
         clip_length: steps in a clip.
 
     Raises:
-        UsageError: there is none of that name, or the user's class is not a reward model.
+        UsageError: the name is unknown, or the user's class is not a reward model.
     """
     made = _class_of(name)
     if name in REWARD_MODELS:
@@ -52,7 +127,7 @@ def make_reward_model(name: str, spec: EnvSpec, labels: int, clip_length: int) -
             f"reward model `{name}`: `initial(seeds)` must return arrays with a leading axis of "
             f"seeds, got shapes {[np.shape(leaf) for leaf in leaves]} for 2 seeds"
         )
-    return model
+    return UserRewardModel(name, model)
 
 
 def _class_of(name: str) -> Any:

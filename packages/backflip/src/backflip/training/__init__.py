@@ -1,1 +1,1 @@
-"""What `train` and `teach` share: sessions on disk, progress, results; and `train` itself."""
+"""Runs of `train` and `teach`: sessions, progress, checkpoints and results."""

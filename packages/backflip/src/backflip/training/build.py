@@ -1,4 +1,4 @@
-"""From the names a person gives to an environment, an algorithm, and the driver of both."""
+"""Builds environment, algorithm and driver from their names and settings."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -12,18 +12,18 @@ from backflip.drivers.host import HostDriver
 from backflip.drivers.native import NativeDriver
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
+from backflip.training.algorithm_config import check_against, configure
 from backflip.training.memory import check_network
 from backflip.training.renamed_settings import current_names
-from backflip.training.settings import check_against, configure
 from runshelf.store.run import Run
 
 
 class Built(NamedTuple):
-    """What a run is made of.
+    """The parts of a run.
 
     Attributes:
-        driver: environment and algorithm, joined.
-        config: the algorithm's settings, all of them.
+        driver: the driver, with environment and algorithm.
+        config: all settings of the algorithm.
     """
 
     driver: Driver
@@ -39,18 +39,18 @@ def build(
     complete: bool = False,
     learned_reward: bool = False,
 ) -> Built:
-    """Return the driver for names and settings, the environment's defaults filled in.
+    """Return driver and settings, with the environment's defaults for missing settings.
 
     Args:
-        algorithm: its name.
-        env: an id, as `backflip.envs.registry` takes it.
-        env_args: for the environment's constructor.
-        settings: of the algorithm; those not named take the default for the environment.
-        complete: all settings are named already, as in the configuration of an old run.
-        learned_reward: the algorithm will learn from a reward model.
+        algorithm: the algorithm's name.
+        env: the environment's id (see `backflip.envs.registry`).
+        env_args: arguments of the environment's constructor.
+        settings: settings of the algorithm.
+        complete: `settings` has all settings, as in the configuration of a saved run.
+        learned_reward: the algorithm learns from a reward model.
 
     Raises:
-        UsageError: something of it does not exist or does not fit.
+        UsageError: a name does not exist, or a setting is invalid.
     """
     entry = entry_of(algorithm)
     native, spec = make_native(env, env_args), spec_of(env, env_args)
@@ -66,10 +66,10 @@ def build(
 
 
 def spec_of(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
-    """Return the facts of an environment; one made outside JAX to read them is closed again.
+    """Return the spec of an environment; one outside JAX is made and closed.
 
     Raises:
-        UsageError: there is no such environment, or its arguments do not fit.
+        UsageError: there is no such environment, or its arguments are invalid.
     """
     native = make_native(env, env_args)
     if native is not None:
@@ -82,7 +82,7 @@ def spec_of(env: str, env_args: Mapping[str, Any]) -> EnvSpec:
 
 
 def rebuild(run: Run) -> Built:
-    """Return what an old run is made of."""
+    """Return the parts of a saved run."""
     return build(
         run.manifest["algorithm"],
         run.manifest["env"],
@@ -94,7 +94,7 @@ def rebuild(run: Run) -> Built:
 
 
 def env_args_of(run: Run) -> dict[str, Any]:
-    """Return what a run's environment was made with; tuples come back from JSON as lists."""
+    """Return the environment arguments of a run; JSON lists become tuples."""
     saved: Mapping[str, Any] = run.config["env_args"]
     return {key: tuple(x) if isinstance(x, list) else x for key, x in saved.items()}
 
@@ -114,8 +114,8 @@ def _driver(
         if changed := changes(spec, batch.spec):
             batch.close()
             raise EnvironmentFailed(
-                f"environment `{env}` is made a second time and is another: {changed}; its spaces "
-                "must not depend on how often it was made"
+                f"environment `{env}` differs when it is made a second time: {changed}; every "
+                "instance must have the same spaces"
             )
         return batch
 

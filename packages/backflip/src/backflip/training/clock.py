@@ -1,4 +1,4 @@
-"""What the time of a run is spent on, over all its sittings."""
+"""The time that a run spends on each of its parts, over all its sessions."""
 
 import functools
 import time
@@ -16,10 +16,10 @@ COMPILING = "/jax/core/compile/"
 
 @final
 class Clock:
-    """Seconds spent on each part of a run; compiling is one of its own.
+    """Seconds spent on each part of a run; compiling is a separate part.
 
     Args:
-        began: `time.perf_counter()` when the work of this sitting began.
+        began: `time.perf_counter()` when this session began.
     """
 
     def __init__(self, began: float) -> None:
@@ -30,26 +30,26 @@ class Clock:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Time spent on each part, over all sittings, and in all."""
+        """Seconds of each part over all sessions, and their total."""
         parts = {name: self._before[name] + here for name, here in self._here.items()}
         return {**parts, "total": sum(parts.values())}
 
     @property
     def trained(self) -> float:
-        """Seconds spent on training in this sitting."""
+        """Seconds of training in this session."""
         return self._here["train"]
 
     @property
     def unbooked(self) -> float:
-        """Seconds since the last booking, compiling left out."""
+        """Seconds since the last call of `book`, without compiling."""
         return time.perf_counter() - self._booked - (self._compiling.seconds - self._compiled)
 
-    def go_on_from(self, seconds: Mapping[str, float]) -> None:
-        """Count what earlier sittings spent, too; a part that none of them booked is not there."""
+    def resume_from(self, seconds: Mapping[str, float]) -> None:
+        """Add the seconds of earlier sessions; missing parts count as 0."""
         self._before = {name: float(seconds.get(name, 0.0)) for name in PARTS}
 
-    def spent(self, part: Part) -> float:
-        """Book the time since the last call as spent on `part`; return it, compiling left out."""
+    def book(self, part: Part) -> float:
+        """Book the time since the last call on `part`; return it, without compiling."""
         check_interrupt()
         now, compiled = time.perf_counter(), self._compiling.seconds
         passed, compiling = now - self._booked, compiled - self._compiled
@@ -61,14 +61,14 @@ class Clock:
 
 @final
 class CompileClock:
-    """Seconds this process has spent tracing, lowering and compiling since the clock was made."""
+    """Seconds that this process traces, lowers and compiles, from the clock's creation on."""
 
     def __init__(self) -> None:
         self._before = _seconds_of_compiling()
 
     @property
     def seconds(self) -> float:
-        """The time so far."""
+        """The seconds so far."""
         return _seconds_of_compiling() - self._before
 
 
@@ -78,13 +78,13 @@ def _seconds_of_compiling() -> float:
 
 @functools.cache
 def _compiling() -> list[tuple[float, float]]:
-    """Return a list that grows by the span of whatever this process compiles from now on.
+    """Return a list to which the time span of every compilation is appended from now on.
 
-    JAX reports each part when it ends; parts within parts are taken up by the whole.
+    JAX reports each part when it ends; a span replaces the spans nested in it.
     """
     spans: list[tuple[float, float]] = []
 
-    def hear(event: str, duration_secs: float, **_: object) -> None:
+    def append(event: str, duration_secs: float, **_: object) -> None:
         if not event.startswith(COMPILING):
             return
         end = time.perf_counter()
@@ -93,5 +93,5 @@ def _compiling() -> list[tuple[float, float]]:
             start = min(start, spans.pop()[0])
         spans.append((start, end))
 
-    jax.monitoring.register_event_duration_secs_listener(hear)
+    jax.monitoring.register_event_duration_secs_listener(append)
     return spans

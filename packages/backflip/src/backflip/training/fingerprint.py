@@ -1,4 +1,4 @@
-"""What determines what a run computes, and what of it has changed since."""
+"""The fingerprint of a run's configuration, to detect changes before a resume."""
 
 import hashlib
 import json
@@ -8,19 +8,19 @@ from runshelf.store.run import Run
 
 
 def resolved(run: Run) -> dict[str, Any]:
-    """Return everything that determines what a run computes."""
+    """Return the entries of the manifest that determine the results of a run."""
     keys = ("command", "env", "algorithm", "seeds", "config")
     return {key: run.manifest.get(key) for key in keys}
 
 
 def fingerprint(run: Run) -> str:
-    """Return the SHA-256 of what determines a run."""
+    """Return the SHA-256 of `resolved`."""
     text = json.dumps(resolved(run), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def differences(saved: Any, now: Any, path: str = "") -> list[str]:
-    """Return which keys differ between two nested configurations."""
+    """Return one line for each key that differs between two nested configurations."""
     if isinstance(saved, dict) and isinstance(now, dict):
         return [
             line

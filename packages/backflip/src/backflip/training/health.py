@@ -1,4 +1,4 @@
-"""What a phase's metrics say at a glance, and whether learning left the finite numbers."""
+"""The health line of a phase, and the check that learning stayed finite."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,11 +12,11 @@ from backflip.training.progress import HEALTH
 from runshelf.errors import UserFacingError
 from runshelf.store.run import Run
 
-TOO_LARGE = 1e15  # sums of such numbers have squares that are no float32
+TOO_LARGE = 1e15  # squares of sums of such numbers overflow float32
 EXPECTED = "expected a finite number"
-LIVED = {"obs_abs_mean": "observation", "reward_mean": "reward"}  # what these are the mean of
-# What an algorithm keeps of all that it has lived through, and what it is of.
-SCALED_BY = {
+MEAN_OF = {"obs_abs_mean": "observation", "reward_mean": "reward"}  # by the metric's name
+# Running statistics in an algorithm's state, and the quantity that they describe.
+STATISTICS_OF = {
     "obs_statistics": "observation",
     "return_statistics": "reward",
     "running_return": "reward",
@@ -24,9 +24,9 @@ SCALED_BY = {
 
 
 def health_of(metrics: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Return the newest known value of each seed, averaged over the seeds that have one."""
+    """Return the newest finite value of each metric, averaged over the seeds that have one."""
     health: dict[str, float] = {}
-    for name in (*HEALTH, "entropy_max"):  # the entropy is told beside the largest there can be
+    for name in (*HEALTH, "entropy_max"):
         rows = metrics.get(name, np.empty((0, 0)))
         newest = [row[np.isfinite(row)][-1] for row in rows if np.isfinite(row).any()]
         if newest:
@@ -43,18 +43,22 @@ def refuse_nonfinite(
     learns_own_reward: bool,
     checked: bool,
 ) -> None:
-    """Raise if an environment in JAX, a reward model or learning itself left the finite numbers.
+    """Check that metrics and learners are finite.
 
-    Where every env step is checked, what is not finite came of adding up or squaring numbers that
-    are. A true reward that is not learnt from may be anything.
+    Where every env step is checked, a non-finite mean comes from an overflow. A true reward that
+    is not trained on may have any value.
 
     Args:
-        run: whose environment and seeds are named.
+        run: the run, for messages.
         metrics: each of shape (seeds, records).
-        learners: after the last record.
-        numbers: up to which update each record goes.
-        learns_own_reward: the reward learnt from was the environment's own.
-        checked: every observation and reward was checked when the environment returned it.
+        learners: the learners after the last record.
+        numbers: the last update of each record.
+        learns_own_reward: the algorithm trains on the environment's own reward.
+        checked: the driver checks every observation and reward.
+
+    Raises:
+        EnvironmentFailed: an environment in JAX returned a number that is not finite.
+        UserFacingError: a reward model or the algorithm produced one.
     """
     sizes = {"observation": _largest(metrics, "obs_abs_mean")}
     if learns_own_reward:
@@ -65,36 +69,39 @@ def refuse_nonfinite(
             place, row = np.argwhere(~np.isfinite(values.T))[0]
             where = f"failed at seed {run.seeds[row]}, update {numbers[place]}"
             is_number = f"{what} is {values[row, place]}"
-            lived = LIVED.get(name)
-            if lived == "reward" and not learns_own_reward:
+            quantity = MEAN_OF.get(name)
+            if quantity == "reward" and not learns_own_reward:
                 raise UserFacingError(f"the reward model {where}: {is_number}, {EXPECTED}")
-            if lived and not checked:
+            if quantity and not checked:
                 raise EnvironmentFailed(
                     f"environment `{run.manifest['env']}` {where}: {is_number} or too large, "
                     f"{EXPECTED} of at most {TOO_LARGE:g}"
                 )
-            said = f"the mean {lived} is {values[row, place]}" if lived else is_number
-            raise UserFacingError(f"learning {where}: {said}, {EXPECTED}; {_advice(sizes, lived)}")
+            if quantity:
+                is_number = f"the mean {quantity} is {values[row, place]}"
+            raise UserFacingError(
+                f"learning {where}: {is_number}, {EXPECTED}; {_advice(sizes, quantity)}"
+            )
     for name, leaf in flatten(learners.algorithm).items():
         if leaf.dtype.kind == "f" and not np.isfinite(leaf).all():
-            of_what = SCALED_BY.get(name.partition(".")[0])
+            quantity = STATISTICS_OF.get(name.partition(".")[0])
             raise UserFacingError(
                 f"learning failed by update {numbers[-1]}: `{name}` is not finite; "
-                f"{_advice(sizes, of_what)}"
+                f"{_advice(sizes, quantity)}"
             )
 
 
 def _largest(metrics: Mapping[str, np.ndarray], *names: str) -> float:
-    """Return the largest finite size of some numbers, 0 where there is none."""
+    """Return the largest finite absolute value of some metrics, 0 if there is none."""
     known = [np.abs(metrics[name]).ravel() for name in names if name in metrics]
     sizes = np.concatenate([np.zeros(1), *known])
     return float(sizes[np.isfinite(sizes)].max())
 
 
-def _advice(sizes: Mapping[str, float], to_blame: str | None) -> str:
-    """Return what to do: about what is to blame for certain, or else is too large."""
+def _advice(sizes: Mapping[str, float], cause: str | None) -> str:
+    """Return what the user can do about the known cause, or about a quantity that is too large."""
     for what, size in sizes.items():
-        if what == to_blame or (to_blame is None and size > TOO_LARGE):
+        if what == cause or (cause is None and size > TOO_LARGE):
             as_large = f", as large as {size:g}," if size > TOO_LARGE else ""
             return (
                 f"{what}s{as_large} are finite, but too large to add up and to square in 32 bits: "

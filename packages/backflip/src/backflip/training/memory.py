@@ -1,6 +1,6 @@
-"""Whether what a run has to hold at once will fit into memory, known before any of it is taken.
+"""Check before a run that its largest parts fit into memory.
 
-Less is counted than a run takes, so that nothing is refused that would fit.
+The estimates are lower bounds, so no run is refused that would fit.
 """
 
 import math
@@ -20,17 +20,17 @@ from backflip.drivers.learning import layout_of
 from runshelf.errors import UsageError
 
 MIB = 2**20
-SHARE = 0.8  # of the memory that is free now
-PPO_MEASURES = 7  # numbers that each of its gradient steps leaves
+SHARE = 0.8  # of the free memory
+PPO_MEASURES = 7  # metrics of each gradient step
 
 
 class Need(NamedTuple):
-    """Something that a run holds in memory.
+    """A part of a run that needs memory.
 
     Attributes:
-        what: it is, in words.
-        bytes: it takes at least.
-        instead: (the share of it that would fit) -> what to type for less of it.
+        what: its description.
+        bytes: its size, at least.
+        instead: (share that would fit) -> the option that makes it fit.
     """
 
     what: str
@@ -39,32 +39,32 @@ class Need(NamedTuple):
 
 
 def replay_bytes(driver: Driver, seeds: int) -> int:
-    """Return the memory that the replays of all seeds take."""
+    """Return the bytes of the replays of all seeds."""
     if driver.algorithm.replay is None:
         return 0
     return driver.copies_of_learners * seeds * layout_of(driver.spec, driver.algorithm).bytes
 
 
 def check_memory(driver: Driver, config: Settings, seeds: int) -> None:
-    """Refuse a run of which one part alone would not fit.
+    """Refuse a run if one of its parts does not fit into memory.
 
     Raises:
-        UsageError: it takes more than most of the memory that is free.
+        UsageError: a part needs more than 80 % of the free memory.
     """
     _refuse(_needs(driver, config, seeds), seeds)
 
 
 def check_network(config: Settings, spec: EnvSpec, seeds: int = 1) -> None:
-    """Refuse networks that would not fit, before one is made.
+    """Refuse networks that do not fit into memory, before one is made.
 
     Raises:
-        UsageError: they take more than most of the memory that is free.
+        UsageError: they need more than 80 % of the free memory.
     """
     _refuse(_networks(config, spec, seeds), seeds)
 
 
-def remember(driver: Driver, seeds: int, say: Callable[[str], None]) -> None:
-    """Say how much memory the replays will take, before they take it."""
+def report_replay_memory(driver: Driver, seeds: int, say: Callable[[str], None]) -> None:
+    """Report how much memory the replays will need."""
     if driver.algorithm.replay is not None:
         say(_in_mib(_replay_in_words(driver, seeds), replay_bytes(driver, seeds)))
 
@@ -102,9 +102,9 @@ def _needs(driver: Driver, config: Settings, seeds: int) -> Iterator[Need]:
 
 
 def _side_by_side(seeds: int) -> int:
-    """Return of how many seeds compiled programs hold something in this memory at once.
+    """Return how many seeds a compiled program has in this memory at once.
 
-    On CPUs each device has one seed at a time; other devices have memory of their own.
+    On CPUs each device runs one seed at a time; other devices have their own memory.
     """
     return min(seeds, len(jax.devices())) if jax.default_backend() == "cpu" else 0
 
@@ -114,12 +114,12 @@ def _is_cem(config: Settings) -> bool:
 
 
 def _networks(config: Any, spec: EnvSpec, seeds: int) -> Iterator[Need]:
-    """Yield what parameters of networks of layers need, Adam's two moments beside each."""
+    """Yield the memory of dense networks, with Adam's two moments of each parameter."""
     if not _has_layers(config, spec):
         return
     outputs = spec.action.n if isinstance(spec.action, Discrete) else math.prod(spec.action.shape)
     sizes = (math.prod(spec.observation.shape), *config.hidden, outputs)
-    copies = config.num_envs if _is_cem(config) else 3  # of CEM each member has some
+    copies = config.num_envs if _is_cem(config) else 3  # one for each member of CEM
     yield Need(
         f"networks of {' x '.join(f'{size:,}' for size in sizes)}{_of(seeds)}",
         4 * seeds * copies * sum(i * o for i, o in pairwise(sizes)),
@@ -128,18 +128,18 @@ def _networks(config: Any, spec: EnvSpec, seeds: int) -> Iterator[Need]:
 
 
 def _has_layers(config: Any, spec: EnvSpec) -> bool:
-    """Return whether networks are layers of the widths that are set."""
+    """Return whether networks are dense layers of the widths in `hidden`."""
     return not spec.is_pixels or config.network == "flat"
 
 
 def _minibatches(driver: Driver, plan: ReplayPlan, seeds: int) -> Need:
     steps, rows = plan.gradient_steps, plan.batch_size
-    lived = driver.algorithm.num_envs * driver.algorithm.rollout_length
+    env_steps = driver.algorithm.num_envs * driver.algorithm.rollout_length
 
     def instead(fits: float) -> str:
         if rows > steps:
             return _less("--set batch_size", rows, fits)
-        ratio = steps * fits / lived
+        ratio = steps * fits / env_steps
         fitting = _rounded(ratio) if ratio >= 1 else 2.0 ** math.floor(math.log2(ratio))
         return f"--set updates_per_step={fitting:g}"
 
@@ -152,7 +152,7 @@ def _minibatches(driver: Driver, plan: ReplayPlan, seeds: int) -> Need:
 
 def _rollout(driver: Driver, config: Any, seeds: int) -> Need:
     envs, length = config.num_envs, config.rollout_length
-    # A compiled phase stores only what CEM learns from: rewards and flags.
+    # For CEM, a compiled phase stores only rewards and flags.
     bare = _is_cem(config) and driver.runs_compiled
     row = 6 if bare else _row_bytes(driver.spec)
     return Need(
@@ -163,7 +163,7 @@ def _rollout(driver: Driver, config: Any, seeds: int) -> Need:
 
 
 def _fewer_rows(config: Any, fits: float) -> str:
-    """Return what makes rollouts shorter and can be divided into their minibatches."""
+    """Return the option for smaller rollouts that the number of minibatches still divides."""
     names = sorted(("num_envs", "rollout_length"), key=partial(getattr, config))
     less, more = (getattr(config, name) for name in names)
     minibatches = getattr(config, "minibatches", 1)
@@ -172,11 +172,10 @@ def _fewer_rows(config: Any, fits: float) -> str:
 
 
 def _gradient(driver: Driver, config: Any, seeds: int) -> Need:
-    """Return what a gradient remembers of every row: what each hidden unit put out."""
-    plan, both = driver.algorithm.replay, hasattr(config, "value_coef")  # networks in one loss
+    """Return the memory of a gradient: the output of each hidden unit for every row."""
+    plan, both = driver.algorithm.replay, hasattr(config, "value_coef")  # two networks in one loss
     of_rollout = config.num_envs * config.rollout_length // getattr(config, "minibatches", 1)
     rows = plan.batch_size if plan else of_rollout
-
     shrink = partial(_less, "--set batch_size", rows) if plan else partial(_fewer_rows, config)
     return Need(
         f"a gradient of {rows:,} rows by layers of {', '.join(map(str, config.hidden))}"
@@ -198,7 +197,7 @@ def _evaluation(driver: Driver, seeds: int) -> Need:
 def _gradient_steps(config: Any, seeds: int) -> Need:
     epochs, steps = config.epochs, config.minibatches
     return Need(
-        f"what is measured of {epochs:,} epochs of {steps:,} gradient steps{_of(seeds)}",
+        f"metrics of {epochs:,} epochs of {steps:,} gradient steps{_of(seeds)}",
         seeds * epochs * (8 + 4 * PPO_MEASURES * steps),
         partial(_less, "--set epochs", epochs),
     )
@@ -209,7 +208,7 @@ def _less(option: str, number: int, fits: float) -> str:
 
 
 def _narrower(fits: float) -> str:
-    del fits  # what is narrow enough takes nothing worth speaking of
+    del fits
     return "narrower layers, as with --set hidden=64,64"
 
 
@@ -221,7 +220,7 @@ def _row_bytes(spec: EnvSpec) -> int:
 
 
 def _replay_in_words(driver: Driver, seeds: int) -> str:
-    """Return how many env steps of how many seeds are remembered."""
+    """Return a description of the replay: its env steps and seeds."""
     layout = layout_of(driver.spec, driver.algorithm)
     held = layout.length * layout.columns
     each = f"{seeds} seeds x {held:,}" if seeds > 1 else f"{held:,}"
@@ -237,6 +236,6 @@ def _in_mib(what: str, size: int) -> str:
 
 
 def _rounded(number: float) -> int:
-    """Return a number of two digits and zeros, not above the given one, at least 1."""
+    """Return a number rounded down to two significant digits, at least 1."""
     zeros = 10 ** max(len(str(int(number))) - 2, 0)
     return max(int(number) // zeros * zeros, 1)

@@ -1,7 +1,7 @@
-"""What a run of `train` or `teach` keeps of itself: what it said, and what it took of the machine.
+"""Records the output and the system metrics of `train` and `teach` in the run's folder.
 
-`backflip run` keeps both of a program from outside. These commands are recorded by their own
-process, so that they can be called from Python, resumed, and shown on a terminal as they are.
+`backflip run` records another program from outside. `train` and `teach` record themselves, so that
+they can be called from Python and resumed.
 """
 
 import os
@@ -25,12 +25,12 @@ from runshelf.store.run import Capture, Run, RunInfo, open_run
 
 
 class Captured(NamedTuple):
-    """What is kept of a run of ours before it starts.
+    """The recorded context of a run.
 
     Attributes:
-        argv: the command line, secrets masked.
-        info: what a person says of it, secrets masked.
-        keep: keeps code, packages and machine, given the run's folder.
+        argv: the command line, with secrets masked.
+        info: name, group, question and tags, with secrets masked.
+        keep: saves code, packages and machine, given the run's folder.
     """
 
     argv: list[str]
@@ -41,13 +41,13 @@ class Captured(NamedTuple):
 def captured(
     home: Path, argv: Sequence[str], info: RunInfo, say: Callable[[str], None]
 ) -> Captured:
-    """Return what is to be kept of a run of ours.
+    """Return the context to record with a run.
 
     Args:
         home: the home of the run.
         argv: the command line.
-        info: what a person says of it; if it repeats a run of this home, it has that one's code.
-        say: is told what is masked and what is left out.
+        info: name, group, question and tags; with a parent in this home, the parent's code is kept.
+        say: reports what is masked and what is left out.
     """
     secrets = find_secrets(argv, os.environ)
     folder = home / "runs" / info.parent if info.parent else None
@@ -58,10 +58,10 @@ def captured(
 
 @final
 class OutputRecorder:
-    """Keeps a run's `output.log` and `metrics-system.jsonl` while this process works at it."""
+    """Writes a run's `output.log` and `metrics-system.jsonl`."""
 
     def __init__(self, run: Run) -> None:
-        """Begin, or go on where an earlier sitting ended.
+        """Begin, or continue after an earlier session.
 
         Raises:
             UserFacingError: the output cannot be written.
@@ -72,8 +72,8 @@ class OutputRecorder:
         self._system = SystemMetrics(run.folder, _ThisProcess(), self._began)
         self._waited_for = ""
 
-    def keep(self, progress: Progress) -> None:
-        """Write what a report says; the same thing waited for is said once."""
+    def record(self, progress: Progress) -> None:
+        """Write a progress report; repeated reports of the same wait are written once."""
         if progress.note:
             self.write(f"note: {progress.note}")
         elif progress.waiting_for:
@@ -87,22 +87,22 @@ class OutputRecorder:
         """Write lines of text."""
         lines: list[Line] = []
         for line in text.splitlines():
-            said = line.encode(errors="replace")
-            self._end += len(said) + 1
-            lines.append(Line("out", self._end, said, b""))
+            encoded = line.encode(errors="replace")
+            self._end += len(encoded) + 1
+            lines.append(Line("out", self._end, encoded, b""))
         self._output.write(time.time() - self._began, lines)
 
     def close(self) -> None:
-        """Keep no more."""
+        """Stop recording."""
         self._system.stop()
         self._output.close()
 
 
 @final
 class _ThisProcess:
-    """The tree of this process."""
+    """The tree of this process, for `SystemMetrics`."""
 
     def processes(self) -> list[psutil.Process]:
-        """Return this process and those that it started."""
+        """Return this process and its descendants."""
         me = psutil.Process()
         return [me, *me.children(recursive=True)]

@@ -1,4 +1,4 @@
-"""How a run is divided into phases, and over how many episodes its policies are evaluated."""
+"""The phases of a run, and the number of its evaluation episodes."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from backflip.core.spec import UNLIMITED
 from backflip.drivers.driver import Driver, Phase
 
 PHASES = 20
-# Where episodes may last longer than the first, in env steps, they are taken to last the second.
+# Episodes with a limit above the first number, in env steps, are assumed to last the second.
 LONGEST_PLANNED, ASSUMED = 20_000, 2_000
-# Of each seed's evaluation; the last where one may last longer than `LONG`, in env steps.
+# Evaluation episodes of each seed; `LONG_EPISODES` if one may last more than `LONG` env steps.
 EPISODES_IN_JAX, EPISODES_ON_HOST, LONG_EPISODES = 500, 100, 20
 LONG = 5_000
 
@@ -17,8 +17,8 @@ LONG = 5_000
 def plan(updates: int, phases: int) -> list[int]:
     """Return the updates of each phase: all equal, so that one program is compiled.
 
-    Half to twice the phases asked for will do; where no such number divides the updates, the last
-    phase is shorter.
+    The number of phases is the divisor of `updates` nearest to `phases`, between half and twice as
+    many. If there is none, the last phase is shorter.
     """
     fitting = [n for n in range(-(-phases // 2), 2 * phases + 1) if updates % n == 0]
     if fitting:
@@ -30,12 +30,11 @@ def plan(updates: int, phases: int) -> list[int]:
 
 
 def phase_count(config: Settings, driver: Driver) -> int:
-    """Return about how many phases to divide the work into: 20, or fewer for long episodes.
+    """Return the approximate number of phases: 20, or fewer for long episodes.
 
-    Where a phase's end cuts unfinished episodes, a phase lasts three of the longest episodes of
-    every environment. Atari's games may last 27,000
-    env steps and hardly ever do: by that limit a run would be one phase, saved at its end alone.
-    Where the limit is above 20,000, a phase lasts 6,000 at least, and a longer game is always cut.
+    If a phase's end cuts unfinished episodes, a phase lasts at least three episodes of the longest
+    kind. Atari games may last 27,000 env steps but hardly ever do. So with a limit above 20,000, a
+    phase lasts at least 6,000 env steps, and longer episodes are cut.
     """
     phases = min(PHASES, config.updates)
     if driver.episodes_survive_phases:
@@ -47,23 +46,21 @@ def phase_count(config: Settings, driver: Driver) -> int:
 
 
 def evaluation_episodes(driver: Driver) -> int:
-    """Return how many episodes a seed is evaluated over."""
+    """Return the number of evaluation episodes of each seed."""
     if driver.runs_compiled:
         return EPISODES_IN_JAX
     limit = driver.spec.max_episode_steps or UNLIMITED
     return EPISODES_ON_HOST if limit <= LONG else LONG_EPISODES
 
 
-def cut_short(driver: Driver, phase: Phase, updates: int) -> str | None:
-    """Return a warning if no episode ended in a phase whose end cuts episodes, else None.
-
-    All environments are reset after it, so what comes later in an episode is never seen.
-    """
+def cut_episodes_warning(driver: Driver, phase: Phase, updates: int) -> str | None:
+    """Return a warning if no episode ended in a phase whose end cuts episodes, else None."""
     if driver.episodes_survive_phases or np.asarray(phase.metrics["episodes"]).any():
         return None
-    lived = updates * driver.algorithm.rollout_length
+    env_steps = updates * driver.algorithm.rollout_length
     return (
-        f"no episode of `{driver.spec.id}` ended within {lived:,} env steps, after which all begin "
-        "anew: what comes later in one is never seen. Give it more --env-steps, or end episodes "
-        f"earlier: --env-arg max_episode_steps={max(1, lived // 3)}"
+        f"no episode of `{driver.spec.id}` ended within {env_steps:,} env steps, after which all "
+        "environments are reset: later parts of an episode are never reached. Use more "
+        "--env-steps, or shorter episodes: "
+        f"--env-arg max_episode_steps={max(1, env_steps // 3)}"
     )

@@ -1,4 +1,4 @@
-"""The policies that a run saves, and how they act."""
+"""Policies that a run saves."""
 
 import json
 from collections.abc import Sequence
@@ -15,22 +15,22 @@ from backflip.algorithms.registry import algorithms
 from backflip.core.checkpoint import has_checkpoint, load_arrays
 from backflip.core.spec import Box, Discrete, EnvSpec, changes, within
 from backflip.core.trees import unflatten
+from backflip.training.algorithm_config import configure
 from backflip.training.renamed_settings import current_names
-from backflip.training.settings import configure
 from backflip.training.spec_json import spec_from_json
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.records import from_json
 from runshelf.store.run import Run
 
 POLICY = "policy.safetensors"
-_KEPT = "policy-{}.safetensors"
+_POLICY_AFTER = "policy-{}.safetensors"
 
 
 @final
 class Policy:
-    """A trained policy as evaluations play it: NumPy in, NumPy out.
+    """A trained policy that takes evaluation actions: NumPy in, NumPy out.
 
-    Where it draws its actions (from pixels), the same calls in the same order draw the same.
+    Policies that sample actions (from pixels) are deterministic for the same sequence of calls.
     """
 
     def __init__(self, spec: EnvSpec, algorithm: Algorithm, state: Any) -> None:
@@ -39,15 +39,15 @@ class Policy:
         self._key = jax.random.key(0)
 
     def act(self, obs: Any) -> "np.ndarray | np.integer[Any]":
-        """Return the action for one observation, or those for a batch of them.
+        """Return the action for one observation, or the actions for a batch.
 
-        Observations are as the environment shows them, actions as it takes them. Where it shows
-        numbers or other shapes than it is learnt from, those it is learnt from will do, too.
+        Observations and actions are in the environment's own spaces. Observations in the form that
+        the algorithm is trained on (one-hot, flattened) are accepted, too.
 
         Raises:
-            UsageError: the shape is none of these, or a number is not in the space.
+            UsageError: the shape is invalid, or a number is not in the space.
         """
-        batch, single = _as_learnt_from(self._spec, np.asarray(obs))
+        batch, single = _as_trained_on(self._spec, np.asarray(obs))
         self._key, key = jax.random.split(self._key)
         actions = np.asarray(self._act(batch, key))
         actions = within(self._spec.action, actions)
@@ -58,8 +58,8 @@ class Policy:
         return actions[0] if isinstance(self._spec.action, Discrete) else np.asarray(actions[0])
 
 
-def _as_learnt_from(spec: EnvSpec, obs: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return a batch of observations as an algorithm is given them, and whether it is of one."""
+def _as_trained_on(spec: EnvSpec, obs: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return observations as a batch that an algorithm accepts, and whether there was only one."""
     box = spec.observation
     own: Box | Discrete = box if spec.own is None else spec.own.observation
     if isinstance(own, Discrete) and obs.ndim < 2 and obs.dtype.kind in "iu":
@@ -72,18 +72,18 @@ def _as_learnt_from(spec: EnvSpec, obs: np.ndarray) -> tuple[np.ndarray, bool]:
     for shape in shapes:
         if obs.shape == shape or obs.shape[1:] == shape:
             return obs.astype(box.dtype).reshape(-1, *box.shape), obs.shape == shape
-    asked = "be a whole number" if isinstance(own, Discrete) else f"have shape {own.shape}"
-    raise UsageError(f"`obs` must {asked}, or (B, ...) of them, got {obs.shape}")
+    must = "be a whole number" if isinstance(own, Discrete) else f"have shape {own.shape}"
+    raise UsageError(f"`obs` must {must}, or (B, ...) of them, got {obs.shape}")
 
 
-class Acting(NamedTuple):
-    """A policy as saved, with all that acting takes.
+class SavedPolicy(NamedTuple):
+    """A policy loaded from a file.
 
     Attributes:
-        spec: the environment's public facts, without the bounds of observations.
-        algorithm: how it acts.
-        state: one seed's, with the policy in it.
-        env_steps: how long it had learnt; None where that was not written down.
+        spec: the environment's spec, without the bounds of observations.
+        algorithm: the algorithm.
+        state: the algorithm's state of one seed, which has the policy.
+        env_steps: env steps of training; None in old files.
     """
 
     spec: EnvSpec
@@ -92,29 +92,29 @@ class Acting(NamedTuple):
     env_steps: int | None
 
 
-def kept_policy(phases: int) -> str:
-    """Return the name of the file that keeps the policy after so many phases."""
-    return _KEPT.format(f"{phases:04}")
+def policy_file(phases: int) -> str:
+    """Return the name of the file with the policy after `phases` phases."""
+    return _POLICY_AFTER.format(f"{phases:04}")
 
 
-def kept_policies(folder: Path) -> list[Path]:
-    """Return the files that keep policies in a run's folder, oldest first."""
-    return sorted(folder.glob(_KEPT.format("*")))
+def policy_files(folder: Path) -> list[Path]:
+    """Return the files of intermediate policies in a run's folder, oldest first."""
+    return sorted(folder.glob(_POLICY_AFTER.format("*")))
 
 
 def load_policy(folder: Path, seed: int | None = None) -> Policy:
-    """Return the policy of a run as last saved, of one seed, by default the first.
+    """Return the last saved policy of one seed of a run, by default the first seed.
 
     Raises:
         UsageError: the run has no such seed.
         DamagedFile: there is no policy, or it cannot be read.
     """
-    acting = load_acting(folder / POLICY, seed)
+    acting = load_saved_policy(folder / POLICY, seed)
     return Policy(acting.spec, acting.algorithm, acting.state)
 
 
-def load_acting(path: Path, seed: int | None = None) -> Acting:
-    """Return what acts by a policy's file, of one seed, by default the first.
+def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
+    """Return one seed's policy in a file, by default the first seed's.
 
     Raises:
         UsageError: the run has no such seed.
@@ -134,25 +134,25 @@ def load_acting(path: Path, seed: int | None = None) -> Acting:
     arrays = {name: np.asarray(array[row]) for name, array in loaded.arrays.items()}
     state = algorithm.init(0)
     state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
-    return Acting(spec, algorithm, state, about.get("env_steps"))
+    return SavedPolicy(spec, algorithm, state, about.get("env_steps"))
 
 
 def refuse_changed(run: Run, spec: EnvSpec) -> None:
-    """Refuse an environment that is no longer the one whose policies a run has saved.
+    """Refuse an environment whose spec differs from that of a run's saved policy.
 
     Raises:
-        UsageError: says what differs.
+        UsageError: the message has the differences.
     """
     path = run.folder / POLICY
     if not has_checkpoint(path):
         return
     changed = ""
-    with suppress(DamagedFile, KeyError, TypeError, ValueError):  # said where it is needed
+    with suppress(DamagedFile, KeyError, TypeError, ValueError):  # loading the policy reports it
         about = from_json(json.loads(load_arrays(path).metadata["about"]))
         changed = changes(spec_from_json(about["spec"]), spec)
     if changed:
         raise UsageError(
-            f"environment `{spec.id}` has changed since run `{run.ulid}` learnt in it: {changed}"
+            f"environment `{spec.id}` has changed since run `{run.ulid}` was trained: {changed}"
         )
 
 

@@ -1,4 +1,4 @@
-"""How far a run is, and how that is said on one line."""
+"""The progress of a run, and its one-line form."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from runshelf.durations import duration
 
-# What is told of learning on one line, what it is called there, and how many decimals it needs.
+# Metrics of the health line: label and number of decimals.
 HEALTH = {
     "episode_return_mean": ("true return", 1),
     "entropy": ("entropy", 2),
@@ -15,24 +15,24 @@ HEALTH = {
     "grad_norm": ("gradient", 2),
     "labels": ("labels", 0),
 }
-VERY_LARGE = 1e12  # of more digits nobody sees how many there are
+VERY_LARGE = 1e12  # larger numbers are shown in scientific notation
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
-        phase: phases done.
-        phases: phases in all.
-        env_steps: env steps done, of each seed.
-        env_steps_per_second: in the newest phase, all seeds together, compilation left out.
-        eta_seconds: until training ends, going on as in this sitting.
+        phase: finished phases.
+        phases: all phases.
+        env_steps: finished env steps of each seed.
+        env_steps_per_second: speed of the newest phase, all seeds together, without compiling.
+        eta_seconds: expected seconds of training left, at the speed of this session.
         health: newest metrics, averaged over the seeds that have them.
-        note: something to tell the user once, or None.
-        waiting_for: what work cannot go on without at the moment, or nothing.
-        share: done of the phase under way, below 1; 0 where nobody tells.
-        doing: what is under way that is no phase, and how far it is, or nothing.
+        note: a message to show once, or None.
+        waiting_for: what training waits for, or empty.
+        share: finished share of the current phase, below 1; 0 if unknown.
+        doing: an activity outside phases and its progress, or empty.
     """
 
     phase: int
@@ -51,11 +51,11 @@ Report = Callable[[Progress], None]
 
 
 def plain_line(progress: Progress) -> str:
-    """Return everything about the progress on one line."""
+    """Return the progress as one line."""
     parts = [
         f"{_tenths(progress.phase + progress.share)}/{progress.phases}",
         f"{progress.env_steps:,} env steps",
-        ahead(progress),
+        time_and_speed(progress),
         health_line(progress.health),
     ]
     return " · ".join(part for part in parts if part)
@@ -63,14 +63,14 @@ def plain_line(progress: Progress) -> str:
 
 @dataclass(frozen=True)
 class Pace:
-    """What a phase under way is measured against.
+    """The state at the start of a phase, from which progress within the phase is computed.
 
     Attributes:
-        before: how far the run was when the phase began.
-        seeds: how many learn at once.
-        phases: finished in this sitting.
-        seconds: of training that these took, compilation left out.
-        answering_seconds: that answers will take beside training.
+        before: the progress when the phase began.
+        seeds: the number of seeds.
+        phases: phases finished in this session.
+        seconds: seconds of training that these phases took, without compiling.
+        answering_seconds: expected seconds of answering, in addition to training.
     """
 
     before: Progress
@@ -80,16 +80,16 @@ class Pace:
     answering_seconds: float
 
     def at(self, share: float, env_steps: int, seconds: float) -> Progress:
-        """Return the progress when a share of the phase is done, at `env_steps` of each seed.
+        """Return the progress within the phase.
 
         Args:
-            share: in [0, 1); 0 where nobody knows.
-            env_steps: in all.
-            seconds: of training since the phase began, compilation left out.
+            share: the finished share of the phase, in [0, 1); 0 if unknown.
+            env_steps: total env steps of each seed.
+            seconds: seconds of training since the phase began, without compiling.
         """
         seconds = max(seconds, 1e-9)
-        known, rate = self.phases + share, self.before.env_steps_per_second
-        each = (self.seconds + seconds) / known if known else math.nan
+        done, rate = self.phases + share, self.before.env_steps_per_second
+        each = (self.seconds + seconds) / done if done else math.nan
         to_go = self.before.phases - self.before.phase - share
         if share:
             rate = self.seeds * (env_steps - self.before.env_steps) / seconds
@@ -103,18 +103,18 @@ class Pace:
 
 
 def _tenths(phases: float) -> str:
-    """Return phases rounded down, so that only what is done is called done."""
+    """Return phases rounded down to one decimal."""
     return f"{math.floor(phases * 10 + 1e-6) / 10:g}"
 
 
 def health_line(health: Mapping[str, float]) -> str:
-    """Return the newest metrics by short names; the entropy beside its largest possible value."""
+    """Return the newest metrics with short names; the entropy with its largest possible value."""
     parts: list[str] = []
     for name, value in health.items():
         if name == "entropy_max":
             continue
-        words, decimals = HEALTH.get(name, (name.replace("_", " "), 3))
-        text = f"{words} {decimal(value, decimals)}"
+        label, decimals = HEALTH.get(name, (name.replace("_", " "), 3))
+        text = f"{label} {decimal(value, decimals)}"
         if name == "entropy" and "entropy_max" in health:
             text += f"/{health['entropy_max']:.{decimals}f}"
         parts.append(text)
@@ -122,14 +122,14 @@ def health_line(health: Mapping[str, float]) -> str:
 
 
 def decimal(value: float, decimals: int, style: str = "") -> str:
-    """Return a number with so many decimals, but one of very many digits as 2e+31."""
+    """Return a number with `decimals` decimals, or as in 2e+31 if it is very large."""
     return f"{value:g}" if abs(value) >= VERY_LARGE else f"{value:{style}.{decimals}f}"
 
 
-def ahead(progress: Progress) -> str:
-    """Return the time to go and the speed, if they are known."""
+def time_and_speed(progress: Progress) -> str:
+    """Return the remaining time and the speed, if they are known."""
     if math.isnan(progress.eta_seconds):
-        return "the time to go is known after the first phase"
+        return "the remaining time is known after the first phase"
     rate = f"{progress.env_steps_per_second:,.0f} env steps/s"
     if progress.phase == progress.phases:
         return rate

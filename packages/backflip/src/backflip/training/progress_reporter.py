@@ -1,4 +1,4 @@
-"""What one sitting tells of itself while it works, and keeps of what it told."""
+"""Reports the progress of a session to the progress callback and to the output recorder."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,26 +13,26 @@ from backflip.training.output_recorder import OutputRecorder
 from backflip.training.progress import Pace, Progress, Report
 from runshelf.interrupts import check_interrupt
 
-SECONDS_BETWEEN_REPORTS = 2.0  # of what is under way
+SECONDS_BETWEEN_REPORTS = 2.0  # within a phase
 
 
 @final
 class ProgressReporter:
-    """Reports progress: after every phase, and every few seconds of what takes longer.
+    """Reports progress after every phase, and every few seconds within longer activities.
 
     Args:
-        report: is told.
-        keeper: keeps notes, and how far the run is after each phase.
-        clock: the sitting's.
-        seeds: how many learn at once.
+        report: the progress callback.
+        output: records notes, and the progress after each phase.
+        clock: the session's clock.
+        seeds: the number of seeds.
 
     Attributes:
-        rate: env steps per second of the newest phase, all seeds together, compiling left out.
-        note: goes with the next phase's report; or None.
+        rate: env steps per second of the newest phase, all seeds together, without compiling.
+        note: a note for the next phase's report, or None.
     """
 
-    def __init__(self, report: Report, keeper: OutputRecorder, clock: Clock, seeds: int) -> None:
-        self._report, self._output, self._clock, self._seeds = report, keeper, clock, seeds
+    def __init__(self, report: Report, output: OutputRecorder, clock: Clock, seeds: int) -> None:
+        self._report, self._output, self._clock, self._seeds = report, output, clock, seeds
         self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
         self._phases_here, self._answering_seconds = 0, 0.0
         self.rate = 0.0
@@ -46,63 +46,63 @@ class ProgressReporter:
         health: Mapping[str, float],
         answering_seconds: float = 0.0,
     ) -> None:
-        """Report that so many phases are done, and answers will take so much longer."""
+        """Report that `phase` phases are done and answers will take `answering_seconds` more."""
         self._phases_here, self._answering_seconds = self._phases_here + 1, answering_seconds
         eta = self._clock.trained / self._phases_here * (phases - phase) + answering_seconds
         self._newest = Progress(phase, phases, env_steps, self.rate, eta, health)
-        self._keep_and_report(replace(self._newest, note=self.note))
+        self._record_and_report(replace(self._newest, note=self.note))
         self.note = None
 
     def say(self, note: str) -> None:
-        """Report something to tell the user at once."""
-        self._keep_and_report(replace(self._newest, note=note))
+        """Report a note to the user."""
+        self._record_and_report(replace(self._newest, note=note))
 
     def wait(self, what: str) -> None:
-        """Report what is waited for."""
+        """Report what training waits for."""
         check_interrupt()
-        self._keep_and_report(replace(self._newest, waiting_for=what))
+        self._record_and_report(replace(self._newest, waiting_for=what))
 
     def learning(
         self, algorithm: Algorithm, phase: int, phases: int, *, done: int, updates: int
     ) -> OnEnvSteps:
-        """Return a function that reports every few seconds how much of a phase is done.
+        """Return a callback that reports the progress within a phase every few seconds.
 
         Args:
-            algorithm: what learns.
-            phase: phases done before it.
-            phases: phases in all.
-            done: updates done before it, of each seed.
-            updates: updates it will do.
+            algorithm: the algorithm.
+            phase: phases finished before this one.
+            phases: all phases.
+            done: updates of each seed before this phase.
+            updates: updates of each seed in this phase.
         """
         begun, in_all = env_steps_after(algorithm, done), updates * algorithm.rollout_length
         before = replace(self._newest, phase=phase, phases=phases, env_steps=begun)
         trained, answering = self._clock.trained, self._answering_seconds
         pace = Pace(before, self._seeds, self._phases_here, trained, answering)
 
-        def at(lived: int) -> Progress:
-            env_steps = begun + lived * algorithm.num_envs
-            return pace.at(lived / in_all, env_steps, self._clock.unbooked)
+        def at(steps: int) -> Progress:
+            env_steps = begun + steps * algorithm.num_envs
+            return pace.at(steps / in_all, env_steps, self._clock.unbooked)
 
-        tell = self._every_few_seconds(at)
-        return lambda lived: None if lived == in_all else tell(lived)
+        report = self._every_few_seconds(at)
+        return lambda steps: None if steps == in_all else report(steps)
 
     def acting_at_random(self, what: str, env_steps: int, num_envs: int) -> OnEnvSteps:
-        """Return a function that reports every few seconds how many random actions are taken.
+        """Return a callback that reports the number of random actions every few seconds.
 
         Args:
-            what: is done with them.
-            env_steps: in all, of all environments.
-            num_envs: how many there are.
+            what: the activity.
+            env_steps: total env steps of all environments.
+            num_envs: the number of environments.
         """
 
-        def at(lived: int) -> Progress:
-            done = f"{lived * num_envs:,} of {env_steps:,} env steps"
+        def at(steps: int) -> Progress:
+            done = f"{steps * num_envs:,} of {env_steps:,} env steps"
             return replace(self._newest, doing=f"{what}: {done}")
 
         return self._every_few_seconds(at)
 
     def evaluating(self, episodes: int) -> OnEpisodes:
-        """Return a function that reports every few seconds of so many episodes of each seed."""
+        """Return a callback that reports an evaluation's progress every few seconds."""
         in_all = episodes * self._seeds
 
         def at(ended: int, env_steps: int) -> Progress:
@@ -112,17 +112,17 @@ class ProgressReporter:
         return self._every_few_seconds(at)
 
     def _every_few_seconds(self, at: Callable[..., Progress]) -> Callable[..., None]:
-        """Return a function that reports what `at` returns of its arguments, when that is due."""
+        """Return a callback that reports `at(...)` at most every few seconds."""
         due = time.perf_counter() + SECONDS_BETWEEN_REPORTS
 
-        def tell(*done: int) -> None:
+        def report(*done: int) -> None:
             nonlocal due
             if time.perf_counter() >= due:
                 due = time.perf_counter() + SECONDS_BETWEEN_REPORTS
                 self._report(at(*done))
 
-        return tell
+        return report
 
-    def _keep_and_report(self, progress: Progress) -> None:
-        self._output.keep(progress)
+    def _record_and_report(self, progress: Progress) -> None:
+        self._output.record(progress)
         self._report(progress)

@@ -1,4 +1,4 @@
-"""Questions: which pairs of clips are asked about, drawn where people answer, into the store."""
+"""Makes queries: chooses pairs of clips, draws them if people answer, and stores them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, final
@@ -7,27 +7,27 @@ import numpy as np
 
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip, cut, observed, to_arrays, windows
-from backflip.preferences.drawing import Drawer
+from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
 from backflip.rewards.interface import RewardModel
-from backflip.training.teach_settings import TeachConfig
+from backflip.training.teach_config import TeachConfig
 from runshelf.errors import UsageError
 
-CLIPS_LOOKED_AT = 200  # of which pairs are made, at most
+CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
 
 
 @final
 class QueryMaker:
-    """Asks about what was lived through.
+    """Makes queries about collected transitions.
 
     Args:
-        env_id: for messages.
-        config: how much is looked at, and by which rule pairs are chosen.
+        env_id: the environment's id, for messages.
+        config: the settings of teaching.
         model: predicts the reward of clips.
-        store: where questions go.
-        drawer: for people; None where a simulated teacher answers.
-        enough: whether people have said that there are labels enough.
+        store: the store that queries are added to.
+        drawer: draws films for people; None if a program answers.
+        enough: returns whether people have ended labelling.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class QueryMaker:
         self._env_id, self._config, self._model = env_id, config, model
         self._store, self._drawer = store, drawer
 
-    def ask(
+    def add_queries(
         self,
         seed: int,
         random_clips: Sequence[Clip],
@@ -52,11 +52,11 @@ class QueryMaker:
         count: int,
         env_steps: int,
     ) -> None:
-        """Ask `count` questions about one seed's record, or about random clips if there is none.
+        """Add `count` queries about one seed's record, or about random clips if it is None.
 
-        What a killed process had asked of them already is not asked again.
+        Queries that a killed process already added are not added again.
         """
-        missing = count - self._store.asked(seed, env_steps)
+        missing = count - self._store.count_queries(seed, env_steps)
         if missing <= 0:
             return
         rng = np.random.default_rng([seed, 1 + env_steps])
@@ -68,24 +68,14 @@ class QueryMaker:
                 for left, right in pairs
             )
             return
-        for left, right in pairs:  # one by one: who waits sees the first as soon as it is drawn
+        for left, right in pairs:  # one at a time, so that people see each as soon as it is drawn
             if self._enough():
                 return
-            self._ask_people(seed, clips[left], clips[right], reward, env_steps, self._drawer)
-
-    def _ask_people(
-        self,
-        seed: int,
-        left: Clip,
-        right: Clip,
-        reward: Any,
-        env_steps: int,
-        drawer: Drawer,
-    ) -> None:
-        films = drawer.films(left), drawer.films(right)
-        opinion = self._opinion(reward, left, right)
-        query = NewQuery(seed, to_arrays(left), to_arrays(right), env_steps, films, opinion)
-        self._store.add_queries([query])
+            one, other = clips[left], clips[right]
+            films = self._drawer.films(one), self._drawer.films(other)
+            opinion = self._opinion(reward, one, other)
+            query = NewQuery(seed, to_arrays(one), to_arrays(other), env_steps, films, opinion)
+            self._store.add_queries([query])
 
     def _opinion(self, reward: Any, left: Clip, right: Clip) -> dict[str, np.ndarray] | None:
         """Return the predicted reward (row 0) and the members' spread (row 1) of each step."""
@@ -101,18 +91,18 @@ class QueryMaker:
         """Return the clips to choose from.
 
         Raises:
-            UsageError: there are no two.
+            UsageError: there are fewer than two.
         """
         clips = list(random_clips)
         if record is not None:
-            again = clips[: round(self._config.random_share * CLIPS_LOOKED_AT)]
-            count = CLIPS_LOOKED_AT - len(again)
-            clips = [*some_clips(rng, record, self._config.clip_length, count), *again]
+            random = clips[: round(self._config.random_share * CANDIDATE_CLIPS)]
+            count = CANDIDATE_CLIPS - len(random)
+            clips = [*some_clips(rng, record, self._config.clip_length, count), *random]
         if len(clips) < 2:
             length = self._config.clip_length
             raise UsageError(
-                f"no two clips of {length} env steps fit into what `{self._env_id}` lived "
-                f"through; try --set clip_length={max(2, length // 2)}"
+                f"the rollouts of `{self._env_id}` have fewer than two clips of {length} env "
+                f"steps; try --set clip_length={max(2, length // 2)}"
             )
         return clips
 
@@ -128,16 +118,15 @@ class QueryMaker:
         if first or self._config.queries == "uniform":
             return uniform_pairs(rng, len(clips), count)
         candidates = uniform_pairs(rng, len(clips), CANDIDATES * count)
-        looked_at, pairs = np.unique(candidates, return_inverse=True)
-        opinions = self._model.opinions(reward, [observed(clips[i]) for i in looked_at])
+        used, pairs = np.unique(candidates, return_inverse=True)
+        opinions = self._model.opinions(reward, [observed(clips[i]) for i in used])
         if opinions is None:
             return candidates[:count]
         pairs = pairs.reshape(candidates.shape)
-        return looked_at[most_disputed(opinions.clip_returns, pairs, count)]
+        return used[most_disputed(opinions.clip_returns, pairs, count)]
 
 
 def some_clips(rng: np.random.Generator, record: Transition, length: int, count: int) -> list[Clip]:
-    """Return `count` clips of one seed's record, or as many as there are."""
-    places = windows(record, length)
-    chosen = rng.permutation(len(places))[:count]
-    return [cut(record, places[i], length) for i in chosen]
+    """Return at most `count` random clips of one seed's record."""
+    found = windows(record, length)
+    return [cut(record, found[i], length) for i in rng.permutation(len(found))[:count]]

@@ -1,7 +1,6 @@
-"""Former names of settings, and the names that other libraries use.
+"""Former names of settings, and names that other libraries use.
 
-Runs and policies saved before a setting was renamed keep its former name; `current_names` converts
-them when they are opened. Nothing on disk changes.
+Saved runs and policies keep the former names. `current_names` converts them when a run is opened.
 """
 
 from collections.abc import Mapping
@@ -86,5 +85,5 @@ NAMES = Names(RENAMED, ALIASES)
 
 
 def current_names(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return saved settings under their present names."""
+    """Return saved settings under their current names."""
     return {RENAMED.get(name, name): value for name, value in settings.items()}

@@ -1,4 +1,4 @@
-"""A replay in a checkpoint: only the rows that hold something, which at first are few."""
+"""Saves only the filled rows of a replay in a checkpoint."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ WHOLE = {FILLED, f"{PREFIX}position", f"{PREFIX}tree", f"{PREFIX}draws"}
 
 
 def trimmed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the arrays of a checkpoint without the rows of replays that are still empty.
+    """Return the arrays of a checkpoint without the empty rows of replays.
 
-    Rows are the first axis, or the second after that of seeds, each with a replay of its own.
+    Rows are the first axis, or the second if each seed has its own replay.
     """
     if FILLED not in arrays:
         return dict(arrays)
@@ -24,7 +24,7 @@ def trimmed(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def whole(
     arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return what `trimmed` was given, to be written on; the empty rows are those of `like`."""
+    """Return the arrays that `trimmed` was called with, writable; `like` has their shapes."""
     return {
         name: _filled_up(array, like.get(name, array), arrays[FILLED].ndim)
         if name.startswith(PREFIX)
@@ -39,7 +39,7 @@ def _has_rows(name: str) -> bool:
 
 def _filled_up(array: np.ndarray, like: np.ndarray, axis: int) -> np.ndarray:
     if array.shape == like.shape or array.ndim != like.ndim:
-        return np.array(array)  # a file's arrays cannot be written on
+        return np.array(array)  # arrays of a file are read-only
     full = np.zeros_like(like)
     full[(*[slice(None)] * axis, slice(array.shape[axis]))] = array
     return full

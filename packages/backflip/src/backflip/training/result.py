@@ -1,4 +1,4 @@
-"""What a finished run gives back."""
+"""The result of a finished run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from backflip.training.policy import Policy, load_policy
 
 @dataclass(frozen=True)
 class Result:
-    """What `train` and `teach` return.
+    """The result of `train` or `teach`.
 
     Attributes:
-        folder: where the run lives.
-        run: its id.
+        folder: the run's folder.
+        run: the run's id.
         env: the environment's id.
         algorithm: the algorithm's name.
         seeds: the seeds, in order.
-        env_steps: of training, of each seed.
-        labels: of each seed, or None where nothing was taught.
-        returns: mean true return of the final policy, per seed, in the environment's unit.
-        optimum: the best mean return from the same starts, per seed, where it is known.
+        env_steps: env steps of training of each seed.
+        labels: labels of each seed; None for `train`.
+        returns: mean true return of each seed's final policy, in the environment's unit.
+        optimum: the best possible mean return from the same starts, per seed, if known.
         seconds: `setup`, `compile`, `train`, `answers` (waiting for people), `evaluate` and
             `total`, over all sessions of the run.
     """
@@ -40,13 +40,13 @@ class Result:
 
     @property
     def score(self) -> list[float] | None:
-        """Share of the optimum from the same starts, per seed, where it is known."""
+        """Return divided by optimum, per seed, if the optimum is known."""
         if self.optimum is None:
             return None
         return [a / b for a, b in zip(self.returns, self.optimum, strict=True)]
 
-    def in_words(self) -> str:
-        """Return what came of the run on one line."""
+    def summary(self) -> str:
+        """Return the result as one line."""
         returns = sum(self.returns) / len(self.returns)
         best = ""
         if self.optimum is not None:
@@ -60,7 +60,7 @@ class Result:
         return load_policy(self.folder, seed)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; those that do not apply are left out."""
+        """Return the fields as JSON values, without those that are None."""
         fields = {
             "run": self.run,
             "env": self.env,

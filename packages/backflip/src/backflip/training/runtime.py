@@ -1,4 +1,4 @@
-"""How JAX is set up for a run, and where the run belongs."""
+"""Configuration of JAX for a run, and the folders of a run."""
 
 import contextlib
 import ctypes
@@ -17,30 +17,30 @@ M_ARENA_MAX = -8  # of glibc's malloc.h
 
 
 def prepare() -> None:
-    """Let seeds run on all cores and compiled programs outlive the process.
+    """Configure JAX to use all cores and to cache compiled programs on disk.
 
-    One CPU device per usable core, unless a number is set or JAX has been used already; compiled
-    programs go to `$XDG_CACHE_HOME/backflip/jax`, unless JAX_COMPILATION_CACHE_DIR names a place.
+    There is one CPU device for each usable core, unless a number is set or JAX was used before.
+    The cache is `$XDG_CACHE_HOME/backflip/jax`, or JAX_COMPILATION_CACHE_DIR if set.
     """
-    config: Any = jax.config  # its options are no declared attributes
+    config: Any = jax.config  # pyright does not know its options
     if config.jax_num_cpu_devices < 1:
-        with contextlib.suppress(RuntimeError):  # JAX has been used already: what it has stays
+        with contextlib.suppress(RuntimeError):  # JAX was used before
             jax.config.update("jax_num_cpu_devices", usable_cores())
     _prepare_cache()
     _share_free_memory()
 
 
 def default_home() -> Path:
-    """Return the folder whose `runs/` holds runs: $BACKFLIP_HOME, or the current one."""
+    """Return the folder that has `runs/`: $BACKFLIP_HOME, or the current folder."""
     return Path(os.environ.get("BACKFLIP_HOME") or ".")
 
 
 class Place(NamedTuple):
-    """Where a run belongs, whatever folder its environment makes the current one.
+    """The folders of a run, fixed before its environment may change the current folder.
 
     Attributes:
-        home: the folder whose `runs/` holds runs.
-        cwd: the folder that the command was typed in, whose code is kept.
+        home: the folder that has `runs/`.
+        cwd: the current folder at the start, whose code is saved.
     """
 
     home: Path
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 def place_of(home: Path | str | None) -> Place:
-    """Return where a run belongs that begins now, in `home` or the default one."""
+    """Return the folders of a new run, in `home` or the default home."""
     cwd = Path.cwd()
     return Place(cwd / (default_home() if home is None else home), cwd)
 
@@ -60,9 +60,9 @@ def peak_memory_mib() -> float:
 
 
 def _share_free_memory() -> None:
-    """Let the threads of this process share what they free, where the C library is glibc's.
+    """Limit glibc to two memory pools shared by all threads.
 
-    It keeps a pool for every thread otherwise: 500 MiB more for four seeds of `teach dot`.
+    With a pool for each thread, four seeds of `teach dot` need 500 MiB more.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)

@@ -1,9 +1,9 @@
-"""One sitting at a run: its folder, metrics, checkpoints, and how it may end.
+"""One session of a run: the work of one process, with its metrics, checkpoints and result.
 
-`run.json` is there before the first step. After each phase its metrics are appended, then
-`checkpoint.safetensors` (everything) and `policy.safetensors` (what acting needs) are replaced;
-about ten of the latter are kept, as `policy-<phases>.safetensors`. A run killed at any moment goes
-on from its last checkpoint and ends as if it had never been killed.
+`run.json` is written before the first step. After each phase its metrics are appended, then
+`checkpoint.safetensors` (the full state) and `policy.safetensors` (the policy) are replaced. About
+ten policies are kept as `policy-<phases>.safetensors`. A run that is killed and resumed continues
+from its last checkpoint and computes the same bits as an uninterrupted run.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ import numpy as np
 
 from backflip.core.checkpoint import has_checkpoint, load_arrays, save_arrays
 from backflip.core.trees import flatten, unflatten
-from backflip.drivers.driver import Evaluation, Learner, Phase
+from backflip.drivers.driver import Driver, Evaluation, Learner, Phase
 from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
 from backflip.training.build import Built
@@ -28,8 +28,8 @@ from backflip.training.clock import Clock
 from backflip.training.fingerprint import differences, fingerprint, resolved
 from backflip.training.health import health_of, refuse_nonfinite
 from backflip.training.output_recorder import OutputRecorder, captured
-from backflip.training.planning import cut_short
-from backflip.training.policy import POLICY, kept_policy
+from backflip.training.planning import cut_episodes_warning
+from backflip.training.policy import POLICY, policy_file
 from backflip.training.progress import Progress, Report
 from backflip.training.progress_reporter import ProgressReporter
 from backflip.training.replay_rows import trimmed, whole
@@ -45,17 +45,17 @@ from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
 
 CHECKPOINT = "checkpoint.safetensors"
-KEPT_POLICIES = 10  # about, of a run, beside the last one
+KEPT_POLICIES = 10  # about this many intermediate policies of a run
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
 
 
 class Restored(NamedTuple):
-    """Where a run stands.
+    """A restored checkpoint.
 
     Attributes:
-        state: what was last saved, or what was offered if nothing was.
-        phases: phases done.
-        extra: the JSON values saved beside the state.
+        state: the saved state, or the initial state if nothing was saved.
+        phases: finished phases.
+        extra: the JSON values saved with the state.
     """
 
     state: Any
@@ -65,20 +65,20 @@ class Restored(NamedTuple):
 
 @final
 class Session:
-    """Carries out a new or a resumed run; a context manager.
+    """A session of a new or resumed run; a context manager.
 
-    Ctrl-C and SIGTERM inside the block become `Interrupted`, which says how to resume.
+    Ctrl-C and SIGTERM inside the block become `Interrupted`, whose message says how to resume.
 
     Args:
         writer: the run, locked.
-        report: told of progress after every phase, and outside JAX every few seconds of one.
-        began: `time.perf_counter()` when the work for this run began.
+        report: the progress callback, called after every phase and every few seconds outside JAX.
+        began: `time.perf_counter()` when the session began.
 
     Attributes:
         writer: the run, locked.
-        run: what it is.
-        clock: what its time is spent on.
-        reporter: what reports progress.
+        run: the run.
+        clock: the session's clock.
+        reporter: the progress reporter.
     """
 
     def __init__(self, writer: RunWriter, report: Report | None, began: float) -> None:
@@ -87,24 +87,24 @@ class Session:
         self.clock = Clock(began)
         self._output = OutputRecorder(writer.run)
         self.reporter = ProgressReporter(
-            report or _say_nothing, self._output, self.clock, len(writer.run.seeds)
+            report or _ignore_progress, self._output, self.clock, len(writer.run.seeds)
         )
         self._metrics = MetricsWriter(writer.folder, "train")
-        self._env_steps = 0  # of each seed, with the phase last logged
-        self._said_cut = False
-        self._hearing = ExitStack()
+        self._env_steps = 0  # of each seed, after the last logged phase
+        self._warned_of_cuts = False
+        self._signals = ExitStack()
 
     @property
     def folder(self) -> Path:
-        """Where the run lives."""
+        """The run's folder."""
         return self.writer.folder
 
     def restore(self, state: Any) -> Restored:
-        """Return what the run's newest usable checkpoint holds, in the structure of `state`.
+        """Return the run's newest readable checkpoint, in the structure of `state`.
 
         Raises:
-            UsageError: the configuration is not the one the checkpoint was made with.
-            DamagedFile: no checkpoint of this run can be used.
+            UsageError: the configuration differs from that of the checkpoint.
+            DamagedFile: no checkpoint of this run can be read.
         """
         path = self.folder / CHECKPOINT
         if not has_checkpoint(path):
@@ -114,7 +114,7 @@ class Session:
         try:
             about = from_json(json.loads(loaded.metadata["about"]))
             phases, config = about["phases"], about["config"]
-            self.clock.go_on_from(about["seconds"])
+            self.clock.resume_from(about["seconds"])
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedFile(f"`{path}` was not written by this backflip") from error
         if loaded.metadata["fingerprint"] != fingerprint(self.run):
@@ -136,32 +136,32 @@ class Session:
         learns_own_reward: bool,
         extra: Mapping[str, Any] | None = None,
     ) -> Mapping[str, float]:
-        """Append the records of each seed; return the newest values for a health line.
+        """Append the metrics of a phase; return the newest values for the health line.
 
         Args:
-            built: what ran.
-            phase: what it measured.
-            learners: after it.
-            done: updates done before it, of each seed.
-            updates: updates it did.
-            learns_own_reward: the reward learnt from was the environment's own.
+            built: driver and settings.
+            phase: the results of the phase.
+            learners: the learners after the phase.
+            done: updates of each seed before the phase.
+            updates: updates of each seed in the phase.
+            learns_own_reward: the algorithm trains on the environment's own reward.
             extra: values for every record of the phase.
 
         Raises:
             EnvironmentFailed: an environment in JAX returned a number that is not finite.
-            UserFacingError: learning itself went beyond finite numbers.
+            UserFacingError: learning produced a number that is not finite.
         """
         metrics = {name: np.asarray(values) for name, values in phase.metrics.items()}
-        seconds = self.clock.spent("train")
+        seconds = self.clock.book("train")
         algorithm, records = built.driver.algorithm, next(iter(metrics.values())).shape[1]
-        lived = env_steps_after(algorithm, done + updates) - env_steps_after(algorithm, done)
-        beside = {
-            "env_steps_per_second": len(self.run.seeds) * lived / max(seconds, 1e-9),
+        env_steps = env_steps_after(algorithm, done + updates) - env_steps_after(algorithm, done)
+        common = {
+            "env_steps_per_second": len(self.run.seeds) * env_steps / max(seconds, 1e-9),
             "memory_mib": runtime.peak_memory_mib(),
             **(extra or {}),
         }
         total = self.clock.seconds["total"]
-        self.reporter.rate = beside["env_steps_per_second"]
+        self.reporter.rate = common["env_steps_per_second"]
         self._env_steps = env_steps_after(algorithm, done + updates)
         numbers = [done + min((place + 1) * phase.every, updates) for place in range(records)]
         for place, number in enumerate(numbers):
@@ -169,7 +169,7 @@ class Session:
             for row, seed in enumerate(self.run.seeds):
                 record = {"seed": seed, **where, "seconds": total}
                 record |= {name: values[row, place].item() for name, values in metrics.items()}
-                self._metrics.write(record | beside)
+                self._metrics.write(record | common)
         refuse_nonfinite(
             self.run,
             metrics,
@@ -178,9 +178,10 @@ class Session:
             learns_own_reward=learns_own_reward,
             checked=built.driver.checks_env_steps,
         )
-        if not self._said_cut and (cut := cut_short(built.driver, phase, updates)):
-            self._said_cut = True  # once is enough
-            self.reporter.say(cut)
+        warning = cut_episodes_warning(built.driver, phase, updates)
+        if warning and not self._warned_of_cuts:
+            self._warned_of_cuts = True
+            self.reporter.say(warning)
         return health_of(metrics)
 
     def save(
@@ -192,9 +193,9 @@ class Session:
         phases: int,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        """Replace the checkpoint by `state` after so many phases, and the policy beside it."""
+        """Replace the checkpoint and the policy after `phases` phases."""
         self._metrics.sync()
-        self.clock.spent("train")
+        self.clock.book("train")
         about = {
             "config": resolved(self.run),
             "phases": phases,
@@ -215,17 +216,17 @@ class Session:
         self._keep_policy(phases)
 
     def _keep_policy(self, phases: int) -> None:
-        """Keep the policy just saved for good, after every tenth of the run, if it is small."""
+        """Keep a copy of the policy after every tenth of the run, if it is small."""
         every = max(round(self.run.config.get("phases", 1) / KEPT_POLICIES), 1)
         path = self.folder / POLICY
         if phases % every == 0 and path.stat().st_size <= LARGEST_KEPT_POLICY:
-            write_whole(self.folder / kept_policy(phases), path.read_bytes())
+            write_whole(self.folder / policy_file(phases), path.read_bytes())
 
     def finish(
         self, evaluation: Evaluation, *, env_steps: int, labels: int | None = None
     ) -> Result:
-        """Record the evaluation and return the result; the run is finished."""
-        self.clock.spent("evaluate")
+        """Record the evaluation, mark the run as finished, and return the result."""
+        self.clock.book("evaluate")
         optimum = evaluation.optimum.mean(1)
         result = Result(
             folder=self.folder,
@@ -242,13 +243,13 @@ class Session:
         best = None if result.optimum is None else float(np.mean(result.optimum))
         write_curve(self.folder, title=f"{self.run.manifest['command']} {result.env}", optimum=best)
         self._log_evaluation(result)
-        self._output.write(result.in_words())
+        self._output.write(result.summary())
         write_summary(self.folder)
         self.writer.record("finished", result=result.to_json(), seconds=result.seconds["total"])
         return result
 
     def _log_evaluation(self, result: Result) -> None:
-        """Append a record per seed of what the final policy is worth."""
+        """Append the evaluation metrics of each seed."""
         with MetricsWriter(self.folder, "evaluation") as metrics:
             for row, seed in enumerate(result.seeds):
                 record: dict[str, float] = {"seed": seed, "env_steps": result.env_steps}
@@ -260,7 +261,7 @@ class Session:
 
     def __enter__(self) -> "Session":
         """Return the session."""
-        self._hearing.enter_context(interruptible(signal.SIGINT, signal.SIGTERM))
+        self._signals.enter_context(interruptible(signal.SIGINT, signal.SIGTERM))
         return self
 
     def __exit__(
@@ -269,27 +270,27 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Record how it ended; turn Ctrl-C into a sentence."""
+        """Record the end of the session; convert Ctrl-C to `Interrupted`."""
         self._metrics.close()
         self._output.close()
         self.writer.__exit__(kind, error, trace)
-        self._hearing.close()
+        self._signals.close()
         if isinstance(error, KeyboardInterrupt):
             saved = has_checkpoint(self.folder / CHECKPOINT)
             kept = "all finished phases are saved" if saved else "no phase was finished"
-            resume = f"backflip resume {_name_to_type(self.run)}"
+            resume = f"backflip resume {_command_line_name(self.run)}"
             stopped = Ended if isinstance(error, Terminated) else Interrupted
-            raise stopped(f"interrupted ({kept}); go on with: {resume}") from None
+            raise stopped(f"interrupted ({kept}); resume with: {resume}") from None
 
 
-def _name_to_type(run: Run) -> str:
-    """Return what to type for a run: its id, or its folder where that is not in the usual home."""
+def _command_line_name(run: Run) -> str:
+    """Return a run's id, or its folder if it is not in the default home."""
     folder = run.folder.resolve()
-    usual = runtime.default_home().resolve() / "runs"
-    return run.ulid if folder.parent == usual else shlex.quote(str(folder))
+    default = runtime.default_home().resolve() / "runs"
+    return run.ulid if folder.parent == default else shlex.quote(str(folder))
 
 
-def begin(
+def begin_session(
     place: runtime.Place,
     *,
     command: str,
@@ -302,24 +303,24 @@ def begin(
     report: Report | None,
     began: float,
 ) -> Session:
-    """Make the run's folder and return the session that carries it out.
+    """Create the run's folder and return its first session.
 
     Args:
-        place: where it belongs.
+        place: the folders of the run.
         command: `train` or `teach`.
         env: the environment's id.
         algorithm: the algorithm's name.
-        config: the resolved configuration; `settings` in it are the algorithm's.
+        config: the resolved configuration; its `settings` are the algorithm's.
         seeds: the seeds, in order.
         argv: the command line.
-        info: what a person says of the run.
-        report: told of progress.
-        began: `time.perf_counter()` when the work began.
+        info: name, group, question and tags.
+        report: the progress callback.
+        began: `time.perf_counter()` when the session began.
     """
-    tell = report or _say_nothing
+    show = report or _ignore_progress
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
     kept = captured(
-        place.home, argv, info, lambda said: tell(dataclasses.replace(nothing_done, note=said))
+        place.home, argv, info, lambda note: show(dataclasses.replace(nothing_done, note=note))
     )
     writer = create_run(
         place.home,
@@ -333,22 +334,22 @@ def begin(
         info=kept.info,
         capture=kept.keep,
     )
-    with _closed_on_error(writer):
+    with closed_on_error(writer):
         return Session(writer, report, began)
 
 
-def go_on(run: Run, report: Report | None, began: float) -> Session:
-    """Return the session that carries on with an old run."""
+def resume_session(run: Run, report: Report | None, began: float) -> Session:
+    """Return a new session of a saved run."""
     writer = resume_run(dataclasses.replace(run, folder=run.folder.absolute()))
-    with _closed_on_error(writer):
+    with closed_on_error(writer):
         return Session(writer, report, began)
 
 
 def seeds_from(first_seed: int, seeds: int) -> list[int]:
-    """Return `seeds` seeds in a row.
+    """Return `seeds` consecutive seeds.
 
     Raises:
-        UsageError: there would be none, or they are no seeds.
+        UsageError: `seeds` is below 1, or a seed is out of range.
     """
     if isinstance(seeds, bool) or seeds < 1:
         raise UsageError(f"`seeds` must be at least 1, got {seeds}; try --seeds 10")
@@ -357,14 +358,15 @@ def seeds_from(first_seed: int, seeds: int) -> list[int]:
     return list(range(first_seed, first_seed + seeds))
 
 
-def _say_nothing(progress: Progress) -> None:
-    del progress
-
-
 @contextmanager
-def _closed_on_error(writer: RunWriter) -> Generator[None, None, None]:
+def closed_on_error(resource: Driver | RunWriter) -> Generator[None, None, None]:
+    """Close a resource if the block raises."""
     try:
         yield
     except BaseException:
-        writer.close()
+        resource.close()
         raise
+
+
+def _ignore_progress(progress: Progress) -> None:
+    del progress

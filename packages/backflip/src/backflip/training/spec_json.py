@@ -1,4 +1,4 @@
-"""What acting needs to know of an environment, as JSON: written with a policy, read with it."""
+"""An `EnvSpec` as JSON, saved with a policy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -10,7 +10,7 @@ from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
 
 
 def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
-    """Return what acting needs to know of an environment, as JSON values."""
+    """Return the parts of a spec that acting needs, as JSON values."""
     action = spec.action
     if isinstance(action, Discrete):
         bounds = {"n": action.n}
@@ -18,7 +18,7 @@ def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
         bounds = {"low": action.low, "high": action.high}
     box = spec.observation
     seen: dict[str, Any] = {"shape": box.shape, "dtype": box.dtype.name}
-    if spec.is_pixels:  # networks divide by the largest value there can be
+    if spec.is_pixels:  # networks divide by the largest possible value
         seen["high"] = int(box.high.max())
     facts = {
         "id": spec.id,
@@ -31,7 +31,7 @@ def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
 
 
 def spec_from_json(facts: Mapping[str, Any]) -> EnvSpec:
-    """Return the spec that `spec_to_json` wrote; the bounds of observations are not in it."""
+    """Return the spec that `spec_to_json` wrote, without the bounds of observations."""
     dtype, shape = np.dtype(facts["observation"]["dtype"]), tuple(facts["observation"]["shape"])
     low, high = -np.inf, np.inf
     if dtype == np.uint8:
@@ -49,7 +49,7 @@ def spec_from_json(facts: Mapping[str, Any]) -> EnvSpec:
 
 
 def _own_to_json(own: OwnSpaces) -> dict[str, Any]:
-    """Return the spaces of an environment itself, the bounds of observations left out."""
+    """Return the environment's own spaces, without the bounds of observations."""
     seen, taken = own.observation, own.action
     return {
         "observation": asdict(seen)

@@ -1,4 +1,4 @@
-"""What a run of `teach` is set up with: its budget, and both configurations."""
+"""Label budget and configurations of a run of `teach`."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -9,23 +9,23 @@ from backflip.core.settings import name_problems, resolve
 from backflip.rewards.interface import RewardModel
 from backflip.rewards.registry import make_reward_model
 from backflip.training.build import Built, build, spec_of
+from backflip.training.initial_labels import Start
 from backflip.training.renamed_settings import NAMES
-from backflip.training.starting import Start
-from backflip.training.teach_settings import TeachConfig, clip_rollouts, teach_settings
+from backflip.training.teach_config import TeachConfig, clip_rollouts, teach_settings
 from runshelf.errors import UsageError
 
 
 def budget_of(labels: int | None, start: Start, usual: int) -> int:
-    """Return the labels that each seed is to have.
+    """Return the label budget of each seed.
 
     Args:
-        labels: as many as the user named, if any.
-        start: what the run starts from.
-        usual: the number where nothing else says one.
+        labels: the user's number, if any.
+        start: initial labels or reward model.
+        usual: the default.
     """
     if start.reward_from:
         if labels is not None:
-            raise UsageError("with --reward-from nothing is asked: leave --labels out")
+            raise UsageError("--reward-from makes no queries: leave out --labels")
         return 0
     if labels is not None and labels < 2:
         raise UsageError(f"`labels` must be at least 2, got {labels}; try --labels 100")
@@ -40,13 +40,13 @@ def resolve_teaching(
     env_steps: int | None,
     labels: int,
 ) -> tuple[TeachConfig, Built]:
-    """Return both configurations, the defaults for the environment filled in."""
+    """Return the configuration of teaching, and driver and settings of the algorithm."""
     own = {field.name for field in dataclasses.fields(TeachConfig)}
     known = sorted({*own, *entry_of(algorithm).settings})
     if problems := name_problems(settings, known, NAMES):
         raise UsageError(f"settings: {'; '.join(problems)}")
     if "labels" in settings:
-        raise UsageError("settings: how many `labels` is said by --labels, in Python by labels=")
+        raise UsageError("settings: set the number of `labels` with --labels, in Python labels=")
     chosen = {name: value for name, value in settings.items() if name not in own}
     spec = spec_of(env, env_args)
     learning, teaching = teach_settings(algorithm, spec)
@@ -64,7 +64,7 @@ def resolve_teaching(
 
 
 def reward_model_of(config: TeachConfig, built: Built) -> RewardModel:
-    """Return the reward model that the settings name.
+    """Return the reward model of the settings.
 
     Raises:
         UsageError: no reward model has that name, or the class is not a reward model.

@@ -1,9 +1,9 @@
-"""One run of `teach`: three things in turn, phase by phase.
+"""The loop of a run of `teach`.
 
-The first queries are made of clips of a random policy. Then, phase by phase: wait for answers, fit
-the reward to all labels, train on it, make queries of the last rollouts. Queries and labels are in
-`labels.sqlite` of the run's folder before anything is learnt from them; a run killed at any moment
-goes on from its last checkpoint and makes no query twice.
+The first queries show clips of a random policy. Then each phase waits for answers, fits the reward
+model to all labels, trains the algorithm on it, and makes queries about the last rollouts. Queries
+and labels are saved in `labels.sqlite` before they are used. A killed run continues from its last
+checkpoint and repeats no query.
 """
 
 from collections.abc import Mapping
@@ -20,23 +20,23 @@ from backflip.core.types import Transition
 from backflip.drivers.driver import Learner
 from backflip.drivers.learning import env_steps_after
 from backflip.envs.views.clip_strip import clip_strip_png
-from backflip.preferences.answers import Answers, AnswerSource, QueriedRun
+from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.clips import Clip, episode_start, from_arrays, observed
-from backflip.preferences.drawing import Drawer
+from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.schedule import label_schedule
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
 from backflip.training.build import Built
-from backflip.training.memory import remember
+from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
+from backflip.training.memory import report_replay_memory
 from backflip.training.planning import plan
 from backflip.training.policy import refuse_changed
 from backflip.training.query_maker import QueryMaker, some_clips
 from backflip.training.result import Result
 from backflip.training.session import Session
-from backflip.training.starting import Start, bring_labels, bring_reward
-from backflip.training.teach_settings import TeachConfig
+from backflip.training.teach_config import TeachConfig
 from backflip.training.teaching_picture import (
     DURING_SHARE,
     PICTURE,
@@ -48,20 +48,20 @@ from runshelf.errors import UserFacingError
 from runshelf.store.files import write_whole
 
 CLIPS = "clips.png"
-RANDOM_CLIPS = 64  # of the random policy, kept for each seed
+RANDOM_CLIPS = 64  # clips of the random policy kept for each seed
 LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": 0.5}
 
 
 class Taught(NamedTuple):
-    """What a checkpoint of teaching holds."""
+    """The state in a checkpoint of `teach`."""
 
     learners: Learner
     reward: Any
 
 
 @dataclass
-class Teaching:
-    """One run of `teach` at work: only this class knows all the parts."""
+class TeachRun:
+    """The loop of one session of `teach`."""
 
     session: Session
     built: Built
@@ -77,13 +77,13 @@ class Teaching:
         self.random_clips: list[list[Clip]] = []
         self.first_clip: Clip | None = None  # of the first seed, under random actions
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
-        self.newest_learnt = 0  # the newest record of the label store that was learnt from
+        self.newest_label = 0  # the newest record of the label store used in a fit
         self.phases = plan(self.built.config.updates, self.config.phases)
         self.start = Start(**self.session.run.config.get("start", {}))
         self.due = label_schedule(self.config.labels - self.start.labels, len(self.phases))
         env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
-        if not any(self.due):  # there will be no query, so nobody has to come
+        if not any(self.due):  # without queries, people are not needed
             self.source = ProgramSource(SimulatedTeacher())
         self.answers: Answers
         self.query_maker = QueryMaker(
@@ -96,7 +96,7 @@ class Teaching:
         )
 
     def _queried_run(self) -> QueriedRun:
-        """Return what the answer source gets to know."""
+        """Return the run for the answer source."""
         session = self.session
         return QueriedRun(
             folder=session.folder,
@@ -108,32 +108,30 @@ class Teaching:
             budget=self.config.labels * len(self.seeds),
             say=session.reporter.say,
             wait=session.reporter.wait,
-            book_time=session.clock.spent,
+            book_time=session.clock.book,
         )
 
     def carry_out(self) -> Result:
-        """Do what is left of the run; return its result."""
-        self._say_who_does_what()
-        try:
-            with self.source.open(self._queried_run()) as self.answers:
-                return self._carry_out()
-        finally:
-            self.driver.close()
+        """Complete the run and return its result."""
+        algorithm, env = self.driver.algorithm.name, self.session.run.manifest["env"]
+        self.session.reporter.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
+        with self.source.open(self._queried_run()) as self.answers:
+            return self._carry_out()
 
     def _carry_out(self) -> Result:
         learners, reward, done = self._begin()
         functions = {updates: self._function(updates) for updates in set(self.phases)}
-        self.session.clock.spent("setup")
+        self.session.clock.book("setup")
         for number in range(done, len(self.phases)):
             if number == 0:
-                self._ask(None, reward, 0)
+                self._make_queries(None, reward, 0)
                 learners = self._warm_up(learners)
             if number == done:
                 self._compile_ahead(functions, learners, reward)
-                self.session.clock.spent("setup")
-            reward = self._learn_from_answers(number, reward)
+                self.session.clock.book("setup")
+            reward = self._fit_reward(number, reward)
             learners = self._train(number, functions, learners, reward)
-        self.answers.tell("evaluating", phase=len(self.phases))
+        self.answers.set_status("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(
             learners,
@@ -144,44 +142,39 @@ class Teaching:
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
         result = self.session.finish(evaluation, env_steps=env_steps, labels=labels)
-        self.answers.tell("finished", result=result.in_words())
+        self.answers.set_status("finished", result=result.summary())
         return result
-
-    def _say_who_does_what(self) -> None:
-        """Say which algorithm learns, and who answers."""
-        algorithm, env = self.driver.algorithm.name, self.session.run.manifest["env"]
-        self.session.reporter.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
 
     def _who_answers(self) -> str:
         if self.start.reward_from:
             return f"the reward model of `{self.start.reward_from}` is the teacher"
         if not any(self.due):
-            return "the labels are there already"
+            return "all labels are imported"
         return f"{self.source.teacher} answers {sum(self.due)} queries of each seed"
 
     def _begin(self) -> tuple[Learner, Any, int]:
-        """Return what the run goes on from, and how many phases are done."""
+        """Return learners, reward parameters and the number of finished phases."""
         spec = self.driver.spec
         blank = Taught(self.driver.start(self.seeds), self.model.initial(len(self.seeds)))
         refuse_changed(self.session.run, spec)
         restored = self.session.restore(blank)
         learners, reward = restored.state
         if restored.phases == 0:
-            bring_labels(self.start, self.store, self.seeds)
-            reward = bring_reward(self.start, self.model, spec.id, len(self.seeds))
+            import_initial_labels(self.start, self.store, self.seeds)
+            reward = initial_reward(self.start, self.model, spec.id, len(self.seeds))
         self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
-        self.newest_learnt = restored.extra.get("newest_learnt", self.newest_learnt)
+        self.newest_label = restored.extra.get("newest_learnt", self.newest_label)
         self._watch_random_policy()
         return learners, reward, restored.phases
 
     def _warm_up(self, learners: Learner) -> Learner:
-        """Return the learners with random env steps in the replay of an off-policy algorithm."""
+        """Return the learners; random env steps fill the replay of an off-policy algorithm."""
         algorithm = self.driver.algorithm
-        remember(self.driver, len(self.seeds), self.session.reporter.say)
-        tell = self.session.reporter.acting_at_random(
+        report_replay_memory(self.driver, len(self.seeds), self.session.reporter.say)
+        report = self.session.reporter.acting_at_random(
             "warming up", env_steps_after(algorithm, 0), algorithm.num_envs
         )
-        return self.driver.fill_replay(learners, tell)
+        return self.driver.fill_replay(learners, report)
 
     def _train(
         self,
@@ -190,14 +183,14 @@ class Teaching:
         learners: Learner,
         reward: Any,
     ) -> Learner:
-        """Do phase `number`, counted from 0, make queries of it, save; return the learners."""
+        """Train for phase `number` (from 0), make queries and save; return the learners."""
         env_steps = self._env_steps(number + 1)
-        self.answers.tell("learning", phase=number, env_steps=self._env_steps(number))
+        self.answers.set_status("learning", phase=number, env_steps=self._env_steps(number))
         done, updates = sum(self.phases[:number]), self.phases[number]
-        tell = self.session.reporter.learning(
+        report = self.session.reporter.learning(
             self.driver.algorithm, number, len(self.phases), done=done, updates=updates
         )
-        learners, measured = functions[updates](learners, reward, tell)
+        learners, measured = functions[updates](learners, reward, report)
         health = self.session.log_phase(
             self.built,
             measured,
@@ -208,7 +201,7 @@ class Teaching:
             extra=self._mean_fit_metrics(),
         )
         record = jax.tree.map(np.asarray, measured.record)
-        self._ask(record, reward, number + 1)
+        self._make_queries(record, reward, number + 1)
         if number + 1 == len(self.phases):
             self._draw_clips(record)
         elif number == len(self.phases) // DURING_SHARE:
@@ -218,41 +211,41 @@ class Teaching:
             Taught(learners, reward),
             learners,
             phases=number + 1,
-            extra={"fit_metrics": self.fit_metrics, "newest_learnt": self.newest_learnt},
+            extra={"fit_metrics": self.fit_metrics, "newest_learnt": self.newest_label},
         )
         shown = dict(health) | {"labels": float(self.store.counts().labels / len(self.seeds))}
-        to_ask = sum(self.due[number + 2 :]) * len(self.seeds)
+        later_queries = sum(self.due[number + 2 :]) * len(self.seeds)
         self.session.reporter.phase_done(
             number + 1,
             len(self.phases),
             env_steps,
             shown,
-            self.answers.seconds_to_go(to_ask),
+            self.answers.remaining_seconds(later_queries),
         )
         return learners
 
     def _compile_ahead(self, functions: Mapping[int, Any], learners: Learner, reward: Any) -> None:
-        """Compile everything while people look at the first clips; what comes of it is dropped."""
+        """Compile all programs while people watch the first clips; results are discarded."""
         if not self.source.needs_films or not self.driver.runs_compiled:
             return
-        self.answers.tell("setting up")
+        self.answers.set_status("setting up")
         for function in functions.values():
             jax.block_until_ready(function(jax.tree.map(np.array, learners), reward))
         self.model.fit(reward, [[] for _ in self.seeds], self._fit_keys(0))
 
     def _env_steps(self, phases: int) -> int:
-        """Return the env steps that each seed has taken after so many phases.
+        """Return the env steps of each seed after `phases` phases.
 
-        Those before learning starts belong to the first phase.
+        The first phase includes the env steps before learning starts.
         """
         if phases == 0:
             return 0
         return env_steps_after(self.driver.algorithm, sum(self.phases[:phases]))
 
     def _watch_random_policy(self) -> None:
-        """Show the reward model what a random policy does in each seed; keep some clips."""
+        """Pass each seed's random policy to the reward model, and keep some of its clips."""
         config, envs = self.config, self.config.random_envs
-        for seed in self.seeds:  # one at a time: images are hundreds of MiB
+        for seed in self.seeds:  # one at a time, because images need hundreds of MiB
             what, env_steps = f"watching random actions of seed {seed}", config.random_env_steps
             records = self.driver.random_record(
                 [seed],
@@ -275,40 +268,42 @@ class Teaching:
             record_envs=self.config.clip_envs,
         )
 
-    def _ask(self, record: Transition | None, reward: Any, number: int) -> None:
-        """Ask every seed's questions of round `number`; there are none after the last phase."""
+    def _make_queries(self, record: Transition | None, reward: Any, number: int) -> None:
+        """Make the queries of all seeds after `number` phases; there are none after the last."""
         count = self.due[number] if number < len(self.due) else 0
         env_steps = self._env_steps(number)
         if count and not self.answers.enough():
-            self.answers.tell("drawing", phase=number, env_steps=env_steps)
+            self.answers.set_status("drawing", phase=number, env_steps=env_steps)
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)
                 own = row_of(reward, row)
-                self.query_maker.ask(seed, self.random_clips[row], seen, own, count, env_steps)
+                self.query_maker.add_queries(
+                    seed, self.random_clips[row], seen, own, count, env_steps
+                )
         if self.source.needs_films and record is not None:
             episode = self.drawer.latest(row_of(record, 0))
-            self.answers.tell("drawing", episode=episode, episode_env_steps=env_steps)
+            self.answers.set_status("drawing", episode=episode, episode_env_steps=env_steps)
 
-    def _learn_from_answers(self, number: int, reward: Any) -> Any:
-        """Wait for answers; return the reward fitted to all labels, if there are new ones.
+    def _fit_reward(self, number: int, reward: Any) -> Any:
+        """Wait for answers; return the reward parameters, fitted again if there are new labels.
 
-        A process killed after it asked the next round and before it saved leaves questions, and
-        perhaps answers, of a round that has not begun again: they are learnt from when it has.
+        If a process is killed between making queries and saving, the store has queries, and maybe
+        answers, of a later round. They are used when the resumed run reaches that round.
         """
-        last = number + 1 == len(self.phases)  # what is not answered by then is never learnt from
-        self.answers.attend(0 if last else self.due[number] * len(self.seeds))
-        self.answers.tell("learning", phase=number)
+        last = number + 1 == len(self.phases)  # answers after this are never used
+        self.answers.wait_for_labels(0 if last else self.due[number] * len(self.seeds))
+        self.answers.set_status("learning", phase=number)
         newest = self.store.newest_record(self._env_steps(number))
-        if newest == self.newest_learnt:
+        if newest == self.newest_label:
             return reward
-        self.newest_learnt = newest
+        self.newest_label = newest
         comparisons = [self._comparisons(seed, self._env_steps(number)) for seed in self.seeds]
         fitted = self.model.fit(reward, comparisons, self._fit_keys(self._env_steps(number)))
         self.fit_metrics = fitted.metrics
         return fitted.parameters
 
     def _comparisons(self, seed: int, env_steps: int) -> list[LabelledComparison]:
-        """Return the labels that a seed has now; one that it had before may have been undone."""
+        """Return all current labels of a seed; earlier ones may have been undone."""
         return [
             LabelledComparison(
                 query=answer.query,

@@ -1,4 +1,4 @@
-"""`train`: learn an environment from its own reward, many seeds at once."""
+"""`train`: train an algorithm on an environment's own reward, many seeds at once."""
 
 import dataclasses
 import sys
@@ -10,12 +10,18 @@ from typing import Any
 from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
-from backflip.training.memory import check_memory, remember
+from backflip.training.memory import check_memory, report_replay_memory
 from backflip.training.planning import evaluation_episodes, phase_count, plan
 from backflip.training.policy import refuse_changed
 from backflip.training.progress import Report
 from backflip.training.result import Result
-from backflip.training.session import Session, begin, go_on, seeds_from
+from backflip.training.session import (
+    Session,
+    begin_session,
+    closed_on_error,
+    resume_session,
+    seeds_from,
+)
 from runshelf.store.run import NO_INFO, Run, RunInfo
 
 
@@ -33,83 +39,84 @@ def train(
     info: RunInfo = NO_INFO,
     report: Report | None = None,
 ) -> Result:
-    """Train an algorithm on an environment from its own reward; return what came of it.
+    """Train an algorithm on an environment's own reward.
 
     Args:
-        algorithm: its name.
-        env: an id of ours, a Gymnasium id, or `module:Class`.
-        seeds: how many, trained side by side.
-        first_seed: the first of them.
-        env_steps: of each seed; the environment's default if None.
-        env_args: for the environment's constructor.
-        settings: of the algorithm, by name, over the defaults for the environment.
-        home: the folder whose `runs/` keeps the run; BACKFLIP_HOME or the current one if None.
+        algorithm: the algorithm's name.
+        env: an id of backflip, a Gymnasium id, or `module:Class`.
+        seeds: the number of seeds, trained in one program.
+        first_seed: the first seed.
+        env_steps: env steps of each seed; the environment's default if None.
+        env_args: arguments of the environment's constructor.
+        settings: settings of the algorithm; defaults depend on the environment.
+        home: the folder for `runs/`; BACKFLIP_HOME or the current folder if None.
         argv: the command line to record; this process's by default.
-        info: what you say of the run: its name, group, question and tags.
-        report: told of progress after each of about 20 phases, and outside JAX every few seconds
-            of one.
+        info: name, group, question and tags of the run.
+        report: progress callback, called after each of about 20 phases, and every few seconds
+            outside JAX.
 
     Raises:
-        UsageError: something of it does not exist or does not fit; nothing was begun.
-        EnvironmentFailed: the environment did not keep its word; all until then is saved.
-        Interrupted: Ctrl-C; the message says how to go on.
+        UsageError: an argument is invalid; no run was created.
+        EnvironmentFailed: the environment returned invalid data; all finished phases are saved.
+        Interrupted: Ctrl-C; the message says how to resume.
     """
     began = time.perf_counter()
     numbers, place = seeds_from(first_seed, seeds), runtime.place_of(home)
     runtime.prepare()
     chosen = {**(settings or {}), **({} if env_steps is None else {"env_steps": env_steps})}
     built = build(algorithm, env, env_args=env_args or {}, settings=chosen)
-    check_memory(built.driver, built.config, seeds)
-    session = begin(
-        place,
-        command="train",
-        env=env,
-        algorithm=algorithm,
-        config={
-            "env_args": dict(env_args or {}),
-            "settings": dataclasses.asdict(built.config),
-            "evaluation_episodes": evaluation_episodes(built.driver),
-            "phases": phase_count(built.config, built.driver),
-        },
-        seeds=numbers,
-        argv=sys.argv if argv is None else argv,
-        info=info,
-        report=report,
-        began=began,
-    )
+    with closed_on_error(built.driver):
+        check_memory(built.driver, built.config, seeds)
+        session = begin_session(
+            place,
+            command="train",
+            env=env,
+            algorithm=algorithm,
+            config={
+                "env_args": dict(env_args or {}),
+                "settings": dataclasses.asdict(built.config),
+                "evaluation_episodes": evaluation_episodes(built.driver),
+                "phases": phase_count(built.config, built.driver),
+            },
+            seeds=numbers,
+            argv=sys.argv if argv is None else argv,
+            info=info,
+            report=report,
+            began=began,
+        )
     with session:
         return _perform(session, built)
 
 
 def resume_train(run: Run, report: Report | None = None) -> Result:
-    """Carry on with a run of `train`."""
+    """Resume a run of `train`; return its result."""
     began = time.perf_counter()
     runtime.prepare()
-    with go_on(run, report, began) as session:
+    with resume_session(run, report, began) as session:
         return _perform(session, rebuild(run))
 
 
 def _perform(session: Session, built: Built) -> Result:
-    """Do what is left of a run of `train`."""
+    """Complete a run of `train` and return its result."""
     driver, config, run = built.driver, built.config, session.run
     try:
-        remember(driver, len(run.seeds), session.reporter.say)
+        report_replay_memory(driver, len(run.seeds), session.reporter.say)
         refuse_changed(run, driver.spec)
         restored = session.restore({"learners": driver.start(run.seeds)})
         learners = restored.state["learners"]
         if not restored.phases:
             env_steps, num_envs = env_steps_after(driver.algorithm, 0), driver.algorithm.num_envs
-            tell = session.reporter.acting_at_random("warming up", env_steps, num_envs)
-            learners = driver.fill_replay(learners, tell)
+            warming_up = session.reporter.acting_at_random("warming up", env_steps, num_envs)
+            learners = driver.fill_replay(learners, warming_up)
         phases = plan(config.updates, run.config["phases"])
         functions = {updates: driver.phase(updates) for updates in set(phases)}
-        session.clock.spent("setup")
+        session.clock.book("setup")
         done = sum(phases[: restored.phases])
         for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
-            tell = session.reporter.learning(
+            learning = session.reporter.learning(
                 driver.algorithm, number - 1, len(phases), done=done, updates=updates
             )
-            learners, measured = functions[updates](learners, None, tell)
+            learners, measured = functions[updates](learners, None, learning)
             health = session.log_phase(
                 built, measured, learners, done=done, updates=updates, learns_own_reward=True
             )

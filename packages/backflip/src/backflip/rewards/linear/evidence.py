@@ -6,22 +6,23 @@ s_g scales the group so that α_g is the prior variance of a label's logit. Labe
 
     P[left ≻ right] = (1 - ε) σ(Σ r(left) - Σ r(right)) + ε/2,   ε = 0.1
 
-Every combination of variances is a model, and the reward is the mean of their most probable w, in
-proportion to their evidence (MacKay 1992), in Laplace's approximation with the Fisher information
-for the curvature, and to a prior under which few groups are in play. So labels alone decide
-whether being somewhere, or moving, or acting is what counts, and features that explain nothing
-weigh little: a reward of acting that is not there costs exploration. A member draws a model by
-that chance and is the most probable w given a bootstrap sample of the labels; what members
-dispute is asked next. With n labels and F features everything happens in matrices of the smaller.
+Every combination of variances is a model. The reward is the mean of the models' most probable w,
+weighted by their evidence (MacKay 1992) and by a prior that favours few active groups. The evidence
+is in Laplace's approximation, with the Fisher information as the curvature. So labels decide
+whether states, changes or actions are rewarded, and features that explain nothing get small
+weights; a spurious reward of actions would cost exploration. Each member draws a model from the
+same distribution and is the most probable w given a bootstrap sample of the labels; queries are
+chosen where members disagree. With n labels and F features the matrices are n x n or F x F,
+whichever is smaller.
 
 Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2; Rasmussen & Williams 2006,
 "Gaussian Processes for Machine Learning", section 3.4 (the algebra of the Laplace approximation).
 
 Departures from 1706.03741: linear on quadratic features instead of a network; the prior's
-variances instead of an adaptive L2 weight; the reward is the mean of models given all labels, and
-members given bootstrap samples only choose queries and measure held-out accuracy; the reward is
-centred only where no labelled clip saw an episode end, for there zero is the worth of what comes
-after the end.
+variances instead of an adaptive L2 weight; the reward is the mean of models fitted to all labels,
+and members fitted to bootstrap samples only choose queries and measure held-out accuracy; the
+reward is centred only if no labelled clip contains the end of an episode, because steps after the
+end have a reward of zero.
 """
 
 import itertools
@@ -39,13 +40,13 @@ from backflip.rewards.linear.features import Groups
 NOISE = 0.1
 MEMBERS = 16
 SCORING_STEPS = 12
-DAMPING = 0.7  # of each step: the noise makes the log-likelihood not concave
-IN_PLAY = 0.1  # prior probability that a group matters
+DAMPING = 0.7  # step size; with noise the log-likelihood is not concave
+IN_PLAY = 0.1  # prior probability that a group is active
 VARIANCES = (0.0, 30.0, 300.0)  # α candidates: prior variances of a label's logit; 0 first
 
 
 class Labelled(NamedTuple):
-    """Labels as the fit takes them, padded to a fixed number n with weight 0.
+    """Labels of one seed, padded to a fixed number n with weight 0.
 
     Attributes:
         difference: summed features of the left clip minus those of the right.
@@ -59,14 +60,14 @@ class Labelled(NamedTuple):
 
 
 class Ensemble(NamedTuple):
-    """What the labels say: a mixture given all of them, and members who each know only some.
+    """The fitted mixture of models, and members fitted to bootstrap samples.
 
     Attributes:
-        models: (V, F) the most probable w for each combination of variances α.
-        chances: (V,) posterior probability of each combination.
-        members: (M, F) the most probable w given a bootstrap sample, one row a member.
-        drawn: (M, n) how often each label is in a member's bootstrap sample; 0: held out.
-        log_evidence: (V,) of each combination, in nats.
+        models: the most probable w for each combination of variances α.
+        chances: the posterior probability of each combination.
+        members: the most probable w of each member given its bootstrap sample.
+        drawn: how often each label is in a member's bootstrap sample; 0 means held out.
+        log_evidence: the log evidence of each combination, in nats.
     """
 
     models: Float[Array, "V F"]
@@ -77,7 +78,7 @@ class Ensemble(NamedTuple):
 
 
 def fit(labelled: Labelled, groups: Groups, key: PRNGKeyArray) -> Ensemble:
-    """Return the ensemble for the labels; a pure function of its arguments."""
+    """Return the ensemble fitted to the labels."""
     scaled = _scaled_groups(labelled, groups)
     grid = _combinations(len(groups))
 
@@ -99,7 +100,7 @@ def fit(labelled: Labelled, groups: Groups, key: PRNGKeyArray) -> Ensemble:
 
 
 def _combinations(groups: int) -> Float[Array, "V G"]:
-    """Return all combinations of candidate variances of the groups, but that of none in play."""
+    """Return all combinations of candidate variances of the groups, except all zero."""
     every = itertools.product(VARIANCES, repeat=groups)
     return jnp.array([variances for variances in every if any(variances)])
 
@@ -150,9 +151,10 @@ def _scaled_groups(labelled: Labelled, groups: Groups) -> _Scaled:
 
 
 def _log_prior(grid: Float[Array, "V G"]) -> Float[Array, " V"]:
-    """Return the log odds of each combination, against that of no group in play.
+    """Return the log prior odds of each combination against that of no active group.
 
-    A group is in play with probability `IN_PLAY`, its variance then any of the others alike.
+    A group is active with probability `IN_PLAY`; then all its non-zero variances are equally
+    likely.
     """
     in_play = (grid > 0).sum(1).astype(jnp.float32)
     return in_play * math.log(IN_PLAY / (1.0 - IN_PLAY) / (len(VARIANCES) - 1))
@@ -196,7 +198,7 @@ def _most_probable_weights(
 ) -> tuple[Float[Array, " F"], Float[Array, ""]]:
     """Return the most probable w for a prior N(0, I) and logits m = Φ w, and the log evidence.
 
-    The same as `_most_probable` with K = ΦΦᵀ, in F x F matrices: for more labels than features.
+    Equal to `_most_probable` with K = ΦΦᵀ, but with F x F matrices, for more labels than features.
     w ← M⁻¹ Φᵀ (W m + g),  M = I + ΦᵀWΦ;  log evidence = Σ log p - ½ wᵀw - ½ log|M|.
     """
     identity = jnp.eye(seen.shape[1])
@@ -220,7 +222,7 @@ def _most_probable_weights(
 def _score(
     logits: Float[Array, " n"], left_preferred: Float[Array, " n"], weight: Float[Array, " n"]
 ) -> tuple[Float[Array, " n"], Float[Array, " n"], Float[Array, ""]]:
-    """Return the log-likelihood of logits: gradient g, Fisher information W, and itself."""
+    """Return gradient g, Fisher information W and value of the log-likelihood of logits."""
     s = jax.nn.sigmoid(logits)
     p = preference_probability(logits, jnp.zeros_like(logits), NOISE)
     slope = (1.0 - NOISE) * s * (1.0 - s)
@@ -231,7 +233,7 @@ def _score(
 
 
 def _bootstrap(key: PRNGKeyArray, weight: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Return how often each label is drawn when as many as there are are drawn with replacement."""
+    """Return how often each label is in a bootstrap sample of as many labels as there are."""
     size = weight.shape[0]
     count = weight.sum()
     drawn = jnp.floor(jax.random.uniform(key, (size,)) * count).astype(jnp.int32)

@@ -1,22 +1,23 @@
-"""What the linear model computes from a transition: slow features, their change, and the action.
+"""Features of the linear model: slow features of the observation, their change, and the action.
 
-Observations are first turned into a short vector z, without a label. A vector of at most
-`LARGEST_VECTOR` numbers is only standardised. Anything longer, and every image (shrunk to 21x21
-first), is projected on its slowest directions: those that vary most over all data and least from
-one step to the next (Wiskott & Sejnowski 2002, slow feature analysis, linear). Where things are
-in a picture changes slowly and noise does not, so few labels are enough on top of z.
+Observations are first encoded as a short vector z, without labels. A vector of at most
+`LARGEST_VECTOR` numbers is standardised. A longer vector, or an image (resized to 21x21), is
+projected on its slowest directions: those that vary most over all data and least from one step to
+the next (linear slow feature analysis, Wiskott & Sejnowski 2002). The positions of objects change
+slowly and noise does not, so a reward on z can be learned from few labels.
 
 A transition's features are then, in four groups, with δ the standardised change z' - z and
-m = (z + z')/2 the middle of the way:
+m = (z + z')/2 the middle:
 
-    worth of being   1                         (its sum over a clip counts the steps lived)
-    state            z_i, z_i z_j (i <= j)
-    change           δ_i, m_i δ_j
-    action           a_i, a_i a_j (i <= j), z_i a_j;  one-hot a for discrete actions
+    constant   1                         (its sum over a clip is the number of alive steps)
+    state      z_i, z_i z_j (i <= j)
+    change     δ_i, m_i δ_j
+    action     a_i, a_i a_j (i <= j), z_i a_j;  one-hot a for discrete actions
 
-The reward is linear in them. Quadratic rewards (and with them most of MuJoCo's, 1706.03741,
-footnote 7) are exact, and so is what nearing a goal is worth, up to the curvature of z. Changes
-are weighed half way: then there and back is worth nothing, and no policy can live on trembling.
+The reward is linear in the features. Quadratic rewards (which include most of MuJoCo's, 1706.03741,
+footnote 7) are exact, and so is a reward for approaching a goal, up to the curvature of z. The
+change is multiplied by the middle m, so moving there and back sums to zero: a policy gains nothing
+by oscillating.
 """
 
 from typing import Any, NamedTuple
@@ -30,10 +31,11 @@ from backflip.rewards.inputs import one_hot_action, scaled_action
 
 LARGEST_VECTOR = 32
 SLOW_FEATURES = 16
-VECTOR_LIMIT, SLOW_LIMIT = 5.0, 2.0  # in standard deviations: a rare place must not, in a
-# product, outweigh all others
-FLICKER = 3e-3  # variance of the noise assumed on every number, in mean variances: without it a
-# place that somebody never left is the slowest feature of all, and pixels never lit count
+# z is clipped to these, in standard deviations: a product of rare values must not dominate.
+VECTOR_LIMIT, SLOW_LIMIT = 5.0, 2.0
+# Variance of the noise assumed on every number, relative to the mean variance. Without it, pixels
+# that hardly ever change would be the slowest features.
+FLICKER = 3e-3
 
 
 class Encoder(NamedTuple):
@@ -47,14 +49,14 @@ class Encoder(NamedTuple):
 class Groups(NamedTuple):
     """How many features each group holds."""
 
-    being: int
+    constant: int
     state: int
     change: int
     action: int
 
 
 def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
-    """Return the encoder for observation vectors (n, D) and their true successors."""
+    """Return the encoder fitted to observation vectors (n, D) and their successors."""
     mean = before.mean(0)
     if before.shape[1] <= LARGEST_VECTOR:
         projection = np.diag(1.0 / np.maximum(before.std(0), 1e-3))
@@ -66,9 +68,9 @@ def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
 
 
 def _slow_directions(centred: np.ndarray, moved: np.ndarray) -> np.ndarray:
-    """Return the directions of least E[(vᵀΔx)²] for vᵀ Cov(x) v = 1, slowest first.
+    """Return the directions of least E[(vᵀΔx)²] subject to vᵀ Cov(x) v = 1, slowest first.
 
-    Of x with independent noise of variance ρ on every number: Cov(x) + ρI, E[Δx Δxᵀ] + 2ρI.
+    Independent noise of variance ρ on every number adds ρI to Cov(x) and 2ρI to E[Δx Δxᵀ].
     """
     count, size = centred.shape
     covariance, moves = centred.T @ centred / count, moved.T @ moved / count
@@ -95,7 +97,7 @@ def features(
     action: Any,
     after: Float[Array, "B D"],
 ) -> Float[Array, "B F"]:
-    """Return the features of transitions, group after group."""
+    """Return the features of transitions, with the groups concatenated."""
     z, next_z = encode(encoder, before), encode(encoder, after)
     limit = _limit(before.shape[1])
     change = jnp.clip((after - before) @ encoder.projection / encoder.change[None], -limit, limit)
@@ -109,7 +111,7 @@ def features(
 
 
 def encode(encoder: Encoder, x: Float[Array, "B D"]) -> Float[Array, "B k"]:
-    """Return z, drawn back to within a few standard deviations."""
+    """Return z, clipped to a few standard deviations."""
     limit = _limit(x.shape[1])
     return jnp.clip((x - encoder.mean[None]) @ encoder.projection, -limit, limit)
 
@@ -119,7 +121,7 @@ def _limit(size: int) -> float:
 
 
 def encoded_size(spec: EnvSpec) -> int:
-    """Return k, the numbers in z."""
+    """Return k, the length of z."""
     if spec.is_pixels:
         return SLOW_FEATURES
     size = spec.observation.shape[0]

@@ -1,7 +1,4 @@
-"""The linear reward model: from labelled comparisons to weights on slow quadratic features.
-
-What it computes from a transition is in `features`, how the weights are fitted in `evidence`.
-"""
+"""The linear reward model. `features` has its inputs, `evidence` the fit of its weights."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,9 +15,9 @@ from backflip.core.types import Transition
 from backflip.rewards.inputs import (
     ClipEncoder,
     EncodedClip,
+    apply_to_steps,
     observation_size,
     observation_vectors,
-    over_steps,
 )
 from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
 from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit
@@ -44,11 +41,12 @@ class LinearParameters(NamedTuple):
     """One seed's fitted reward, r(x) = clip((w̄ᵀf(x) - offset) / scale, -3, 3).
 
     Attributes:
-        encoder: from observation vectors to z.
-        weights: w̄, the mixture's mean given all labels.
-        offset: what is subtracted from w̄ᵀf(x).
-        scale: what it is divided by.
-        members: each given some of the labels; sums of wᵀf over clips differ by logits.
+        encoder: maps observation vectors to z.
+        weights: w̄, the mean of the mixture fitted to all labels.
+        offset: subtracted from w̄ᵀf(x).
+        scale: divides w̄ᵀf(x) - offset.
+        members: w of each member, fitted to a bootstrap sample; differences of wᵀf summed over
+            clips are logits.
     """
 
     encoder: Encoder
@@ -60,12 +58,12 @@ class LinearParameters(NamedTuple):
 
 @final
 class LinearRewardModel:
-    """Fits the rewards of all seeds; holds encoders and encoded clips.
+    """Fits the rewards of all seeds; caches encoders and encoded clips.
 
     Args:
-        spec: the environment's.
-        labels: the budget of each seed; fits are padded to it, so that one program is compiled.
-        clip_length: steps in a clip; not needed here.
+        spec: the environment's spec.
+        labels: the budget of each seed; fits are padded to it, so one program is compiled.
+        clip_length: unused.
     """
 
     def __init__(self, spec: EnvSpec, labels: int, clip_length: int) -> None:
@@ -73,11 +71,11 @@ class LinearRewardModel:
         self._spec, self._labels = spec, labels
         self._groups = group_sizes(spec)
         self._clips = ClipEncoder(spec)
-        self._random: list[_Random] = []  # of each seed
-        self._encoders: dict[int, _FittedEncoder] = {}  # by row of a seed
+        self._random: list[_Random] = []  # one for each seed
+        self._encoders: dict[int, _FittedEncoder] = {}  # by the row of the seed
 
     def initial(self, seeds: int) -> LinearParameters:
-        """Return parameters of a reward that is zero everywhere, for `seeds` seeds."""
+        """Return parameters of a reward that is zero everywhere."""
         size, k = observation_size(self._spec), encoded_size(self._spec)
         encoder = Encoder(jnp.zeros(size), jnp.zeros((size, k)), jnp.ones(k))
         members = jnp.zeros((MEMBERS, sum(self._groups)))
@@ -94,14 +92,13 @@ class LinearRewardModel:
                 observation_vectors(spec, newest_frame(spec, x)) for x in (obs, next_obs)
             )
             found = features(spec, parameters.encoder, before, action, after)
-            worth = found @ parameters.weights
-            worth = (worth - parameters.offset) / parameters.scale
-            return jnp.clip(worth, -LARGEST_REWARD, LARGEST_REWARD)
+            reward = (found @ parameters.weights - parameters.offset) / parameters.scale
+            return jnp.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
 
         return jax.lax.map(row, (batch.obs, batch.action, batch.next_obs))
 
     def observe(self, record: Transition) -> None:
-        """Keep the observations of one seed's random policy: encoders are fitted to them."""
+        """Keep the observations of one seed's random policy to fit encoders to."""
 
         def vectors(observations: Any) -> Float[np.ndarray, "B D"]:  # row by row: to save memory
             rows = np.stack([self._clips.vectors(row) for row in observations])
@@ -134,8 +131,7 @@ class LinearRewardModel:
         """Return the reward, the members' spread and their sums for each clip.
 
         The spread is the standard deviation of κ wₘᵀf(x) over members m, in units of the reward.
-        κ, one number for all clips, is the least-squares factor that brings the members' mean to
-        the scale of w̄ᵀf.
+        κ is the least-squares factor, common to all clips, that scales the members' mean to w̄ᵀf.
         """
         members, weights = np.asarray(parameters.members), np.asarray(parameters.weights)
         if not weights.any():
@@ -143,19 +139,19 @@ class LinearRewardModel:
         encoded = [self._clips.encode(clip) for clip in clips]
         found = self._clip_features(parameters.encoder, encoded)
         alive = np.stack([clip.alive for clip in encoded])
-        worth, votes = found @ weights, found @ members.T
-        mean, scale = votes.mean(-1), np.asarray(parameters.scale)
-        factor = (worth * mean).sum() / max(float(np.square(mean).sum()), 1e-12)
-        reward = (worth - np.asarray(parameters.offset)) / scale
+        raw, of_members = found @ weights, found @ members.T
+        mean, scale = of_members.mean(-1), np.asarray(parameters.scale)
+        factor = (raw * mean).sum() / max(float(np.square(mean).sum()), 1e-12)
+        reward = (raw - np.asarray(parameters.offset)) / scale
         reward = np.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
-        spread = np.abs(factor) * votes.std(-1) / scale
+        spread = np.abs(factor) * of_members.std(-1) / scale
         reward, spread = ((x * alive).astype(np.float32) for x in (reward, spread))
         return Opinions(reward, spread, (found * alive[..., None]).sum(1) @ members.T)
 
     def _encoder(self, row: int, comparisons: Sequence[LabelledComparison]) -> Encoder:
-        """Return a seed's encoder, fitted again whenever its labels have doubled.
+        """Return a seed's encoder, which is fitted again each time its labels have doubled.
 
-        When that was follows from the labels alone, so that a resumed run has the same encoders.
+        The labels determine when that happened, so a resumed run has the same encoders.
         """
         used = comparisons[: last_doubling([one.env_steps for one in comparisons])]
         queries = tuple(one.query for one in used)
@@ -167,7 +163,7 @@ class LinearRewardModel:
         return known.encoder
 
     def _steps(self, encoder: Encoder, comparisons: Sequence[LabelledComparison]) -> "_Steps":
-        if not comparisons:  # a reward of zero, as of one step without features
+        if not comparisons:  # one step with features of zero gives a reward of zero
             size = sum(self._groups)
             none = np.zeros((0, size), np.float32)
             return _Steps(np.zeros((1, size), np.float32), none, True, np.zeros(0))
@@ -181,11 +177,11 @@ class LinearRewardModel:
     def _clip_features(
         self, encoder: Encoder, clips: Sequence[EncodedClip]
     ) -> Float[np.ndarray, "clips L F"]:
-        return over_steps(partial(_features, self._spec, encoder), clips)
+        return apply_to_steps(partial(_features, self._spec, encoder), clips)
 
 
 class _Random(NamedTuple):
-    """Observation vectors of one seed's random policy, before and after each step."""
+    """Observation vectors before and after each step of one seed's random policy."""
 
     before: Float[np.ndarray, "B D"]
     after: Float[np.ndarray, "B D"]
@@ -199,7 +195,7 @@ class _FittedEncoder(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """Features of one seed's labelled clips: of the alive steps, and summed over clips."""
+    """Features of one seed's labelled clips: for each alive step, and summed over each clip."""
 
     alive: Float[np.ndarray, "steps F"]
     sums: Float[np.ndarray, "clips F"]
@@ -212,8 +208,8 @@ _features = jax.jit(features, static_argnums=0)
 
 @partial(jax.jit, static_argnums=0)
 def _fit_seeds(groups: Groups, labelled: Labelled, keys: Array) -> Ensemble:
-    # One device and one seed after the other: LAPACK inside a program that is spread over
-    # several CPU devices never returns.
+    # One seed after the other on one device: LAPACK hangs in a program that runs on several CPU
+    # devices.
     def one(seed: tuple[Labelled, Array]) -> Ensemble:
         return fit(seed[0], groups, jax.random.wrap_key_data(seed[1]))
 
@@ -221,7 +217,7 @@ def _fit_seeds(groups: Groups, labelled: Labelled, keys: Array) -> Ensemble:
 
 
 def _padded(steps: _Steps, room: int) -> Labelled:
-    """Return the labels of one seed, filled up to `room` with weight 0."""
+    """Return the labels of one seed, padded to `room` with weight 0."""
     count = len(steps.left_preferred)
     difference = np.zeros((room, steps.sums.shape[1]), np.float32)
     difference[:count] = steps.sums[0::2] - steps.sums[1::2]
@@ -233,17 +229,17 @@ def _padded(steps: _Steps, room: int) -> Labelled:
 def _scaled(
     encoder: Encoder, ensemble: Ensemble, steps: _Steps
 ) -> tuple[LinearParameters, dict[str, float]]:
-    """Return parameters of a reward of one scale over all labelled clips, and metrics.
+    """Return one seed's parameters, scaled over all labelled clips, and metrics.
 
     Models are scaled before they are averaged.
     """
     spread = scale_of(steps.alive @ ensemble.models.T, steps.endless).spread
     weights = (ensemble.models / spread[:, None]).T @ ensemble.chances
-    worth = steps.alive @ weights
-    offset, scale = (x[0] for x in scale_of(worth[:, None], steps.endless))
+    raw = steps.alive @ weights
+    offset, scale = (x[0] for x in scale_of(raw[:, None], steps.endless))
     numbers = (weights, offset, scale, ensemble.members)
     parameters = LinearParameters(encoder, *(jnp.asarray(x, jnp.float32) for x in numbers))
-    return parameters, _metrics(ensemble, steps, (worth - offset) / scale)
+    return parameters, _metrics(ensemble, steps, (raw - offset) / scale)
 
 
 def _metrics(
@@ -256,21 +252,21 @@ def _metrics(
 
 
 def _encoder_of(random: _Random, clips: Sequence[EncodedClip]) -> Encoder:
-    """Return the encoder for one seed from its random record and labelled clips."""
+    """Return the encoder fitted to one seed's random policy and labelled clips."""
     befores = [random.before, *(clip.before[clip.alive] for clip in clips)]
     afters = [random.after, *(clip.after[clip.alive] for clip in clips)]
     return fit_encoder(np.concatenate(befores), np.concatenate(afters))
 
 
-def last_doubling(asked_at: Sequence[int]) -> int:
-    """Return how many labels there were when, round by round, they had last doubled; 0 if none.
+def last_doubling(query_env_steps: Sequence[int]) -> int:
+    """Return the number of labels at the last round after which they had doubled; 0 if none.
 
     Args:
-        asked_at: env steps at which the query of each label was asked.
+        query_env_steps: env steps at which the query of each label was made.
     """
     labels = 0
-    for env_steps in sorted(set(asked_at)):
-        so_far = sum(at <= env_steps for at in asked_at)
+    for env_steps in sorted(set(query_env_steps)):
+        so_far = sum(at <= env_steps for at in query_env_steps)
         if so_far >= 2 * labels:
             labels = so_far
     return labels

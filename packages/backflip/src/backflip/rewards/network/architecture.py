@@ -1,15 +1,15 @@
-"""The networks of an ensemble: what each of its members computes from a transition.
+"""The network of one ensemble member.
 
-Inputs are the standardised observation, its standardised change, and the action:
+Its inputs are the standardised observation, its standardised change, and the action:
 
     vectors   two layers of 64 units on all three, then one output
     images    of the 21x21 picture and its change: two convolutions of 16 filters (3x3, strides
               3 and 2); then a layer of 64 units on their outputs and the action, then one output
 
 all with leaky ReLU, α = 0.01. Source: Christiano et al. 2017, arXiv:1706.03741, appendix A.1 (the
-layers for vectors) and A.2 (16 filters, then 64 units). Departures: the images are smaller, two
-convolutions instead of four, and neither batch normalisation nor dropout: with dropout the two
-clips of a pair would be judged by different networks.
+layers for vectors) and A.2 (16 filters, then 64 units). Departures: smaller images, two
+convolutions instead of four, no batch normalisation and no dropout, which would apply different
+networks to the two clips of a query.
 """
 
 from itertools import pairwise
@@ -35,11 +35,11 @@ UNITS = 64
 FILTERS, FILTER_SIDE, STRIDES = 16, 3, (3, 2)
 LEAK = 0.01
 LARGEST_INPUT = 10.0  # in standard deviations
-HEAD_GAIN = 0.1  # small first logits: the loss starts near log 2
+HEAD_GAIN = 0.1  # small initial logits, so that the loss starts near log 2
 
 
 class Standardiser(NamedTuple):
-    """What standardises inputs: (x - mean) / deviation, and (x' - x) / change."""
+    """Scales of the inputs (x - mean) / deviation and (x' - x) / change."""
 
     mean: Float[Array, " D"]
     deviation: Float[Array, " D"]
@@ -47,7 +47,7 @@ class Standardiser(NamedTuple):
 
 
 def initial_network(spec: EnvSpec, rng: np.random.Generator) -> Params:
-    """Return the first weights of one member."""
+    """Return initial weights of one member."""
     gain, actions = float(np.sqrt(2)), _action_size(spec)
     if spec.is_pixels:
         side, channels = SMALL_SIDE, 2 * frame_channels(spec)
@@ -69,7 +69,7 @@ def network_inputs(
     action: Any,
     after: Float[Array, "B D"],
 ) -> tuple[Float[Array, "B 2 D"], Float[Array, "B A"]]:
-    """Return what all members compute from: standardised observations and changes, and actions."""
+    """Return the inputs of all members: standardised observations and changes, and actions."""
     seen = (before - standardiser.mean[None]) / standardiser.deviation[None]
     change = (after - before) / standardiser.change[None]
     both = jnp.clip(jnp.stack([seen, change], 1), -LARGEST_INPUT, LARGEST_INPUT)

@@ -5,12 +5,12 @@ Each member is fitted to a bootstrap sample of the labels by Adam, with the loss
     Σ_labels -log P[label] / n  +  λ ‖w‖²,    P[left ≻ right] = 0.9 σ(R_left - R_right) + 0.05
 
 where R is the sum of the member's output over the alive steps of a clip; a tie counts as half of
-each answer. The labels that the sample leaves out, 1/e of them on average, are the member's
-validation set. Every `CHECK_EVERY` updates λ grows by a factor if the validation loss is more than
-1.5 times the training loss, and shrinks if it is less than 1.1 times.
+each answer. The labels outside the sample, 1/e of them on average, are the member's validation
+set. Every `CHECK_EVERY` updates λ grows by a factor if the validation loss is more than 1.5 times
+the training loss, and shrinks if it is less than 1.1 times.
 
-Every fit starts from new weights. So it is a function of the labels and the key alone: a resumed
-run needs no optimiser state, and a label that was undone leaves no trace.
+Every fit starts from new weights. The result depends only on the labels and the key: a resumed run
+needs no optimiser state, and undone labels have no effect.
 
 Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2.3.
 """
@@ -34,11 +34,11 @@ from backflip.rewards.network.architecture import (
     squared_weights,
 )
 
-NOISE = 0.1  # share of answers given at random
+NOISE = 0.1  # share of random answers
 MEMBERS = 3
 UPDATES = 500
 CHECK_EVERY = 20  # updates
-LABELS_AT_ONCE = 16  # of each member's update
+LABELS_AT_ONCE = 16  # minibatch of each update
 LEARNING_RATE = 1e-3
 FIRST_PENALTY, LEAST_PENALTY, LARGEST_PENALTY = 1e-3, 1e-6, 1.0  # λ
 PENALTY_FACTOR = 1.5
@@ -58,16 +58,16 @@ class Labelled(NamedTuple):
 
 
 class Ensemble(NamedTuple):
-    """M fitted members, and what they predict of the labels they come from.
+    """M fitted members, and their outputs for all labels.
 
     Attributes:
-        standardiser: of the inputs.
+        standardiser: scales of the inputs.
         members: parameters of the networks, with a leading axis M.
         outputs: each member's output for every step.
-        drawn: how often each label is in a member's sample; 0: held out.
-        penalty: λ at the end.
-        training_loss: mean over each member's sample, without the penalty.
-        validation_loss: mean over its held-out labels; NaN without any.
+        drawn: how often each label is in a member's sample; 0 means held out.
+        penalty: the last λ.
+        training_loss: the mean over each member's sample, without the penalty.
+        validation_loss: the mean over its held-out labels; NaN if there are none.
     """
 
     standardiser: Standardiser
@@ -88,13 +88,13 @@ class _Member(NamedTuple):
 
 
 def fit(spec: EnvSpec, labelled: Labelled, start: Params, key: PRNGKeyArray) -> Ensemble:
-    """Return the fitted ensemble; a pure function of its arguments.
+    """Return the fitted ensemble.
 
     Args:
-        spec: the environment's.
+        spec: the environment's spec.
         labelled: the labels.
-        start: first weights of the members, with a leading axis M.
-        key: of the bootstrap samples and the order of updates.
+        start: initial weights of the members, with a leading axis M.
+        key: for the bootstrap samples and the minibatches.
     """
     standardiser = standardiser_of(spec, labelled)
 
@@ -133,9 +133,9 @@ def _per_channel(spec: EnvSpec, variance: Float[Array, " D"]) -> Float[Array, " 
 
 
 def bootstrap(key: PRNGKeyArray, weight: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Return how often each label is drawn when as many as there are are drawn with replacement.
+    """Return how often each label is in a bootstrap sample of as many labels as there are.
 
-    Each draw has a key of its own, so that padding changes no draw.
+    Each draw has its own key, so padding does not change the draws.
     """
     places = jnp.arange(weight.shape[0])
     count = weight.sum()
@@ -187,9 +187,9 @@ def _fit_member(
 def adapted(
     penalty: Float[Array, ""], training: Float[Array, ""], validation: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """Return λ, moved where validation loss / training loss is not between 1.1 and 1.5.
+    """Return λ, changed if validation loss / training loss is not between 1.1 and 1.5.
 
-    Without held-out labels the ratio is NaN and λ stays as it is.
+    Without held-out labels the ratio is NaN and λ does not change.
     """
     ratio = validation / training
     factor = jnp.where(ratio > LARGEST_RATIO, PENALTY_FACTOR, 1.0)
@@ -198,7 +198,7 @@ def adapted(
 
 
 def label_losses(outputs: Float[Array, "n 2 L"], labelled: Labelled) -> Float[Array, " n"]:
-    """Return -log P of each label; steps that are not alive have a reward of zero."""
+    """Return -log P of each label; only alive steps count."""
     returns = jnp.where(labelled.alive, outputs, 0.0).sum(-1)
     return preference_loss(returns[:, 0], returns[:, 1], labelled.left_preferred, NOISE)
 
@@ -206,7 +206,7 @@ def label_losses(outputs: Float[Array, "n 2 L"], labelled: Labelled) -> Float[Ar
 def split_losses(
     outputs: Float[Array, "n 2 L"], labelled: Labelled, drawn: Float[Array, " n"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Return the mean loss over a member's sample, and over the labels that it leaves out."""
+    """Return the mean loss over a member's sample, and over its held-out labels."""
     losses = label_losses(outputs, labelled)
     held_out = labelled.weight * (drawn == 0).astype(jnp.float32)
     training = (losses * drawn).sum() / jnp.maximum(drawn.sum(), 1.0)
@@ -216,7 +216,7 @@ def split_losses(
 def all_outputs(
     spec: EnvSpec, standardiser: Standardiser, params: Params, labelled: Labelled
 ) -> Float[Array, "n 2 L"]:
-    """Return one member's outputs for all labels, a few labels at a time to save memory."""
+    """Return one member's outputs for all labels, computed in batches to save memory."""
 
     def one(label: Labelled) -> Float[Array, "2 L"]:
         def lead(x: Array) -> Array:

@@ -21,10 +21,10 @@ from backflip.core.types import Transition
 from backflip.networks.layers import Params
 from backflip.rewards.inputs import (
     ClipEncoder,
+    apply_to_steps,
     empty_clip,
     observation_size,
     observation_vectors,
-    over_steps,
 )
 from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
 from backflip.rewards.measures import LARGEST_REWARD, label_metrics, reward_metrics, scale_of
@@ -47,7 +47,7 @@ class NetworkParameters(NamedTuple):
     """One seed's fitted reward.
 
     Attributes:
-        standardiser: of the inputs.
+        standardiser: scales of the inputs.
         members: parameters of M networks, with a leading axis M.
         member_offset: o_m.
         member_scale: s_m.
@@ -65,11 +65,11 @@ class NetworkParameters(NamedTuple):
 
 @final
 class NetworkRewardModel:
-    """Fits the ensembles of all seeds; holds encoded clips.
+    """Fits the ensembles of all seeds; caches encoded clips.
 
     Args:
-        spec: the environment's.
-        labels: the budget of each seed; fits are padded to it, so that one program is compiled.
+        spec: the environment's spec.
+        labels: the budget of each seed; fits are padded to it, so one program is compiled.
         clip_length: steps in a clip.
     """
 
@@ -78,7 +78,7 @@ class NetworkRewardModel:
         self._clips = ClipEncoder(spec)
 
     def initial(self, seeds: int) -> NetworkParameters:
-        """Return parameters of a reward that is zero everywhere, for `seeds` seeds."""
+        """Return parameters of a reward that is zero everywhere."""
         size = observation_size(self._spec)
         blank = NetworkParameters(
             standardiser=Standardiser(jnp.zeros(size), jnp.ones(size), jnp.ones(size)),
@@ -105,7 +105,7 @@ class NetworkRewardModel:
         return jax.lax.map(row, (batch.obs, batch.action, batch.next_obs))
 
     def observe(self, record: Transition) -> None:
-        """Do nothing: the networks learn from labelled clips alone."""
+        """Do nothing: the networks use only labelled clips."""
 
     def fit(
         self,
@@ -134,7 +134,7 @@ class NetworkRewardModel:
         if not np.asarray(parameters.members["head"]["w"]).any():
             return None
         encoded = [self._clips.encode(clip) for clip in clips]
-        outputs = over_steps(partial(_outputs, self._spec, parameters), encoded)
+        outputs = apply_to_steps(partial(_outputs, self._spec, parameters), encoded)
         alive = np.stack([clip.alive for clip in encoded])
         scaled = (outputs - parameters.member_offset) / parameters.member_scale
         reward = np.asarray(_reward(parameters, jnp.asarray(outputs))) * alive
@@ -151,7 +151,7 @@ class NetworkRewardModel:
         return stack_rows([initial_network(self._spec, rng) for _ in range(MEMBERS)])
 
     def _padded(self, comparisons: Sequence[LabelledComparison], room: int) -> Labelled:
-        """Return the labels of one seed, filled up to `room` with weight 0."""
+        """Return the labels of one seed, padded to `room` with weight 0."""
         clips = self._clips.labelled(comparisons) or [empty_clip(self._spec, self._length)] * 2
         count = len(comparisons)
 
@@ -184,7 +184,7 @@ def member_outputs(
     return jax.vmap(member, out_axes=-1)(parameters.members)
 
 
-# One program for all models of an environment. `EnvSpec` is compared by identity.
+# One program serves all models of an environment, because `EnvSpec` is compared by identity.
 _outputs = jax.jit(member_outputs, static_argnums=0)
 
 
@@ -210,7 +210,7 @@ def _reward(
 
 
 def _scaled(ensemble: Ensemble, labelled: Labelled) -> tuple[NetworkParameters, dict[str, float]]:
-    """Return one seed's parameters, all scales filled in, and metrics."""
+    """Return one seed's parameters, with all scales, and metrics."""
     count = int(labelled.weight.sum())
     alive, preferred = (np.asarray(x)[:count] for x in (labelled.alive, labelled.left_preferred))
     outputs, drawn = (np.asarray(x)[:, :count] for x in (ensemble.outputs, ensemble.drawn))
@@ -229,7 +229,7 @@ def _scaled(ensemble: Ensemble, labelled: Labelled) -> tuple[NetworkParameters, 
 
 
 def _fit_metrics(ensemble: Ensemble) -> dict[str, float]:
-    """Return means over members; of the penalty the geometric one."""
+    """Return means over members; the geometric mean of the penalty."""
     penalty = np.exp(np.log(ensemble.penalty).mean())
     found = (ensemble.training_loss.mean(), ensemble.validation_loss.mean(), penalty)
     return {name: float(x) for name, x in zip(FIT_METRICS, found, strict=True)}

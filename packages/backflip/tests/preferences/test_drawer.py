@@ -1,4 +1,4 @@
-"""Tests of `backflip.preferences.drawing`: what is drawn, shown and mended."""
+"""Tests of `backflip.preferences.drawer`."""
 
 import io
 
@@ -10,7 +10,7 @@ from backflip.core.types import Transition
 from backflip.envs.native.dot import Dot
 from backflip.envs.registry import make_native
 from backflip.preferences.clips import Clip
-from backflip.preferences.drawing import LATEST, Drawer, _longest_ending
+from backflip.preferences.drawer import LATEST, Drawer, _longest_ending
 from backflip.preferences.films import FILMS, read_film
 from backflip.preferences.labels import LabelStore, NewQuery
 
@@ -30,17 +30,17 @@ def test_the_latest_episode_is_the_longest_that_reaches_the_end():
     assert _longest_ending(ended) == ((71, 1), 29)
 
 
-def test_an_end_on_the_last_row_is_the_episodes_own():
+def test_an_end_on_the_last_row_belongs_to_the_episode():
     ended = record(terminated=[(99, 0), (95, 1), (95, 2), (60, 0)])
     assert _longest_ending(ended) == ((61, 0), 39)
 
 
-def test_a_reset_row_is_no_part_of_an_episode():
+def test_a_reset_row_separates_episodes():
     reset = record(truncated=[(80, 0), (85, 1), (85, 2)], invalid=[(81, 0), (86, 1), (86, 2)])
     assert _longest_ending(reset) == ((82, 0), 18)
 
 
-def test_no_more_is_shown_than_a_person_cares_to_see():
+def test_the_latest_episode_is_limited_in_length():
     assert _longest_ending(record()) == ((100 - LATEST, 0), LATEST)
 
 
@@ -86,34 +86,32 @@ def ask(store, drawer, *places):
     return store.add_queries([NewQuery(0, *(c._asdict() for c in clips), 0, films)])[0]
 
 
-def test_a_lost_film_of_an_open_question_is_drawn_again(tmp_path, drawer, store):
+def test_a_missing_film_of_an_open_query_is_drawn_again(tmp_path, drawer, store):
     ask(store, drawer, 40, 60)
     before = {path.name: path.read_bytes() for path in (tmp_path / FILMS).iterdir()}
     lost = store.films(1)[1]["person"].file
     (tmp_path / FILMS / lost).unlink()
-    drawer.restore(store)
+    drawer.redraw_missing(store)
     assert {path.name: path.read_bytes() for path in (tmp_path / FILMS).iterdir()} == before
 
 
-def test_a_film_that_is_drawn_otherwise_by_now_takes_the_place_of_the_lost_one(
-    tmp_path, drawer, store
-):
+def test_a_film_that_is_drawn_differently_replaces_the_missing_one(tmp_path, drawer, store):
     query = ask(store, drawer, 40, 60)
     other = drawer.films(dot_clip(100))
     store.set_films(query, other, other)
     lost = store.films(query)[0]["person"].file
     (tmp_path / FILMS / lost).unlink()
-    drawer.restore(store)
+    drawer.redraw_missing(store)
     again = store.films(query)
     assert again == (drawer.films(dot_clip(40)), drawer.films(dot_clip(60)))
 
 
-def test_films_of_answered_questions_are_not_drawn_again(tmp_path, drawer, store):
+def test_films_of_answered_queries_are_not_drawn_again(tmp_path, drawer, store):
     query = ask(store, drawer, 40, 60)
     store.add_label(query, "left", "me", 1)
     for path in (tmp_path / FILMS).iterdir():
         path.unlink()
-    drawer.restore(store)
+    drawer.redraw_missing(store)
     assert not list((tmp_path / FILMS).iterdir())
 
 

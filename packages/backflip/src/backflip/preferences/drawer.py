@@ -1,4 +1,4 @@
-"""Films of clips into a run's folder: only of those that a person will be asked about."""
+"""Draws films of clips into a run's folder, for queries that people answer."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -17,7 +17,7 @@ from backflip.preferences.clips import Clip, Window, cut, from_arrays
 from backflip.preferences.films import FILMS, Film, has_film, write_film
 from backflip.preferences.labels import Films, LabelStore
 
-LATEST = 64  # env steps of the agent's latest episode that are shown, at most
+LATEST = 64  # largest number of env steps shown of the agent's latest episode
 
 
 @final
@@ -25,10 +25,10 @@ class Drawer:
     """Draws the clips of one environment.
 
     Args:
-        run_folder: whose `films/` keeps the strips.
-        env_id: the name a person typed.
-        env_args: what the environment is made with.
-        spec: its public facts.
+        run_folder: the run's folder; films are saved in its `films/`.
+        env_id: the environment's id.
+        env_args: arguments of the environment's constructor.
+        spec: the environment's spec.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class Drawer:
 
     @cached_property
     def _view(self) -> View:
-        """The view; made when the first clip is drawn, because it may have to import Gymnasium."""
+        """The view, made on first use because it may import Gymnasium."""
         return view_of(self._env_id, self._spec, self._env_args)
 
     def frames(self, clip: Clip) -> UInt8[np.ndarray, "L H W 3"]:
-        """Return one picture for each env step of a clip, as a person would see it."""
+        """Return one picture for each env step of a clip, as people see it."""
         return stills(self._view, clip.obs, clip.next_obs, clip.scene, clip.alive)
 
     def movie(self, clip: Clip) -> Movie:
@@ -56,17 +56,21 @@ class Drawer:
         return film(self._view, clip.obs, clip.next_obs, clip.scene, clip.alive)
 
     def films(self, clip: Clip) -> Films:
-        """Return the films of a clip, for a person and as the agent sees it; they are on disk.
+        """Write and return the films of a clip: as people see it, and as the agent sees it.
 
         Raises:
-            UserFacingError: the disk is full, or what draws cannot draw here.
+            UserFacingError: the disk is full, or the simulator cannot draw on this machine.
         """
         movie = self.movie(clip)
         seen = agent_film(self._spec, clip.obs, clip.alive, movie)
         return {"person": self._write(movie), "agent": self._write(seen)}
 
     def latest(self, record: Transition) -> Film | None:
-        """Return a film of what one agent did last in a record (T', M); the one before goes."""
+        """Return a film of the agent's latest env steps in a record; the previous one is deleted.
+
+        If the record (T', M) has no two consecutive steps of one episode at its end, the previous
+        film is returned.
+        """
         window, length = _longest_ending(record)
         if length < 2:
             return self._latest
@@ -77,12 +81,11 @@ class Drawer:
             (self._folder / before.file).unlink(missing_ok=True)
         return shown
 
-    def restore(self, store: LabelStore) -> None:
-        """Draw again what is lost of the films of open questions."""
+    def redraw_missing(self, store: LabelStore) -> None:
+        """Draw missing films of open queries again."""
         for query in store.pending():
             films = store.films(query.id)
-            lost = [not has_film(self._folder, film) for side in films for film in side.values()]
-            if any(lost):
+            if any(not has_film(self._folder, film) for side in films for film in side.values()):
                 left, right = (self.films(from_arrays(clip)) for clip in store.clips(query.id))
                 store.set_films(query.id, left, right)
 
@@ -97,9 +100,9 @@ class Drawer:
 
 
 def _longest_ending(record: Transition) -> tuple[Window, int]:
-    """Return where the record's longest stretch of one episode up to its end begins, and how long.
+    """Return start and length of the longest part of one episode that reaches the record's end.
 
-    Invalid rows, on which an environment only reset, end a stretch as an episode's end does.
+    Invalid rows, on which an environment was only reset, separate episodes.
     """
     over = record.terminated | record.truncated | ~record.valid
     horizon, envs = over.shape

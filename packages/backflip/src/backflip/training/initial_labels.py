@@ -1,4 +1,4 @@
-"""What a run may start from: the labels of another one, or its reward model."""
+"""The labels or the reward model that a run starts with."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,21 +14,21 @@ from backflip.preferences.label_lines import ImportedLabel
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.interface import RewardModel
 from backflip.training.session import CHECKPOINT
-from backflip.training.teach_settings import TeachConfig
+from backflip.training.teach_config import TeachConfig
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.run import Run, find_run, open_run
 
 FILES = (".jsonl", ".csv")
-REWARD = "reward"  # the field of a checkpoint of teaching that holds the reward model
+REWARD = "reward"  # the checkpoint field with the reward model's parameters
 
 
 class Start(NamedTuple):
-    """What a run starts from, as its configuration keeps it.
+    """The sources that a run starts with, as in its configuration.
 
     Attributes:
-        labels_from: a file, or the folder of a run; empty for nothing.
-        labels: how many it brings for each seed to learn from.
-        reward_from: the folder of a run; empty for nothing.
+        labels_from: a file, or the folder of a run; empty if none.
+        labels: the number of labels in it, for each seed.
+        reward_from: the folder of a run; empty if none.
     """
 
     labels_from: str = ""
@@ -37,14 +37,14 @@ class Start(NamedTuple):
 
 
 def find_start(home: Path, labels_from: str | None, reward_from: str | None) -> Start:
-    """Return what a run starts from, found.
+    """Return the sources that a run starts with.
 
     Raises:
-        UsageError: both are given, or one of them is not there.
+        UsageError: both are given, or a source does not exist.
     """
     if labels_from and reward_from:
         raise UsageError(
-            "give --labels-from or --reward-from, not both: a reward is fitted to them"
+            "give --labels-from or --reward-from, not both: a reward model is fitted to labels"
         )
     if labels_from:
         path = Path(labels_from)
@@ -60,10 +60,10 @@ def find_start(home: Path, labels_from: str | None, reward_from: str | None) -> 
 
 
 def check_labels(start: Start, spec: EnvSpec, clip_length: int) -> None:
-    """Refuse labels that are not of clips as this run's.
+    """Refuse initial labels whose clips differ from those of this run.
 
     Raises:
-        UsageError: says what differs, and what to type.
+        UsageError: the message has the difference and the option to use.
     """
     if not start.labels_from:
         return
@@ -73,17 +73,17 @@ def check_labels(start: Start, spec: EnvSpec, clip_length: int) -> None:
         found = ", ".join(map(str, sorted(lengths)))
         hint = f"; try --set clip_length={found}" if len(lengths) == 1 else ""
         raise UsageError(
-            f"the labels of `{start.labels_from}` are of clips of {found} env steps, "
-            f"here they have {clip_length}{hint}"
+            f"the clips in `{start.labels_from}` have {found} env steps, those of this run "
+            f"{clip_length}{hint}"
         )
     check_fits(labels, _shapes(spec), clip_length)
 
 
-def bring_labels(start: Start, store: LabelStore, seeds: Sequence[int]) -> None:
-    """Put the labels that a run starts from into its store, unless an earlier sitting did.
+def import_initial_labels(start: Start, store: LabelStore, seeds: Sequence[int]) -> None:
+    """Add the initial labels to the store, unless an earlier session did.
 
     Raises:
-        UsageError: they are no longer where they were.
+        UsageError: their source no longer exists.
     """
     if start.labels_from and not store.imported():
         path = Path(start.labels_from)
@@ -91,10 +91,10 @@ def bring_labels(start: Start, store: LabelStore, seeds: Sequence[int]) -> None:
 
 
 def with_reward_model(start: Start, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings, with the reward model of the run that the reward is taken from.
+    """Return the settings, with the `reward_model` of the run in `reward_from`.
 
     Raises:
-        UsageError: the settings name another reward model.
+        UsageError: the settings have another reward model.
     """
     if not start.reward_from:
         return dict(settings)
@@ -109,14 +109,14 @@ def with_reward_model(start: Start, settings: Mapping[str, Any]) -> dict[str, An
     return {**settings, "reward_model": theirs}
 
 
-def bring_reward(start: Start, model: RewardModel, env_id: str, seeds: int) -> Any:
-    """Return the parameters of the reward that a run starts from, a row for each seed.
+def initial_reward(start: Start, model: RewardModel, env_id: str, seeds: int) -> Any:
+    """Return the initial parameters of the reward model, a row for each seed.
 
-    The rows of a run of fewer seeds are used in turn.
+    If the run in `reward_from` has fewer seeds, its rows are repeated.
 
     Raises:
-        UsageError: it was taught another environment.
-        DamagedFile: its checkpoint cannot be used.
+        UsageError: that run has another environment.
+        DamagedFile: its checkpoint cannot be read.
     """
     if not start.reward_from:
         return model.initial(seeds)
@@ -143,19 +143,15 @@ def _labels(path: Path) -> list[ImportedLabel]:
 def _check_taught(run: Run) -> None:
     if run.manifest["command"] != "teach" or not (run.folder / CHECKPOINT).is_file():
         raise UsageError(
-            f"run `{run.ulid}` has no reward model: name a run of teach that has learnt something"
+            f"run `{run.ulid}` has no reward model: choose a run of teach with a checkpoint"
         )
 
 
 def _shapes(spec: EnvSpec) -> dict[str, tuple[tuple[int, ...], Any]]:
-    """Return what the arrays of a clip look like, without its length."""
+    """Return shape and dtype of the arrays of a clip, without the clip length."""
     box, action = spec.observation, spec.action
-    seen = (box.shape if spec.frame_stack == 1 else _newest(box.shape, spec.frame_stack), box.dtype)
-    done = (
-        ((), np.dtype(np.int32)) if isinstance(action, Discrete) else (action.shape, action.dtype)
-    )
+    seen = ((*box.shape[:-1], box.shape[-1] // spec.frame_stack), box.dtype)
+    done = ((), np.dtype(np.int32))
+    if not isinstance(action, Discrete):
+        done = (action.shape, action.dtype)
     return {"obs": seen, "next_obs": seen, "action": done, "lived": ((), np.dtype(bool))}
-
-
-def _newest(shape: tuple[int, ...], stack: int) -> tuple[int, ...]:
-    return (*shape[:-1], shape[-1] // stack)

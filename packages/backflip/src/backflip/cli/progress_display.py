@@ -1,7 +1,7 @@
 """Shows the progress of a run on stderr and its result on stdout.
 
-On a terminal: a bar with the remaining time and a line of metrics under it. Otherwise: a plain line
-every few seconds, so that log files stay short.
+A terminal shows a bar with the remaining time, and a line of metrics. Other outputs get a plain
+line every few seconds.
 """
 
 import time
@@ -17,17 +17,17 @@ from rich.table import Table
 from rich.text import Text
 
 from backflip.core.paths import from_here
-from backflip.training.progress import Progress, ahead, decimal, health_line, plain_line
+from backflip.training.progress import Progress, decimal, health_line, plain_line, time_and_speed
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
 from runshelf.statistics import mean_interval
 
-SECONDS_BETWEEN_LINES = 3.0  # at first; in a run of an hour every other minute
-SHARE_BETWEEN_LINES = 1 / 40  # of the time elapsed
+SECONDS_BETWEEN_LINES = 3.0  # at least
+SHARE_BETWEEN_LINES = 1 / 40  # of the elapsed time, so that long runs print fewer lines
 SECONDS_BETWEEN_WAITS = 30.0
 FILES = {
     "curve.svg": "learning curve, mean and spread over seeds",
-    "curve.csv": "the same as numbers, with the 95 % interval of the mean",
+    "curve.csv": "the learning curve as numbers, with the 95 % interval of the mean",
     "clips.png": "clips before and after training",
     "teaching.webp": "the same as a moving picture, and in between",
     "labels.sqlite": "all clips and all answers",
@@ -35,13 +35,13 @@ FILES = {
     "policy.safetensors": "the trained policies",
     "checkpoint.safetensors": "the full state, to resume training",
     "run.json": "configuration, versions, command",
-    "events.jsonl": "when it started, stopped, finished",
+    "events.jsonl": "times of start, stop and finish",
 }
 
 
 @final
 class _Bar(Bar):
-    """A progress bar with a line under it."""
+    """A progress bar with a line of metrics below it."""
 
     health = ""
 
@@ -54,7 +54,7 @@ class _Bar(Bar):
 
 @final
 class Display:
-    """Shows the progress it is called with; a context manager."""
+    """A progress callback that shows the progress; a context manager."""
 
     def __init__(self, console: Console | None = None) -> None:
         """Show on `console`, by default stderr."""
@@ -75,7 +75,7 @@ class Display:
         self._waiting_for = ""
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far training is."""
+        """Show the progress."""
         if progress.note:
             self._console.print(Text(f"backflip: note: {progress.note}"), soft_wrap=True)
         if progress.waiting_for:
@@ -94,13 +94,13 @@ class Display:
                 description="evaluating" if ended else "learning",
                 total=progress.phases,
                 completed=progress.phase + progress.share,
-                ahead=ahead(progress),
+                ahead=time_and_speed(progress),
             )
         elif ended or time.monotonic() >= self._next_line:
             self._print_line(plain_line(progress))
 
     def _show_doing(self, what: str) -> None:
-        """Show an activity that is not a phase; without a terminal, as rarely as lines."""
+        """Show an activity outside phases; without a terminal, as often as progress lines."""
         if self._console.is_terminal:
             self._bar.update(self._task, description=what)
         elif time.monotonic() >= self._next_line:
@@ -113,7 +113,7 @@ class Display:
         self._console.print(Text(line), soft_wrap=True)
 
     def _show_waiting(self, progress: Progress) -> None:
-        """Show what training waits for; without a terminal, whenever that changes."""
+        """Show what training waits for; without a terminal, only when it changes."""
         if self._console.is_terminal:
             self._bar.update(self._task, description=progress.waiting_for)
         elif progress.waiting_for != self._waiting_for and time.monotonic() >= self._next_wait:
@@ -132,12 +132,12 @@ class Display:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave the terminal as it was."""
+        """Remove the bar."""
         self._bar.stop()
 
 
 def print_result(result: Result, console: Console | None = None) -> None:
-    """Print a table with a row for each seed, then times and files."""
+    """Print a table with a row for each seed, the times, and the run's files."""
     console = console or Console(highlight=False)
     console.print(_table(result))
     seconds = result.seconds
@@ -152,11 +152,11 @@ def print_result(result: Result, console: Console | None = None) -> None:
 
 
 def _table(result: Result) -> Table:
-    """Return the table: seeds, and their mean with its 95 % interval where there are several."""
+    """Return the table of seeds, and of several seeds the mean with its 95 % interval."""
     columns: dict[str, tuple[list[float], int]] = {"true return": (list(result.returns), 1)}
     if result.score is not None and result.optimum is not None:
         columns["optimum"] = (list(result.optimum), 1)
-        columns["share of it"] = (list(result.score), 3)
+        columns["return / optimum"] = (list(result.score), 3)
     if result.labels is not None:
         columns["labels"] = ([float(result.labels)] * len(result.seeds), 0)
     columns["env steps"] = ([float(result.env_steps)] * len(result.seeds), 0)

@@ -1,4 +1,4 @@
-"""From the settings that a person named to an algorithm's configuration, checked."""
+"""Makes an algorithm's configuration from settings, and checks it."""
 
 import math
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from runshelf.errors import UsageError
 
 
 def configure(entry: AlgorithmEntry, settings: Mapping[str, Any]) -> Settings:
-    """Return the configuration of an algorithm with the given settings over its defaults.
+    """Return the configuration of an algorithm: its defaults, updated with the given settings.
 
     Raises:
-        UsageError: settings are unknown or invalid, or do not fit together; the message has all
-            unknown and invalid ones.
+        UsageError: settings are unknown, invalid or inconsistent; the message has all unknown and
+            invalid ones.
     """
     config: Settings = resolve(entry.config, settings, NAMES)
     _check_sizes(config)
@@ -25,10 +25,10 @@ def configure(entry: AlgorithmEntry, settings: Mapping[str, Any]) -> Settings:
 
 
 def check_against(config: Settings, spec: EnvSpec) -> None:
-    """Refuse settings that do not fit an environment.
+    """Refuse settings that are invalid for an environment.
 
     Raises:
-        UsageError: undiscounted values of episodes that never terminate would be infinite.
+        UsageError: `discount` is 1 and episodes never terminate, so values would be infinite.
     """
     if getattr(config, "discount", 0.0) == 1.0 and not spec.terminates:
         raise UsageError(
@@ -38,7 +38,7 @@ def check_against(config: Settings, spec: EnvSpec) -> None:
 
 
 def _check_sizes(config: Any) -> None:
-    """Refuse sizes of a rollout that its minibatches or the env steps do not fit."""
+    """Refuse a rollout size that does not fit `minibatches` or `env_steps`."""
     rows = config.num_envs * config.rollout_length
     minibatches = getattr(config, "minibatches", 1)
     if rows % minibatches:

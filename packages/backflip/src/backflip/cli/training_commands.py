@@ -1,4 +1,4 @@
-"""The commands that teach and train: teach, train, resume, serve, labels."""
+"""The commands teach, train, resume, serve and labels."""
 
 import argparse
 import contextlib
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from backflip.training.result import Result
     from runshelf.store.run import Run
 
-# JAX's integers have 32 bits, and `--seeds` are counted on from the first.
+# JAX's integers have 32 bits, and `--seeds` are added to the first seed.
 LARGEST_SEED = MOST_ENV_STEPS = 2_000_000_000
 
 EPILOG = """\
-ENV is an id of ours (dot, CartPole-v1, Pendulum-v1, ...), any Gymnasium id (Hopper-v5;
-gymnasium:CartPole-v1 for Gymnasium's own), or module:Class for your own.
-Runs are kept in runs/ of the current folder, of BACKFLIP_HOME, or of --home.
+ENV is an id of backflip (dot, CartPole-v1, Pendulum-v1, ...), any Gymnasium id (Hopper-v5;
+gymnasium:CartPole-v1 for Gymnasium's version), or module:Class for your own.
+Runs are saved in runs/ of the current folder, of BACKFLIP_HOME, or of --home.
 """
 
 
 def add(commands: Any) -> None:
-    """Add the commands to the parser's."""
+    """Add the commands to a parser."""
     _add_teach(commands)
     _add_train(commands)
     _add_resume(commands)
@@ -58,39 +58,39 @@ def _add_teach(commands: Any) -> None:
         "--teacher",
         metavar="WHO",
         help="who answers: human (a page in the browser), terminal, oracle, noisy, "
-        "noisy:mistake=0.1,tie=2, or module:function for a function of yours; default human at a "
+        "noisy:mistake=0.1,tie=2, or module:function for your function; default human at a "
         "terminal or with an option of the page, else oracle",
     )
     parser.add_argument(
         "--algorithm",
         default="ppo",
         metavar="NAME",
-        help=f"what learns: {', '.join(names())}; default ppo",
+        help=f"the algorithm: {', '.join(names())}; default ppo",
     )
     parser.add_argument(
         "--labels",
         type=whole(2, 1_000_000, 100),
         metavar="N",
-        help="answers to have, per seed, imported ones included; default 100, of people 150, or "
-        "as many as are imported",
+        help="number of answers per seed, including imported ones; default 100, for people 150, "
+        "or the number of imported ones",
     )
     parser.add_argument(
         "--labels-from",
         metavar="RUN_OR_FILE",
-        help="begin with the labels of another run, or of a .jsonl or .csv file",
+        help="start with the labels of another run, or of a .jsonl or .csv file",
     )
     parser.add_argument(
         "--reward-from",
         metavar="RUN",
-        help="learn from the reward model of another run; nothing is asked",
+        help="use the reward model of another run, without queries",
     )
-    parser.add_argument("--goal", metavar="TEXT", help="what you want to see, in your own words")
+    parser.add_argument("--goal", metavar="TEXT", help="the goal, shown on the page")
     parser.add_argument(
         "--overlap",
         type=share,
         default=0.0,
         metavar="SHARE",
-        help="share of pairs that a second person is shown, too; default 0",
+        help="share of queries that a second person answers, too; default 0",
     )
     add_server_options(parser, "the labelling page")
     _add_common(parser)
@@ -110,14 +110,14 @@ def _add_serve(commands: Any) -> None:
 
 
 def _add_labels(commands: Any) -> None:
-    about = "take labels out of a run, or put labels into one"
+    about = "export labels from a run, or import labels into a run"
     parser = commands.add_parser("labels", help=about, description=sentence(about))
     actions = parser.add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True, parser_class=Parser
     )
     for name, act, what in (
-        ("export", _export, "write every answer in force, with its clips, to a file"),
-        ("import", _import, "add the answers of a file to those of a run; resume it to use them"),
+        ("export", _export, "write all answers, with their clips, to a file"),
+        ("import", _import, "add the answers of a file to a run; resume the run to use them"),
     ):
         action = actions.add_parser(name, help=what, description=sentence(what))
         action.add_argument("run", metavar="RUN", help=RUN)
@@ -129,7 +129,7 @@ def _add_labels(commands: Any) -> None:
 def _add_train(commands: Any) -> None:
     about = "learn ENV from its own reward"
     parser = commands.add_parser("train", help=about, description=sentence(about), epilog=EPILOG)
-    parser.add_argument("algorithm", metavar="ALGORITHM", help=f"how: {', '.join(names())}")
+    parser.add_argument("algorithm", metavar="ALGORITHM", help=", ".join(names()))
     parser.add_argument("env", metavar="ENV", help="what to learn")
     _add_common(parser)
     parser.add_argument(
@@ -143,7 +143,7 @@ def _add_train(commands: Any) -> None:
 
 
 def _add_resume(commands: Any) -> None:
-    about = "go on with a run that was interrupted or killed"
+    about = "resume a run that was interrupted or killed"
     parser = commands.add_parser("resume", help=about, description=sentence(about))
     parser.add_argument("run", metavar="RUN", help=RUN)
     add_server_options(parser, "the labelling page")
@@ -158,7 +158,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         type=whole(1, 10_000, 10),
         default=1,
         metavar="N",
-        help="how many seeds, learnt side by side in one program; default 1",
+        help="number of seeds, trained in one program; default 1",
     )
     seeds.add_argument(
         "--seed",
@@ -166,13 +166,13 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="FIRST",
         dest="first_seed",
-        help="the first of them; default 0",
+        help="the first seed; default 0",
     )
     seeds.add_argument(
         "--env-steps",
         type=whole(1, MOST_ENV_STEPS, 100_000),
         metavar="N",
-        help="environment steps of each seed; default: what suits ENV",
+        help="environment steps of each seed; the default depends on ENV",
     )
     settings = parser.add_argument_group("settings")
     settings.add_argument(
@@ -180,7 +180,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="give ENV's constructor an argument, as in --env-arg goal=40,60; repeatable",
+        help="argument of ENV's constructor, as in --env-arg goal=40,60; repeatable",
     )
     settings.add_argument(
         "--set",
@@ -188,7 +188,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         dest="settings",
-        help="set a field of the configuration, as in --set discount=0.9; repeatable",
+        help="setting of the algorithm or of teaching, as in --set discount=0.9; repeatable",
     )
     add_about(parser)
     add_output(parser)
@@ -216,24 +216,24 @@ def _teach(options: argparse.Namespace) -> Reported:
 
 
 def _reported(result: "Result") -> Reported:
-    from backflip.cli.progress import print_result
+    from backflip.cli.progress_display import print_result
 
     return Reported(result.to_json(), functools.partial(print_result, result))
 
 
 def _attended(options: argparse.Namespace) -> bool:
-    """Return whether a person sits at a terminal and could answer."""
+    """Return whether a person at a terminal can answer."""
     return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _names_page(options: argparse.Namespace) -> bool:
-    """Return whether an option of the labelling page was given: only people need one."""
+    """Return whether an option of the labelling page was given."""
     named = any(value is not None for value in (options.goal, options.open, options.port))
     return named or options.host != LOCAL or options.overlap > 0
 
 
 def _labelling(options: argparse.Namespace) -> "LabellingSettings":
-    """Return how people come to answer."""
+    """Return the settings of the labelling page."""
     from backflip.labelling.people_source import LabellingSettings
 
     return LabellingSettings(
@@ -247,8 +247,8 @@ def _labelling(options: argparse.Namespace) -> "LabellingSettings":
 
 @contextlib.contextmanager
 def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
-    """Yield what shows progress; nothing where people answer in the same terminal."""
-    from backflip.cli.progress import Display
+    """Yield the progress display; None if a person answers in the same terminal."""
+    from backflip.cli.progress_display import Display
 
     if teacher == "terminal":
         yield None
@@ -262,9 +262,9 @@ def _train(options: argparse.Namespace) -> Reported:
     if options.updates_per_step is not None:
         _check_has_replay(options.algorithm)
         if "updates_per_step" in settings["settings"]:
-            raise UsageError("--updates-per-step and --set updates_per_step: give one of them")
+            raise UsageError("give --updates-per-step or --set updates_per_step, not both")
         settings["settings"]["updates_per_step"] = options.updates_per_step
-    from backflip.cli.progress import Display
+    from backflip.cli.progress_display import Display
     from backflip.training.train import train
 
     with Display() as display:
@@ -276,8 +276,7 @@ def _check_has_replay(algorithm: str) -> None:
     if not entry_of(algorithm).has_replay:
         able = ", ".join(name for name, entry in algorithms().items() if entry.has_replay)
         raise UsageError(
-            f"--updates-per-step is for algorithms with a replay ({able}), and "
-            f"`{algorithm}` learns from each rollout once"
+            f"--updates-per-step is for algorithms with a replay ({able}); `{algorithm}` has none"
         )
 
 
@@ -298,7 +297,7 @@ def _resume(options: argparse.Namespace) -> Reported:
                 return _reported(resume_train(run, display))
         case kind:
             raise UsageError(
-                f"run `{run.ulid}` is of kind `{kind}`, which cannot be resumed (teach, train can)"
+                f"run `{run.ulid}` is a run of `{kind}`; only `teach` and `train` can be resumed"
             )
 
 
@@ -349,12 +348,12 @@ def _labels_of(run: "Run") -> Path:
 
     path = run.folder / LABELS
     if not path.is_file():
-        raise UsageError(f"run `{run.ulid}` is of kind `{run.manifest['command']}`: no labels")
+        raise UsageError(f"run `{run.ulid}` of `{run.manifest['command']}` has no labels")
     return path
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what `teach` and `train` take alike."""
+    """Return the arguments common to `teach` and `train`."""
     from backflip.envs.arguments import parse_env_args
 
     return {
@@ -370,7 +369,7 @@ def _common(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return the values of `--set KEY=VALUE` texts, read as those of `--env-arg` are."""
+    """Return the values of `--set KEY=VALUE`, parsed like those of `--env-arg`."""
     from backflip.envs.arguments import parse_env_args
 
     keys = [text.partition("=")[0] for text in texts]

@@ -1,4 +1,4 @@
-"""Settings of teaching, and those that suit a kind of environment."""
+"""The settings of teaching, and defaults for kinds of environments."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -8,28 +8,27 @@ from backflip.core.settings import LARGEST_COUNT, Bounds, Count, Fraction
 from backflip.core.spec import Discrete, EnvSpec
 from runshelf.errors import UsageError
 
-CLIP_STEPS = 4_096  # env steps of all environments together that clips are cut from
+CLIP_STEPS = 4_096  # env steps, of all environments together, that clips are cut from
 
 
 @dataclass(frozen=True)
 class TeachConfig:
-    """Settings of teaching.
+    """The settings of teaching.
 
     Attributes:
-        labels: the budget of each seed.
-        phases: how often training pauses for questions, about.
+        labels: label budget of each seed.
+        phases: about how many times training pauses for queries.
         clip_length: env steps in a clip.
-        clip_rollouts: how many of a phase's last rollouts clips are cut from.
-        clip_envs: how many environments they are cut from.
-        random_envs: how many environments the random policy plays in: what it saw in them is
-            all that is known of what varies when the first reward is learnt.
-        random_env_steps: env steps of each environment of the random policy's record.
-        repeat: probability with which the random policy repeats its last action: steady
-            behaviour makes clips that differ.
-        random_share: share of the clips looked at that are the random policy's, also later on
-            (at most the 64 that are kept): an agent that has got stuck shows nothing that
-            labels could tell apart.
-        queries: pairs are chosen by the ensemble's `disagreement`, or all alike, `uniform`.
+        clip_rollouts: number of a phase's last rollouts from which clips are cut.
+        clip_envs: number of environments from which clips are cut.
+        random_envs: environments of the random policy. Its observations are the only ones known
+            when the first reward is fitted.
+        random_env_steps: env steps of the random policy in each environment.
+        repeat: probability that the random policy repeats its last action, so that its clips
+            differ more.
+        random_share: share of candidate clips from the random policy (at most 64 clips). An agent
+            that is stuck produces clips that labels cannot distinguish.
+        queries: pairs are chosen by the ensemble's `disagreement`, or uniformly (`uniform`).
         reward_model: `linear`, `network`, or `module:Class` for your own.
     """
 
@@ -46,10 +45,10 @@ class TeachConfig:
     reward_model: str = "linear"
 
     def check(self, spec: EnvSpec, updates: int) -> None:
-        """Refuse settings that do not fit together or do not fit the environment.
+        """Refuse settings that are inconsistent or do not fit the environment.
 
         Raises:
-            UsageError: all of them at once, with what to type instead.
+            UsageError: the message has all invalid settings, and values to use instead.
         """
         wrong: list[str] = []
         limit = spec.max_episode_steps
@@ -80,9 +79,9 @@ class TeachConfig:
 
 
 def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return settings of an algorithm and of `TeachConfig` that suit an environment.
+    """Return default settings of an algorithm and of `TeachConfig` for an environment.
 
-    PPO has settings of its own for teaching. Other algorithms learn with those of `train`, which
+    PPO has its own defaults for teaching. Other algorithms use those of `train`, which
     `backflip.training.build` fills in.
     """
     if spec.is_pixels:
@@ -95,10 +94,10 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
 
 
 def clip_rollouts(algorithm: Algorithm, clip_envs: int) -> int:
-    """Return how many of a phase's last rollouts clips are cut from, where nobody says.
+    """Return the default of `clip_rollouts`.
 
-    PPO: 4. Others, whose rollouts may be a few env steps long: as many as make the env steps that
-    PPO's make.
+    It is 4 for PPO. Other algorithms may have rollouts of a few env steps, so they use as many as
+    needed for `CLIP_STEPS`.
     """
     if algorithm.name == "ppo":
         return TeachConfig.clip_rollouts

@@ -1,4 +1,4 @@
-"""What a teacher that is a program gets to see of a query: two clips, and nothing else."""
+"""A query as a teacher that is a program sees it: two clips, and nothing else."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt8
 
 from backflip.preferences.clips import Clip
-from backflip.preferences.drawing import Drawer
+from backflip.preferences.drawer import Drawer
 
 
 @final
@@ -19,12 +19,12 @@ class ShownClip:
 
     Attributes:
         env: the environment's id.
-        observations: what the agent saw before each env step; of stacked frames the newest.
-        actions: what it did.
-        next_observations: what it saw after each env step.
-        rewards: the environment's own reward of each env step; 0 after the episode's end.
+        observations: the observation before each env step; the newest of stacked frames.
+        actions: the action of each env step.
+        next_observations: the observation after each env step.
+        rewards: the true reward of each env step; 0 after the episode's end.
         alive: False after the episode's end.
-        info: what the environment said beside the reward; empty, because it is not recorded.
+        info: empty, because the environment's `info` is not recorded.
     """
 
     env: str
@@ -37,9 +37,9 @@ class ShownClip:
     info: Mapping[str, Any] = field(default_factory=dict)
 
     def frames(self) -> UInt8[np.ndarray, "L H W 3"]:
-        """Return a colour picture of the moment before each env step; drawn by this call.
+        """Draw and return a colour picture of the moment before each env step.
 
-        After the episode's end the last picture stays, darkened.
+        After the episode's end the last picture is repeated, darkened.
         """
         return self._draw()
 
@@ -52,7 +52,7 @@ class TeacherQuery(NamedTuple):
 
 
 def shown_clip(clip: Clip, env: str, drawer: Drawer) -> ShownClip:
-    """Return a recorded clip as a teacher sees it."""
+    """Return a clip as a teacher sees it."""
     return ShownClip(
         env=env,
         observations=_read_only(clip.obs),
