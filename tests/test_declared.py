@@ -8,6 +8,8 @@ from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 OURS = {"backflip", "packages", "runshelf", "tests"}
 
@@ -39,6 +41,7 @@ def imported(file: Path) -> set[str]:
     return found
 
 
+@pytest.mark.medium
 def test_every_import_is_of_a_declared_distribution() -> None:
     brings, known = packages_distributions(), declared()
     undeclared = {

@@ -62,6 +62,7 @@ def lint(sources: Path) -> Linter:
     return run
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("contract", "module", "statement"), BREACHES)
 def test_contract_is_seen_to_break(
     lint: Linter, sources: Path, contract: str, module: str, statement: str

@@ -42,6 +42,7 @@ def test_help_stays_light(package: str) -> None:
     assert not imported_after(statement) & {"jax", "jaxlib", "optax", "gymnasium", "numpy"}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "module",
     [

@@ -100,6 +100,7 @@ def test_pages_have_blocks_to_run() -> None:
     assert {"start.md", "teach.md", "train.md", "runs.md", "logging.md"} <= named
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_that_a_page_names_exists(page: Path) -> None:
     text = page.read_text()

@@ -20,6 +20,7 @@ def _in_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "environment", raising=False)
 
 
+@pytest.mark.medium
 def test_keeps_the_interface() -> None:
     env = make_native("environment:Line", {"width": 2})
     assert env is not None

@@ -78,6 +78,7 @@ def of_algorithm(name: str, env: Any) -> set[str]:
     return set(done.metrics)
 
 
+@pytest.mark.medium
 def test_every_metric_of_the_other_algorithms_is_in_their_table() -> None:
     """And every row names the algorithms that return it, no more and no fewer."""
     found: dict[str, set[str]] = {}
@@ -93,15 +94,18 @@ def test_every_metric_of_the_other_algorithms_is_in_their_table() -> None:
         assert said == {name for name, metrics in found.items() if metric in metrics}, metric
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env", ENVS, ids=lambda env: env.spec.id)
 def test_every_metric_returned_is_in_the_table(env: Any) -> None:
     assert returned(env) <= set(table())
 
 
+@pytest.mark.medium
 def test_every_row_of_the_table_is_returned_by_somebody() -> None:
     assert set(table()) == set().union(*(returned(env) for env in ENVS))
 
 
+@pytest.mark.medium
 def test_what_is_not_returned_everywhere_is_what_the_table_says() -> None:
     everywhere = set.intersection(*(returned(env) for env in ENVS))
     partly = {name for name, (_, meaning, _) in table().items() if "not returned" in meaning}

@@ -386,6 +386,7 @@ def test_the_last_window_ends_at_the_last_call(run, monkeypatch):
     assert values(run) == [{"a/second": (2 + 3) / 0.25}]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("first", ["", "runshelf.log('x', 1)", "runshelf.rate('y')"])
 def test_a_short_program_logs_its_rates(tmp_path, first):
     rates = "[(time.sleep(0.03), runshelf.rate('frames', 8)) for _ in range(5)]"
@@ -482,6 +483,7 @@ def test_closing_the_file_during_a_sync_reports_nothing(run, capsys, monkeypatch
     assert sorted(record["a"] for record in read_metrics(run).records) == [0, 1]
 
 
+@pytest.mark.medium
 def test_a_signal_handler_may_log_during_logging(run):
     def handler(*_):
         runshelf.log("signal", 1.0)
@@ -521,6 +523,7 @@ print(calls)
 """
 
 
+@pytest.mark.medium
 def test_a_signal_handler_may_log_while_the_logger_is_loaded(tmp_path):
     done = python(INTERRUPTED, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -677,6 +680,7 @@ def test_every_process_logs_into_the_run_of_the_first(tmp_path):
     assert statuses == ["started", "finished"], "the forked process ends nothing"
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kind", ["vanished", "foreign"])
 def test_an_invalid_run_is_reported_and_a_new_one_created(tmp_path, kind):
     named = tmp_path / "named"
@@ -689,6 +693,7 @@ def test_an_invalid_run_is_reported_and_a_new_one_created(tmp_path, kind):
     assert len(records(the_run(tmp_path).folder)) == 2
 
 
+@pytest.mark.medium
 def test_a_home_that_cannot_be_written_breaks_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     program = (

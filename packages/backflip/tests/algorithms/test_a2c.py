@@ -53,6 +53,7 @@ def some_rows(state: A2CState, spec: EnvSpec) -> Rows:
 # The pieces, by hand
 
 
+@pytest.mark.medium
 @by_kind
 @pytest.mark.parametrize("normalized", [False, True])
 def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, normalized: bool) -> None:
@@ -123,6 +124,7 @@ def test_rmsprop_by_hand_has_its_epsilon_inside_the_root_and_starts_at_1() -> No
     assert_same_bits(start(a2c(SMALL, DISCRETE)).optimizer.nu["value"]["b"], jnp.ones(1))
 
 
+@pytest.mark.medium
 def test_an_update_is_one_step_along_the_clipped_gradient() -> None:
     state, actor = start(a2c(SMALL, DISCRETE)), actor_of(SMALL, DISCRETE)
     algorithm = a2c(SMALL, DISCRETE)
@@ -153,6 +155,7 @@ def test_the_learning_rate_follows_its_schedule() -> None:
     np.testing.assert_allclose(found, 1e-3 - 1e-4 * np.minimum(np.arange(7), 5), rtol=1e-5)
 
 
+@pytest.mark.medium
 def test_gradients_of_policy_and_value_reach_only_their_own_networks() -> None:
     """Advantages are no path from the policy's loss to the value function, nor targets back."""
     actor, state = actor_of(SMALL, DISCRETE), start(a2c(SMALL, DISCRETE))
@@ -214,6 +217,7 @@ def test_gradient_with_rows_masked_equals_that_without_the_rows() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("env_steps", "updates"), [(1, 1), (32, 1), (33, 2), (160, 5)])
 def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
     assert replace(SMALL, env_steps=env_steps).updates == updates

@@ -52,6 +52,7 @@ def seen(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return obs, rng.integers(2**32, size=(len(SEEDS), 2), dtype=np.uint32)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("does", ["act", "evaluation_action"])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_host_policy_equals_the_algorithm_with_its_whole_state(name: str, does: str) -> None:

@@ -82,6 +82,7 @@ def test_noise_follows_its_schedule_and_generations_are_drawn_around_the_elite()
     assert int(state.updates) == 5
 
 
+@pytest.mark.medium
 @by_kind
 @pytest.mark.parametrize("hidden", [(), (8,)])
 def test_row_n_acts_with_the_parameters_of_member_n(spec: EnvSpec, hidden: Any) -> None:
@@ -141,6 +142,7 @@ def test_unsupported_settings_and_spaces_are_refused() -> None:
             cem(replace(SMALL, **wrong), DISCRETE)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("share", "elite"), [(0.01, 1), (0.2, 10), (1.0, 50)])
 def test_the_elite_is_a_share_of_the_members(share: float, elite: int) -> None:
     assert CEMConfig(elite_fraction=share).elite == elite

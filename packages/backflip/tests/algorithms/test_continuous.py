@@ -93,6 +93,7 @@ def test_assess_returns_the_minimum_critic_of_the_policys_action(name: str) -> N
     np.testing.assert_allclose(algorithm.assess(state, obs)["value"], by_hand, rtol=1e-5)
 
 
+@pytest.mark.medium
 def test_assess_of_sac_returns_means_over_its_actions() -> None:
     """Within five standard errors of 32 draws from means over many."""
     algorithm, state, obs = judged("sac")
@@ -161,6 +162,7 @@ def test_action_scale_by_hand() -> None:
 # Rows and bits
 
 
+@pytest.mark.medium
 @each
 def test_contents_of_invalid_rows_change_no_bit(name: str) -> None:
     algorithm = small(name)
@@ -176,6 +178,7 @@ def as_it_is(x: Any, valid: Any) -> Any:
     return x
 
 
+@pytest.mark.medium
 @each
 def test_weight_0_without_blanking_lets_nan_through(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -186,6 +189,7 @@ def test_weight_0_without_blanking_lets_nan_through(
     assert not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after))
 
 
+@pytest.mark.medium
 @each
 def test_metrics_of_the_critics_equal_slow_loops(name: str) -> None:
     """With no learning at all: every minibatch is judged by the critics of the start."""

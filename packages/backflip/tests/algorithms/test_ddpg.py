@@ -76,6 +76,7 @@ def test_the_share_of_actions_at_a_bound() -> None:
     assert float(actor_loss(straight(1.0, bias=0.0), [CRITIC], rows.obs, valid)[1]) == 0.5
 
 
+@pytest.mark.medium
 def test_critics_do_not_learn_through_their_targets() -> None:
     state, rows = start(), trees.row_of(drawn(LOPSIDED, U, B), 0)
 
@@ -165,6 +166,7 @@ def loop(state: DDPGState, batch: Transition) -> Any:
     return actor, [critic], old_actor, [old_critic]
 
 
+@pytest.mark.medium
 def test_the_same_seed_draws_the_same_networks() -> None:
     algorithm = ddpg(SMALL, LOPSIDED)
     assert_same_bits(algorithm.init(3), algorithm.init(3))

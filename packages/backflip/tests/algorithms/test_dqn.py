@@ -101,6 +101,7 @@ def updated(config: DQNConfig, spec: EnvSpec, state: DQNState, batch: Transition
 # Formulas by hand
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("loss", "double", "dueling"),
     [("huber", False, False), ("huber", True, True), ("squared", True, False)],
@@ -265,6 +266,7 @@ def test_the_share_of_random_actions_is_epsilon() -> None:
     np.testing.assert_allclose(shares, expected, atol=0.01)
 
 
+@pytest.mark.medium
 def test_evaluation_is_greedy_and_from_pixels_almost_greedy() -> None:
     for spec, least in ((DISCRETE, 1.0), (PIXELS, 0.98)):
         algorithm, state = dqn(SMALL, spec), start(SMALL, spec)
@@ -288,6 +290,7 @@ def test_assess_returns_the_value_of_the_best_action() -> None:
 # Rows, bits and states
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("number", [1e6, np.nan])
 @pytest.mark.parametrize("spec", [DISCRETE, PIXELS], ids=lambda spec: spec.id)
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
@@ -337,6 +340,7 @@ def test_a_seed_gives_the_same_bits_with_any_other_seeds() -> None:
     assert not np.array_equal(one.replay.obs[1], again.replay.obs[1])
 
 
+@pytest.mark.medium
 def test_a_seed_outside_jax_learns_the_same_with_any_other_seeds() -> None:
     config = changed(prioritized=True)
 
@@ -411,6 +415,7 @@ def test_a_replay_too_short_for_n_steps_is_refused() -> None:
         dqn(changed(buffer_size=47, n_step=10), pixels)
 
 
+@pytest.mark.medium
 def test_continuous_actions_are_refused() -> None:
     with pytest.raises(UsageError, match="discrete actions, and those of `Pendulum-v1` are cont"):
         dqn(SMALL, Pendulum().spec)

@@ -237,6 +237,7 @@ class _NanReward:
         return step._replace(reward=np.full_like(step.reward, np.nan))
 
 
+@pytest.mark.medium
 def test_a_random_record_repeats_actions_and_depends_on_its_seed() -> None:
     there = driver()
     record = there.random_record([1, 2], envs=20, env_steps=200, repeat=0.8)
@@ -360,6 +361,7 @@ def replaying(**settings: Any) -> Algorithm:
     return dqn(config, make_host(CARTPOLE, {}, 1).spec)
 
 
+@pytest.mark.medium
 def test_the_end_of_a_phase_truncates_in_the_replay_but_counts_no_episode() -> None:
     """Six env steps of CartPole end no episode; the end of the phase truncates it in the replay."""
     there = driver(algorithm=replaying(rollout_length=3))

@@ -140,6 +140,7 @@ def assert_same_bits(one: Any, other: Any) -> None:
 # Transitions
 
 
+@pytest.mark.medium
 def test_environments_get_no_action_outside_their_space_learners_keep_the_one_drawn() -> None:
     env = Pedals()
     _, _, record = run(env, CONFIG, [0], [1], record=True)
@@ -240,6 +241,7 @@ def assert_dot_moves(record: Transition) -> None:
     assert len(np.unique(record.scene)) > 4
 
 
+@pytest.mark.medium
 def test_a_scene_after_an_end_is_of_the_new_episode() -> None:
     """Counter, drawn from its age and length: the scene is always what obs shows, never beyond."""
     _, _, record = run(DrawnCounter(), CONFIG, [0, 1], [3], record=True)
@@ -251,6 +253,7 @@ def test_a_scene_after_an_end_is_of_the_new_episode() -> None:
     assert (record.scene[:, 1:][ended[:, :-1]][..., 0] == 0).all()
 
 
+@pytest.mark.medium
 def test_no_scene_is_recorded_if_observations_suffice() -> None:
     _, _, record = run(CartPole(), CONFIG, [0], [1], record=True)
     assert record is not None
@@ -469,6 +472,7 @@ def test_training_on_the_true_reward_uses_it() -> None:
 # Evaluation
 
 
+@pytest.mark.medium
 def test_evaluation_equals_episodes_played_by_hand() -> None:
     """Counter pays 1 for action 0 and 2 for action 1, for 3 or 5 steps."""
     env = Counter()

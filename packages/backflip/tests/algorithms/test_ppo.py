@@ -96,6 +96,7 @@ def first_ratio_error(env: Any, config: PPOConfig) -> float:
     return float(np.max(phase.metrics["first_ratio_error"]))
 
 
+@pytest.mark.medium
 def test_updating_the_normaliser_too_early_changes_the_first_ratio(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -107,6 +108,7 @@ def test_updating_the_normaliser_too_early_changes_the_first_ratio(
     assert first_ratio_error(CartPole(), SCALED) > 1e-4
 
 
+@pytest.mark.medium
 def test_schedules_by_hand() -> None:
     ends = {"learning_rate_end": 5e-4, "clip_range_end": 0.1, "entropy_coef_end": 0.06}
     config = PPOConfig(**(vars(SMALL) | {"clip_range": 0.2} | ends))
@@ -172,6 +174,7 @@ def some_rows(state: PPOState, spec: EnvSpec) -> Rows:
     return Rows(obs, action, log_prob, advantage, target, jnp.arange(12) % 3 != 2)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("value_clip_range", [0.0, 0.5])
 @pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS], ids=lambda spec: spec.id)
 def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, value_clip_range: float) -> None:
@@ -237,6 +240,7 @@ def test_gradient_with_rows_masked_equals_that_without_the_rows() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.medium
 def test_rewards_are_divided_by_the_deviation_of_the_return_so_far_and_never_shifted() -> None:
     """R ← γ R + r; added to the statistics; 0 after an end: in loops, over three batches."""
     state, seen, running = start(SCALED, DISCRETE), [], np.zeros(4)
@@ -258,6 +262,7 @@ def test_rewards_are_divided_by_the_deviation_of_the_return_so_far_and_never_shi
     np.testing.assert_allclose(state.running_return, running, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.medium
 def test_the_normaliser_covers_all_valid_observations_since_the_start() -> None:
     state, seen = start(SCALED, DISCRETE), []
     update = jax.jit(ppo(SCALED, DISCRETE).update)
@@ -276,6 +281,7 @@ def test_the_normaliser_covers_all_valid_observations_since_the_start() -> None:
     assert float(jnp.abs(found).max()) == 10
 
 
+@pytest.mark.medium
 def test_explained_variances_equal_slow_loops() -> None:
     """Against TD(λ) targets on all valid rows, and Monte-Carlo returns where they are known."""
     state = start(SMALL, DISCRETE)
@@ -324,6 +330,7 @@ def test_the_batch_has_the_unclipped_actions() -> None:
     np.testing.assert_allclose(remembered.log_prob, expected, rtol=1e-4)
 
 
+@pytest.mark.medium
 @by_id
 def test_same_state_batch_and_key_same_bits(spec: EnvSpec) -> None:
     state = start(SMALL, spec)
@@ -331,6 +338,7 @@ def test_same_state_batch_and_key_same_bits(spec: EnvSpec) -> None:
     assert_same_bits(updated(SMALL, spec, state, batch), updated(SMALL, spec, state, batch))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("minibatches", [1, 2])
 def test_the_key_only_assigns_rows_to_minibatches(minibatches: int) -> None:
     config = PPOConfig(**(vars(SMALL) | {"minibatches": minibatches}))
@@ -347,6 +355,7 @@ def test_the_key_only_assigns_rows_to_minibatches(minibatches: int) -> None:
 # Rows that did not happen
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("number", [1e6, np.nan, np.inf])
 @by_id
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
@@ -357,6 +366,7 @@ def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) ->
     assert_same_bits(right, updated(SCALED, spec, state, spoil(batch, number)))
 
 
+@pytest.mark.medium
 def test_a_valid_row_does_change_bits() -> None:
     state = start(SMALL, DISCRETE)
     batch = make_batch(SMALL, DISCRETE, state)
@@ -366,6 +376,7 @@ def test_a_valid_row_does_change_bits() -> None:
     assert (first != second).any()
 
 
+@pytest.mark.medium
 def test_weight_0_without_blanking_lets_nan_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -65,6 +65,7 @@ def test_targets_by_hand(order: int) -> None:
     np.testing.assert_allclose(goal, [going_on, 1, going_on], rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_the_policy_loss_by_hand() -> None:
     """α log π - min Q; its slope by μ is α 2 tanh μ - 5 (1 - ½²), of the lower critic."""
     arguments = [HIGH, LOW], jnp.array(0.2), three_rows(), jnp.zeros((3, 1))
@@ -120,6 +121,7 @@ def test_log_std_is_clipped() -> None:
     assert policy(narrow, jnp.ones((1, 1))).log_std.tolist() == [[-20]]
 
 
+@pytest.mark.medium
 def test_gradients_reach_only_the_right_parameters() -> None:
     """Critics learn from their own output alone; their targets' networks and policy do not."""
     state, rows, noise = start(), trees.row_of(drawn(LOPSIDED, U, B), 0), jnp.ones((B, 2))
@@ -137,6 +139,7 @@ def test_gradients_reach_only_the_right_parameters() -> None:
     assert biggest[1:] == [0, 0, 0]
 
 
+@pytest.mark.medium
 def test_discrete_actions_use_discrete_sac() -> None:
     algorithm = sac(SMALL, CartPole().spec)
     action, _ = algorithm.act(algorithm.init(0), jnp.zeros((7, 4)), KEY)

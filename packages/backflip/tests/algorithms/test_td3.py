@@ -74,6 +74,7 @@ def test_smoothing_is_normal_noise_clipped() -> None:
     assert abs(noise.mean()) < 0.005
 
 
+@pytest.mark.medium
 def test_the_policy_loss_uses_the_first_critic_only() -> None:
     """Its slope is -3 (1 - ½²), though the second critic says less."""
     rows = three_rows()
@@ -96,6 +97,7 @@ def test_both_critics_learn_from_the_same_target() -> None:
     np.testing.assert_allclose([s[0]["b"][0] for s in slopes], [0.5, -0.5], rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_critics_do_not_learn_through_their_targets() -> None:
     state, rows = start(), trees.row_of(drawn(LOPSIDED, U, B), 0)
     noise = jnp.zeros((B, 2))
@@ -111,6 +113,7 @@ def test_critics_do_not_learn_through_their_targets() -> None:
     assert biggest[1:] == [0, 0]
 
 
+@pytest.mark.medium
 def test_policy_and_targets_are_updated_every_second_critic_step() -> None:
     state = start()
     after, _ = jax.jit(td3(SMALL, LOPSIDED).update)(state, drawn(LOPSIDED, U, B), KEY)

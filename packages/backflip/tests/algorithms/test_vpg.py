@@ -63,6 +63,7 @@ def some_rows(state: VPGState, spec: EnvSpec) -> Rows:
 # The pieces, by hand
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS], ids=lambda spec: spec.id)
 def test_losses_equal_the_definition_row_by_row(spec: EnvSpec) -> None:
     state, actor = start(vpg(SMALL, spec)), actor_of(SMALL, spec)
@@ -137,6 +138,7 @@ def test_policy_and_value_networks_are_independent(spec: EnvSpec) -> None:
     assert float(metrics["update_ratio"]) > 0
 
 
+@pytest.mark.medium
 def test_an_update_is_a_step_of_adam_for_the_policy_and_three_for_the_value() -> None:
     """Two routes to one number: optax's own Adam on the losses, step by step."""
     algorithm, actor = vpg(SMALL, DISCRETE), actor_of(SMALL, DISCRETE)
@@ -195,6 +197,7 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
 # Rows that did not happen
 
 
+@pytest.mark.medium
 @by_spec
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec) -> None:
     algorithm = vpg(SCALED, spec)

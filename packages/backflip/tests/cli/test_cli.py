@@ -72,6 +72,7 @@ def run(
 # --- wrong usage ------------------------------------------------------------------------------
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -399,6 +400,7 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
     assert "curve.svg" not in text
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_is_ignored(tmp_path: Path, closed: str) -> None:
     script = f'exec "$0" -c "$1" runs --home . {closed}'

@@ -10,6 +10,7 @@ from PIL import Image
 from backflip.cli.main import main
 
 
+@pytest.mark.medium
 def test_look_reports_as_json_and_draws_a_clip(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -28,6 +29,7 @@ def test_look_reports_as_json_and_draws_a_clip(
         assert clip.size[1] == 240
 
 
+@pytest.mark.medium
 def test_look_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clip = tmp_path / "strip.png"
     args = ["--episodes", "2", "--env-arg", "max_episode_steps=20", "--discount", "0.5"]
@@ -67,6 +69,7 @@ def test_errors_are_one_line(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.medium
 def test_environment_may_change_the_current_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

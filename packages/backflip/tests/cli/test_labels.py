@@ -59,6 +59,7 @@ def test_labels_are_exported_and_imported_by_a_file(
     assert capsys.readouterr().out == f"labels 3, run {one.name}, file {file}\n"
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -104,6 +105,7 @@ def test_a_run_without_labels_is_refused(
     assert not list(folder.glob("labels.sqlite*"))
 
 
+@pytest.mark.medium
 def test_serve_prints_the_address_and_serves_the_page(tmp_path: Path) -> None:
     folder = a_run(tmp_path)
     command = [sys.executable, "-c", REAL, "serve", "latest", "--home", str(tmp_path), "--no-open"]

@@ -125,6 +125,7 @@ def test_metadata_that_imitates_the_seal_changes_nothing(path):
     assert load_arrays(path).metadata == metadata
 
 
+@pytest.mark.medium
 def test_every_flipped_bit_and_every_truncation_is_detected(path):
     save_arrays(path, {"x": np.arange(5, dtype=np.uint8)}, {"k": "v"})
     whole = path.read_bytes()
@@ -215,6 +216,7 @@ class Killer:
         return True
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("damaged", [False, True])
 @pytest.mark.parametrize("saved_before", [0, 1, 2])
 def test_two_kills_at_any_two_instructions_leave_a_checkpoint(

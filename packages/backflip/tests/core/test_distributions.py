@@ -214,6 +214,7 @@ POLICIES = [
 ]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
 def test_jit_changes_nothing_and_leading_axes_are_a_loop(policy: Any) -> None:
     action = policy.sample(KEY)

@@ -21,6 +21,7 @@ def test_a_zero_gradient_stays_zero() -> None:
     assert not np.any(gradient["a"])
 
 
+@pytest.mark.medium
 def test_the_update_ratio_by_hand() -> None:
     """From (3, 4), of norm 5, to (3, 5): 1 / 5."""
     before = {"a": jnp.array([3.0]), "b": jnp.array([4.0])}

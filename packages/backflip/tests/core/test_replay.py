@@ -221,6 +221,7 @@ def read_all(case: Case, memory: Replay, ages: list[int]) -> Transition:
 # What is read
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [2, 3, 8])
 @every_case
 def test_every_row_reads_as_in_a_list_of_rows(case: Case, count: int) -> None:
@@ -283,6 +284,7 @@ def test_single_env_steps_are_the_rows_until_the_episode_ends(case: Case, count:
     assert ends or count == 2
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "case", [Case(0, 3, False), Case(4, 3, True), Case(4, 3, False, successors=True)], ids=str
 )
@@ -430,6 +432,7 @@ def places(case: Case, memory: Replay, ages: list[int]) -> list[int]:
     return [time * COLUMNS + column for time in times for column in range(COLUMNS)]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("jax_arrays", [False, True])
 @pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize("case", [Case(0, 1, False), Case(4, 3, True)], ids=str)
@@ -512,6 +515,7 @@ def leaves_of(memory: Replay) -> np.ndarray:
     return tree[len(tree) // 2 :]
 
 
+@pytest.mark.medium
 @in_both
 @pytest.mark.parametrize("count", [2, 8])
 @prioritized_cases
@@ -526,6 +530,7 @@ def test_new_rows_are_drawn_as_soon_as_they_can_be_and_no_others(
     assert set(drawn_places(case, memory, 5_000)) == set(may)
 
 
+@pytest.mark.medium
 @prioritized_cases
 def test_rows_too_new_to_be_drawn_get_a_priority_later(case: Case) -> None:
     """Draw from every state of the ring, report errors, and never lose a row for good."""
@@ -545,6 +550,7 @@ def test_rows_too_new_to_be_drawn_get_a_priority_later(case: Case) -> None:
     assert set(np.flatnonzero(leaves)) == wanted
 
 
+@pytest.mark.medium
 @in_both
 def test_draws_are_proportional_to_the_error_to_the_power_of_alpha(jax_arrays: bool) -> None:
     case = PRIORITIZED[0]
@@ -610,6 +616,7 @@ def test_importance_weights_outside_jax_are_those_of_each_seed() -> None:
         assert (place == 6 + seed).mean() == pytest.approx(share, abs=0.01)  # one draw a part
 
 
+@pytest.mark.medium
 def test_each_seed_outside_jax_has_the_same_tree_as_alone() -> None:
     case = Case(4, 3, True, prioritized=True, capacity=13, seeds=3)
     memory, _ = fill(case, 8)

@@ -18,6 +18,7 @@ def orders(count: int, keys: int) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(lambda key: shuffle(key, count)))(split))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", POWERS + OTHERS)
 def test_every_number_comes_exactly_once(count: int) -> None:
     for order in orders(count, 3):

@@ -202,6 +202,7 @@ def test_rejects_a_mask_of_another_length() -> None:
         of_rows(jnp.zeros((3, 2)), jnp.ones(2, bool))
 
 
+@pytest.mark.medium
 def test_standardized_rows_have_mean_0_and_deviation_1_where_they_are_valid() -> None:
     """Of 1, 3 and a invalid row: mean 2, deviation 1."""
     x, valid = jnp.array([1.0, 3.0, 1e6]), jnp.array([True, True, False])

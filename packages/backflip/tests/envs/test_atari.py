@@ -67,6 +67,7 @@ def test_conforms_to_the_interface(autoreset: str) -> None:
     )
 
 
+@pytest.mark.medium
 def test_rows_start_from_their_own_seeds() -> None:
     """Seeds may have any size; in Seaquest the number of no-ops changes the first frame."""
     seeds = [3, 2**62 + 1, 2**40]
@@ -104,6 +105,7 @@ def test_frames_shift_through_the_stack_which_begins_black() -> None:
     assert not begun.obs[..., :3].any()
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("size", [84, 42, 50])
 def test_observations_and_rewards_equal_the_definition(size: int) -> None:
     actions = np.random.default_rng(1).integers(4, size=60)
@@ -117,6 +119,7 @@ def test_observations_and_rewards_equal_the_definition(size: int) -> None:
     assert [step.reward.item() for step in steps] == rewards
 
 
+@pytest.mark.medium
 def test_rewards_are_the_score() -> None:
     _, rewards = played("ALE/SpaceInvaders-v5", {}, 150, rows=3)
     assert set(np.unique(rewards)) <= set(range(0, 200, 5))
@@ -142,6 +145,7 @@ def test_blank_score_changes_only_its_rows(game: str) -> None:
     assert np.array_equal(paid, same)
 
 
+@pytest.mark.medium
 def test_enduro_for_preferences() -> None:
     env = make_host("ALE/Enduro-v5", {"preference": True}, 1)
     assert env.spec.max_episode_steps == 750
@@ -251,5 +255,6 @@ def test_action_out_of_range_is_refused() -> None:
         env.step(np.full(2, 99))
 
 
+@pytest.mark.medium
 def test_ale_is_new_enough() -> None:
     assert tuple(map(int, ale_py.__version__.split(".")[:2])) >= (0, 12)

@@ -49,6 +49,7 @@ def test_is_a_host_environment() -> None:
     assert make_native("dm_control:cheetah-run") is None
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 @pytest.mark.parametrize(
     "name", ["cheetah-run", "ball_in_cup-catch", "cartpole-swingup_sparse", "reacher-easy"]
@@ -115,6 +116,7 @@ def test_unknown_task_is_refused(typed: str, meant: str) -> None:
         make_host(f"dm_control:{typed}")
 
 
+@pytest.mark.medium
 def test_picture_shows_the_target_of_its_episode() -> None:
     env = make_host("dm_control:reacher-easy", {}, 2)
     env.reset([0, 1])

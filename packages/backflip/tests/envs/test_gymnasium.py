@@ -179,6 +179,7 @@ def test_equals_a_loop_by_hand(
             assert np.array_equal(ours[4], theirs[4].astype(np.float32))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("autoreset", MODES)
 @pytest.mark.parametrize(("env_id", "limit", "ends_by", "env_steps"), TASKS)
 def test_conforms_to_the_interface(

@@ -239,7 +239,7 @@ def test_user_class_may_have_many_or_unbounded_actions(own: str, name: str) -> N
     [
         ("own_envs:Narrow", r"`observe` is float32\[3\], expected float32\[1\]"),
         ("own_envs:Broken", "cannot be traced: KeyError: 'position'"),
-        ("own_envs:Table", r"its observation has the shape \(3, 1\); return a vector"),
+        ("own_envs:Table", r"its observation has the shape \(3, 1\); use a vector"),
         ("own_envs:Many", r"it has 1,000,000,000 actions, expected 1 to 100,000"),
         (
             "own_envs:Vast",
@@ -316,7 +316,7 @@ def test_unknown_environment_is_refused(env_id: str, message: str) -> None:
         ("own_envs:Ladder", {"height": 1, "max_episode_steps": 0}, "must be at least 1 .*, got 0"),
         ("own_envs:Ladder", {"height": 1, "max_episode_steps": 1.5}, "a whole number, got 1.5"),
         ("own_envs:Anything", {"max_episode_steps": "x"}, "must be a whole number, got 'x'"),
-        ("own_envs:Needs", {"flag": True}, "without `size`, `name`; try .*size=1.0 .*name=text$"),
+        ("own_envs:Needs", {"flag": True}, "requires the arguments `size`, `name`; try .*size=1.0 .*name=text$"),
         (
             "own_envs:Ladder",
             {"height": 1, "names": 3},

@@ -50,6 +50,7 @@ def test_time_limit_truncates() -> None:
     assert (told["ended"], told["length"]) == ("truncated", 7)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("env_id", "action", "says"),
     [
@@ -71,6 +72,7 @@ def test_invalid_action_is_refused(env_id: str, action: Any, says: str) -> None:
         game.act(action)
 
 
+@pytest.mark.medium
 def test_agent_picture_shows_the_exact_pixels() -> None:
     game = Game("dot", {}, 1)
     game.begin()

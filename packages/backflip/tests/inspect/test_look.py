@@ -50,6 +50,7 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env_id", KINDS)
 def test_every_kind_of_environment_gets_a_verdict_and_a_clip(env_id: str, tmp_path: Path) -> None:
     env_args, said = KINDS[env_id]
@@ -61,6 +62,7 @@ def test_every_kind_of_environment_gets_a_verdict_and_a_clip(env_id: str, tmp_pa
         assert image.size[0] > 0
 
 
+@pytest.mark.medium
 def test_progress_is_reported_at_every_env_step(tmp_path: Path) -> None:
     told: dict[str, list[float]] = {}
     look(
@@ -93,6 +95,7 @@ def test_fixed_horizon_has_the_same_frame_skip() -> None:
     assert frame_skip("fixed:Hopper-v5", {}) == frame_skip("Hopper-v5", {}) == 4
 
 
+@pytest.mark.medium
 def test_clip_of_atari_plays_in_real_time(tmp_path: Path) -> None:
     args = {"frameskip": 1, "max_episode_steps": 70}
     seen = looked_at("ALE/Pong-v5", tmp_path / "clip.webp", **args)

@@ -24,6 +24,7 @@ class Paying(Pendulum):
         return super().step(state, action, key)._replace(reward=action[0])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("env", "ends_by", "env_steps"),
     [
@@ -38,6 +39,7 @@ def test_conforms_to_the_host_interface(env: Any, ends_by: set[str], env_steps: 
     )
 
 
+@pytest.mark.medium
 def test_equals_the_single_environment() -> None:
     env = CartPole()
     first, _ = jax.random.split(jax.random.key(7))

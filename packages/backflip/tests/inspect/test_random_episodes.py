@@ -1,6 +1,7 @@
 """Random episodes are measured correctly and follow from the seed."""
 
 import numpy as np
+import pytest
 from packages.backflip.tests.inspect.faulty_envs import Line, maker_of
 
 from backflip.envs.native.probes import EndlessReward
@@ -32,6 +33,7 @@ def test_returns_sum_the_rewards_and_the_first_episode_is_recorded() -> None:
     np.testing.assert_array_equal(play.recording.obs[1:], play.recording.next_obs[:-1])
 
 
+@pytest.mark.medium
 def test_same_seed_gives_the_same_episodes() -> None:
     returns = [
         play_randomly(open_env("CartPole-v1", {}, 4), 5, seed, silent).returns.tolist()

@@ -215,7 +215,7 @@ def test_attempt_counts_once(store, queue):
 
 
 def test_undone_attempt_counts_once(store, queue):
-    """Sent, undone, and sent again by a page that interruptible of neither: it stays undone."""
+    """Sent, undone, and sent again by a page that knows of neither: it stays undone."""
     ask(store, 1)
     taken(queue)
     give(queue, 1, attempt="sent twice")

@@ -58,6 +58,7 @@ def run(rule, visits, seconds):
     return simulated.Simulation(rule, visits, 300, 20, seconds, 3.0).run()
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("seconds", [1.5, 30.0, 300.0])
 def test_week_of_irregular_visits(seed, seconds):

@@ -76,6 +76,7 @@ def test_page_that_does_not_start_reports_its_own_error(tmp_path):
         pass
 
 
+@pytest.mark.medium
 def test_page_that_keeps_crashing_is_not_restarted(tmp_path):
     first = tmp_path / "first"
     program = (

@@ -657,6 +657,7 @@ def test_signals_restore_the_terminal(run, start, number):
     assert real.is_restored()
 
 
+@pytest.mark.medium
 def test_ctrl_c_restores_the_terminal(run, start):
     real = start(run)
     real.says("▀")
@@ -742,6 +743,7 @@ def test_waiting_for_pairs(tmp_path, start):
     assert real.is_restored()
 
 
+@pytest.mark.medium
 def test_dead_trainer_is_reported_after_the_last_pair(run, start):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -827,6 +829,7 @@ def test_no_terminal_is_a_one_line_error(run):
     assert done.stdout == ""
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("arguments", "environ", "match"),
     [

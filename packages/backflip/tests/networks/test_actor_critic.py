@@ -66,6 +66,7 @@ def test_orthogonal_matrices_favour_no_direction() -> None:
     np.testing.assert_allclose(np.square(drawn).mean(0), np.full((3, 3), 1 / 3), atol=0.03)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_biases_start_at_0_and_arrays_are_of_the_host(spec: EnvSpec) -> None:
     params = actor_critic(spec, (16, 16)).init(np.random.default_rng(0))
@@ -89,6 +90,7 @@ def test_one_generator_one_network(spec: EnvSpec) -> None:
 # Answers
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_first_policy_is_close_to_uniform(spec: EnvSpec) -> None:
     head, value = answer(spec, observations(spec, 8))
@@ -99,6 +101,7 @@ def test_first_policy_is_close_to_uniform(spec: EnvSpec) -> None:
     assert float(jnp.abs(value).max()) > 0.01
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_rows_are_independent(spec: EnvSpec) -> None:
     obs, order = observations(spec, 6), jnp.array([3, 0, 5, 1, 4, 2])
@@ -146,6 +149,7 @@ def test_the_two_vector_networks_share_no_parameter() -> None:
         assert float(jnp.abs(layer["w"][1]).sum()) == 0
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_gradient_reaches_every_weight(spec: EnvSpec) -> None:
     net, obs = actor_critic(spec, (16, 16)), observations(spec, 32)
@@ -221,6 +225,7 @@ def test_padding_is_excluded_from_standardisation() -> None:
     np.testing.assert_allclose(found[..., 0], [[[-side, 0], [side, 0]]], rtol=1e-5)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("side", [84, 64])  # 64 is filled up to 66
 def test_contrast_is_invariant_to_brightness(side: int) -> None:
     """A brighter picture gives the same inputs; a shifted one does not."""
@@ -257,6 +262,7 @@ def test_rejects_images_that_are_not_bytes() -> None:
         averaged(jnp.zeros((1, 12, 12, 1)), 1)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("side", "stride"), [(2, 1), (4, 2), (3, 1), (3, 2)])
 def test_convolutions_and_their_gradients_equal_those_of_xla(side: int, stride: int) -> None:
     rng = np.random.default_rng(0)
@@ -290,6 +296,7 @@ def test_cells_are_divided_by_at_least_1() -> None:
         assert np.isfinite(head).all()
 
 
+@pytest.mark.medium
 def test_flat_equals_dense_layers_on_scaled_pixels() -> None:
     net = torsos.pixel_torso(SMALL_PIXELS, (16, 8), "flat")
     params = net.init(np.random.default_rng(0))

@@ -124,6 +124,7 @@ NAMES = st.text(
 )
 
 
+@pytest.mark.medium
 @both
 @settings(max_examples=25)
 @given(
@@ -334,6 +335,7 @@ def refused(store, path, text, line, column, match):
     assert everything(store) == before
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("change", "column", "match"), BAD_VALUES)
 def test_invalid_values_are_refused(store, tmp_path, lines, change, column, match):
     bad = [lines[0], lines[1] | change]
@@ -474,6 +476,7 @@ def test_the_limit_of_csv_cells_is_restored(tmp_path, lines):
     assert csv.field_size_limit() == before
 
 
+@pytest.mark.medium
 @settings(max_examples=60)
 @given(data=st.data())
 def test_damaged_files_never_raise_a_traceback(tmp_path_factory, data):

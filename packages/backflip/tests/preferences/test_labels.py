@@ -55,6 +55,7 @@ def test_a_labelled_pair_has_the_clips_and_the_answer(store):
     assert same(pair.right, clip(2))
 
 
+@pytest.mark.medium
 @given(
     clips=st.tuples(
         *[
@@ -342,6 +343,7 @@ with LabelStore.open(Path(sys.argv[1])) as store:
 """
 
 
+@pytest.mark.medium
 def test_processes_that_make_and_fill_the_store_at_once(path):
     command = [sys.executable, "-c", TOGETHER, str(path)]
     children = [

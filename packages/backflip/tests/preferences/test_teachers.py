@@ -73,6 +73,7 @@ def test_an_early_end_is_worse_where_living_earns_and_better_where_it_costs(pay,
     assert ask(SimulatedTeacher(), ends.reward, survives.reward) == expected
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("mistake", [0.1, 0.5])
 def test_mistakes_are_made_at_their_rate_on_either_side(mistake):
     teacher = SimulatedTeacher(mistake=mistake)
@@ -98,6 +99,7 @@ def test_mistakes_come_on_top_of_the_boltzmann_choice():
     assert within_chance(share_of_left(teacher, rewards(1), rewards(0)), expected)
 
 
+@pytest.mark.medium
 def test_a_huge_difference_over_a_tiny_temperature_does_not_overflow():
     teacher = SimulatedTeacher(temperature=1e-6)
     assert share_of_left(teacher, rewards(1e6), rewards(0)) == 1

@@ -154,6 +154,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("clause", "method", "broken"), BROKEN, ids=[b[2].__name__ for b in BROKEN]
 )

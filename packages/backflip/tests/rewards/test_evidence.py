@@ -348,6 +348,7 @@ def refitted(labels, budget=12):
     return parameters, found.metrics[0], steps
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("ending", [False, True])
 def test_the_reward_has_a_constant_spread_over_labelled_clips(ending):
     parameters, metrics, steps = refitted(labels_on_clips(12, ending))
@@ -427,6 +428,7 @@ def test_encoders_are_fitted_when_labels_have_doubled(asked_at, labels):
     assert last_doubling(asked_at) == labels
 
 
+@pytest.mark.medium
 def test_an_encoder_is_cached_until_labels_have_doubled_or_one_is_undone():
     first = labels_on_clips(4)
     later = labels_on_clips(3, seed=1, asked_at=9)

@@ -117,6 +117,7 @@ def test_features_equal_the_docstring(name):
     np.testing.assert_allclose(fast, slow, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
 def test_group_sizes_match_the_features(name):
     spec = SPECS[name]
@@ -251,6 +252,7 @@ def test_resizing_keeps_grey_levels_and_positions():
     assert np.unravel_index(small.argmax(), small.shape) == (10, 2)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
 def test_clips_and_training_have_equal_features(name):
     """Rahtz's bug 1: one path normalised observations, another did not."""

@@ -69,6 +69,7 @@ def test_a_network_for_vectors_equals_the_docstring(spec):
         assert float(found[i]) == pytest.approx(float(expected[0]), abs=1e-4)
 
 
+@pytest.mark.medium
 def test_a_network_for_images_convolves_the_picture_and_its_change():
     rng = np.random.default_rng(0)
     params = initial_network(PIXELS, rng)
@@ -114,6 +115,7 @@ def test_inputs_are_standardised_over_alive_steps():
     np.testing.assert_allclose(found.change, np.sqrt(np.square(after - before).mean(0)), rtol=1e-4)
 
 
+@pytest.mark.medium
 def test_a_bootstrap_sample_leaves_out_1_over_e_and_never_draws_padding():
     keys = jax.random.split(jax.random.key(0), 400)
     bare = np.asarray(jax.vmap(bootstrap, (0, None))(keys, jnp.ones(50)))
@@ -212,6 +214,7 @@ def test_members_are_scaled_before_they_are_averaged(ending, monkeypatch):
     assert 0 < metrics["reward_model_training_loss"] < 1
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", [VECTOR, TORQUE, PIXELS], ids=lambda spec: spec.id)
 def test_an_empty_clip_has_the_shapes_of_the_environment(spec):
     clip = empty_clip(spec, 4)

@@ -70,6 +70,7 @@ def saved(spec: EnvSpec) -> EnvSpec:
     return spec_from_json(json.loads(json.dumps(to_json(spec_to_json(spec)))))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kind", SPACES)
 def test_the_environment_receives_the_same_actions_as_in_training(kind: str) -> None:
     env, own = _Takes(*SPACES[kind]), _Takes(*SPACES[kind])

@@ -83,6 +83,7 @@ def test_an_unsuitable_algorithm_is_refused_with_suitable_ones(env: str, name: s
 SEES_PICTURES = [name for name in ALGORITHMS if hasattr(ALGORITHMS[name].config, "network")]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", SEES_PICTURES)
 def test_a_named_network_is_used_for_images(name: str) -> None:
     """The first layer takes 8 x 8 pixels, 6 x 6, 9 cells or all 10 x 10, each with 4 channels."""

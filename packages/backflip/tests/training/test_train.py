@@ -443,6 +443,7 @@ def test_phases_with_a_limit_of_ten_thousand_env_steps() -> None:
     assert evaluation_episodes(host.driver) == 20
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("env", "limit", "said"),
     [("gymnasium:Pendulum-v1", 200, 1), ("gymnasium:Pendulum-v1", 8, 0), ("Pendulum-v1", 200, 0)],

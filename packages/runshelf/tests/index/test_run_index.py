@@ -313,6 +313,7 @@ def test_a_run_of_another_machine_with_a_new_heartbeat_is_no_longer_lost(home: P
         assert index.runs().rows[0].state == "running"
 
 
+@pytest.mark.medium
 def test_progress_is_reported_with_the_remaining_time(home: Path) -> None:
     for number in range(refresh.BATCH + 5):
         make_run(home, number)
@@ -481,6 +482,7 @@ def test_a_file_that_is_not_a_database_is_moved_aside(home: Path, content: bytes
         assert (home / "index.sqlite.damaged").read_bytes() == content
 
 
+@pytest.mark.medium
 def test_reindexing_repairs_damaged_pages(home: Path) -> None:
     for number in range(50):
         make_run(home, number, config={f"key{n}": n for n in range(50)})
@@ -623,6 +625,7 @@ def test_a_locked_index_can_be_read_and_the_problem_is_reported(
         assert listed(index) == numbers(1, 2)
 
 
+@pytest.mark.medium
 def test_a_refresh_continues_after_a_kill(home: Path) -> None:
     for number in range(300):
         make_run(home, number)
@@ -639,6 +642,7 @@ def test_a_refresh_continues_after_a_kill(home: Path) -> None:
         assert index.runs().total == 300
 
 
+@pytest.mark.medium
 def test_threads_share_one_index(home: Path) -> None:
     for number in range(30):
         make_run(home, number, config={"lr": number})

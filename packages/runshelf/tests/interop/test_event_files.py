@@ -242,6 +242,7 @@ def test_links_and_pipes_are_not_opened(tmp_path):
     assert list(read_frames(tmp_path / "pipe")) == []
 
 
+@pytest.mark.medium
 def test_tags_are_read_lazily(tmp_path):
     summary = b"".join(field(1, field(1, f"tag{n}") + b"\x15\0\0\0\0") for n in range(5000))
     path = write(tmp_path / "e", frame(field(5, summary)))

@@ -53,6 +53,7 @@ def content_of(folder):
     return {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in (folder, *folder.rglob("*"))}
 
 
+@pytest.mark.medium
 def test_uncopied_output_is_read_by_position_without_writing(bench, lost):
     before = content_of(lost)
     lines = read_output(lost)
@@ -66,6 +67,7 @@ def test_uncopied_output_is_read_by_position_without_writing(bench, lost):
     assert content_of(lost) == before
 
 
+@pytest.mark.medium
 def test_refreshing_the_index_writes_nothing_into_a_lost_run(bench, lost):
     before = content_of(lost)
     with open_index(bench.home) as index:

@@ -53,6 +53,7 @@ for i in range(3000):
 """
 
 
+@pytest.mark.medium
 def test_alternating_lines_of_two_streams_keep_their_order(bench):
     done = bench("run", "--", PYTHON, "-c", ALTERNATE)
     assert [int(text) for _, text in bench.output()] == list(range(3000))
@@ -68,6 +69,7 @@ def test_a_large_output_is_recorded_completely(bench):
     assert done.stdout.count("\n") == 300_001
 
 
+@pytest.mark.medium
 def test_the_manifest(bench):
     bench("run", "--name", "mine", "--question", "why?", "--tag", "a", "--tag", "b",
           "--cost", "3/h", "--", PYTHON, "-c", "pass", "--lr", "1e-3", "--seed", "5")  # fmt: skip
@@ -158,6 +160,7 @@ def test_a_program_that_truncates_its_own_output_many_times(bench):
     assert "reopened its own output" in done.stderr
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -199,6 +202,7 @@ def test_json_goes_to_stdout_and_the_programs_output_to_stderr(bench):
     assert done.returncode == 3
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("number", "status"),
     [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "failed"), (signal.SIGHUP, "failed")],
@@ -257,6 +261,7 @@ Program.__init__ = slow
 """
 
 
+@pytest.mark.medium
 def test_a_signal_that_the_program_sends_us_at_once_reaches_the_program(bench):
     words = bench.command("run", "sh", "-c", "kill -TERM $PPID; sleep 60 & wait")
     words[2] = SLOW + words[2]
@@ -332,6 +337,7 @@ def test_system_metrics_are_recorded(bench):
     assert record["seconds"] > 0.5
 
 
+@pytest.mark.medium
 def test_a_closed_pipe_does_not_stop_the_program(bench):
     script = "for i in $(seq 2000); do echo line $i; done; echo end >&2"
     command = " ".join(["exec", *map(shlex.quote, bench.command("run", "sh", "-c", script))])
@@ -364,6 +370,7 @@ if sys.argv[2] == "again": os.remove(home + "/filler"); time.sleep(0.5); print("
 """
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("again", ["again", "never"])
 def test_a_full_disk_does_not_disturb_the_program(bench, again):
     bench.home.mkdir()
@@ -392,6 +399,7 @@ def test_a_full_disk_does_not_disturb_the_program(bench, again):
         assert seen[0] == "before"
 
 
+@pytest.mark.medium
 def test_a_disk_that_is_full_at_the_start_prints_one_line(bench):
     bench.home.mkdir()
     tiny = 'mount -t tmpfs -o size=4k tmpfs "$1"; echo x > "$1/f"; shift; exec "$@"'
@@ -406,6 +414,7 @@ def test_a_disk_that_is_full_at_the_start_prints_one_line(bench):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.medium
 def test_the_spool_is_removed(bench):
     bench("run", "echo", "x")
     assert not (bench.last.folder / "spool").exists()

@@ -64,6 +64,7 @@ print(os.tcgetpgrp(0) == os.getpgrp(), file=sys.stderr)
 """
 
 
+@pytest.mark.medium
 def test_the_program_gets_a_terminal_of_the_same_size(bench):
     seen, status, before, after = at_terminal(bench, ["run", "--", PYTHON, "-c", SHOW])
     assert status == 0
@@ -72,6 +73,7 @@ def test_the_program_gets_a_terminal_of_the_same_size(bench):
     assert before == after
 
 
+@pytest.mark.medium
 def test_keys_reach_the_program(bench):
     seen, status, _, _ = at_terminal(
         bench, ["run", "sh", "-c", "printf 'name? '; read x; echo hello $x"], [(b"name? ", b"me\r")]
@@ -80,6 +82,7 @@ def test_keys_reach_the_program(bench):
     assert bench.output() == [("out", "name? me"), ("out", "hello me")]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("handles", "status"), [(False, 130), (True, 0)])
 def test_ctrl_c_reaches_the_program(bench, handles, status):
     trap = "trap 'echo saved; exit 0' INT; " if handles else ""
@@ -91,6 +94,7 @@ def test_ctrl_c_reaches_the_program(bench, handles, status):
     assert before == after
 
 
+@pytest.mark.medium
 def test_terminal_settings_are_restored_after_sigterm(bench):
     words = ["run", "sh", "-c", "echo up; kill -TERM $PPID; sleep 60 & wait"]
     _, ended, before, after = at_terminal(bench, words)
@@ -114,6 +118,7 @@ while not told:
 """
 
 
+@pytest.mark.medium
 def test_a_resized_terminal_signals_the_program(bench):
     def resize(master, _):
         fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
@@ -128,6 +133,7 @@ def state_of_process(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+@pytest.mark.medium
 def test_ctrl_z_stops_recorder_and_program_and_a_shell_continues_both(bench):
     """The shell starts a job, waits until it has stopped, then continues it."""
     done = []

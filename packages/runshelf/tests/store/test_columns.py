@@ -161,6 +161,7 @@ def test_format_1_is_read_and_replaced_on_compacting(tmp_path):
         assert json.loads(str(file["@about"]))["format"] == packed.FORMAT
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("names", "most"), [(["loss"], 18), ([f"metric/{n}" for n in range(10)], 9)]
 )
@@ -442,6 +443,7 @@ def test_a_pickle_in_the_file_is_never_loaded(tmp_path):
     assert not (tmp_path / "pwned").exists()
 
 
+@pytest.mark.medium
 def test_a_zip_bomb_is_refused_before_decompression(tmp_path, monkeypatch):
     data = io.BytesIO()
     with (

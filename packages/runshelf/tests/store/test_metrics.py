@@ -42,6 +42,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.medium
 @given(record=st.dictionaries(st.text(max_size=8), values, max_size=5))
 def test_json_values_round_trip(tmp_path_factory, record):
     folder = tmp_path_factory.mktemp("metrics")
@@ -244,6 +245,7 @@ for generation in range(25):
 """
 
 
+@pytest.mark.medium
 def test_kill_9_at_random_moments(tmp_path):
     command = [sys.executable, "-c", KILLED_AT_RANDOM, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -177,6 +177,7 @@ def test_a_damaged_heartbeat_is_ignored(tmp_path: Path, content: str) -> None:
     assert state_of(run).name == "lost"
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["heartbeat.json", "lock", "events.jsonl"])
 def test_a_pipe_in_place_of_a_file_does_not_block(tmp_path: Path, name: str) -> None:
     run = begun(tmp_path)

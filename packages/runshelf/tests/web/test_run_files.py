@@ -121,6 +121,7 @@ def test_text_is_sanitized(text: str, expected: str) -> None:
     assert sanitize(text) == expected
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("piece", ["\x1b]", "\x1b[", "\x1b[1;", "\x1bP", "\x1b]8;;", "\u202e"])
 def test_sanitizing_takes_linear_time(piece: str) -> None:
     """A megabyte of unterminated sequences: quadratic time would never finish."""

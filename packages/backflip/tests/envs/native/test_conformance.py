@@ -66,6 +66,7 @@ def marks(env_id: str) -> Any:
 EACH = [pytest.param(i, marks=marks(i)) for i in NATIVE]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env_id", EACH)
 def test_conforms_to_the_interface(env_id: str) -> None:
     args = {} if env_id == "dot" or env_id.startswith("probe:") else LIMITED

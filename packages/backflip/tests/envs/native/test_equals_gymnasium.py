@@ -78,6 +78,7 @@ def test_specs_equal_gymnasiums(env: NativeEnv) -> None:
         np.testing.assert_array_equal(ours.high, theirs.high)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env", SHORT, ids=by_id)
 def test_equal_along_random_trajectories(env: NativeEnv) -> None:
     reference = gymnasium.make(env.spec.id, max_episode_steps=LIMIT)
@@ -154,6 +155,7 @@ def test_initial_states_are_distributed_as_in_gymnasium(env: NativeEnv) -> None:
     np.testing.assert_allclose(theirs.max(0), ours.max(0), atol=0.1 * spread.max())
 
 
+@pytest.mark.medium
 def test_pendulum_keeps_precision_over_many_turns() -> None:
     """After 200 env steps of spinning, the angle equals that of a float64 sum."""
     env = Pendulum(g=0.0)

@@ -46,6 +46,7 @@ def test_transition_probabilities_equal_gymnasiums(args: dict[str, Any]) -> None
     np.testing.assert_allclose(transitions(FrozenLake(**args)), of_gymnasium(args)[0], atol=1e-12)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("args", ARGS, ids=by_args)
 def test_steps_follow_the_probabilities_rewards_and_flags(args: dict[str, Any]) -> None:
     env = FrozenLake(**args)

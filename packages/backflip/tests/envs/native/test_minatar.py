@@ -49,6 +49,7 @@ def replayed(game: Game, recorded: dict[str, np.ndarray]) -> Any:
     return jax.jit(run)(recorded["start"], recorded["action"], recorded["drawn"])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("number", RECORDINGS)
 @pytest.mark.parametrize("kind", CLASSES)
 def test_equals_the_reference_step_for_step(kind: type[MinAtar], number: int) -> None:
@@ -114,6 +115,7 @@ def cannon(env: MinAtar, actions: list[int], keys: Any) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(play))(keys))
 
 
+@pytest.mark.medium
 def test_minimal_actions_have_the_references_order() -> None:
     key = jax.random.key(0)
 
@@ -187,7 +189,7 @@ def test_initial_states_and_traffic_are_uniform(kind: type[MinAtar]) -> None:
 def test_facts_describe_the_id(version: int, actions: str) -> None:
     facts = dict(special_facts(f"MinAtar/Breakout-v{version}", {"sticky": 0.2, "ramping": False}))
     assert facts["sticky actions"].startswith("0.2: ")
-    assert facts["ramping"] == "as hard all along"
+    assert facts["ramping"] == "constant difficulty"
     assert facts["actions"].startswith(actions)
     assert facts["planes"].startswith("paddle, ball")
     assert action_meanings(f"MinAtar/Breakout-v{version}", {}) is None

@@ -98,6 +98,7 @@ def test_after_the_end_the_last_frame_is_repeated_darkened() -> None:
     assert greys(movie) == [10] * 6 + [20] * 6 + [25] + [round(25 * DIMMED)] * 18
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", sorted(WIDTHS))
 def test_end_of_an_episode_shows_the_last_next_observation(name: str) -> None:
     """The padding after it is not shown."""

@@ -35,6 +35,7 @@ def test_bars_by_hand() -> None:
     assert at(plus, (160, 10)) == BACKGROUND
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [1, 3, 14, 15, 60, 150])
 def test_every_number_has_its_own_bar(count: int) -> None:
     """A full bar differs from an empty one, at a different place for each number."""

@@ -169,6 +169,7 @@ REFUSALS = {
 }
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_refusals_have_a_sentence_and_write_nothing(
     standing: tuple[Server, Path], refusal: str
@@ -202,6 +203,7 @@ def test_body_too_large_in_chunks_is_refused(standing: tuple[Server, Path]) -> N
     assert contents(folder) == before
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("length", [str(10**9), str(LARGEST_BODY + 1), "9" * 30])
 def test_wrong_content_length_is_refused(standing: tuple[Server, Path], length: str) -> None:
     """The body never comes: the answer does."""
@@ -243,6 +245,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, 
         yield server
 
 
+@pytest.mark.medium
 def test_every_response_has_the_security_headers(shared: Server) -> None:
     film = shared.take("policy")[0]["left"]["person"]["url"]
     for path in ("/", "/static/page.js", "/api/state", "/nothing", film):
@@ -388,6 +391,7 @@ def test_environment_name_is_escaped(folder: Path) -> None:
     assert "<script>alert" not in page
 
 
+@pytest.mark.medium
 def test_events_report_changes(server: Server, folder: Path) -> None:
     with server.events() as states:
         assert next(states)["tally"]["labels"] == 0

@@ -38,6 +38,7 @@ def test_taken_port_is_named(folder: Path) -> None:
     assert f"--port {port + 1}" in result.stderr
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -56,12 +57,14 @@ def test_missing_folder_is_named(tmp_path: Path) -> None:
     assert (result.returncode, "nowhere" in one_line(result)) == (2, True)
 
 
+@pytest.mark.medium
 def test_damaged_labels_are_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "labels.sqlite").write_bytes(b"not a label file at all" * 100)
     result = run(str(tmp_path), "--port", "0")
     assert (result.returncode, "is damaged" in one_line(result)) == (1, True)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("port", ["x", "65536", "-1", "٣"])
 def test_invalid_port_is_refused(folder: Path, port: str) -> None:
     result = run(str(folder), "--port", port)
@@ -69,6 +72,7 @@ def test_invalid_port_is_refused(folder: Path, port: str) -> None:
     assert "is not a port" in result.stderr or "expected one argument" in result.stderr
 
 
+@pytest.mark.medium
 def test_restarted_server_keeps_address_and_token(folder: Path) -> None:
     """The same address and the same tokens, at once, though a client was connected."""
     first = start(folder, "--port", "0")
@@ -81,6 +85,7 @@ def test_restarted_server_keeps_address_and_token(folder: Path) -> None:
         assert second.answer(query).status == 200
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kept", ["", "{}", '{"port": 0, "secret": "ab"}', '["port"]'])
 def test_damaged_page_file_is_replaced(folder: Path, kept: str) -> None:
     (folder / "page.json").write_text(kept)
@@ -91,6 +96,7 @@ def test_damaged_page_file_is_replaced(folder: Path, kept: str) -> None:
     assert len(bytes.fromhex(told["secret"])) == 32
 
 
+@pytest.mark.medium
 def test_secrets_differ_between_runs(tmp_path: Path) -> None:
     secrets = set[str]()
     for name in ("a", "b"):
@@ -100,6 +106,7 @@ def test_secrets_differ_between_runs(tmp_path: Path) -> None:
     assert len(secrets) == 2
 
 
+@pytest.mark.medium
 def test_server_ends_with_its_parent_after_the_last_state(folder: Path) -> None:
     """Whatever the trainer said last, it has gone: pages hear that it is stopped."""
     set_status(folder, "learning")
@@ -112,6 +119,7 @@ def test_server_ends_with_its_parent_after_the_last_state(folder: Path) -> None:
     assert (server.process.returncode, errors) == (0, "")
 
 
+@pytest.mark.medium
 def test_finished_run_stays_finished_when_the_trainer_ends(folder: Path) -> None:
     set_status(folder, "finished", result="a share of .97 of the optimum")
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
@@ -122,6 +130,7 @@ def test_finished_run_stays_finished_when_the_trainer_ends(folder: Path) -> None
     server.process.communicate(timeout=60)
 
 
+@pytest.mark.medium
 def test_with_a_parent_ctrl_c_is_ignored(folder: Path) -> None:
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
     os.kill(server.process.pid, 2)
@@ -130,6 +139,7 @@ def test_with_a_parent_ctrl_c_is_ignored(folder: Path) -> None:
     server.process.communicate(timeout=60)
 
 
+@pytest.mark.medium
 def test_without_a_parent_ctrl_c_ends_the_server(folder: Path) -> None:
     server = start(folder, "--port", "0")
     os.kill(server.process.pid, 2)
@@ -137,6 +147,7 @@ def test_without_a_parent_ctrl_c_ends_the_server(folder: Path) -> None:
     assert (server.process.returncode, errors) == (130, "")
 
 
+@pytest.mark.medium
 def test_two_servers_of_one_run_give_different_pairs(tmp_path: Path) -> None:
     """One that its trainer left behind, and the one that came after it."""
     add_pairs(tmp_path, 8)
@@ -146,6 +157,7 @@ def test_two_servers_of_one_run_give_different_pairs(tmp_path: Path) -> None:
     assert len(held) == len(set(held)) >= 6
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("host", ["127.0.0.2", "::1", "::"])
 def test_printed_address_works(folder: Path, host: str) -> None:
     with serving(folder, "--host", host, "--port", "0") as server:
@@ -154,6 +166,7 @@ def test_printed_address_works(folder: Path, host: str) -> None:
         assert server.request("GET", path, host=parts.hostname or "").status in (200, 303)
 
 
+@pytest.mark.medium
 def test_second_server_does_not_change_the_address(folder: Path) -> None:
     kept = folder / "page.json"
     with serving(folder, "--port", "0", "--parent"):

@@ -94,7 +94,7 @@ def _open_closed_streams() -> None:
 def _failed(program: str, error: Exception, *, debug: bool) -> int:
     """Print the traceback if `debug`, then one line, on stderr; return the exit status."""
     if debug:
-        traceback.print_exc()
+        traceback.print_exception(error)
     known = isinstance(error, UserFacingError)
     status = error.exit_status if known else 1
     kind = "" if status >= Interrupted.exit_status else "error: "
