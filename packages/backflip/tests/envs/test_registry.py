@@ -316,7 +316,11 @@ def test_unknown_environment_is_refused(env_id: str, message: str) -> None:
         ("own_envs:Ladder", {"height": 1, "max_episode_steps": 0}, "must be at least 1 .*, got 0"),
         ("own_envs:Ladder", {"height": 1, "max_episode_steps": 1.5}, "a whole number, got 1.5"),
         ("own_envs:Anything", {"max_episode_steps": "x"}, "must be a whole number, got 'x'"),
-        ("own_envs:Needs", {"flag": True}, "requires the arguments `size`, `name`; try .*size=1.0 .*name=text$"),
+        (
+            "own_envs:Needs",
+            {"flag": True},
+            "requires the arguments `size`, `name`; try .*size=1.0 .*name=text$",
+        ),
         (
             "own_envs:Ladder",
             {"height": 1, "names": 3},
