@@ -225,10 +225,10 @@ def test_options_reach_the_function(tmp_path: Path) -> None:
         (
             "breaks",
             1,
-            "backflip: error: unexpected ZeroDivisionError: a b; --debug shows where",
+            "backflip: error: unexpected ZeroDivisionError: a b; --debug shows the traceback",
         ),
         ("interrupted", 130, "backflip: interrupted; resume with: backflip resume X"),
-        ("ctrl-c", 130, "backflip: interrupted; what was finished is kept"),
+        ("ctrl-c", 130, "backflip: interrupted; finished work is kept"),
     ],
 )
 def test_failures_are_one_line_with_their_status(

@@ -1,10 +1,10 @@
 """Captures everything that is archived of a program before it starts."""
 
+import importlib.util
 import os
 import select
 import shutil
 import stat
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -100,9 +100,9 @@ def capture(
 
 
 def _own_sources() -> list[str]:
-    """Return the folders from which this process imports runshelf and backflip."""
-    modules = (sys.modules.get(name) for name in ("runshelf", "backflip"))
-    return [str(Path(m.__file__).resolve().parents[1]) for m in modules if m and m.__file__]
+    """Return the folders that runshelf and backflip are imported from; neither is imported here."""
+    specs = (importlib.util.find_spec(name) for name in ("runshelf", "backflip"))
+    return [str(Path(s.origin).resolve().parents[1]) for s in specs if s and s.origin]
 
 
 def kind_of_input() -> str | None:
