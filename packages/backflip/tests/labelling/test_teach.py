@@ -431,7 +431,7 @@ def test_labels_of_another_environment_or_clip_length_are_refused(tmp_path):
     options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
     source = teach("Pendulum-v1", **options)
     options["labels"] = None
-    with pytest.raises(UsageError, match=r"clips of 5 env steps, here they have 6; try --set clip"):
+    with pytest.raises(UsageError, match=r"have 5 env steps, those of this run 6; try --set clip"):
         teach(
             "Pendulum-v1",
             labels_from=source.run,
