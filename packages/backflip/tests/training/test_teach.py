@@ -235,12 +235,14 @@ def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(taught,
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(("where", "calls"), [("save", 3), ("save", 5), ("ask", 6), ("ask", 9)])
+@pytest.mark.parametrize(
+    ("where", "calls"), [("save", 3), ("save", 5), ("add_queries", 6), ("add_queries", 9)]
+)
 def test_a_stop_between_queries_and_checkpoint_keeps_the_bits(
     taught, tmp_path, monkeypatch, where, calls
 ):
     """Queries of the next round are saved, of all seeds or of one; the phase is repeated."""
-    owner = {"save": Session, "ask": QueryMaker}[where]
+    owner = {"save": Session, "add_queries": QueryMaker}[where]
     original, called = getattr(owner, where), 0
 
     def stopped(*args, **options):

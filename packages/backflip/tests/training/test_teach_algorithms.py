@@ -38,7 +38,7 @@ TINY = {
     "a2c": ROLLOUTS,
     "vpg": ROLLOUTS,
     "cem": {"num_envs": 4, "episodes": 1, "hidden": (4,)},
-    "dqn": REPLAY | {"exploration_steps": 200, "n_step": 1},
+    "dqn": REPLAY | {"epsilon_steps": 200, "n_step": 1},
     "ddpg": REPLAY,
     "td3": REPLAY,
     "sac": REPLAY,

@@ -580,7 +580,7 @@ def test_an_environment_that_changes_folder_moves_no_run(
     assert {"policy.safetensors", "curve.svg"} <= {path.name for path in result.folder.iterdir()}
     os.chdir(tmp_path)
     assert result.to_json()["folder"] == f"runs/{result.run}"
-    watch(the_run(Path()), seed=None, episodes=1, out=None, tell=lambda *_: None, warn=print)
+    watch(the_run(Path()), seed=None, episodes=1, out=None, on_progress=lambda *_: None, warn=print)
     assert (result.folder / "watch" / "seed-0" / "overview.png").is_file()
 
 
@@ -620,7 +620,7 @@ def changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_an_environment_that_differs_when_made_again_is_refused(
     changes: Any, tmp_path: Path
 ) -> None:
-    said = r"observation was \(3,\), now \(4,\); its spaces must not depend on how often"
+    said = r"observation was \(3,\), now \(4,\); every instance must have"
     with pytest.raises(EnvironmentFailed, match=said):
         small(tmp_path, env="changes:Changes", env_args={"grows": True})
 
@@ -645,7 +645,7 @@ def test_a_run_is_not_resumed_with_an_edited_environment(
     with pytest.raises(UsageError, match=said):
         resume(run)
     with pytest.raises(UsageError, match=said):
-        watch(run, seed=0, episodes=1, out=None, tell=lambda *_: None, warn=print)
+        watch(run, seed=0, episodes=1, out=None, on_progress=lambda *_: None, warn=print)
 
 
 def test_the_defaults_fit_every_environment() -> None:

@@ -115,7 +115,7 @@ def check_one(home, acks, chance):
         # Shortly after its start, the program is not in the heartbeat yet, so it cannot be found.
         is_named = read_heartbeat(folder).program is not None
         assert state_of(run).name == ("running" if is_named else "lost")
-        assert ("goes on" in state_of(run).note) == is_named
+        assert ("still runs" in state_of(run).note) == is_named
         printed = len(read_output(folder))
         before = len(acknowledged(acks)["out"])
         wait_for(lambda: len(acknowledged(acks)["out"]) > before + 20)

@@ -177,7 +177,7 @@ def test_invalid_arguments_are_not_a_drawing_error() -> None:
 
 @pytest.mark.medium
 def test_scene_of_another_model_is_refused() -> None:
-    with pytest.raises(UserFacingError, match="has 5 numbers, its model 4"):
+    with pytest.raises(UserFacingError, match="has 5 numbers, but its model has 4"):
         view(PENDULUM).draw(np.zeros((1, 5)))
 
 
