@@ -107,6 +107,15 @@ def kill_at_random(home, acks, chance):
 
 def check_one(home, acks, chance):
     folder, victims, pid = kill_at_random(home, acks, chance)
+    try:
+        check_killed(folder, victims, pid, acks)
+    except BaseException:  # a failed check must not leave the program printing forever
+        if not is_gone(pid):
+            os.kill(pid, signal.SIGKILL)
+        raise
+
+
+def check_killed(folder, victims, pid, acks):
     run = open_run(folder)
     if victims == ["program"]:
         state = state_of(run)
