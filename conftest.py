@@ -1,8 +1,8 @@
-"""What every test runs under: strict JAX, two CPU devices, a compilation cache, bounded memory.
+"""Settings of all tests: strict JAX, two CPU devices, a compilation cache, bounded memory.
 
-JAX reads its settings from the environment when it is first imported. Setting them here, instead of
-calling `jax.config.update`, leaves tests that do not need JAX without its second of start-up, and
-reaches the programs that tests start as processes.
+JAX reads its settings from the environment when it is first imported. They are set here, not by
+`jax.config.update`, so that tests without JAX avoid its second of start-up, and so that the
+settings reach the processes that tests start.
 """
 
 import ctypes
@@ -20,8 +20,7 @@ import pytest
 if "jax" in sys.modules:
     raise RuntimeError("jax was imported before tests/conftest.py could configure it")
 
-# Who runs the tests in the background of a shell has Ctrl-C ignored, and so have the programs that
-# tests start, until somebody heeds it again.
+# A shell starts background jobs with Ctrl-C ignored, and programs that tests start inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["tests.browser"]
@@ -33,11 +32,11 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "2"
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(cache)
-# Small programs, too: the suite compiles thousands, and reading one takes a tenth of compiling it.
+# Cache small programs, too: there are thousands, and reading one takes a tenth of compiling it.
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
-# JAX on two shared cores makes any time limit on one example a coin toss.
-# The same examples every time, so that what one commit passes the next one passes; `nightly` draws.
+# No deadline: the time of one example varies on shared cores. The default profile repeats the same
+# examples, so that a commit that passes once passes again; `nightly` draws new ones.
 hypothesis.settings.register_profile("backflip", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.register_profile("nightly", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "backflip"))
@@ -45,15 +44,15 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "backflip"
 gc.set_threshold(20_000, 20, 20)
 
 
-MOST_MEMORY = 2**30  # bytes of a worker, above which it forgets the programs compiled so far
+MOST_MEMORY = 2**30  # bytes of a worker, above which it drops its compiled programs
 
 
 @pytest.fixture(scope="module", autouse=True)
 def bounded_memory() -> Iterator[None]:
-    """Keep a worker below about 2 GiB, and what is kept out of garbage collection.
+    """Keep a worker below about 2 GiB, and exclude what stays from garbage collection.
 
-    JAX keeps every compiled program, gigabytes of them by the end, in millions of objects. Looking
-    through these again and again took a tenth of the time already in the first few modules.
+    JAX keeps every compiled program: gigabytes in millions of objects by the end. Scanning these
+    took a tenth of the time even in the first few modules.
     """
     yield
     if "jax" in sys.modules and psutil.Process().memory_info().rss > MOST_MEMORY:
@@ -66,7 +65,7 @@ def bounded_memory() -> Iterator[None]:
 
 
 def _return_freed_memory() -> None:
-    """Return freed memory to the system: glibc by itself keeps nearly all of it."""
+    """Return freed memory to the system; glibc keeps nearly all of it otherwise."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

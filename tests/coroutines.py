@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def finished(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns, run in a loop and a thread of its own.
+    """Return what a coroutine returns, run in a new loop in a new thread.
 
     The thread of the tests already has a running loop once a test before has opened the browser.
     """

@@ -88,7 +88,7 @@ class Ignoring:
         return self.env.reset(key)
 
     def step(self, state: Any, action: Any, key: Any) -> NativeStep:
-        """As the probe, whatever the action."""
+        """As the probe, for any action."""
         del action
         return self.env.step(state, jnp.zeros((), jnp.int32), key)
 

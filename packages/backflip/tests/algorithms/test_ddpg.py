@@ -36,7 +36,7 @@ SMALL = DDPGConfig(
     tau=0.1,
     hidden=(16, 8),
 )
-HALFWAY = straight(0.0, bias=float(np.arctanh(0.5)))  # μ(s) = ½ whatever is seen
+HALFWAY = straight(0.0, bias=float(np.arctanh(0.5)))  # μ(s) = ½ for any s
 CRITIC = straight(2.0, 3.0, bias=1.0)  # Q(s, u) = 2 s + 3 u + 1
 
 

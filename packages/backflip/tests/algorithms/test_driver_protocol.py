@@ -87,7 +87,7 @@ def test_a_closed_driver_leaves_no_compiled_program(where: str) -> None:
 def test_clips_are_cut_from_the_newest_frames_of_the_first_environments(
     axes: tuple[int, ...], library: Any
 ) -> None:
-    """Environments are the last axis, whatever is before it."""
+    """Environments are the last axis of any number of axes."""
     shape = (5, 5, 4)
     seen = Box(np.zeros(shape, np.uint8), np.full(shape, 255, np.uint8), np.dtype(np.uint8))
     spec = EnvSpec("stacked", seen, Discrete(2), None, frame_stack=4)

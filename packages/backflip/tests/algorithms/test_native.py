@@ -78,7 +78,7 @@ class DrawnCounter(Counter):
 
 @dataclass(frozen=True)
 class Pedals:
-    """Pays its action, whatever that is: one pedal with bounds, one with a floor alone."""
+    """The reward is the action: one bounded dimension, one with only a lower bound."""
 
     @property
     def spec(self) -> EnvSpec:
@@ -172,7 +172,7 @@ def test_next_obs_is_the_true_successor_whatever_ended() -> None:
     np.testing.assert_array_equal(record.next_obs, expected)
     np.testing.assert_array_equal(record.terminated, (age == 2) & (length == 3))
     np.testing.assert_array_equal(record.truncated, (age == 4) & (length == 5))
-    # The next row begins anew after an end, and goes on where none was.
+    # The next row starts an episode after an end, and else continues.
     begins, before = record.obs[:, 1:], ended[:, :-1]
     np.testing.assert_array_equal(begins[before][:, [0, 2]], 0)
     np.testing.assert_array_equal(begins[~before], record.next_obs[:, :-1][~before])

@@ -39,7 +39,7 @@ SETTINGS: dict[str, Any] = {
     "hidden": (16, 8),
 }
 SMALL = TD3Config(**SETTINGS)
-HALFWAY = straight(0.0, bias=float(np.arctanh(0.5)))  # μ(s) = ½ whatever is seen
+HALFWAY = straight(0.0, bias=float(np.arctanh(0.5)))  # μ(s) = ½ for any s
 HIGH = straight(2.0, 3.0, bias=1.0)  # 2 s + 3 u + 1
 LOW = straight(2.0, 5.0, bias=-1.0)  # 2 s + 5 u - 1, the lower for u < 1
 

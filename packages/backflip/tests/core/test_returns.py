@@ -160,7 +160,7 @@ def test_reward_to_go_is_the_n_step_return_with_zero_values(stream: Stream) -> N
 
 
 def test_a_constant_shift_of_exact_values_changes_no_advantage() -> None:
-    """Rewards 1 for ever under γ = ½ are worth 2: every advantage is 0, whatever λ."""
+    """Endless rewards of 1 under γ = ½ are worth 2: every advantage is 0 for any λ."""
     two, none = jnp.full(5, 2.0), jnp.zeros(5, bool)
     for gae_lambda in (0.0, 0.7, 1.0):
         found = gae(jnp.ones(5), two, two, none, none, discount=0.5, gae_lambda=gae_lambda)

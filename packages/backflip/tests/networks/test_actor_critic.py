@@ -215,7 +215,7 @@ def test_a_standardised_picture_by_hand() -> None:
 
 
 def test_padding_is_excluded_from_standardisation() -> None:
-    """Cells ½ and 1 beside two that are not there: mean ¾, deviation ¼."""
+    """Cells ½ and 1, and two invalid ones: mean ¾, deviation ¼."""
     images, inside = (
         jnp.array([[0.5, 0.0], [1.0, 0.0]])[None, ..., None],
         jnp.array([[1.0, 0.0], [1.0, 0.0]])[None, ..., None],

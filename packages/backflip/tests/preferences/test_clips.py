@@ -14,7 +14,7 @@ from backflip.preferences.labels import LabelStore
 def record_of(kinds, envs):
     """Return a record of shape (T', envs); a kind is `-`, `end`, `cut` (in time) or `reset`.
 
-    As in a vector environment that resets by a step of its own, a `reset` row never happened.
+    As in a vector environment with a separate reset step, a `reset` row is no transition.
     """
     kinds = np.array(kinds, dtype=object).reshape(-1, envs)
     ticks = np.arange(kinds.size, dtype=np.float32).reshape(kinds.shape)

@@ -358,7 +358,7 @@ def test_processes_that_make_and_fill_the_store_at_once(path):
     assert errors == [""] * 4
     with LabelStore.open(path) as store:
         assert [store.counts(seed).queries for seed in range(4)] == [10] * 4
-        assert store.counts().labels == 10, "each query answered once, by whoever came first"
+        assert store.counts().labels == 10, "each query has one answer, the first"
 
 
 KILLED_AT_RANDOM = """

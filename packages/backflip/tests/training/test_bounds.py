@@ -11,7 +11,7 @@ from backflip.core.settings import Bounds, Setting
 from backflip.training.algorithm_config import configure
 from runshelf.errors import UsageError
 
-# Settings that may be negative: a lower entropy, too, can be what somebody wants.
+# Settings that may be negative: a user may want to lower the entropy.
 FREE = ("entropy_coef", "entropy_coef_end", "target_entropy_per_dimension")
 NUMBERS = [
     (name, setting)

@@ -10,7 +10,7 @@ from backflip.training import clock
 
 def test_the_compile_clock_counts_parts_within_parts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    # A list of its own: what this process compiled before has real times, beyond these.
+    # A new list: programs that this process compiled before have other times.
     fresh = functools.cache(clock._compiling.__wrapped__)
     monkeypatch.setattr(clock, "_compiling", fresh)
     monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])

@@ -101,7 +101,7 @@ def test_a_batch_gives_the_actions_of_its_members(kind: str) -> None:
 
 @pytest.mark.parametrize(("env_id", "cells"), [("Taxi-v4", 500), ("FrozenLake-v1", 16)])
 def test_policies_act_on_discrete_observations_of_gymnasium(env_id: str, cells: int) -> None:
-    """The second is learnt in JAX. Both look actions up in a table: these must be hashable."""
+    """The second trains in JAX. Both look actions up in a table, so actions must be hashable."""
     native = make_native(env_id)
     env = gymnasium.make(env_id)
     spec = (

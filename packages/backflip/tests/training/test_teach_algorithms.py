@@ -92,9 +92,7 @@ def test_the_env_steps_before_learning_count_and_fill_the_replay(tmp_path):
     result = tiny(tmp_path, "dqn", "CartPole-v1", seeds=1)
     assert result.env_steps == 384
     records = read_metrics(result.folder, "train").records
-    assert records[0]["env_steps"] == 64 + 4 * 8, (
-        "two rollouts of 32 at random, and one learnt from"
-    )
+    assert records[0]["env_steps"] == 64 + 4 * 8, "two random rollouts of 32, and one to learn from"
     assert saved(result.folder)["learners.replay.filled"].max() * 4 == 384
 
 

@@ -505,7 +505,7 @@ def test_progress_within_a_phase_outside_jax_is_reported(
 ) -> None:
     """24 updates in one phase, each of 16 env steps in both environments: all are told of.
 
-    The last of them is told of when all is saved; one line is kept.
+    The last one is reported after everything is saved; one line is kept.
     """
     monkeypatch.setattr("backflip.training.progress_reporter.SECONDS_BETWEEN_REPORTS", 0.0)
     told: list[Progress] = []

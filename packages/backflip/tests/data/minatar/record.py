@@ -71,7 +71,7 @@ def uniforms(game: str, drawn: list[np.ndarray], size: int) -> np.ndarray:
 
 
 class Player:
-    """Somebody who gets far enough to see everything."""
+    """A player that gets far enough to see everything."""
 
     def __init__(self, game: str, seed: int) -> None:
         self._game, self._rng, self._goal = game, np.random.RandomState(seed), (5, 5)

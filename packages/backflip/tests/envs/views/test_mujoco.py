@@ -30,7 +30,7 @@ args = {"camera_name": camera} if camera else {}
 env = gymnasium.make(name, render_mode="rgb_array", width=320, height=240, **args)
 state = env.unwrapped
 state.set_state(state.init_qpos, state.init_qvel)
-env.unwrapped.render()  # the camera goes on looking at where the first picture was taken
+env.unwrapped.render()  # the camera keeps the position of the first picture
 env.reset(seed=3)
 frames, scenes = [], []
 for number in range(6):

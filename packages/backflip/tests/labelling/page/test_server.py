@@ -108,7 +108,7 @@ def test_secrets_differ_between_runs(tmp_path: Path) -> None:
 
 @pytest.mark.medium
 def test_server_ends_with_its_parent_after_the_last_state(folder: Path) -> None:
-    """Whatever the trainer said last, it has gone: pages hear that it is stopped."""
+    """Pages show a trainer that has exited as stopped, after any last status."""
     set_status(folder, "learning")
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
     with server.events() as states:

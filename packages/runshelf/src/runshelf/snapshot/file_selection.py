@@ -85,7 +85,7 @@ class Listing:
 
     def _in_git(self, repository: Repository, prefix: bytes) -> Generator[bytes, None, None]:
         seen_folders: list[bytes] = []
-        # Tracked files are kept whatever their names are.
+        # Tracked files are kept under any name.
         for selection, tracked in (
             (["--cached"], True),
             (["--others", "--exclude-standard"], False),
