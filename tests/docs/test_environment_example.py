@@ -1,4 +1,4 @@
-"""The environment in docs/examples keeps the interface, and can be trained on from the command line."""
+"""The environment in docs/examples keeps the interface, and trains from the command line."""
 
 import sys
 from pathlib import Path
