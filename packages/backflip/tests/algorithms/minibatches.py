@@ -1,7 +1,7 @@
 """What off-policy algorithms of continuous actions are tested with: spaces, rows, and probes."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -99,12 +99,10 @@ class Ignoring:
 
 @dataclass(frozen=True)
 class MatchedNumber(probes.StartsWithACoin):
-    """Sees s = ±1 and pays -(a - s / 2)²: the right action depends on what is seen."""
+    """Shows s = ±1 and pays -(a - s / 2)², so the best action depends on s. One number each."""
 
-    @property
-    def spec(self) -> EnvSpec:
-        """One number in, one number in [-1, 1] out."""
-        return probes.probe_spec("matched number", probes.interval())
+    env_id: ClassVar[str] = "matched number"
+    action: ClassVar[Box] = probes.interval()
 
     def step(self, state: Any, action: Any, key: Any) -> NativeStep:
         """Pay and end."""
