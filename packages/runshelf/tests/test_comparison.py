@@ -13,6 +13,7 @@ from runshelf.comparison.metrics import diff_metrics
 from runshelf.comparison.runs import changes, compare
 from runshelf.comparison.settings import flat, side_by_side
 from runshelf.snapshot.object_store import object_path, store
+from runshelf.store.home import shared
 from runshelf.store.run import open_run
 
 
@@ -189,7 +190,7 @@ def test_different_modes_and_missing_objects_are_reported(tmp_path: Path) -> Non
     one, other = snapshot(home, 1, {"a": b"1"}), snapshot(home, 2, {"a": b"1"}, mode=0o755)
     assert [file.note for file in diff_code(home, one, other).files] == ["mode 644 -> 755"]
     third = snapshot(home, 3, {"a": b"2"})
-    for folder in (home / "objects" / "sha256").iterdir():
+    for folder in (shared(home, "objects") / "sha256").iterdir():
         for path in folder.iterdir():
             path.unlink()
     (file,) = diff_code(home, one, third).files
