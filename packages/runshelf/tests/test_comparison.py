@@ -99,6 +99,17 @@ def test_the_first_metrics_to_differ_are_named_within_a_limit(tmp_path: Path) ->
     assert ([metric.name for metric in bounded.metrics], bounded.left_out) == (["a", "b", "c"], 2)
 
 
+def test_metrics_of_the_machine_are_not_compared(tmp_path: Path) -> None:
+    names = ("cpu_percent", "memory_bytes", "memory_mib", "processes", "disk_free_bytes")
+    names = (*names, "gpu1/memory_bytes", "env_steps_per_second", "update/seconds")
+    one = [{"step": 0, "loss": 1.0, **dict.fromkeys(names, 1.0)}]
+    other = [{"step": 0, "loss": 1.0, **dict.fromkeys(names[1:], 2.0), "frames/second": 3.0}]
+    found = metrics_of(tmp_path, one, other)
+    assert [metric.name for metric in found.metrics] == ["loss"]
+    assert (found.only, found.never_differed, found.from_the_start) == (([], []), True, [])
+    assert found.of_machine == len(names) + 1
+
+
 def test_runs_without_metrics_have_nothing_in_common(tmp_path: Path) -> None:
     found = metrics_of(tmp_path, [], steps(1.0))
     assert (found.metrics, found.identical_until, found.never_differed) == ([], None, False)

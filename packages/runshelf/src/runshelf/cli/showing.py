@@ -334,6 +334,8 @@ def _print_metrics_diff(metrics: MetricsDiff) -> None:
         }
         print_table(columns, right=list(columns)[1:])
     _print_rest(len(differing) - len(shown))
+    if metrics.of_machine:
+        print(f"  not compared: {metrics.of_machine} metrics of the machine and of speed")
 
 
 def _identical(metrics: MetricsDiff) -> str:
