@@ -286,7 +286,7 @@ def test_a_killed_run_is_lost(home: Path) -> None:
     with open_index(home) as index, subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"made\n"
-        (folder,) = (home / "runs").iterdir()
+        (folder,) = home.glob("runs/0*")
         settle(folder)
         index.refresh()
         assert [row.state for row in index.runs().rows] == ["running"]

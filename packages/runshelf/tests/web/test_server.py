@@ -200,7 +200,7 @@ def test_a_failed_run_shows_exit_status_and_output(server: Server, home: Path) -
 
 
 def test_every_tab_of_every_run_opens(server: Server, home: Path) -> None:
-    for folder in home.glob("runs/*"):
+    for folder in home.glob("runs/0*"):
         for tab in ("", "/code", "/output", "/files", "/environment"):
             page(server, f"/runs/{folder.name}{tab}")
 
@@ -218,7 +218,7 @@ def test_comparison_names_the_last_identical_step(tmp_path: Path) -> None:
         writer = begin(tmp_path, seed=seed)
         log(writer, 100, loss=lambda x, c=change: x if x * 99 < c else -1.0)
         finish(writer)
-    runs = sorted(p.name for p in tmp_path.glob("runs/*"))
+    runs = sorted(p.name for p in tmp_path.glob("runs/0*"))
     with serving(tmp_path) as server:
         text = page(server, f"/compare?run={runs[0]}&run={runs[1]}")
     assert f"up to step {70 * 256}, then loss differs" in text
@@ -288,7 +288,7 @@ def test_a_lost_run_shows_the_output_of_its_program(tmp_path: Path) -> None:
     )
     assert recorder.stdout is not None
     assert recorder.stdout.readline() == b"the last words\n"
-    (folder,) = until(lambda: list(tmp_path.glob("runs/*")))
+    (folder,) = until(lambda: list(tmp_path.glob("runs/0*")))
     program = until(lambda: json.loads((folder / "heartbeat.json").read_text())["program"])["pid"]
     for pid in (recorder.pid, program):
         os.kill(pid, signal.SIGKILL)
