@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import final
 
-from runshelf.store.home import BUDGET, RUNS, SHARED, has_runs, is_own_ignore_file
+from runshelf.store.home import BUDGET, RUNS, SHARED, is_own_ignore_file
 
 COMPILED = ("*.pyc", "*.pyo")
 _COMPILED_FOLDER = "__pycache__"
@@ -61,7 +61,7 @@ class NotCode:
 
     def _is_home(self, folder: bytes) -> bool:
         if folder not in self._homes:
-            self._homes[folder] = has_runs(self._at(folder))
+            self._homes[folder] = (self._at(folder) / RUNS).is_dir()
         return self._homes[folder]
 
     def _is_ours(self, path: bytes, name: bytes) -> bool:
