@@ -12,10 +12,11 @@ from packages.runshelf.tests.snapshot.repositories import KINDS, ULID, Place, gi
 
 from runshelf.cli.main import main
 from runshelf.comparison.code import diff_code
+from runshelf.snapshot.capture import capture
 from runshelf.snapshot.code_snapshot import read_snapshot
 from runshelf.snapshot.git import find_repository
 from runshelf.store.home import SHARED
-from runshelf.store.run import Run, find_run, list_runs
+from runshelf.store.run import Run, create_run, find_run, list_runs
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),
@@ -132,6 +133,14 @@ def known(place: Place) -> set[str]:
     return {".git", "runs", "__pycache__"} | {name.partition("/")[0] for name in tracked}
 
 
+def test_git_is_asked_before_the_run_writes_anything(tmp_path: Path) -> None:
+    root = made(tmp_path / "repository")
+    keep = capture(root, ["x"], say=print, cwd=root)
+    write(root / "runs" / "of-a-run")  # as if nothing hid it
+    with create_run(root, command="run", config={}, argv=["x"], cwd=root, capture=keep) as writer:
+        assert writer.run.manifest["git"]["dirty"] is False
+
+
 SCRIPT = "import model, runshelf\nrunshelf.log('loss', 1.0)\n"
 
 
@@ -212,8 +221,14 @@ def test_a_plain_folder_has_no_files_of_ours_in_its_snapshots(tmp_path: Path, ca
 # --- filters ----------------------------------------------------------------------------------
 
 
-def with_filter(root: Path, scope: Sequence[str]) -> Path:
-    """Return the log of a filter like Git LFS: what is committed is a hash of the content."""
+def with_filter(root: Path, scope: Sequence[str], *, settled: bool) -> Path:
+    """Return the log of a filter like Git LFS: what is committed is a hash of the content.
+
+    Args:
+        root: where to make the repository.
+        scope: the option of `git config` for the filter.
+        settled: whether files are older than the index; else git reads them again.
+    """
     log = root.parent / "filtered"
     made(root)
     clean = write(root.parent / "clean.sh", f"#!/bin/sh\necho ran >> {log}\nsha256sum\n")
@@ -222,25 +237,35 @@ def with_filter(root: Path, scope: Sequence[str]) -> Path:
     git(root, "config", *scope, "filter.large.required", "true")
     write(root / ".gitattributes", "*.bin filter=large\n")
     write(root / "weights.bin", "large content\n")
+    if settled:
+        os.utime(root / "weights.bin", (1.6e9, 1.6e9))
     git(root, "add", ".")
     git(root, "commit", "-qm", "filtered")
-    git(root, "status")
+    if not settled:
+        stamp = (root / "weights.bin").stat().st_mtime_ns
+        os.utime(root / ".git" / "index", ns=(stamp, stamp))
     log.unlink()
     return log
 
 
-@pytest.mark.parametrize("is_of_user", [True, False])
-def test_a_filter_is_not_run_for_unchanged_files(
-    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, is_of_user: bool
+@pytest.mark.parametrize("scope", ["--global", "--local"])
+@pytest.mark.parametrize("settled", [True, False])
+def test_unchanged_filtered_files_are_clean_and_filters_run_only_if_git_must_read(
+    tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, scope: str, settled: bool
 ) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(write(tmp_path / "config", "")))
-    root = tmp_path / "repository"
-    log = with_filter(root, ["--global"] if is_of_user else [])
-    call(Place(root, root), "run", "true")
-    assert not log.exists()
-    (run,) = runs_of(Place(root, root))
+    place = Place(tmp_path / "repository", tmp_path / "repository")
+    log = with_filter(place.cwd, [scope], settled=settled)
+    call(place, "run", "true")
+    assert log.exists() is (scope == "--global" and not settled)
+    (run,) = runs_of(place)
     assert run.manifest["git"]["dirty"] is False
     assert not (run.folder / "code.patch").exists()
+    for name in ("model.py", "weights.bin"):
+        git(place.cwd, "checkout", "-q", "--", "model.py")
+        write(place.cwd / name, "new")
+        call(place, "run", "true")
+        assert runs_of(place)[-1].manifest["git"]["dirty"] is True
 
 
 def test_a_filter_of_the_user_decides_whether_a_touched_file_differs(
@@ -248,24 +273,20 @@ def test_a_filter_of_the_user_decides_whether_a_touched_file_differs(
 ) -> None:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(write(tmp_path / "config", "")))
     root = tmp_path / "repository"
-    with_filter(root, ["--global"])
+    with_filter(root, ["--global"], settled=True)
     os.utime(root / "weights.bin", (0, 0))
     call(Place(root, root), "run", "true")
-    write(root / "weights.bin", "other content\n")
-    call(Place(root, root), "run", "true")
-    clean, changed = runs_of(Place(root, root))
-    assert clean.manifest["git"]["dirty"] is False
-    assert changed.manifest["git"]["dirty"] is True
+    (run,) = runs_of(Place(root, root))
+    assert run.manifest["git"]["dirty"] is False
 
 
 def test_a_filter_of_the_repository_is_never_run(tmp_path: Path, call: Call) -> None:
     root = tmp_path / "repository"
-    log = with_filter(root, [])
+    log = with_filter(root, [], settled=False)
     git(root, "config", "filter.a=b.clean", str(tmp_path / "clean.sh"))
     write(root / ".git" / "info" / "attributes", "*.py filter=a=b\n")
     for name in ("weights.bin", "train.py"):
         os.utime(root / name, (0, 0))
-    log.unlink(missing_ok=True)
     call(Place(root, root), "run", "true")
     assert not log.exists()
 

@@ -166,7 +166,7 @@ def _keep_code(
     """Archive the code around `cwd`; return the fields of the manifest and the snapshot."""
     snapshot = take_snapshot(home, cwd, state.repository, limits)
     write_snapshot(folder, snapshot, limits)
-    if state.repository:
+    if state.repository and state.fields and state.fields["dirty"] is not False:
         _keep_patch(folder, state.repository, say)
     fields = {
         "git": state.fields,

@@ -5,6 +5,7 @@ A repository may come from an untrusted source, and its configuration can make g
 """
 
 import os
+import re
 import select
 import subprocess
 import time
@@ -36,6 +37,15 @@ _OF_ONE_REPOSITORY = frozenset(
 )
 _SUBMODULE = b"160000 "
 _CHUNK = 1 << 16
+# A tracked file of which only the content differs from the index, in `git status --porcelain=v2`.
+_CONTENT_ONLY = re.compile(
+    rb"1 \.M \S+ \d+ (?P<mode>\d+) (?P=mode) \S+ \S+ (?P<path>.*)", re.DOTALL
+)
+# An entry of `git ls-files --debug -z`.
+_STAMP = re.compile(
+    rb"(?P<path>[^\0]+)\0  ctime: .*\n  mtime: (?P<s>\d+):(?P<ns>\d+)\n  dev: .*\n  uid: .*\n"
+    rb"  size: (?P<size>\d+)\t.*\n"
+)
 
 
 @final
@@ -46,11 +56,13 @@ class Repository(NamedTuple):
         root: the root of its working tree.
         options: options of git that prevent it from running programs of the configuration.
         environ: the environment of git.
+        has_own_filters: whether the repository's own configuration has filters; these are not run.
     """
 
     root: Path
     options: tuple[str, ...]
     environ: dict[str, str]
+    has_own_filters: bool = False
 
 
 def find_repository(folder: Path, environ: Mapping[str, str] = os.environ) -> Repository | None:
@@ -67,7 +79,8 @@ def find_repository(folder: Path, environ: Mapping[str, str] = os.environ) -> Re
         return None
     # git does not find the repository from the root if the configuration moves the working tree.
     named = {**environ, "GIT_DIR": str(git_folder), "GIT_WORK_TREE": str(root)}
-    return _inert(root, named, (*_INERT, *_without_own_filters(asked)))
+    filters = _without_own_filters(asked)
+    return _inert(root, named, (*_INERT, *filters))._replace(has_own_filters=bool(filters))
 
 
 def find_nested(folder: Path) -> Repository | None:
@@ -152,12 +165,45 @@ def _is_dirty(
     if output is None:
         return None
     entries = output.split(b"\0")[:-1]
-    if any(not entry.startswith(b"? ") for entry in entries):
+    untracked = [entry[2:] for entry in entries if entry.startswith(b"? ")]
+    if _has_changes(repository, [entry for entry in entries if not entry.startswith(b"? ")]):
         return True
-    if any(_has_code(repository, entry[2:], prefix, is_code) for entry in entries):
+    if any(_has_code(repository, path, prefix, is_code) for path in untracked):
         return True
     nested = [_is_dirty(*found, is_code) for found in _submodules(repository, prefix)]
     return True if True in nested else None if None in nested else False
+
+
+def _has_changes(repository: Repository, entries: Sequence[bytes]) -> bool:
+    """Return whether an entry of the status of tracked files is a change.
+
+    Without its filter, an unchanged file differs if git reads it again, as it does for files that
+    are not older than the index. Then its size and time tell.
+    """
+    if not repository.has_own_filters or not entries:
+        return bool(entries)
+    content_only = [match for entry in entries if (match := _CONTENT_ONLY.fullmatch(entry))]
+    if len(content_only) < len(entries):
+        return True
+    stamps = _stamps(repository)
+    paths = [match["path"] for match in content_only]
+    return any(stamps.get(path) != _stamp(repository.root / os.fsdecode(path)) for path in paths)
+
+
+def _stamps(repository: Repository) -> dict[bytes, tuple[int, int]]:
+    """Return the size and the time of change of each file when git last read it."""
+    output = _query(repository, ["ls-files", "--debug", "-z"]) or b""
+    return {
+        found["path"]: (int(found["size"]), int(found["s"]) * 10**9 + int(found["ns"]))
+        for found in _STAMP.finditer(output)
+    }
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        status = path.lstat()
+        return status.st_size, status.st_mtime_ns
+    return None
 
 
 def _has_code(
