@@ -568,6 +568,12 @@ def test_a_home_on_a_network_file_system_has_its_index_in_the_cache(
     monkeypatch.setattr("runshelf.index.location.is_on_network", lambda home: True)
     assert places(home) == [cache_folder(home) / "index.sqlite"]
     assert cache in cache_folder(home).parents
+    (home.parent / "linked").mkdir()
+    (home.parent / "linked" / "runs").symlink_to(home)
+    monkeypatch.setattr(
+        "runshelf.index.location.is_on_network", lambda path: path.resolve() == home
+    )
+    assert places(home.parent / "linked") == [cache_folder(home.parent / "linked") / "index.sqlite"]
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache_folder(home).is_relative_to(Path.home() / ".cache" / "runshelf")
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from runshelf.index.database import APPLICATION
-from runshelf.store.home import INDEX, old_shared, shared
+from runshelf.store.home import INDEX, RUNS, old_shared, shared
 from runshelf.store.opening import NoFile, read
 
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -27,7 +27,8 @@ _APPLICATION_AT = 68  # in the header of an SQLite file
 def places(home: Path) -> list[Path]:
     """Return the possible files for the index of `home`, best first."""
     cached = cache_folder(home) / INDEX
-    return [cached] if is_on_network(home) else [shared(home, INDEX), cached]
+    # `runs/` may be a link to another disk.
+    return [cached] if is_on_network(home / RUNS) else [shared(home, INDEX), cached]
 
 
 def old_index_files(home: Path) -> list[Path]:

@@ -39,7 +39,7 @@ _SUBMODULE = b"160000 "
 _CHUNK = 1 << 16
 # A tracked file of which only the content differs from the index, in `git status --porcelain=v2`.
 _CONTENT_ONLY = re.compile(
-    rb"1 \.M \S+ \d+ (?P<mode>\d+) (?P=mode) \S+ \S+ (?P<path>.*)", re.DOTALL
+    rb"1 \.M N\.\.\. \d+ (?P<mode>\d+) (?P=mode) \S+ \S+ (?P<path>.*)", re.DOTALL
 )
 # An entry of `git ls-files --debug -z`.
 _STAMP = re.compile(
