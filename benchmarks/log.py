@@ -79,7 +79,7 @@ def measure(library: str, form: str, seconds: float) -> Measured:
             sys.exit(f"error: {library}: {errors}")
         found = json.loads(said.splitlines()[-1])
         points = found["rows"] * found["names"]
-        for run in folder.glob("runs/*"):
+        for run in folder.glob("runs/0*"):
             compact(run)
         kept = folder.glob("runs/*/metrics-*") if library == "backflip" else data_of(folder)
         size = sum(path.stat().st_size for path in kept)
@@ -111,7 +111,7 @@ def lost(library: str, seconds: float) -> str:
 def read_back(library: str, folder: Path) -> set[int]:
     """Return the steps whose numbers are all present."""
     if library == "backflip":
-        (run,) = folder.glob("runs/*")
+        (run,) = folder.glob("runs/0*")
         return {record["step"] for record in read_metrics(run).records}
     if library == "tensorboard":
         steps: dict[int, int] = {}

@@ -15,6 +15,7 @@ from runshelf.cleanup.trash import remove, restore, trashed
 from runshelf.cli.main import main
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.snapshot.object_store import object_path, snapshot_taken, store
+from runshelf.store.home import make_shared, shared
 from runshelf.store.run import create_run, list_runs, open_run
 from runshelf.store.series import metric_names, read_series
 
@@ -65,7 +66,7 @@ def test_only_runs_of_the_home_are_removed_and_links_are_not_followed(home: Path
     make_run(home, 2)
     with pytest.raises(UsageError, match="is not in"):
         remove(home, open_run(elsewhere))
-    (home / "trash").symlink_to(home.parent / "other")
+    (make_shared(home) / "trash").symlink_to(home.parent / "other")
     with pytest.raises(UsageError, match="is a link"):
         remove(home, open_run(home / "runs" / ulid(2)))
     with pytest.raises(UsageError, match="is a link"):
@@ -89,11 +90,11 @@ def test_names_that_cannot_be_restored(home: Path) -> None:
 
 
 def test_only_objects_that_no_run_refers_to_are_removed(home: Path) -> None:
-    ours, theirs, shared, removed, unused = (keep(home, name.encode()) for name in "abcde")
-    with_code(make_run(home, 1), ours, shared)
-    with_code(make_run(home, 2), theirs, shared)
+    ours, theirs, both, removed, unused = (keep(home, name.encode()) for name in "abcde")
+    with_code(make_run(home, 1), ours, both)
+    with_code(make_run(home, 2), theirs, both)
     remove(home, open_run(with_code(make_run(home, 3), removed)))
-    (with_code(make_run(home, 4), shared) / "run.json").write_text("damaged")
+    (with_code(make_run(home, 4), both) / "run.json").write_text("damaged")
     damaged = keep(home, b"damaged")
     (home / "runs" / ulid(4) / "code.json").write_text(f'{{"files": [{{"sha256": "{damaged}"')
     garbage = find_garbage(home)
@@ -101,7 +102,7 @@ def test_only_objects_that_no_run_refers_to_are_removed(home: Path) -> None:
     assert object_path(home, unused).exists(), "find_garbage must change nothing"
     collect(home)
     assert not object_path(home, unused).exists()
-    for sha256 in (ours, theirs, shared, removed, damaged):
+    for sha256 in (ours, theirs, both, removed, damaged):
         assert object_path(home, sha256).exists()
     assert find_garbage(home).objects == []
 
@@ -111,7 +112,7 @@ def test_runs_removed_long_ago_are_deleted_from_the_trash(home: Path) -> None:
     for number in (1, 2):
         remove(home, open_run(with_code(make_run(home, number), sha256)))
     long_ago = time.time() - 31 * 86400
-    os.utime(home / "trash" / ulid(1), (long_ago, long_ago))
+    os.utime(shared(home, "trash") / ulid(1), (long_ago, long_ago))
     assert find_garbage(home).trashed == [ulid(1)]
     assert find_garbage(home, trash_days=40.0).trashed == []
     collect(home)
@@ -133,10 +134,10 @@ def test_emptying_the_trash_follows_no_links_and_removes_protected_folders(home:
     (folder / "outputs" / "hard").hardlink_to(precious / "file")
     (folder / "outputs" / "closed").chmod(0o500)
     remove(home, open_run(folder))
-    (home / "trash" / ulid(9)).symlink_to(precious)
+    (shared(home, "trash") / ulid(9)).symlink_to(precious)
     collect(home, trash_days=0.0)
     assert (precious / "file").read_text() == "data"
-    assert not (home / "trash" / ulid(1)).exists()
+    assert not (shared(home, "trash") / ulid(1)).exists()
 
 
 def test_links_among_the_objects_are_not_followed(home: Path) -> None:
@@ -145,11 +146,11 @@ def test_links_among_the_objects_are_not_followed(home: Path) -> None:
     (precious / ("f" * 64)).write_text("data")
     os.utime(precious / ("f" * 64), (0, 0))
     keep(home, b"a")
-    (home / "objects" / "sha256" / "ff").symlink_to(precious)
+    (shared(home, "objects") / "sha256" / "ff").symlink_to(precious)
     collect(home)
     assert (precious / ("f" * 64)).exists()
-    shutil.rmtree(home / "objects")
-    (home / "objects").symlink_to(precious)
+    shutil.rmtree(shared(home, "objects"))
+    shared(home, "objects").symlink_to(precious)
     with pytest.raises(UsageError, match="is a link"):
         collect(home)
 
@@ -241,24 +242,24 @@ def test_damaged_metrics_do_not_stop_collection(home: Path) -> None:
 
 
 def test_an_empty_home_has_no_garbage(home: Path) -> None:
-    assert find_garbage(home) == collect(home) == ([], 0, [], 0, [], [], 0, [])
+    assert find_garbage(home) == collect(home) == ([], 0, [], 0, [], [], 0, [], [])
     assert disk_usage(home).total_bytes == 0
     assert not home.exists()
 
 
 def test_disk_usage_counts_shared_code_once(home: Path) -> None:
-    shared, own = keep(home, b"s" * 100_000), keep(home, b"o" * 50_000)
-    with_code(make_run(home, 1), shared)
-    with_code(make_run(home, 2), shared, own)
-    remove(home, open_run(with_code(make_run(home, 3), shared)))
+    both, own = keep(home, b"s" * 100_000), keep(home, b"o" * 50_000)
+    with_code(make_run(home, 1), both)
+    with_code(make_run(home, 2), both, own)
+    remove(home, open_run(with_code(make_run(home, 3), both)))
     (home / "runs" / ulid(2) / "outputs").mkdir()
     (home / "runs" / ulid(2) / "outputs" / "big").write_bytes(b"x" * 1_000_000)
     (home / "runs" / ulid(1) / "link").symlink_to("/usr")
     usage = disk_usage(home)
-    sizes = {sha256: object_path(home, sha256).stat().st_blocks * 512 for sha256 in (shared, own)}
+    sizes = {sha256: object_path(home, sha256).stat().st_blocks * 512 for sha256 in (both, own)}
     assert usage.runs[0].run == ulid(2)
     assert {row.run: row.code_bytes for row in usage.runs} == {
-        **{ulid(1): sizes[shared], ulid(2): sizes[shared] + sizes[own], ulid(3): sizes[shared]},
+        **{ulid(1): sizes[both], ulid(2): sizes[both] + sizes[own], ulid(3): sizes[both]},
     }
     assert [row.run for row in usage.runs if row.is_trashed] == [ulid(3)]
     assert usage.objects_bytes == sum(sizes.values())
@@ -269,7 +270,7 @@ def test_disk_usage_counts_shared_code_once(home: Path) -> None:
 
 def test_a_home_that_cannot_be_written_gives_a_one_line_error(home: Path) -> None:
     folder = make_run(home, 1)
-    (home / "trash").write_text("a file")
+    (make_shared(home) / "trash").write_text("a file")
     with pytest.raises(UserFacingError, match="trash") as caught:
         remove(home, open_run(folder))
     assert "\n" not in str(caught.value)

@@ -13,6 +13,7 @@ from runshelf.comparison.metrics import diff_metrics
 from runshelf.comparison.runs import changes, compare
 from runshelf.comparison.settings import flat, side_by_side
 from runshelf.snapshot.object_store import object_path, store
+from runshelf.store.home import shared
 from runshelf.store.run import open_run
 
 
@@ -96,6 +97,17 @@ def test_the_first_metrics_to_differ_are_named_within_a_limit(tmp_path: Path) ->
     assert (found.identical_until, found.first_apart, found.left_out) == (1, ["a", "b"], 0)
     bounded = diff_metrics(*folders, 3)
     assert ([metric.name for metric in bounded.metrics], bounded.left_out) == (["a", "b", "c"], 2)
+
+
+def test_metrics_of_the_machine_are_not_compared(tmp_path: Path) -> None:
+    names = ("cpu_percent", "memory_bytes", "memory_mib", "processes", "disk_free_bytes")
+    names = (*names, "gpu1/memory_bytes", "env_steps_per_second", "update/seconds")
+    one = [{"step": 0, "loss": 1.0, **dict.fromkeys(names, 1.0)}]
+    other = [{"step": 0, "loss": 1.0, **dict.fromkeys(names[1:], 2.0), "frames/second": 3.0}]
+    found = metrics_of(tmp_path, one, other)
+    assert [metric.name for metric in found.metrics] == ["loss"]
+    assert (found.only, found.never_differed, found.from_the_start) == (([], []), True, [])
+    assert found.of_machine == len(names) + 1
 
 
 def test_runs_without_metrics_have_nothing_in_common(tmp_path: Path) -> None:
@@ -189,7 +201,7 @@ def test_different_modes_and_missing_objects_are_reported(tmp_path: Path) -> Non
     one, other = snapshot(home, 1, {"a": b"1"}), snapshot(home, 2, {"a": b"1"}, mode=0o755)
     assert [file.note for file in diff_code(home, one, other).files] == ["mode 644 -> 755"]
     third = snapshot(home, 3, {"a": b"2"})
-    for folder in (home / "objects" / "sha256").iterdir():
+    for folder in (shared(home, "objects") / "sha256").iterdir():
         for path in folder.iterdir():
             path.unlink()
     (file,) = diff_code(home, one, third).files

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runshelf.snapshot.code_snapshot import read_snapshot
+from runshelf.store.home import shared
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import find_run, list_runs
 
@@ -75,7 +76,7 @@ def test_train_is_repeated_with_its_own_code(tmp_path: Path) -> None:
     assert metrics(first) == metrics(others[0]) == metrics(others[1])
     assert metrics(first) != metrics(others[2])
     assert others[2].config["settings"]["discount"] == 0.5
-    assert not list((tree / "reruns").iterdir()), "the clean folders are cleared away"
+    assert not list(shared(tree, "reruns").iterdir()), "the clean folders are cleared away"
 
 
 def metrics(run):

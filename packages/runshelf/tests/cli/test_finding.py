@@ -325,7 +325,7 @@ def test_du_adds_up(home: Path, screen: Screen) -> None:
 def test_reindex_lists_skipped_folders(home: Path, screen: Screen) -> None:
     for number in (5, 6):
         (make_run(home, number) / "run.json").write_text("no")
-    assert "3 runs in `index.sqlite`, 2 folders skipped" in screen("reindex")
+    assert "3 runs in `runs/.runshelf/index.sqlite`, 2 folders skipped" in screen("reindex")
     assert screen.err.count("skipped: ") == 2
     fields = screen.json("reindex")
     assert (fields["runs"], len(fields["skipped"])) == (3, 2)

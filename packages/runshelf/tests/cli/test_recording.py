@@ -12,6 +12,7 @@ from runshelf.cli.command_line import build_parser
 from runshelf.cli.main import PROGRAM, main
 from runshelf.cli.recording import duration, split_program
 from runshelf.recorder.budget import spent_this_week, week_start
+from runshelf.store.home import shared
 from runshelf.store.periods import periods
 from runshelf.store.run import RunInfo, create_run, list_runs
 
@@ -72,7 +73,7 @@ def test_the_weekly_budget_is_set_shown_and_removed(tmp_path, capsys):
     assert list_runs(tmp_path) == [run.ulid], "no run was created"
     assert main(["budget", *home, "--weekly", "none"]) == 0
     assert "no weekly budget" in capsys.readouterr().out
-    (tmp_path / "budget.json").write_text('{"weekly": "much"}')
+    shared(tmp_path, "budget.json").write_text('{"weekly": "much"}')
     assert main(["budget", *home]) == 1
     assert "is damaged: replace it" in capsys.readouterr().err
     assert main(["budget", *home, "--weekly", "much"]) == 2

@@ -20,6 +20,7 @@ from runshelf.index import database, refresh
 from runshelf.index.location import cache_folder, is_on_network, places
 from runshelf.index.refresh import Progress
 from runshelf.index.run_index import Index, open_index
+from runshelf.store.home import make_shared, shared
 from runshelf.store.run import create_run, resume_run
 
 
@@ -285,7 +286,7 @@ def test_a_killed_run_is_lost(home: Path) -> None:
     with open_index(home) as index, subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"made\n"
-        (folder,) = (home / "runs").iterdir()
+        (folder,) = home.glob("runs/0*")
         settle(folder)
         index.refresh()
         assert [row.state for row in index.runs().rows] == ["running"]
@@ -462,8 +463,8 @@ def test_the_file_may_be_deleted_at_any_time(home: Path) -> None:
     make_run(home, 1, config={"lr": 1})
     with open_index(home) as index:
         index.refresh()
-        assert index.path == home / "index.sqlite"
-    for file in home.glob("index.sqlite*"):
+        assert index.path == shared(home, "index.sqlite")
+    for file in shared(home, "").glob("index.sqlite*"):
         file.unlink()
     with open_index(home) as index:
         index.refresh()
@@ -473,13 +474,13 @@ def test_the_file_may_be_deleted_at_any_time(home: Path) -> None:
 @pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0" + b"\xff" * 5000, b""])
 def test_a_file_that_is_not_a_database_is_moved_aside(home: Path, content: bytes) -> None:
     make_run(home, 1)
-    (home / "index.sqlite").write_bytes(content)
+    (make_shared(home) / "index.sqlite").write_bytes(content)
     with open_index(home) as index:
         index.refresh()
         assert index.runs().total == 1
-        assert index.path == home / "index.sqlite"
+        assert index.path == shared(home, "index.sqlite")
     if content:
-        assert (home / "index.sqlite.damaged").read_bytes() == content
+        assert shared(home, "index.sqlite.damaged").read_bytes() == content
 
 
 @pytest.mark.medium
@@ -488,7 +489,7 @@ def test_reindexing_repairs_damaged_pages(home: Path) -> None:
         make_run(home, number, config={f"key{n}": n for n in range(50)})
     with open_index(home) as index:
         index.refresh()
-    file = home / "index.sqlite"
+    file = shared(home, "index.sqlite")
     size = file.stat().st_size
     with file.open("r+b") as stream:
         stream.seek(8192)
@@ -502,7 +503,7 @@ def test_tables_of_another_version_are_replaced(home: Path) -> None:
     make_run(home, 1)
     with open_index(home) as index:
         index.refresh()
-    with sqlite3.connect(home / "index.sqlite") as other:
+    with sqlite3.connect(shared(home, "index.sqlite")) as other:
         other.execute("DROP TABLE runs")
         other.execute("PRAGMA user_version = 77")
     other.close()
@@ -513,7 +514,7 @@ def test_tables_of_another_version_are_replaced(home: Path) -> None:
 
 def test_a_database_of_another_program_is_not_changed(home: Path, cache: Path) -> None:
     make_run(home, 1)
-    with sqlite3.connect(home / "index.sqlite") as theirs:
+    with sqlite3.connect(make_shared(home) / "index.sqlite") as theirs:
         theirs.execute("CREATE TABLE runs(precious TEXT)")
         theirs.execute("INSERT INTO runs VALUES ('data')")
     theirs.close()
@@ -522,7 +523,7 @@ def test_a_database_of_another_program_is_not_changed(home: Path, cache: Path) -
         assert index.runs().total == 1
         assert index.path is not None
         assert cache in index.path.parents
-    with sqlite3.connect(home / "index.sqlite") as theirs:
+    with sqlite3.connect(shared(home, "index.sqlite")) as theirs:
         assert theirs.execute("SELECT precious FROM runs").fetchall() == [("data",)]
     theirs.close()
 
@@ -530,18 +531,18 @@ def test_a_database_of_another_program_is_not_changed(home: Path, cache: Path) -
 def test_a_link_instead_of_the_file_is_not_followed(home: Path, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_bytes(b"data")
-    (home / "index.sqlite").symlink_to(precious)
+    (make_shared(home) / "index.sqlite").symlink_to(precious)
     with open_index(home) as index:
         index.refresh()
     assert precious.read_bytes() == b"data"
-    assert (home / "index.sqlite").is_symlink()
+    assert shared(home, "index.sqlite").is_symlink()
 
 
 def test_without_a_writable_place_the_index_is_in_memory(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_run(home, 1)
-    (home / "index.sqlite").mkdir()
+    (make_shared(home) / "index.sqlite").mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     with open_index(home) as index:
         index.refresh()
@@ -567,6 +568,12 @@ def test_a_home_on_a_network_file_system_has_its_index_in_the_cache(
     monkeypatch.setattr("runshelf.index.location.is_on_network", lambda home: True)
     assert places(home) == [cache_folder(home) / "index.sqlite"]
     assert cache in cache_folder(home).parents
+    (home.parent / "linked").mkdir()
+    (home.parent / "linked" / "runs").symlink_to(home)
+    monkeypatch.setattr(
+        "runshelf.index.location.is_on_network", lambda path: path.resolve() == home
+    )
+    assert places(home.parent / "linked") == [cache_folder(home.parent / "linked") / "index.sqlite"]
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache_folder(home).is_relative_to(Path.home() / ".cache" / "runshelf")
 
@@ -602,7 +609,7 @@ def test_many_processes_refresh_one_home_while_runs_come_and_go(home: Path) -> N
     for child in children:
         out, error = child.communicate(timeout=120)
         assert (child.returncode, error) == (0, "")
-        assert out.strip() == str(home / "index.sqlite")
+        assert out.strip() == str(shared(home, "index.sqlite"))
     with open_index(home) as index:
         index.refresh()
         assert listed(index) == numbers(*range(30, 130))

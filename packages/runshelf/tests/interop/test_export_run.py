@@ -76,10 +76,31 @@ def test_a_logdir_has_a_folder_for_each_seed(run, tmp_path):
     assert begun
 
 
+def test_the_step_of_an_event_is_the_env_steps_where_they_were_logged(tmp_path):
+    with create_run(tmp_path / "home", command="script", config={}, argv=["x"]) as writer:
+        with MetricsWriter(writer.folder, "log-1-a") as metrics:
+            for n in range(3):
+                metrics.write({"step": n, "env_steps": 100 * n, "updates": 5, "loss": 1.0})
+                metrics.write({"step": n, "entropy": 1.0})
+                # Some records have env steps and some do not: steps of two axes are not mixed.
+                metrics.write({"step": n, "mixed": 1.0, **({"env_steps": 900} if n else {})})
+                metrics.write({"env_steps": math.nan, "updates": n + 7, "nan": 1.0})
+                metrics.write({"bare": 1.0})
+        export_run(writer.run, tmp_path / "logs")
+    (path,) = (tmp_path / "logs").rglob("*tfevents*")
+    steps = {}
+    for entry in read_entries(path):
+        steps.setdefault(entry.tag, []).append(entry.step)
+    assert steps == {
+        **{"loss": [0, 100, 200], "entropy": [0, 1, 2], "mixed": [0, 1, 2]},
+        **{"nan": [7, 8, 9], "bare": [4, 9, 14]},
+    }
+
+
 def test_an_exported_logdir_can_be_imported(run, tmp_path):
     assert main(["export", run.ulid, str(tmp_path / "logs"), "--home", str(tmp_path / "home")]) == 0
     assert main(["import", str(tmp_path / "logs"), "--home", str(tmp_path / "other")]) == 0
-    runs = sorted((tmp_path / "other" / "runs").iterdir())
+    runs = sorted((tmp_path / "other").glob("runs/0*"))
     assert len(runs) == 3
     found = series.read_series(runs[0], ["loss"], "step")["loss"][None]
     np.testing.assert_array_equal(found.y[:5], np.float32(np.arange(5) / 3))

@@ -29,6 +29,7 @@ from runshelf.snapshot.git import (
     write_patch,
 )
 from runshelf.snapshot.object_store import object_path, store
+from runshelf.store.home import shared
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -169,7 +170,7 @@ def test_a_home_inside_the_tree_is_left_out(tmp_path, in_git):
         git(tree, "init")
     snapshot = snapshot_of(tree, tree)
     assert set(paths(snapshot)) == set(THEIRS)
-    assert left(snapshot) == {"examples/": "another home of runs, whose files are not code"}
+    assert left(snapshot) == {"examples/runs/": "the runs of another home, which are not code"}
 
 
 def test_tracked_files_are_kept_under_any_name(tmp_path):
@@ -314,7 +315,7 @@ def test_concurrent_writers_of_the_same_objects(home, tmp_path):
     command = [sys.executable, "-c", STORE_MANY, str(home), str(tmp_path / "files")]
     writers = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
     assert [(writer.communicate()[1], writer.returncode) for writer in writers] == [(b"", 0)] * 4
-    files = [p for p in (home / "objects").rglob("*") if p.is_file()]
+    files = [p for p in shared(home, "objects").rglob("*") if p.is_file()]
     assert len(files) == 200
     for path in files:
         assert store(home, path).sha256 == path.name

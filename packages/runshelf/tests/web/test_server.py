@@ -36,6 +36,7 @@ from PIL import Image
 from tests.server_client import Server
 
 from runshelf.snapshot.code_snapshot import Limits, take_snapshot, write_snapshot
+from runshelf.store.home import shared
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.run import RunWriter
 from runshelf.web.app import Pages
@@ -199,7 +200,7 @@ def test_a_failed_run_shows_exit_status_and_output(server: Server, home: Path) -
 
 
 def test_every_tab_of_every_run_opens(server: Server, home: Path) -> None:
-    for folder in home.glob("runs/*"):
+    for folder in home.glob("runs/0*"):
         for tab in ("", "/code", "/output", "/files", "/environment"):
             page(server, f"/runs/{folder.name}{tab}")
 
@@ -217,7 +218,7 @@ def test_comparison_names_the_last_identical_step(tmp_path: Path) -> None:
         writer = begin(tmp_path, seed=seed)
         log(writer, 100, loss=lambda x, c=change: x if x * 99 < c else -1.0)
         finish(writer)
-    runs = sorted(p.name for p in tmp_path.glob("runs/*"))
+    runs = sorted(p.name for p in tmp_path.glob("runs/0*"))
     with serving(tmp_path) as server:
         text = page(server, f"/compare?run={runs[0]}&run={runs[1]}")
     assert f"up to step {70 * 256}, then loss differs" in text
@@ -287,7 +288,7 @@ def test_a_lost_run_shows_the_output_of_its_program(tmp_path: Path) -> None:
     )
     assert recorder.stdout is not None
     assert recorder.stdout.readline() == b"the last words\n"
-    (folder,) = until(lambda: list(tmp_path.glob("runs/*")))
+    (folder,) = until(lambda: list(tmp_path.glob("runs/0*")))
     program = until(lambda: json.loads((folder / "heartbeat.json").read_text())["program"])["pid"]
     for pid in (recorder.pid, program):
         os.kill(pid, signal.SIGKILL)
@@ -577,11 +578,11 @@ def test_2_code_objects_and_lists_that_are_links_or_pipes_are_not_compared(
 ) -> None:
     home, secret = tmp_path / "home", tmp_path / "secret"
     secret.write_text("top secret\n" * 20)
-    objects = home / "objects" / "sha256" / "aa"
+    objects = shared(home, "objects") / "sha256" / "aa"
     objects.mkdir(parents=True)
     (objects / ("aa" + "0" * 62)).symlink_to(secret)
     os.mkfifo(objects / ("aa" + "1" * 62))
-    (home / "objects" / "sha256" / "bb").symlink_to(tmp_path)
+    (shared(home, "objects") / "sha256" / "bb").symlink_to(tmp_path)
     (tmp_path / ("bb" + "0" * 62)).write_text("top secret\n" * 20)
     named = {"link": "aa" + "0" * 62, "pipe": "aa" + "1" * 62, "folder": "bb" + "0" * 62}
     entries = [
@@ -864,7 +865,9 @@ def test_15_the_server_writes_only_the_index_to_the_home(tmp_path: Path) -> None
     page(server, "/")
     server.kill()
     new = [path for path in tmp_path.rglob("*") if path not in before]
-    outside = [p for p in new if ".cache" not in p.parts and not p.name.startswith("index.sqlite")]
+    shown = [path for path in new if ".cache" not in path.parts and path.is_file()]
+    kept = {shared(tmp_path, ".gitignore"), *shared(tmp_path, "").glob("index.sqlite*")}
+    outside = [path for path in shown if path not in kept]
     assert outside == []
     for path in (p for p in new if ".cache" in p.parts and p.name == "page.json"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600

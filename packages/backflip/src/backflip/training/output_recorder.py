@@ -39,12 +39,13 @@ class Captured(NamedTuple):
 
 
 def captured(
-    home: Path, argv: Sequence[str], info: RunInfo, say: Callable[[str], None]
+    home: Path, cwd: Path, argv: Sequence[str], info: RunInfo, say: Callable[[str], None]
 ) -> Captured:
     """Return the context to record with a run.
 
     Args:
         home: the home of the run.
+        cwd: its working folder.
         argv: the command line.
         info: name, group, question and tags; with a parent in this home, the parent's code is kept.
         say: reports what is masked and what is left out.
@@ -52,7 +53,15 @@ def captured(
     secrets = find_secrets(argv, os.environ)
     folder = home / "runs" / info.parent if info.parent else None
     parent = open_run(folder) if folder and folder.is_dir() else None
-    keep = capture(home, argv, say=say, secrets=secrets, interpreter=sys.executable, parent=parent)
+    keep = capture(
+        home,
+        argv,
+        say=say,
+        cwd=cwd,
+        secrets=secrets,
+        interpreter=sys.executable,
+        parent=parent,
+    )
     return Captured(list(secrets.argv), without_secrets(info, secrets), keep)
 
 

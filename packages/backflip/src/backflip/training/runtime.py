@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 
 from runshelf.cores import usable_cores
+from runshelf.environment import variable
 
 SHORTEST_CACHED_SECONDS = 0.1
 M_ARENA_MAX = -8  # of glibc's malloc.h
@@ -31,8 +32,8 @@ def prepare() -> None:
 
 
 def default_home() -> Path:
-    """Return the folder that has `runs/`: $BACKFLIP_HOME, or the current folder."""
-    return Path(os.environ.get("BACKFLIP_HOME") or ".")
+    """Return the folder that has `runs/`: $RUNSHELF_HOME, $BACKFLIP_HOME, or the current one."""
+    return Path(variable("HOME") or ".")
 
 
 class Place(NamedTuple):

@@ -319,9 +319,11 @@ def begin_session(
     """
     show = report or _ignore_progress
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
-    kept = captured(
-        place.home, argv, info, lambda note: show(dataclasses.replace(nothing_done, note=note))
-    )
+
+    def say(note: str) -> None:
+        show(dataclasses.replace(nothing_done, note=note))
+
+    kept = captured(place.home, place.cwd, argv, info, say)
     writer = create_run(
         place.home,
         command=command,

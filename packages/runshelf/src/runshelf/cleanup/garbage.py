@@ -12,13 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from runshelf.cleanup.trash import TRASH, folders_in, own_folder, trashed
+from runshelf.cleanup.trash import folders_in, trash_folders, without_links
 from runshelf.errors import UserFacingError
+from runshelf.index.location import old_index_files
 from runshelf.snapshot.code_snapshot import CODE
 from runshelf.snapshot.object_store import no_snapshot_taken
 from runshelf.store import opening
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
+from runshelf.store.home import INDEX, OBJECTS, RUNS, SHARED, old_shared, shared
 from runshelf.store.metrics import BrokenLine
 from runshelf.store.run import Run, is_locked, is_ulid, list_runs, open_run
 from runshelf.store.state import OVER, state_of
@@ -29,7 +31,6 @@ TRASH_DAYS = 30.0
 LEFTOVER_SECONDS = 3600.0
 _DAY = 86400.0
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-_RUNS = "runs"
 
 
 @final
@@ -44,6 +45,7 @@ class Garbage(NamedTuple):
         leftovers: ids in `runs/` of folders without a run.
         compactable: ids of finished runs whose metrics are still lines.
         lines_bytes: the disk usage of these lines.
+        old_index: files of an index beside `runs/`, which versions before 2026-11-23 used.
         kept: the first invalid line of each metrics file that stays lines because of it.
     """
 
@@ -54,6 +56,7 @@ class Garbage(NamedTuple):
     leftovers: list[str]
     compactable: list[str]
     lines_bytes: int
+    old_index: list[Path]
     kept: list[BrokenLine]
 
 
@@ -90,19 +93,20 @@ def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
         UserFacingError: a folder cannot be read.
     """
     with disk_errors(home):
-        old = [u for u in trashed(home) if _age(home / TRASH / u) >= trash_days * _DAY]
-        kept = [home / TRASH / ulid for ulid in trashed(home) if ulid not in old]
-        objects = _unused_objects(home, kept)
-        compactable = [u for u in list_runs(home) if _is_compactable(home / _RUNS / u)]
+        trash = trash_folders(home)
+        old = {u: folder for u, folder in trash.items() if _age(folder) >= trash_days * _DAY}
+        objects = _unused_objects(home, [trash[ulid] for ulid in trash if ulid not in old])
+        compactable = [u for u in list_runs(home) if _is_compactable(home / RUNS / u)]
         return Garbage(
             objects,
             sum(_size(path) for path in objects),
-            old,
-            sum(_tree_bytes(home / TRASH / ulid) for ulid in old),
-            [name for name in folders_in(home / _RUNS) if _is_leftover(home / _RUNS / name)],
+            list(old),
+            sum(map(_tree_bytes, old.values())),
+            [name for name in folders_in(home / RUNS) if _is_leftover(home / RUNS / name)],
             compactable,
-            sum(_size(p) for u in compactable for p in _compactable_files(home / _RUNS / u)),
-            [broken for u in list_runs(home) for broken in kept_as_lines(home / _RUNS / u)],
+            sum(_size(p) for u in compactable for p in _compactable_files(home / RUNS / u)),
+            old_index_files(home),
+            [broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)],
         )
 
 
@@ -123,18 +127,19 @@ def collect(
     """
     with disk_errors(home), no_snapshot_taken(home):
         garbage = find_garbage(home, trash_days)
+        trash = trash_folders(home)
         for ulid in garbage.trashed:
-            _remove_tree(home / TRASH / ulid)
+            _remove_tree(trash[ulid])
         for ulid in garbage.leftovers:
-            _remove_tree(home / _RUNS / ulid)
-        for path in garbage.objects:
-            path.unlink()
+            _remove_tree(home / RUNS / ulid)
+        for path in (*garbage.objects, *garbage.old_index):
+            path.unlink(missing_ok=True)
     for done, ulid in enumerate(garbage.compactable):
         report(done, len(garbage.compactable))
         with suppress(UserFacingError):  # a damaged file is left as it is
-            compact(home / _RUNS / ulid)
+            compact(home / RUNS / ulid)
     report(len(garbage.compactable), len(garbage.compactable))
-    kept = [broken for u in list_runs(home) for broken in kept_as_lines(home / _RUNS / u)]
+    kept = [broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)]
     return garbage._replace(kept=kept)
 
 
@@ -146,12 +151,13 @@ def disk_usage(home: Path) -> DiskUsage:
     """
     with disk_errors(home):
         sizes = {path.name: _size(path) for path in _objects(home)}
+        runs = [home / RUNS / name for name in folders_in(home / RUNS) if name != SHARED]
         rows = [
-            Usage(name, _tree_bytes(folder / name), _code_bytes(folder / name, sizes), is_trashed)
-            for folder, is_trashed in ((home / _RUNS, False), (home / TRASH, True))
-            for name in folders_in(folder)
+            Usage(folder.name, _tree_bytes(folder), _code_bytes(folder, sizes), is_trashed)
+            for folders, is_trashed in ((runs, False), (trash_folders(home).values(), True))
+            for folder in folders
         ]
-        index = sum(_size(path) for path in home.glob("index.sqlite*") if path.is_file())
+        index = sum(_size(path) for path in _index_files(home))
     return DiskUsage(
         sorted(rows, key=lambda row: row.bytes, reverse=True),
         sum(row.bytes for row in rows if not row.is_trashed),
@@ -163,15 +169,23 @@ def disk_usage(home: Path) -> DiskUsage:
 
 def _objects(home: Path) -> Iterator[Path]:
     """Yield all objects."""
-    root = own_folder(own_folder(home, "objects"), "sha256")
-    for prefix in folders_in(root):
-        with os.scandir(root / prefix) as entries:
-            yield from (root / prefix / e.name for e in entries if e.is_file(follow_symlinks=False))
+    for place in (shared, old_shared):
+        root = without_links(home, place(home, OBJECTS) / "sha256")
+        for prefix in folders_in(root):
+            with os.scandir(root / prefix) as entries:
+                files = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+            yield from (root / prefix / name for name in files)
+
+
+def _index_files(home: Path) -> list[Path]:
+    """Return the files of the index, and those of an index beside `runs/`."""
+    folder = shared(home, INDEX).parent
+    return [*(p for p in folder.glob(f"{INDEX}*") if p.is_file()), *old_index_files(home)]
 
 
 def _unused_objects(home: Path, trash: Iterable[Path]) -> list[Path]:
     """Return the objects that no run refers to, including the runs in `trash`."""
-    runs = [home / _RUNS / name for name in folders_in(home / _RUNS)]
+    runs = [home / RUNS / name for name in folders_in(home / RUNS)]
     named = {sha256 for folder in [*runs, *trash] for sha256 in _hashes(folder)}
     return [path for path in _objects(home) if path.name not in named]
 

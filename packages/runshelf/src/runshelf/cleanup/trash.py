@@ -8,10 +8,9 @@ from pathlib import Path
 
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors
+from runshelf.store.home import RUNS, TRASH, make_shared, old_shared, shared
 from runshelf.store.run import Run, is_ulid, open_run
 from runshelf.store.state import state_of
-
-TRASH = "trash"
 
 
 def remove(home: Path, run: Run) -> None:
@@ -21,14 +20,15 @@ def remove(home: Path, run: Run) -> None:
         UsageError: the run is running, or is not in `runs/` of `home`.
         UserFacingError: the run cannot be moved.
     """
-    if run.folder.parent.resolve() != (home / "runs").resolve():
-        raise UsageError(f"`{run.folder}` is not in `{home / 'runs'}`: give its home with --home")
+    runs = home / RUNS
+    if run.folder.parent.resolve() != runs.resolve():
+        raise UsageError(f"`{run.folder}` is not in `{runs}`: give its home with --home")
     state = state_of(run)
     if state.name == "running":
         raise UsageError(f"run {run.ulid} is running: stop it first")
-    trash = own_folder(home, TRASH)
+    trash = without_links(home, shared(home, TRASH))
     with disk_errors(trash), _locked(run):
-        trash.mkdir(exist_ok=True)
+        make_shared(home, TRASH)
         run.folder.rename(trash / run.ulid)
         os.utime(trash / run.ulid)  # the time of removal
 
@@ -40,7 +40,8 @@ def restore(home: Path, name: str) -> Run:
         UsageError: no run matches, or more than one.
         UserFacingError: the run cannot be moved.
     """
-    known = trashed(home)
+    folders = trash_folders(home)
+    known = list(folders)
     matches = [ulid for ulid in known if name and ulid.startswith(name.upper())]
     if name == "latest" and known:
         matches = known[-1:]
@@ -48,30 +49,42 @@ def restore(home: Path, name: str) -> Run:
         shown = ", ".join((matches or known)[-3:]) or "it is empty"
         what = f"`{name}` matches {len(matches)} runs" if matches else f"there is no run `{name}`"
         raise UsageError(f"{what} in the trash of `{home}` ({shown})")
-    target = home / "runs" / matches[0]
+    target = home / RUNS / matches[0]
     if os.path.lexists(target):
         raise UsageError(f"run {matches[0]} already exists in `{target.parent}`: remove it first")
     with disk_errors(target):
         target.parent.mkdir(exist_ok=True)
-        (own_folder(home, TRASH) / matches[0]).rename(target)
+        folders[matches[0]].rename(target)
         os.utime(target)
     return open_run(target)
 
 
 def trashed(home: Path) -> list[str]:
     """Return the ids of the runs in the trash, oldest first."""
-    return sorted(name for name in folders_in(own_folder(home, TRASH)) if is_ulid(name))
+    return list(trash_folders(home))
 
 
-def own_folder(home: Path, name: str) -> Path:
-    """Return a folder of a home.
+def trash_folders(home: Path) -> dict[str, Path]:
+    """Return the folders of the runs in the trash by id, oldest first.
 
     Raises:
-        UsageError: it is a link, which could lead anywhere.
+        UsageError: the trash is a link.
     """
-    folder = home / name
-    if folder.is_symlink():
-        raise UsageError(f"`{folder}` is a link: links are not followed, make it a folder")
+    places = (without_links(home, place(home, TRASH)) for place in (old_shared, shared))
+    found = {name: place / name for place in places for name in folders_in(place)}
+    return {ulid: found[ulid] for ulid in sorted(found) if is_ulid(ulid)}
+
+
+def without_links(home: Path, folder: Path) -> Path:
+    """Return a folder of a home, after checking that no link leads to it from `runs/` on.
+
+    Raises:
+        UsageError: a link does, which could lead anywhere.
+    """
+    inner = [path for path in (folder, *folder.parents) if path.is_relative_to(home)]
+    for path in inner:
+        if path not in (home, home / RUNS) and path.is_symlink():
+            raise UsageError(f"`{path}` is a link: links are not followed, make it a folder")
     return folder
 
 

@@ -233,12 +233,14 @@ def _gc(options: argparse.Namespace) -> "Outcome":
             "leftovers": garbage.leftovers,
             "compactable": garbage.compactable,
             "lines_bytes": garbage.lines_bytes,
+            "old_index": [str(path) for path in garbage.old_index],
             "kept": [{"file": str(one.path), "line": one.line} for one in garbage.kept],
         }
     lines = [
         (len(garbage.trashed), "old runs in the trash", size_of(garbage.trashed_bytes)),
         (len(garbage.objects), "code files that no run uses", size_of(garbage.object_bytes)),
         (len(garbage.leftovers), "folders of runs that never started", ""),
+        (len(garbage.old_index), "files of an index that is no longer used", ""),
         (
             len(garbage.compactable),
             "runs with metrics to compact",

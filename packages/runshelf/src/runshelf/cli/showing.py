@@ -169,7 +169,8 @@ def _git(git: Mapping[str, Any]) -> str:
     if not git:
         return ""
     branch = f" on {git['branch']}" if git.get("branch") else ""
-    dirty = ", with uncommitted changes" if git.get("dirty") else ""
+    unknown = ", perhaps with uncommitted changes" if git.get("dirty", False) is None else ""
+    dirty = ", with uncommitted changes" if git.get("dirty") else unknown
     remote = f", {git['remote']}" if git.get("remote") else ""
     return harmless(f"{str(git.get('commit'))[:12]}{branch}{dirty}{remote}")
 
@@ -334,6 +335,8 @@ def _print_metrics_diff(metrics: MetricsDiff) -> None:
         }
         print_table(columns, right=list(columns)[1:])
     _print_rest(len(differing) - len(shown))
+    if metrics.of_machine:
+        print(f"  not compared: {metrics.of_machine} metrics of the machine and of speed")
 
 
 def _identical(metrics: MetricsDiff) -> str:

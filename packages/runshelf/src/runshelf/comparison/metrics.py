@@ -1,6 +1,7 @@
 """Compares the metrics of two runs: the step until which they are bit-identical, and summaries."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, final
@@ -11,6 +12,11 @@ from runshelf.store.series import Series, metric_names, read_series
 from runshelf.store.summary import Summary, summarise
 
 AXIS = "step"
+# Measured of the machine and of speed: these differ between any two runs.
+_OF_MACHINE = re.compile(
+    r"cpu_percent|memory_(bytes|mib)|processes|disk_free_bytes|gpu\d+/.+|system[/.].+"
+    r"|.*(_per_second|/seconds?)|time/(fps|time_elapsed)|charts/SPS"
+)
 _NO_SUMMARY = Summary(math.nan, math.nan, math.nan, math.nan, 0)  # if `summary.json` lacks a metric
 
 
@@ -47,7 +53,8 @@ class MetricsDiff(NamedTuple):
             `from_the_start`; None if no metric ever is.
         never_differed: whether no value differs at all.
         from_the_start: the names of metrics whose first values differ; mostly measured times.
-        left_out: the number of common metrics that were not compared.
+        left_out: the number of common metrics that were not compared, because of the limit.
+        of_machine: the number of metrics of the machine and of speed, which are not compared.
     """
 
     metrics: list[MetricDiff]
@@ -56,6 +63,7 @@ class MetricsDiff(NamedTuple):
     never_differed: bool
     from_the_start: list[str]
     left_out: int
+    of_machine: int = 0
 
     @property
     def first_apart(self) -> list[str]:
@@ -68,7 +76,7 @@ class MetricsDiff(NamedTuple):
 
 
 def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff:
-    """Compare the metrics of two runs.
+    """Compare the metrics of two runs, except those of the machine and of speed.
 
     Args:
         one: the folder of the first run.
@@ -78,7 +86,9 @@ def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff
     Raises:
         UserFacingError: a file cannot be read.
     """
-    ours, theirs = set(metric_names(one)), set(metric_names(other))
+    names = [set(metric_names(folder)) for folder in (one, other)]
+    measured = {name for name in set[str]().union(*names) if _OF_MACHINE.fullmatch(name)}
+    ours, theirs = (found - measured for found in names)
     shared = sorted(ours & theirs)
     common = shared[:most]
     both = summarise(one), summarise(other)
@@ -95,6 +105,7 @@ def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff
         bool(metrics) and not any(metric.differs for metric in metrics),
         [metric.name for metric in metrics if metric.identical_until is None],
         len(shared) - len(common),
+        len(measured),
     )
 
 

@@ -1,4 +1,4 @@
-"""Where the index of a home is kept: in the home, or in the cache folder if that is impossible.
+"""Where the index of a home is kept: in its `runs/`, or in the cache folder if that is impossible.
 
 SQLite's write-ahead log needs shared memory, which network file systems do not provide.
 """
@@ -8,7 +8,10 @@ import hashlib
 import os
 from pathlib import Path
 
-NAME = "index.sqlite"
+from runshelf.index.database import APPLICATION
+from runshelf.store.home import INDEX, RUNS, old_shared, shared
+from runshelf.store.opening import NoFile, read
+
 NETWORK_FILE_SYSTEMS = frozenset(
     (
         *("9p", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.ceph", "fuse.gcsfuse"),
@@ -18,12 +21,24 @@ NETWORK_FILE_SYSTEMS = frozenset(
     )
 )
 _MOUNTS = Path("/proc/self/mounts")
+_APPLICATION_AT = 68  # in the header of an SQLite file
 
 
 def places(home: Path) -> list[Path]:
     """Return the possible files for the index of `home`, best first."""
-    cached = cache_folder(home) / NAME
-    return [cached] if is_on_network(home) else [home / NAME, cached]
+    cached = cache_folder(home) / INDEX
+    # `runs/` may be a link to another disk.
+    return [cached] if is_on_network(home / RUNS) else [shared(home, INDEX), cached]
+
+
+def old_index_files(home: Path) -> list[Path]:
+    """Return the files of an index that a version before 2026-11-23 made beside `runs/`."""
+    path = old_shared(home, INDEX)
+    with contextlib.suppress(OSError, NoFile):
+        header = read(path.parent, path.name, _APPLICATION_AT + 4)
+        if header[_APPLICATION_AT:] == APPLICATION.to_bytes(4, "big"):
+            return [file for file in path.parent.glob(f"{INDEX}*") if file.is_file()]
+    return []
 
 
 def is_on_network(home: Path, mounts: Path = _MOUNTS) -> bool:

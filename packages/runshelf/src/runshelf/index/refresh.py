@@ -24,6 +24,7 @@ from runshelf.index.entry import (
     read_entry,
 )
 from runshelf.index.rows import to_columns
+from runshelf.store.home import is_beside_runs
 from runshelf.store.run import is_ulid
 from runshelf.store.state import OVER
 from runshelf.store.summary import Summary, summarise
@@ -135,6 +136,8 @@ def _found(runs: Path) -> tuple[dict[str, int], list[Problem]]:
         return {}, [Problem(runs, f"`{runs}` cannot be read ({error.strerror})")]
     settled = time.time_ns() - int(SETTLED_SECONDS * 1e9)
     for entry in entries:
+        if is_beside_runs(entry.name):
+            continue
         problem = _foreign(entry)
         if problem:
             problems.append(Problem(runs / entry.name, _one_line(problem)))

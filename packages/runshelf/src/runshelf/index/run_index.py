@@ -39,6 +39,7 @@ from runshelf.index.sql_conditions import (
     ordering,
     where,
 )
+from runshelf.store.home import INDEX, has_runs, make_shared, shared
 from runshelf.store.run import find_run
 
 MOST_COLUMNS = 200
@@ -229,11 +230,14 @@ class Index:
         self.close()
 
     def _choose(self) -> list[Path]:
-        """Return where to keep the index: nowhere as long as there is no `runs/`."""
-        return places(self.home) if (self.home / "runs").is_dir() else []
+        """Return where to keep the index: nowhere as long as there are no runs."""
+        return places(self.home) if has_runs(self.home) else []
 
     def _open(self) -> None:
         self._places = self._choose()
+        if shared(self.home, INDEX) in self._places:
+            with contextlib.suppress(OSError):  # the next place is used
+                make_shared(self.home)
         self._connection, self.path = open_database(self._places)
 
     def _recover(self, error: sqlite3.Error, report: Report | None) -> list[Problem]:

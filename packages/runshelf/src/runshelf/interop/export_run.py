@@ -24,7 +24,8 @@ from runshelf.store.series import NOT_METRICS
 
 Record = dict[str, Any]
 
-_STEPS = ("step", "env_steps", "updates")
+# What the step of an event is, best first: env steps are comparable between programs.
+_STEPS = ("env_steps", "step", "updates")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -115,17 +116,41 @@ def _write_logdir(run: Run, path: Path, records: list[Record]) -> int:
 def _events(run: Run, records: list[Record]) -> Iterator[bytes]:
     created = _created_at(run)
     yield version_event(created)
+    axes = _axes(records)
     for position, record in enumerate(records):
         numbers = {k: to_float(v) for k, v in record.items() if isinstance(v, int | float)}
         at = numbers.get("time", created + numbers.get("seconds", 0.0))
-        finite = (int(record[x]) for x in _STEPS if math.isfinite(numbers.get(x, math.nan)))
-        step = next(finite, position)
-        scalars = [(k, v) for k, v in numbers.items() if k not in NOT_METRICS]
-        if scalars:
-            yield scalar_event(at, step, scalars)
+        by_step: dict[int, list[tuple[str, float]]] = {}
         for name, value in record.items():
-            if isinstance(value, dict) and isinstance(value.get("image"), str):
+            if name in NOT_METRICS:
+                continue
+            finite = (int(record[a]) for a in axes[name] if _is_finite(record.get(a)))
+            step = next(finite, position)
+            if name in numbers:
+                by_step.setdefault(step, []).append((name, numbers[name]))
+            elif isinstance(value, dict) and isinstance(value.get("image"), str):
                 yield from _image(run, at, step, name, value["image"])
+        for step, scalars in by_step.items():
+            yield scalar_event(at, step, scalars)
+
+
+def _axes(records: list[Record]) -> dict[str, list[str]]:
+    """Return for each metric the axes that give its step, best first.
+
+    It is one axis if all records of the metric have it: steps of two axes would be mixed otherwise.
+    """
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for record in records:
+        here = [axis for axis in _STEPS if _is_finite(record.get(axis))]
+        for name in record:
+            every, some = found.get(name, (here, []))
+            every = [axis for axis in every if axis in here]
+            found[name] = every, [axis for axis in _STEPS if axis in (*some, *here)]
+    return {name: every[:1] or some for name, (every, some) in found.items()}
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(to_float(value))
 
 
 def _image(run: Run, at: float, step: int, name: str, file: str) -> Iterator[bytes]:

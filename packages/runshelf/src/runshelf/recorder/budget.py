@@ -9,12 +9,11 @@ from typing import NamedTuple, final
 
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.home import BUDGET, make_shared, old_shared, shared
 from runshelf.store.liveness import HEARTBEAT
 from runshelf.store.periods import periods
 from runshelf.store.run import Run, list_runs, open_run
 from runshelf.store.state import state_of
-
-BUDGET = "budget.json"
 
 
 @final
@@ -34,9 +33,10 @@ def read_weekly(home: Path) -> float | None:
     Raises:
         DamagedFile: the budget file is invalid.
     """
-    path = home / BUDGET
-    with disk_errors(path):
-        if not path.exists():
+    places = shared(home, BUDGET), old_shared(home, BUDGET)
+    with disk_errors(places[0]):
+        path = next((path for path in places if path.exists()), None)
+        if path is None:
             return None
         text = path.read_bytes()
     try:
@@ -57,12 +57,12 @@ def write_weekly(home: Path, weekly: float | None) -> None:
         UsageError: the home cannot be written.
     """
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        make_shared(home)
     except OSError as error:
         raise UsageError(
             f"cannot write to `{home}` ({error.strerror}): choose another folder with `--home`"
         ) from error
-    write_whole(home / BUDGET, json.dumps({"weekly": weekly}).encode() + b"\n")
+    write_whole(shared(home, BUDGET), json.dumps({"weekly": weekly}).encode() + b"\n")
 
 
 def week_start(now: float | None = None) -> float:

@@ -33,6 +33,7 @@ from runshelf.snapshot.interpreter import InterpreterQuery, find_executable, fin
 from runshelf.snapshot.machine import machine
 from runshelf.snapshot.secrets import MASK, find_secrets, is_relevant, relevant_environment
 from runshelf.store.files import disk_errors
+from runshelf.store.home import RERUNS, home_of, make_shared
 from runshelf.store.run import Run, RunInfo, new_ulid
 
 CLEAN = "code"
@@ -134,7 +135,8 @@ def rerun_self_recorded(
     """
     plan = _plan(parent, changes, say)
     environ = plan.environment(parent.manifest, os.environ) | exported({"PARENT": parent.ulid})
-    target = home.absolute() / "reruns" / new_ulid()
+    with disk_errors(home):
+        target = make_shared(home.absolute(), RERUNS) / new_ulid()
     try:
         launch = plan.launch(target, environ, say, _python_of(parent))
         for line in differences(parent.manifest, _environment_now(launch, target)):
@@ -272,7 +274,7 @@ def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
         say(f"`{item.path}` was not archived ({item.why}), so it is missing")
     if (more := len(snapshot.left_out) - _MAX_NAMED) > 0:
         say(f"{more:_} more files were not archived: `{parent.folder / CODE}` lists them")
-    return _Plan(tuple(argv), snapshot, parent.folder.absolute().parents[1], parent)
+    return _Plan(tuple(argv), snapshot, home_of(parent.folder), parent)
 
 
 def _options_of(run: Run, argv: Sequence[str]) -> set[str]:

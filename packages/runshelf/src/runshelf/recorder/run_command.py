@@ -39,7 +39,7 @@ def recording_of(
     launch = Launch(tuple(argv), check_executable(argv, cwd, environ), cwd, environ)
     secrets = find_secrets(argv, environ)
     info = without_secrets(info, secrets)
-    keep = capture(home, argv, say=say, secrets=secrets, environ=environ)
+    keep = capture(home, argv, say=say, cwd=cwd, secrets=secrets, environ=environ)
     return Recording(home, secrets.argv, cwd, info, keep, lambda _: launch, grace_seconds)
 
 

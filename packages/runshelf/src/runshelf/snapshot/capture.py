@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from runshelf.snapshot.code_snapshot import (
     Limits,
@@ -29,6 +29,7 @@ from runshelf.snapshot.git import (
 from runshelf.snapshot.interpreter import InterpreterQuery, find_executable, find_interpreter
 from runshelf.snapshot.lock_files import find_lock_files
 from runshelf.snapshot.machine import machine
+from runshelf.snapshot.not_code import NotCode
 from runshelf.snapshot.object_store import snapshot_taken
 from runshelf.snapshot.secrets import Secrets, find_secrets, relevant_environment
 from runshelf.store.files import disk_errors
@@ -46,20 +47,22 @@ def capture(
     argv: Sequence[str],
     *,
     say: Say,
+    cwd: Path | None = None,
     secrets: Secrets | None = None,
     interpreter: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
     environ: Mapping[str, str] | None = None,
     parent: Run | None = None,
 ) -> Capture:
-    """Return the `capture` argument of `create_run` for a program.
+    """Ask git for the state of the code, and return the `capture` argument of `create_run`.
 
-    It archives the program's code, packages, machine and environment.
+    That archives the program's code, packages, machine and environment.
 
     Args:
         home: the home of the run.
         argv: the program's command line.
         say: called with one line for each thing that is masked or left out.
+        cwd: the working folder of the run; by default the current one.
         secrets: the secrets in `argv` and the environment, if already known.
         interpreter: the Python that runs the program; by default derived from `argv[0]`.
         limits: the limits of the snapshot.
@@ -69,14 +72,18 @@ def capture(
     environ = dict(os.environ if environ is None else environ)
     secrets = secrets or find_secrets(argv, environ)
 
+    # Asked at once: what the run will write must not count as changes.
+    state = None if parent else _ask_git(cwd or Path.cwd(), say)
+
     def keep(folder: Path, cwd: Path) -> dict[str, Any]:
         executable = find_executable(argv[0], cwd, environ) if argv else None
         python = interpreter or (find_interpreter(executable, environ) if executable else None)
         query = InterpreterQuery(python, environ)  # answers in the background
         with snapshot_taken(home):
-            if parent is None:
-                code, snapshot = _keep_code(home, folder, cwd, limits, say)
+            if state:
+                code, snapshot = _keep_code(state, home, folder, cwd, limits, say)
             else:
+                assert parent is not None
                 code, snapshot = _inherit_code(parent, folder, cwd, limits)
         root = Path(snapshot.root)
         hardware, python_info = machine(), query.answer(root)
@@ -103,6 +110,13 @@ def _own_sources() -> list[str]:
     """Return the folders that runshelf and backflip are imported from; neither is imported here."""
     specs = (importlib.util.find_spec(name) for name in ("runshelf", "backflip"))
     return [str(Path(s.origin).resolve().parents[1]) for s in specs if s and s.origin]
+
+
+class _GitState(NamedTuple):
+    """What git says before a run writes anything: the repository, and the manifest's `git`."""
+
+    repository: Repository | None
+    fields: dict[str, Any] | None
 
 
 def kind_of_input() -> str | None:
@@ -134,18 +148,28 @@ def _has_ended(pipe: int) -> bool:
     return [event for _, event in poll.poll(0)] == [select.POLLHUP]
 
 
-def _keep_code(
-    home: Path, folder: Path, cwd: Path, limits: Limits, say: Say
-) -> tuple[dict[str, Any], Snapshot]:
-    """Archive the code around `cwd`; return the fields of the manifest and the snapshot."""
+def _ask_git(cwd: Path, say: Say) -> _GitState:
+    """Ask git about the code around `cwd`."""
     repository = find_repository(cwd)
-    problem = None if repository else why_no_repository(cwd)
+    if repository:
+        not_code = NotCode(repository.root)
+        return _GitState(repository, describe(repository, lambda path: not not_code.has(path)))
+    problem = why_no_repository(cwd)
     if problem:
         say(f"{problem}: the code is archived without its commit")
-    snapshot = take_snapshot(home, cwd, repository, limits)
+    return _GitState(None, None)
+
+
+def _keep_code(
+    state: _GitState, home: Path, folder: Path, cwd: Path, limits: Limits, say: Say
+) -> tuple[dict[str, Any], Snapshot]:
+    """Archive the code around `cwd`; return the fields of the manifest and the snapshot."""
+    snapshot = take_snapshot(home, cwd, state.repository, limits)
     write_snapshot(folder, snapshot, limits)
+    if state.repository and state.fields and state.fields["dirty"] is not False:
+        _keep_patch(folder, state.repository, say)
     fields = {
-        "git": _keep_git(folder, repository, say),
+        "git": state.fields,
         "lock_files": find_lock_files(Path(snapshot.root)),
         "snapshot": _summary(snapshot),
     }
@@ -167,15 +191,12 @@ def _inherit_code(
     return fields | {"snapshot": _summary(snapshot)}, snapshot
 
 
-def _keep_git(folder: Path, repository: Repository | None, say: Say) -> dict[str, Any] | None:
-    if repository is None:
-        return None
+def _keep_patch(folder: Path, repository: Repository, say: Say) -> None:
     if not write_patch(repository, folder / PATCH, SECRET_FILES, _LARGEST_PATCH):
         say(
             f"`{PATCH}` is incomplete: the diff to the last commit is too large or took too long; "
             "the snapshot has all changes"
         )
-    return describe(repository)
 
 
 def _summary(snapshot: Snapshot) -> dict[str, Any]:

@@ -4,14 +4,15 @@ Paths are bytes relative to the root. Tracked files come first, so that limits a
 """
 
 import os
-import re
 import time
 from collections.abc import Callable, Generator, Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import final
 
-from runshelf.snapshot.git import Repository, find_repository, list_files
+from runshelf.snapshot.git import Repository, find_nested, list_files
+from runshelf.snapshot.not_code import COMPILED, NotCode, is_compiled
+from runshelf.store.home import RUNS
 
 # Files that may hold keys, and exceptions that are only examples.
 SECRET_FILES = (
@@ -26,13 +27,7 @@ _NOT_CODE = frozenset(
     {"__pycache__", "venv", "node_modules", ".git", ".hg", ".svn", ".venv", ".tox", ".nox"}
     | {".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 )
-_NOT_CODE_FILES = ("*.pyc", "*.pyo", ".DS_Store", "*.swp")
-# Folders that exist only in a home of runs, and its index.
-_OF_A_HOME = re.compile(
-    rb"(?P<home>(?:.*?/)??)(?:(?:runs|trash|reruns)/[0-9A-HJKMNP-TV-Z]{26}|objects/sha256)(?:/.*)?",
-    re.DOTALL,
-)
-_INDEX = re.compile(rb"(?P<home>(?:.*/)?)index\.sqlite(?:-\w+)?", re.DOTALL)
+_NOT_CODE_FILES = (*COMPILED, ".DS_Store", "*.swp")
 
 Report = Callable[[bytes, str], None]
 
@@ -62,8 +57,9 @@ class Listing:
         self._root = root
         self._deadline = deadline
         self._left_out = left_out
-        self._home = _below(root, home)
-        self._other_homes: set[bytes] = set()
+        self._not_code = NotCode(root)
+        self._own_runs = _below(root, home / RUNS)
+        self._other_runs: set[bytes] = set()
 
     def paths(self, repository: Repository | None) -> Generator[bytes, None, None]:
         """Yield the paths of everything but folders."""
@@ -71,17 +67,11 @@ class Listing:
 
     def _is_of_a_home(self, path: bytes) -> bool:
         """Return whether a path belongs to a home of runs; report homes of other runs."""
-        found = _OF_A_HOME.fullmatch(path)
-        if found is None:
-            found = _INDEX.fullmatch(path)
-            runs = self._root / os.fsdecode(found["home"]) / "runs" if found else None
-            if found is None or not (runs and runs.is_dir()):
-                return False
-        home = found["home"]
-        if home not in (self._home, *self._other_homes):
-            self._other_homes.add(home)
-            self._left_out(home or b".", "another home of runs, whose files are not code")
-        return True
+        runs = self._not_code.runs_folder(path)
+        if runs is not None and runs not in (self._own_runs, *self._other_runs):
+            self._other_runs.add(runs)
+            self._left_out(runs or b".", "the runs of another home, which are not code")
+        return runs is not None
 
     def _in_git(self, repository: Repository, prefix: bytes) -> Generator[bytes, None, None]:
         seen_folders: list[bytes] = []
@@ -116,7 +106,7 @@ class Listing:
             if full == last:  # a merge conflict has three entries in the index
                 continue
             last = full
-            if not tracked and self._is_of_a_home(full):
+            if not tracked and (is_compiled(full) or self._is_of_a_home(full)):
                 continue
             absolute = os.path.join(os.fsencode(self._root), full)  # noqa: PTH118  (bytes)
             if path.endswith(b"/") or (os.path.isdir(absolute) and not os.path.islink(absolute)):  # noqa: PTH112, PTH114  (bytes)
@@ -126,8 +116,8 @@ class Listing:
 
     def _nested(self, folder: bytes) -> Generator[bytes, None, None]:
         path = self._root / os.fsdecode(folder)
-        repository = find_repository(path) if (path / ".git").exists() else None
-        if repository and repository.root.resolve() == path.resolve():
+        repository = find_nested(path)
+        if repository:
             yield from self._in_git(repository, folder + b"/")
         elif any(path.iterdir()):
             self._left_out(folder, "a repository that git cannot read")
@@ -164,9 +154,9 @@ def _matches(name: bytes, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(os.fsdecode(name), pattern) for pattern in patterns)
 
 
-def _below(root: Path, home: Path) -> bytes | None:
-    """Return the home as a prefix of paths below the root; None if it is not below the root."""
-    root, home = root.resolve(), home.resolve()
-    if home == root:
+def _below(root: Path, folder: Path) -> bytes | None:
+    """Return a folder as a prefix of paths below the root; None if it is not below the root."""
+    root, folder = root.resolve(), folder.resolve()
+    if folder == root:
         return b""
-    return os.fsencode(home.relative_to(root)) + b"/" if home.is_relative_to(root) else None
+    return os.fsencode(folder.relative_to(root)) + b"/" if folder.is_relative_to(root) else None

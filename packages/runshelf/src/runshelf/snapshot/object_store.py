@@ -17,6 +17,7 @@ from typing import NamedTuple, final
 
 from runshelf.errors import DamagedFile
 from runshelf.store.files import disk_errors
+from runshelf.store.home import OBJECTS, has_runs, make_shared, old_shared, shared
 
 _CHUNK = 1 << 20
 _HASH = re.compile("[0-9a-f]{64}")
@@ -42,14 +43,16 @@ class Stored(NamedTuple):
 
 
 def object_path(home: Path, sha256: str) -> Path:
-    """Return the path of the object with a hash.
+    """Return the path of the object with a hash; if there is none, where it would be written.
 
     Raises:
         DamagedFile: `sha256` is not a hash.
     """
     if not _HASH.fullmatch(sha256):
         raise DamagedFile(f"`{sha256:.80}` is not a SHA-256: the list of files is damaged")
-    return home / "objects" / "sha256" / sha256[:2] / sha256
+    path = _own_path(home, sha256)
+    old = old_shared(home, OBJECTS) / "sha256" / sha256[:2] / sha256
+    return old if os.path.lexists(old) and not os.path.lexists(path) else path
 
 
 def store(home: Path, path: Path) -> Stored:
@@ -93,10 +96,15 @@ def _opened(path: Path) -> Generator[tuple[int, os.stat_result], None, None]:
         os.close(descriptor)
 
 
+def _own_path(home: Path, sha256: str) -> Path:
+    """Return where the object with a hash is written."""
+    return shared(home, OBJECTS) / "sha256" / sha256[:2] / sha256
+
+
 def _store_bytes(home: Path, data: bytes) -> str:
     sha256 = hashlib.sha256(data).hexdigest()
-    target = object_path(home, sha256)
-    if not _is_there(target, sha256, len(data)):
+    if not _is_there(object_path(home, sha256), sha256, len(data)):
+        target = _own_path(home, sha256)
         with _partial(target.parent) as (descriptor, partial):
             _write(descriptor, data)
             _finish(descriptor, partial, target)
@@ -108,11 +116,10 @@ def _store_large(home: Path, source: int) -> tuple[str, int]:
     sha256, size = _copy(source, None)
     if _is_there(object_path(home, sha256), sha256, size):
         return sha256, size
-    folder = home / "objects" / "sha256"
-    with _partial(folder) as (descriptor, partial):
+    with _partial(shared(home, OBJECTS) / "sha256") as (descriptor, partial):
         # Hashed again, since the file may have changed: the hash is of the bytes that are stored.
         sha256, size = _copy(source, descriptor)
-        _finish(descriptor, partial, object_path(home, sha256))
+        _finish(descriptor, partial, _own_path(home, sha256))
     return sha256, size
 
 
@@ -137,22 +144,23 @@ def _is_there(target: Path, sha256: str, size: int) -> bool:
 @contextmanager
 def snapshot_taken(home: Path) -> Generator[None, None, None]:
     """Prevent the removal of objects of `home` while a snapshot is taken."""
-    folder = home / "objects" / "sha256"
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder, fcntl.LOCK_SH):
+    with _locked(_locked_folder(home), fcntl.LOCK_SH):
         yield
 
 
 @contextmanager
 def no_snapshot_taken(home: Path) -> Generator[None, None, None]:
     """Wait until no snapshot is being taken, and block new ones until the block ends."""
-    folder = home / "objects" / "sha256"
-    if not folder.is_dir():
+    if not has_runs(home) and not old_shared(home, OBJECTS).is_dir():
         yield
         return
-    with _locked(folder, fcntl.LOCK_EX):
+    with _locked(_locked_folder(home), fcntl.LOCK_EX):
         yield
+
+
+def _locked_folder(home: Path) -> Path:
+    with disk_errors(shared(home, OBJECTS)):
+        return make_shared(home, f"{OBJECTS}/sha256")
 
 
 @contextmanager

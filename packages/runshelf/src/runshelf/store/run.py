@@ -24,6 +24,7 @@ from typing import Any, Literal, cast, final
 from runshelf.cores import usable_cores
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store.files import disk_errors, disk_full, is_disk_full, write_whole
+from runshelf.store.home import make_run_folder
 from runshelf.store.liveness import HeartbeatWriter
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json
 
@@ -384,17 +385,15 @@ def _now() -> str:
 
 
 def _make_folder(home: Path, ulid: str) -> Path:
-    folder = home / "runs" / ulid
     try:
-        folder.mkdir(parents=True)
+        return make_run_folder(home, ulid)
     except OSError as error:
         if is_disk_full(error):
-            raise UserFacingError(disk_full(folder)) from error
+            raise UserFacingError(disk_full(home / "runs" / ulid)) from error
         raise UsageError(
             f"cannot write runs in `{home}` ({error.strerror}): "
             "give another folder with `--home` or RUNSHELF_HOME"
         ) from error
-    return folder
 
 
 def _take_lock(folder: Path) -> int:

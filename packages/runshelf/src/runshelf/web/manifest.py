@@ -100,7 +100,8 @@ def git(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     fields = mapping(manifest.get("git"))
     if not fields:
         return []
-    dirty = "with uncommitted changes" if fields.get("dirty") else "clean"
+    known = "unknown: git did not answer in time" if fields.get("dirty") is None else "clean"
+    dirty = "with uncommitted changes" if fields.get("dirty") else known
     return [
         (name, value)
         for name, value in (
