@@ -29,3 +29,23 @@ def test_three_steps_equal_the_definition(eps: float) -> None:
         np.testing.assert_allclose(norm, length, rtol=1e-5)
     for name, x in wanted.items():
         np.testing.assert_allclose(params[name], x, rtol=1e-4, atol=1e-6)
+
+
+def test_a_step_after_small_gradients_is_bounded() -> None:
+    """Without a bound the first large gradient moves 3.16 learning rates, ten of them 6.5 each."""
+
+    def steps(largest: float) -> list[float]:
+        params = {"a": jnp.zeros(())}
+        moments, moved = first_moments(params), []
+        for number in range(5_000 + 10):
+            gradient = {"a": jnp.asarray(1e-4 if number < 5_000 else -1.0)}
+            after, moments, _ = step(params, gradient, moments, 0.1, 1e-5, largest)
+            moved.append(float(after["a"] - params["a"]) / 0.1)
+            params = after
+        return moved
+
+    step = jax.jit(adam_step, static_argnums=(4, 5))
+    free, bounded = steps(0.0), steps(1.0)
+    assert free[5_000] == pytest.approx(0.1 / np.sqrt(0.001), rel=0.02)
+    assert max(free) == pytest.approx(6.5, rel=0.02)
+    np.testing.assert_allclose(bounded, np.clip(free, -1.0, 1.0), rtol=1e-3)
