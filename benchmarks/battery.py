@@ -1,6 +1,7 @@
 """Measure the rows of docs/scores again and say which figures no longer hold.
 
-    python benchmarks/battery.py [--rows 'ppo-*' ...] [--seconds 300] [--write] [--again]
+    python benchmarks/battery.py [--rows 'ppo-*' ...] [--seconds 300] [--again]
+    python benchmarks/battery.py --write [--keep-times] [--rows 'ppo-*' ...]
 
 Cheap rows come first. A row holds if every seed has the same return, as on the same machine; else
 if the mean is within the row's tolerance and all parts of the bar that were met still are. Times
@@ -32,6 +33,8 @@ def main() -> int:
     """Measure the chosen rows, print a table, and return the exit status."""
     options = parse()
     rows = chosen(read_rows(options.scores), options.rows, options.seconds)
+    if not rows:
+        sys.exit(f"error: no row can be measured: {' '.join(options.rows)}; rows: docs/scores")
     commit = clean_commit()
     if options.write and commit is None:
         sys.exit("error: --write records a commit, but packages/ has changes: commit them first")
@@ -43,8 +46,13 @@ def main() -> int:
             continue
         left = sum(cost(rest) for rest in list(rows.values())[place - 1 :])
         print(f"{place}/{len(rows)} {name}, about {left / 60:.0f} min left ...", flush=True)
-        verdicts[name] = check(name, row, options.scores, commit if options.write else None)
-        print(f"    {verdicts[name]}", flush=True)
+        began = time.perf_counter()
+        verdicts[name], now = check(row)
+        seconds = round(time.perf_counter() - began, 1)
+        print(f"    {verdicts[name]}, {seconds:.0f} s", flush=True)
+        if options.write and now is not None:
+            kept = now if options.keep_times else replace(now, seconds=seconds, loaded=False)
+            write_row(name, replace(kept, commit=commit or "", machine=machine()), options.scores)
         remember(commit, name, verdicts[name])
     print_table(rows, verdicts)
     return int(any(not held(verdict) for verdict in verdicts.values()))
@@ -59,6 +67,9 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--write", action="store_true", help="replace the figures by the new ones, with this commit"
+    )
+    parser.add_argument(
+        "--keep-times", action="store_true", help="leave the recorded times: the cores are shared"
     )
     parser.add_argument("--again", action="store_true", help="measure rows of this commit again")
     parser.add_argument("--scores", type=Path, default=SCORES, help="default: docs/scores")
@@ -86,19 +97,18 @@ def cost(row: Row) -> float:
     return UNKNOWN_SECONDS if row.seconds is None else row.seconds
 
 
-def check(name: str, row: Row, folder: Path, commit: str | None) -> str:
-    """Measure a row and return the verdict; with a commit, write the new figures."""
-    began = time.perf_counter()
+def check(row: Row) -> tuple[str, Row | None]:
+    """Return the verdict on a row, and the row with its new figures; None if its command failed."""
     try:
         now = measured(row)
     except subprocess.CalledProcessError as error:
-        return f"FAILED: status {error.returncode}"
-    seconds = round(time.perf_counter() - began, 1)
-    if commit is not None:
-        machine = f"{platform.machine()}, {os.cpu_count()} cores"
-        new = replace(now, commit=commit, seconds=seconds, loaded=False, machine=machine)
-        write_row(name, new, folder)
-    return f"{verdict(row, now)}, {seconds:.0f} s"
+        return f"FAILED: status {error.returncode}", None
+    return verdict(row, now), now
+
+
+def machine() -> str:
+    """Return the machine in words."""
+    return f"{platform.machine()}, {os.cpu_count()} cores"
 
 
 def measured(row: Row) -> Row:
