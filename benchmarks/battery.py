@@ -40,22 +40,26 @@ def main() -> int:
         sys.exit("error: --write records a commit, but packages/ has changes: commit them first")
     known = {} if options.again or options.write else checked(commit)
     verdicts: dict[str, str] = {}
-    for place, (name, row) in enumerate(rows.items(), 1):
-        if name in known:
-            verdicts[name] = known[name]
-            continue
-        left = sum(cost(rest) for rest in list(rows.values())[place - 1 :])
-        print(f"{place}/{len(rows)} {name}, about {left / 60:.0f} min left ...", flush=True)
-        began = time.perf_counter()
-        verdicts[name], now = check(row)
-        seconds = round(time.perf_counter() - began, 1)
-        print(f"    {verdicts[name]}, {seconds:.0f} s", flush=True)
-        if options.write and now is not None:
-            kept = now if options.keep_times else replace(now, seconds=seconds, loaded=False)
-            write_row(name, replace(kept, commit=commit or "", machine=machine()), options.scores)
-        remember(commit, name, verdicts[name])
+    for place, name in enumerate(rows):
+        left = sum(cost(row) for row in list(rows.values())[place:]) / 60
+        print(f"{place + 1}/{len(rows)} {name}, about {left:.0f} min left ...", flush=True)
+        verdicts[name] = known.get(name) or measure(name, rows[name], commit, options)
+        print(f"    {verdicts[name]}", flush=True)
     print_table(rows, verdicts)
     return int(any(not held(verdict) for verdict in verdicts.values()))
+
+
+def measure(name: str, row: Row, commit: str | None, options: argparse.Namespace) -> str:
+    """Measure a row, keep the verdict, with `--write` also the figures; return the verdict."""
+    began = time.perf_counter()
+    found, now = check(row)
+    seconds = round(time.perf_counter() - began, 1)
+    if options.write and now is not None:
+        kept = now if options.keep_times else replace(now, seconds=seconds, loaded=False)
+        write_row(name, replace(kept, commit=commit or "", machine=machine()), options.scores)
+    found = f"{found}, {seconds:.0f} s"
+    remember(commit, name, found)
+    return found
 
 
 def parse() -> argparse.Namespace:
