@@ -15,7 +15,7 @@ projects := packages/runshelf/pyproject.toml packages/backflip/pyproject.toml
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo teach test check fast lint format docs test-slow coverage bench lock clean chromium graphics
+.PHONY: help demo teach test check fast lint format docs test-slow battery coverage bench lock clean chromium graphics
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ docs: .venv/dev.stamp ## build the documentation into .cache/site; a warning is 
 test-slow: .venv/dev.stamp chromium graphics ## run the slow tests: minutes of learning, kill -9, many seeds
 	$(pytest) -n $(WORKERS) -m slow --durations=12
 
+battery: .venv/dev.stamp ## measure the figures of README and docs again, cheap ones first: BATTERY="--rows 'ppo-*' --seconds 600"
+	$(NICE) $(bin)/python benchmarks/battery.py $(BATTERY)
+
 coverage: .venv/dev.stamp chromium graphics ## run every test but the slow ones, then list the branches that no test took
 	$(NICE) $(bin)/coverage run -m pytest -m "not slow"
 	$(bin)/coverage report
@@ -65,7 +68,6 @@ bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (b
 	$(bin)/python benchmarks/mujoco_tasks.py
 	$(bin)/python benchmarks/minatar.py
 	$(bin)/python benchmarks/pong.py
-	$(bin)/python benchmarks/scores.py
 	$(bin)/python benchmarks/growth.py
 	$(bin)/python benchmarks/gpu.py
 	$(bin)/python benchmarks/pixel_network.py

@@ -66,7 +66,13 @@ CELLS = (
         env_steps=100_000,
         quick=10_240,
         learning_starts=0,
-        ours={"num_envs": 8, "rollout_length": 32, "epochs": 20},
+        ours={
+            "num_envs": 8,
+            "rollout_length": 32,
+            "epochs": 20,
+            "max_adam_step": 0,  # departures that the zoo does not have
+            "advantage_floor": 0,
+        },
         sb3={
             "n_steps": 32,
             "batch_size": 256,

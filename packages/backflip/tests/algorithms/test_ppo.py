@@ -23,12 +23,13 @@ from packages.backflip.tests.algorithms.probing import endless_on_the_host
 from backflip.algorithms import ppo as module
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.parts import bootstrap, invalid_rows, rollout_rows
-from backflip.algorithms.parts.normalization import observe
+from backflip.algorithms.parts.normalization import observe, observe_returns
 from backflip.algorithms.parts.rollout_rows import Rows
 from backflip.algorithms.parts.stochastic_policy import Actor, preprocess
-from backflip.algorithms.ppo import PPOState, loss, ppo
+from backflip.algorithms.ppo import PPOState, loss, ppo, signal_share
 from backflip.core import losses, returns
 from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.statistics import RunningStatistics
 from backflip.core.types import Transition
 from backflip.drivers.native import NativeDriver
 from backflip.envs.native import probes
@@ -350,6 +351,66 @@ def test_the_key_only_assigns_rows_to_minibatches(minibatches: int) -> None:
     ]
     same = all((a == b).all() for a, b in zip(*leaves, strict=True))
     assert same == (minibatches == 1)
+
+
+# Advantages that are noise
+
+
+@pytest.mark.parametrize(("advantages", "share"), [([3.0, -3.0], 1.0), ([0.03, -0.03], 0.15)])
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
+@pytest.mark.parametrize("normalize_rewards", [False, True])
+def test_the_learning_rate_shrinks_with_advantages_below_the_floor_in_any_unit(
+    advantages: list[float], share: float, unit: float, normalize_rewards: bool
+) -> None:
+    """σ_R = 20, c = .01: the floor is .2; in normalised rewards σ_R = 1."""
+    changes = {"advantage_floor": 0.01, "normalize_rewards": normalize_rewards}
+    config = PPOConfig(**(vars(SMALL) | changes))
+    rows = some_rows(start(config, DISCRETE), DISCRETE)
+    seen = RunningStatistics(*map(jnp.asarray, (2.0, 0.0, 2 * (20 * unit) ** 2)))
+    state = start(config, DISCRETE)._replace(return_statistics=seen)
+    given = jnp.tile(jnp.asarray(advantages, jnp.float32), 6) * unit
+    if normalize_rewards:
+        given = given / (20 * unit)
+    given = jnp.where(rows.valid, given, 1e9)  # as many of both signs are valid
+    found = signal_share(config, state, rows._replace(advantage=given))
+    np.testing.assert_allclose(found, share, rtol=1e-5)
+
+
+@pytest.mark.medium
+def test_noise_moves_the_parameters_by_its_share_and_can_be_switched_off() -> None:
+    """With 10 of 1 as share, a single gradient step is a tenth as long."""
+    once = vars(SMALL) | {"epochs": 1, "minibatches": 1}
+    state = start(PPOConfig(**once), DISCRETE)
+    batch = make_batch(PPOConfig(**once), DISCRETE, state)
+    plain, metrics = updated(PPOConfig(**once), DISCRETE, state, batch)
+    returns = observe_returns(SMALL.discount, state, batch).return_statistics.std
+    floor = 10 * float(metrics["advantage_std"]) / float(returns)
+    less, shrunk = updated(PPOConfig(**(once | {"advantage_floor": floor})), DISCRETE, state, batch)
+    np.testing.assert_allclose(shrunk["learning_rate"], metrics["learning_rate"] / 10, rtol=1e-4)
+    for old, far, near in zip(
+        *(jax.tree.leaves(x.params) for x in (state, plain, less)), strict=True
+    ):
+        np.testing.assert_allclose(near - old, (far - old) / 10, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.medium
+def test_a_floor_below_the_advantages_changes_no_bits() -> None:
+    state = start(SMALL, DISCRETE)
+    batch = make_batch(SMALL, DISCRETE, state)
+    plain, _ = updated(SMALL, DISCRETE, state, batch)
+    config = PPOConfig(**(vars(SMALL) | {"advantage_floor": 1e-6}))
+    assert_same_bits(plain.params, updated(config, DISCRETE, state, batch)[0].params)
+
+
+@pytest.mark.medium
+def test_no_gradient_step_of_an_array_is_longer_than_the_limit() -> None:
+    once = vars(SMALL) | {"epochs": 1, "minibatches": 1}
+    state = start(SMALL, DISCRETE)
+    batch = make_batch(SMALL, DISCRETE, state)
+    limited, _ = updated(PPOConfig(**(once | {"max_adam_step": 0.5})), DISCRETE, state, batch)
+    for old, new in zip(*(jax.tree.leaves(x.params) for x in (state, limited)), strict=True):
+        length = np.sqrt(np.square(np.asarray(new - old, np.float64)).mean())
+        assert length <= 0.5 * SMALL.learning_rate * 1.001
 
 
 # Rows that did not happen

@@ -16,6 +16,15 @@ Departures from the paper:
   * optional scaling of observations and rewards by running statistics (rewards are not shifted);
   * advantages normalised per minibatch, global gradient-norm clip, Adam's ε of 1e-5, as in the
     authors' code;
+  * advantages that are noise: the learning rate is multiplied by min(1, σ_A / (c σ_R)), with σ_A
+    the deviation of the batch's advantages, σ_R the running deviation of the discounted return and
+    c = `advantage_floor` (0: off). Normalised noise would move the policy as far as real
+    advantages. DreamerV3 (Hafner et al. 2023, arXiv:2301.04104) bounds its divisor for the same
+    reason;
+  * the root mean square of a gradient step of each array is at most `max_adam_step` learning rates
+    (0: off), as in Adafactor (Shazeer & Stern 2018, arXiv:1804.04235, section 6): after a time of
+    small gradients Adam makes steps of up to 6.5 (Dohare et al. 2023, "Overcoming policy collapse
+    in deep reinforcement learning");
   * no adaptive KL penalty; the value loss is clipped only if `value_clip_range` is above 0;
   * the first layer on images takes non-overlapping patches, unless `network=nature`;
   * rows are shuffled by a random bijection, which cannot produce every order;
@@ -35,7 +44,7 @@ from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts import stochastic_policy
 from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.invalid_rows import blank_invalid
-from backflip.algorithms.parts.normalization import normalize_rewards, observe
+from backflip.algorithms.parts.normalization import normalize_rewards, observe, observe_returns
 from backflip.algorithms.parts.rollout_metrics import rollout_metrics
 from backflip.algorithms.parts.rollout_rows import Rows, prepare
 from backflip.algorithms.parts.stochastic_policy import Actor, policy_and_value
@@ -51,7 +60,7 @@ from backflip.core.returns import gae
 from backflip.core.schedules import linear
 from backflip.core.shuffle import shuffle
 from backflip.core.spec import EnvSpec
-from backflip.core.statistics import RunningStatistics, masked_mean, standardize
+from backflip.core.statistics import RunningStatistics, masked_mean, masked_std, standardize
 from backflip.core.types import Transition
 from backflip.networks.actor_critic import actor_critic
 from backflip.networks.layers import Params
@@ -122,8 +131,12 @@ def update(
     batch = blank_invalid(batch)
     if config.normalize_rewards:
         batch, state = normalize_rewards(config.discount, state, batch)
+    elif config.advantage_floor:
+        state = observe_returns(config.discount, state, batch)
     rows = prepare(actor, state, batch, partial(estimate, config))
     now = schedules(config, state)
+    if config.advantage_floor:
+        now = now._replace(learning_rate=now.learning_rate * signal_share(config, state, rows))
     params, optimizer, measured = _improve(config, actor, state, rows, now, key)
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount)
     metrics |= jax.tree.map(jnp.mean, measured) | now._asdict()
@@ -184,7 +197,9 @@ def _improve(
         )
         gradient, norm = clip_by_global_norm(gradient, config.max_grad_norm)
         rate = now.learning_rate
-        params, optimizer, _ = adam_step(params, gradient, optimizer, rate, eps=ADAM_EPSILON)
+        params, optimizer, _ = adam_step(
+            params, gradient, optimizer, rate, eps=ADAM_EPSILON, largest=config.max_adam_step
+        )
         return (params, optimizer), measured | {"grad_norm": norm}
 
     keys = jax.random.split(key, config.epochs)
@@ -218,6 +233,21 @@ def loss(
         "clip_fraction": masked_mean((distance > clip_range).astype(jnp.float32), rows.valid),
         "ratio_error": jnp.where(rows.valid, distance, 0.0).max(),
     }
+
+
+def signal_share(config: PPOConfig, state: PPOState, rows: Rows) -> Float[Array, ""]:
+    """Return the share of the learning rate that this batch gets.
+
+        min(1, σ_A / (c σ_R))
+
+    σ_A is the deviation of the batch's advantages before they are normalised, σ_R the running
+    deviation of the discounted return, in the same unit, and c is `advantage_floor`.
+    """
+    floor = config.advantage_floor * (
+        1.0 if config.normalize_rewards else state.return_statistics.std
+    )
+    deviation = masked_std(rows.advantage, rows.valid)
+    return jnp.where(deviation < floor, deviation / floor, 1.0)
 
 
 def value_error(config: PPOConfig, value: Float[Array, " B"], rows: Rows) -> Float[Array, " B"]:

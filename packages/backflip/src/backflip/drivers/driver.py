@@ -72,10 +72,11 @@ class Evaluation(NamedTuple):
 
 OnEnvSteps = Callable[[int], None]  # (env steps so far in each environment)
 OnEpisodes = Callable[[int, int], None]  # (episodes ended so far, env steps so far)
+OnUpdate = Callable[[int, State], None]  # (updates of the phase so far, states of all seeds)
 
 
-def ignore_progress(*done: int) -> None:
-    """Do nothing: the default `OnEnvSteps` and `OnEpisodes`."""
+def ignore_progress(*done: Any) -> None:
+    """Do nothing: the default `OnEnvSteps`, `OnEpisodes` and `OnUpdate`."""
     del done
 
 
@@ -101,14 +102,16 @@ class RunPhase(Protocol):
         learners: Learner,
         parameters: RewardParameters,
         on_progress: OnEnvSteps = ignore_progress,
+        on_update: OnUpdate = ignore_progress,
         /,
     ) -> tuple[Learner, Phase]:
         """Return the learners after the phase, and its metrics and recorded transitions.
 
         Reward parameters have a leading axis of seeds. They are data: new values compile nothing.
         `on_progress` is called from time to time. During a compiled phase it gets an estimate;
-        otherwise the last env step of a rollout counts after the update. The learners passed in may
-        be overwritten.
+        otherwise the last env step of a rollout counts after the update. `on_update` is called
+        after each update, by a compiled phase only after the last; the next update overwrites the
+        states. The learners passed in may be overwritten.
         """
         ...
 

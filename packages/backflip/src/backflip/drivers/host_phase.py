@@ -15,6 +15,7 @@ from backflip.drivers.clip_material import clip_material
 from backflip.drivers.driver import (
     Learner,
     OnEnvSteps,
+    OnUpdate,
     Phase,
     RewardFunction,
     RewardParameters,
@@ -56,7 +57,10 @@ def prepare_phase(
     split = jax.jit(jax.vmap(partial(_split, length), out_axes=(0, 1, 0)))
 
     def run(
-        learners: Learner, parameters: RewardParameters, on_progress: OnEnvSteps = ignore_progress
+        learners: Learner,
+        parameters: RewardParameters,
+        on_progress: OnEnvSteps = ignore_progress,
+        on_update: OnUpdate = ignore_progress,
     ) -> tuple[Learner, Phase]:
         env = open_env(learners.key.shape[0] * algorithm.num_envs)
         learners, obs = _with_fresh_episodes(env, learners)
@@ -84,6 +88,7 @@ def prepare_phase(
             )
             learners = learners._replace(key=key)
             metrics.append(measured)
+            on_update(update + 1, learners.algorithm)
             on_progress((update + 1) * length)
         return learners, Phase(metrics.joined(), _join_rollouts(kept), every)
 

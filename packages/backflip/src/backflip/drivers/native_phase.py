@@ -16,6 +16,7 @@ from backflip.drivers.clip_material import clip_material
 from backflip.drivers.driver import (
     Learner,
     OnEnvSteps,
+    OnUpdate,
     Phase,
     RewardFunction,
     RewardParameters,
@@ -90,7 +91,10 @@ def _reporting(run: Callable[..., Any], updates: int, rollout_length: int) -> Ru
     every, seconds_before, in_all = updates_per_record(updates), 0.0, updates * rollout_length
 
     def run_phase(
-        learners: Learner, parameters: RewardParameters, on_progress: OnEnvSteps = ignore_progress
+        learners: Learner,
+        parameters: RewardParameters,
+        on_progress: OnEnvSteps = ignore_progress,
+        on_update: OnUpdate = ignore_progress,
     ) -> tuple[Learner, Phase]:
         nonlocal seconds_before
         expected = seconds_before
@@ -104,6 +108,7 @@ def _reporting(run: Callable[..., Any], updates: int, rollout_length: int) -> Ru
         began = time.perf_counter()
         learners, (metrics, record) = wait_for(running, meanwhile)
         seconds_before = time.perf_counter() - began
+        on_update(updates, learners.algorithm)
         return learners, Phase(thin(metrics, every), record, every)
 
     return run_phase

@@ -24,6 +24,7 @@ from runshelf.store.run import Run
 
 POLICY = "policy.safetensors"
 _POLICY_AFTER = "policy-{}.safetensors"
+KEPT_POLICIES = 10  # of a run, if it has as many updates
 
 
 @final
@@ -92,9 +93,12 @@ class SavedPolicy(NamedTuple):
     env_steps: int | None
 
 
-def policy_file(phases: int) -> str:
-    """Return the name of the file with the policy after `phases` phases."""
-    return _POLICY_AFTER.format(f"{phases:04}")
+def policy_file(part: int) -> str:
+    """Return the name of the file with the policy after `part` of `KEPT_POLICIES` parts of a run.
+
+    Runs of former versions counted phases.
+    """
+    return _POLICY_AFTER.format(f"{part:04}")
 
 
 def policy_files(folder: Path) -> list[Path]:

@@ -1,9 +1,10 @@
 """One session of a run: the work of one process, with its metrics, checkpoints and result.
 
 `run.json` is written before the first step. After each phase its metrics are appended, then
-`checkpoint.safetensors` (the full state) and `policy.safetensors` (the policy) are replaced. About
-ten policies are kept as `policy-<phases>.safetensors`. A run that is killed and resumed continues
-from its last checkpoint and computes the same bits as an uninterrupted run.
+`checkpoint.safetensors` (the full state) and `policy.safetensors` (the policy) are replaced. A
+policy is kept after each tenth of the updates, as `policy-<tenths>.safetensors`. A run that is
+killed and resumed continues from its last checkpoint and computes the same bits as an
+uninterrupted run.
 """
 
 import dataclasses
@@ -20,7 +21,7 @@ import numpy as np
 
 from backflip.core.checkpoint import has_checkpoint, load_arrays, save_arrays
 from backflip.core.trees import flatten, unflatten
-from backflip.drivers.driver import Driver, Evaluation, Learner, Phase
+from backflip.drivers.driver import Driver, Evaluation, Learner, OnUpdate, Phase
 from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
 from backflip.training.build import Built
@@ -29,7 +30,7 @@ from backflip.training.fingerprint import differences, fingerprint, resolved
 from backflip.training.health import health_of, refuse_nonfinite
 from backflip.training.output_recorder import OutputRecorder, captured
 from backflip.training.planning import cut_episodes_warning
-from backflip.training.policy import POLICY, policy_file
+from backflip.training.policy import KEPT_POLICIES, POLICY, policy_file
 from backflip.training.progress import Progress, Report
 from backflip.training.progress_reporter import ProgressReporter
 from backflip.training.replay_rows import trimmed, whole
@@ -38,14 +39,12 @@ from backflip.training.spec_json import spec_to_json
 from runshelf.errors import DamagedFile, Ended, Interrupted, UsageError
 from runshelf.interrupts import Terminated, interruptible
 from runshelf.learning_curve import write_curve
-from runshelf.store.files import write_whole
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.records import from_json, to_json
 from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
 
 CHECKPOINT = "checkpoint.safetensors"
-KEPT_POLICIES = 10  # about this many intermediate policies of a run
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
 
 
@@ -204,23 +203,48 @@ class Session:
         }
         metadata = {"fingerprint": fingerprint(self.run), "about": json.dumps(to_json(about))}
         save_arrays(self.folder / CHECKPOINT, trimmed(flatten(state)), metadata)
-        acting = {
+        part = built.driver.algorithm.policy(learners.algorithm)
+        self._save_policy(POLICY, built, flatten(part), self._env_steps)
+
+    def policy_keeper(self, built: Built, *, done: int) -> OnUpdate:
+        """Return a callback of a phase that keeps the policy after each tenth of the updates.
+
+        Args:
+            built: driver and settings.
+            done: updates of each seed before the phase.
+        """
+
+        def tenths(updates: int) -> int:
+            return KEPT_POLICIES * updates // built.config.updates
+
+        kept = tenths(done)
+
+        def keep(updates: int, state: Any) -> None:
+            nonlocal kept
+            if tenths(done + updates) == kept:
+                return
+            kept = tenths(done + updates)
+            if (self.folder / policy_file(kept)).exists():  # a repeated phase has the same bits
+                return
+            arrays = flatten(built.driver.algorithm.policy(state))
+            if sum(array.nbytes for array in arrays.values()) <= LARGEST_KEPT_POLICY:
+                env_steps = env_steps_after(built.driver.algorithm, done + updates)
+                self._save_policy(policy_file(kept), built, arrays, env_steps)
+
+        return keep
+
+    def _save_policy(
+        self, name: str, built: Built, arrays: Mapping[str, np.ndarray], env_steps: int
+    ) -> None:
+        """Write the policies of all seeds to the file `name`."""
+        about = {
             "spec": spec_to_json(built.driver.spec),
             "algorithm": built.driver.algorithm.name,
             "settings": self.run.config["settings"],
             "seeds": self.run.seeds,
-            "env_steps": self._env_steps,
+            "env_steps": env_steps,
         }
-        part = built.driver.algorithm.policy(learners.algorithm)
-        save_arrays(self.folder / POLICY, flatten(part), {"about": json.dumps(to_json(acting))})
-        self._keep_policy(phases)
-
-    def _keep_policy(self, phases: int) -> None:
-        """Keep a copy of the policy after every tenth of the run, if it is small."""
-        every = max(round(self.run.config.get("phases", 1) / KEPT_POLICIES), 1)
-        path = self.folder / POLICY
-        if phases % every == 0 and path.stat().st_size <= LARGEST_KEPT_POLICY:
-            write_whole(self.folder / policy_file(phases), path.read_bytes())
+        save_arrays(self.folder / name, arrays, {"about": json.dumps(to_json(about))})
 
     def finish(
         self, evaluation: Evaluation, *, env_steps: int, labels: int | None = None

@@ -190,7 +190,8 @@ class TeachRun:
         report = self.session.reporter.learning(
             self.driver.algorithm, number, len(self.phases), done=done, updates=updates
         )
-        learners, measured = functions[updates](learners, reward, report)
+        keep = self.session.policy_keeper(self.built, done=done)
+        learners, measured = functions[updates](learners, reward, report, keep)
         health = self.session.log_phase(
             self.built,
             measured,

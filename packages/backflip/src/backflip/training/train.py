@@ -116,7 +116,8 @@ def _perform(session: Session, built: Built) -> Result:
             learning = session.reporter.learning(
                 driver.algorithm, number - 1, len(phases), done=done, updates=updates
             )
-            learners, measured = functions[updates](learners, None, learning)
+            keep = session.policy_keeper(built, done=done)
+            learners, measured = functions[updates](learners, None, learning, keep)
             health = session.log_phase(
                 built, measured, learners, done=done, updates=updates, learns_own_reward=True
             )

@@ -32,6 +32,18 @@ def observe(seen: RunningStatistics, batch: Transition) -> RunningStatistics:
 def normalize_rewards(discount: float, state: State, batch: Transition) -> tuple[Transition, State]:
     """Divide rewards by the standard deviation of the discounted return so far.
 
+    Returns:
+        The batch with scaled rewards, and the state of `observe_returns`.
+    """
+    state = observe_returns(discount, state, batch)
+    known: Any = state
+    scale = jnp.maximum(known.return_statistics.std, 1e-4)
+    return batch._replace(reward=jnp.clip(batch.reward / scale, -10.0, 10.0)), state
+
+
+def observe_returns(discount: float, state: State, batch: Transition) -> State:
+    """Return the state whose return statistics include this batch.
+
     R ← γ R + r, the statistics add R, then R ← 0 if the episode ended.
 
     Args:
@@ -39,9 +51,6 @@ def normalize_rewards(discount: float, state: State, batch: Transition) -> tuple
         state: with the fields `return_statistics` (of R since the start) and `running_return`
             (N,) (R of each environment's current episode).
         batch: axes (T, N), zeros in invalid rows.
-
-    Returns:
-        The batch with scaled rewards, and the state after it.
     """
     known: Any = state
     ended = batch.terminated | batch.truncated
@@ -54,6 +63,4 @@ def normalize_rewards(discount: float, state: State, batch: Transition) -> tuple
     running, returns = jax.lax.scan(forward, known.running_return, (batch.reward, ended))
     rows = statistics.of_rows(returns.reshape(-1), batch.valid.reshape(-1))
     seen = statistics.merge(known.return_statistics, rows)
-    scaled = jnp.clip(batch.reward / jnp.maximum(seen.std, 1e-4), -10.0, 10.0)
-    known = known._replace(return_statistics=seen, running_return=running)
-    return batch._replace(reward=scaled), known
+    return known._replace(return_statistics=seen, running_return=running)

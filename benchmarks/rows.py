@@ -1,0 +1,109 @@
+"""The figures of README and docs as data: one file for each row, in docs/scores.
+
+A row is one command with the returns of its seeds, the commit that it was measured at, and the bar
+that was set before. `figures.py` writes the pages from the rows, `battery.py` measures them again.
+A new row is a file with `command` and `bar`; `battery.py --rows NAME --write` adds the rest.
+"""
+
+import json
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from runshelf.statistics import mean_interval
+
+ROOT = Path(__file__).parents[1]
+SCORES = ROOT / "docs" / "scores"
+
+SMALLEST_TOLERANCE = 0.01  # of the mean
+ONE_SEED_TOLERANCE = 0.1  # of the return: one seed gives no interval
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of figures.
+
+    Attributes:
+        command: what was measured, without `--json`.
+        commit: the code that was measured; empty for a new row.
+        seeds: of the command.
+        mean: over the seeds.
+        worst: of the seeds.
+        margin: half of the 95 % interval of the mean; None for one seed, or if it is not known.
+        returns: of each seed, in order; empty if only mean and worst were kept.
+        unit: `return`, or `share` of the optimal return.
+        bar: the required `mean` and `worst` at least, and `seconds` at most; empty if none was set.
+        env_steps: of each seed; None if they were not kept.
+        labels: of each seed; None for training on the environment's reward.
+        seconds: of the whole process; None if unknown. On another machine they differ.
+        loaded: other work shared the cores, so `seconds` is an upper bound.
+        machine: where it was measured.
+        by_hand: the row takes more than this command, so `battery.py` leaves it out.
+        note: one remark for the reader.
+    """
+
+    command: str
+    commit: str = ""
+    seeds: Sequence[int] = ()
+    mean: float = math.nan
+    worst: float = math.nan
+    margin: float | None = None
+    returns: Sequence[float] = ()
+    unit: str = "return"
+    bar: dict[str, float] = field(default_factory=dict[str, float])
+    env_steps: int | None = None
+    labels: int | None = None
+    seconds: float | None = None
+    loaded: bool = False
+    machine: str = ""
+    by_hand: bool = False
+    note: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """The command in words."""
+        return shlex.split(self.command)
+
+    @property
+    def tolerance(self) -> float:
+        """How far another mean may be off, where the bits of another machine differ."""
+        if len(self.seeds) == 1:
+            return ONE_SEED_TOLERANCE * abs(self.mean)
+        return max(self.margin or 0.0, SMALLEST_TOLERANCE * abs(self.mean))
+
+    @property
+    def missed(self) -> list[str]:
+        """The parts of the bar that are not met."""
+        reached = {"mean": self.mean, "worst": self.worst}
+        low = [key for key, least in self.bar.items() if key in reached and reached[key] < least]
+        late = self.seconds is not None and self.seconds > self.bar.get("seconds", np.inf)
+        return low + ["seconds"] * late
+
+
+def of_returns(returns: Sequence[float]) -> dict[str, float | list[float] | None]:
+    """Return the fields of a row that follow from the returns of its seeds."""
+    found = mean_interval(np.array(returns)[:, None])
+    margin = None if len(returns) == 1 else round(float(found.high[0] - found.centre[0]), 3)
+    return {
+        "returns": [round(x, 3) for x in returns],
+        "mean": round(float(np.mean(returns)), 3),
+        "worst": round(float(min(returns)), 3),
+        "margin": margin,
+    }
+
+
+def read_rows(folder: Path = SCORES) -> dict[str, Row]:
+    """Return all rows by name, the name of the file without extension."""
+    paths = sorted(folder.glob("*.json"))
+    return {path.stem: Row(**json.loads(path.read_text())) for path in paths}
+
+
+def write_row(name: str, row: Row, folder: Path = SCORES) -> None:
+    """Write a row; fields with their default value are left out."""
+    default = asdict(Row(""))
+    kept = {key: value for key, value in asdict(row).items() if value != default[key]}
+    (folder / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")
