@@ -11,10 +11,11 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, NamedTuple, final
 
-from backflip.labelling.label_queue import LabelQueue, labels_per_minute
+from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.pace import may_start_phase
 from backflip.labelling.processes import PageProcess, TerminalProcess
 from backflip.labelling.status import Status, write_status
+from backflip.labelling.tally import labels_per_minute
 from backflip.labelling.terminal_device import has_terminal
 from backflip.preferences.answer_source import Doing, QueriedRun
 from runshelf.errors import UsageError, UserFacingError
