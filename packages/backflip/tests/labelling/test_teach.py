@@ -284,7 +284,7 @@ def test_person_teaches_in_the_terminal(tmp_path, key, status):
     while process.poll() is None and time.monotonic() < until:
         if select.select([ours], [], [], 0.1)[0]:
             shown += os.read(ours, 65536)
-        if b"of 8 labels" in shown and time.monotonic() > pressed + 0.3:
+        if b"of 8 answers" in shown and time.monotonic() > pressed + 0.3:
             pressed = time.monotonic()
             os.write(ours, key)
     while select.select([ours], [], [], 0.1)[0]:

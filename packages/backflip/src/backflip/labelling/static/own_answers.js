@@ -7,8 +7,8 @@ import { ANSWERS, duration } from "./words.js";
 
 const STRIP = 4; // frames of a clip in the list
 const HEIGHT = 96; // pixels of a frame
-const SIGNS = { left: "←", tie: "↑", skip: "↓", right: "→" };
-const ORDER = Object.keys(SIGNS);
+const CHOICES = { left: "left", tie: "equal", skip: "can’t tell", right: "right" };
+const ORDER = Object.keys(CHOICES);
 
 export class OwnAnswers {
   /** @param correct(body) sends a correction; `corrected` or `refused` must follow */
@@ -69,8 +69,7 @@ export class OwnAnswers {
     const button = document.createElement("button");
     button.type = "button";
     button.dataset.choice = answer;
-    button.textContent = SIGNS[answer];
-    button.title = ANSWERS[answer];
+    button.textContent = CHOICES[answer];
     button.setAttribute("aria-label", ANSWERS[answer]);
     button.addEventListener("click", () => this.choose(row, answer));
     return button;
@@ -83,7 +82,7 @@ export class OwnAnswers {
     this.correct(row.pending);
   }
 
-  /** Shows a correction that the server has stored; returns whether the pair is in the list. */
+  /** Shows a correction that the server has stored. */
   corrected(body, response) {
     const row = this.rowOf(body);
     if (!row) return;

@@ -14,7 +14,7 @@ import { clearOpinion, showEpisode, showOpinion, showTally } from "./sidebar.js"
 import { read, write } from "./storage.js";
 import { Stream } from "./stream.js";
 import { showWaiting } from "./waiting.js";
-import { ANSWERS, away as awayWords, complete, lost, many, training, untilLearning, waitingFor } from "./words.js";
+import { ANSWERS, away as awayWords, lost, many, teaching, training, waitingFor } from "./words.js";
 
 // In milliseconds.
 const AWAY = 30 * 60000; // without activity: the person is not thinking, but away
@@ -218,8 +218,7 @@ function wait() {
 
 function updateTally(tally) {
   state.tally = tally;
-  showTally(tally, state.status.budget);
-  put("until", untilLearning(state));
+  showTally(state);
   at("redo").disabled = !tally.can_redo || outbox.has("answer") || finished();
 }
 
@@ -241,9 +240,8 @@ function showState(before) {
 
 /** Shows the button that ends teaching, or the one that takes this back. */
 function showStop() {
-  const over = ["evaluating", "finished", "stopped"].includes(state.status.doing);
-  at("stop").hidden = over || state.enough || complete(state);
-  at("resume-teaching").hidden = over || !state.enough;
+  at("stop").hidden = !teaching(state);
+  at("resume-teaching").hidden = !state.enough || !teaching({ ...state, enough: false });
 }
 
 function showSaving() {

@@ -4,12 +4,13 @@ import { at, fill, put } from "./dom.js";
 import { load, release } from "./films.js";
 import { charts, preferred } from "./opinion.js";
 import { Player } from "./player.js";
-import { ANSWERS, count, duration, many } from "./words.js";
+import { ANSWERS, count, duration, many, teaching, untilLearning } from "./words.js";
 
 const episode = new Player([at("episode").querySelector("canvas")]);
 
 /** Shows the number of answers, how many are wanted, the rate and the agreement. */
-export function showTally(tally, budget) {
+export function showTally(state) {
+  const { tally, status: { budget } } = state;
   put("labels", count(tally.labels));
   put("budget", budget ? `of ${many(budget, "answer")}` : "answers");
   const bar = at("progress");
@@ -17,7 +18,8 @@ export function showTally(tally, budget) {
   fill(bar, budget && tally.labels / budget);
   bar.setAttribute("aria-valuemax", budget);
   bar.setAttribute("aria-valuenow", tally.labels);
-  put("rate", rate(tally, budget));
+  put("rate", teaching(state) ? rate(tally, budget) : "");
+  put("until", untilLearning(state));
   put("agreement", agreement(tally));
 }
 

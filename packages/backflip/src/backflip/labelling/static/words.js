@@ -48,8 +48,14 @@ export function waitingFor(state, loading) {
 }
 
 /** Returns whether the number of answers that the run was started with is reached. */
-export function complete({ status, tally }) {
+function complete({ status, tally }) {
   return status.budget > 0 && tally.labels >= status.budget;
+}
+
+/** Returns whether more answers are of use. */
+export function teaching(state) {
+  const over = ["evaluating", "finished", "stopped"].includes(state.status.doing);
+  return !over && !state.enough && !complete(state);
 }
 
 /** Returns the same after a lost connection, without the waiting time, which is unknown then. */
@@ -70,9 +76,10 @@ export function training(status) {
 }
 
 /** Returns how many answers the next learning needs: "27 of 30 answers, then the agent learns …". */
-export function untilLearning({ status, tally, enough }) {
+export function untilLearning(state) {
+  const { status, tally } = state;
   const { needed_labels: needed, learned_labels: learned } = status;
-  if (needed === null || enough || status.doing === "stopped" || complete({ status, tally })) return "";
+  if (needed === null || !teaching(state)) return "";
   const given = Math.max(0, tally.labels - learned);
   const left = needed - tally.labels;
   const seconds = status.phase_seconds;
@@ -106,8 +113,9 @@ function doing(status) {
 }
 
 function noMore({ tally, status }, title) {
-  const now = status.doing === "waiting" ? "The agent learns next" : doing(status).title;
-  return { title, why: `${many(tally.labels, "answer")}, thank you. ${now}.`, timed: true, elapsed };
+  const starting = status.doing === "waiting";
+  const now = starting ? "The agent learns next" : doing(status).title;
+  return { title, why: `${many(tally.labels, "answer")}, thank you. ${now}.`, timed: !starting, elapsed };
 }
 
 function held(tally) {
