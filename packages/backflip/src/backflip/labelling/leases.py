@@ -68,7 +68,7 @@ class Leases:
 
     def _create(self, path: Path, who: str, moment: float) -> None:
         self._folder.mkdir(exist_ok=True)
-        partial = path.with_suffix(".part")
+        partial = path.with_suffix(f".{os.getpid()}.part")
         partial.write_text(who, "utf-8")
         os.utime(partial, (moment, moment))
         partial.replace(path)

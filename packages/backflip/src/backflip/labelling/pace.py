@@ -29,17 +29,3 @@ def open_pairs_allowed(
     """
     meanwhile = math.ceil(phase_seconds * (per_minute or 0.0) / 60.0)
     return min(newest_round, AHEAD * max(people, 1) + meanwhile)
-
-
-def may_start_phase(
-    unanswered: int,
-    *,
-    newest_round: int,
-    phase_seconds: float,
-    per_minute: float | None,
-    people: int = 1,
-) -> bool:
-    """Return whether the next phase may start with `unanswered` open pairs."""
-    return unanswered <= open_pairs_allowed(
-        newest_round, phase_seconds=phase_seconds, per_minute=per_minute, people=people
-    )

@@ -154,7 +154,7 @@ class PeopleAnswers:
             doing=doing, since=time.time(), expected_seconds=expected_seconds, **facts
         )
         self._write_status()
-        if doing == "evaluating":  # the page loads the film before the run ends
+        if doing == "evaluating" and self.process.address:  # the page loads it before the run ends
             self._status = self._status._replace(film=self._film())
             self._write_status()
 
