@@ -759,7 +759,7 @@ def test_waiting_for_pairs(tmp_path, start):
     real.says("▀")
     answer(real, tmp_path, b"\x1b[D")
     write_status(tmp_path, Status("evaluating", time.time(), pid=pid))
-    real.says("evaluating the agent")
+    real.says("rating the agent")
     write_status(tmp_path, Status("finished", time.time(), result="return 21.4", pid=pid))
     assert real.end() == (0, "backflip: return 21.4\n")
     assert real.is_restored()

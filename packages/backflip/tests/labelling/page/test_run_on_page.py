@@ -12,7 +12,7 @@ from packages.backflip.tests.labelling.page.prepared_run import (
     serving,
     set_status,
 )
-from packages.backflip.tests.labelling.page.test_page import answers, press, until
+from packages.backflip.tests.labelling.page.test_page import answers, press
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.medium
@@ -62,7 +62,7 @@ def test_end_shows_film_result_and_commands(server: Server, open_page: Open) -> 
     page = open_page(server.address)
     film = film_of(server.folder, 40)["person"]
     set_status(server.folder, "evaluating", film=film)
-    page.wait_for_function("document.querySelector('#end-film canvas').width === 48")
+    page.wait_for_function("() => document.querySelector('#end-film canvas').width === 48")
     set_status(server.folder, "finished", film=film, **FINISHED)
     expect(page.locator("#end")).to_be_visible()
     expect(page.locator("#end-result")).to_have_text("dot: mean return 0.97")
@@ -71,7 +71,7 @@ def test_end_shows_film_result_and_commands(server: Server, open_page: Open) -> 
     expect(page.locator("#end-page")).not_to_be_visible()
     for hidden in ("#stop", "#undo", "#list", "[data-answer=left]"):
         expect(page.locator(hidden)).not_to_be_visible()
-    page.wait_for_function("document.querySelector('#end-film canvas').dataset.frame > 3")
+    page.wait_for_function("() => document.querySelector('#end-film canvas').dataset.frame > 3")
     page.keyboard.press(" ")
     expect(page.locator("#pause")).to_contain_text("Play")
     page.keyboard.press("ArrowLeft")
@@ -84,11 +84,11 @@ def test_film_plays_after_the_server_has_ended(server: Server, open_page: Open) 
     page = open_page(server.address)
     film = film_of(server.folder, 40)["person"]
     set_status(server.folder, "finished", film=film, **FINISHED)
-    page.wait_for_function("document.querySelector('#end-film canvas').dataset.frame > 3")
+    page.wait_for_function("() => document.querySelector('#end-film canvas').dataset.frame > 3")
     server.kill()
     page.wait_for_timeout(1500)
     expect(page.locator("#banner")).not_to_be_visible()
-    page.wait_for_function("document.querySelector('#end-film canvas').dataset.frame < 3")
+    page.wait_for_function("() => document.querySelector('#end-film canvas').dataset.frame < 3")
 
 
 def test_end_without_a_film(server: Server, open_page: Open) -> None:
@@ -127,7 +127,7 @@ def test_end_fits_the_screen(tmp_path: Path, open_page: Open, size: tuple[int, i
         width, height = size
         page = open_page(server.address, wait=False, viewport={"width": width, "height": height})
         page.wait_for_selector("html[data-shows=ending]")
-        until(lambda: page.locator("#end-film canvas").is_visible())
+        expect(page.locator("#end-film canvas")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == width
         if width > 1000:
             assert page.evaluate("document.documentElement.scrollHeight") == height

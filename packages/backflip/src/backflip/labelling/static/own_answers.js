@@ -82,13 +82,18 @@ export class OwnAnswers {
     this.correct(row.pending);
   }
 
-  /** Shows a correction that the server has stored. */
-  corrected(body, response) {
+  /**
+   * Shows a correction that the server has stored.
+   *
+   * @param learns whether the agent will learn from it in this run
+   */
+  corrected(body, response, learns) {
     const row = this.rowOf(body);
     if (!row) return;
     const now = new Date().toISOString();
     show(row, { label: response.label, query: row.dataset.query, answer: body.answer, at: now, corrected: true });
-    put("history-said", `Pair ${row.dataset.query}: ${ANSWERS[body.answer]}. The agent learns from it the next time.`);
+    const then = learns ? "The agent learns from it the next time." : "It is stored; the agent learns no more in this run.";
+    put("history-said", `Pair ${row.dataset.query}: ${ANSWERS[body.answer]}. ${then}`);
   }
 
   refused(body, error) {

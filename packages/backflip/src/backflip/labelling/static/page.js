@@ -14,7 +14,7 @@ import { clearOpinion, showEpisode, showOpinion, showTally } from "./sidebar.js"
 import { read, write } from "./storage.js";
 import { Stream } from "./stream.js";
 import { showWaiting } from "./waiting.js";
-import { ANSWERS, away as awayWords, lost, many, teaching, training, waitingFor } from "./words.js";
+import { ANSWERS, away as awayWords, learnsAgain, lost, many, teaching, training, waitingFor } from "./words.js";
 
 // In milliseconds.
 const AWAY = 30 * 60000; // without activity: the person is not thinking, but away
@@ -129,7 +129,7 @@ function acknowledged(request, response) {
     redone(request.body.who, response);
   } else if (request.kind === "correct") {
     updateTally(response.tally);
-    ownAnswers.corrected(request.body, response);
+    ownAnswers.corrected(request.body, response, learnsAgain(state.status));
   }
 }
 

@@ -58,6 +58,11 @@ export function teaching(state) {
   return !over && !state.enough && !complete(state);
 }
 
+/** Returns whether the agent will learn from answers again: the last phase has not begun. */
+export function learnsAgain({ doing, phase, phases }) {
+  return !["evaluating", "finished"].includes(doing) && phase + (doing === "learning") < phases;
+}
+
 /** Returns the same after a lost connection, without the waiting time, which is unknown then. */
 export function lost({ title }) {
   return { title, why: "Connection lost, retrying." };
