@@ -2,6 +2,7 @@
 
 import { newAttempt } from "./api.js";
 import { at, put } from "./dom.js";
+import { editable } from "./editable.js";
 import { endPlayer, loadFilm, showEnding } from "./ending.js";
 import { hasAgentView } from "./films.js";
 import { listen } from "./keys.js";
@@ -14,7 +15,7 @@ import { clearOpinion, showEpisode, showOpinion, showTally } from "./sidebar.js"
 import { read, write } from "./storage.js";
 import { Stream } from "./stream.js";
 import { showWaiting } from "./waiting.js";
-import { ANSWERS, away as awayWords, learnsAgain, lost, many, teaching, training, waitingFor } from "./words.js";
+import { ANSWERS, away as awayWords, banner, learnsAgain, lost, many, teaching, training, waitingFor } from "./words.js";
 
 // In milliseconds.
 const AWAY = 30 * 60000; // without activity: the person is not thinking, but away
@@ -52,7 +53,7 @@ const queue = new Queue({
     notify("This pair is now held or answered by another person.");
     next();
   },
-  damaged: () => notify("A clip could not be shown. It will be rendered again."),
+  damaged: () => notify("A clip could not be shown. It will be drawn again."),
   refused: (error) => (error.problem === "door" ? reload() : notify(error.message)),
 });
 
@@ -253,12 +254,7 @@ function showSaving() {
 }
 
 function showBanner() {
-  const { doing } = state.status;
-  const resume = `run: backflip resume ${run}`;
-  let text = "";
-  if (doing === "stopped") text = `The training program is not running. To continue, ${resume}`;
-  else if (stream.lostFor > 4000 && doing !== "finished") text = `Connection lost, retrying. If the program was stopped, ${resume}`;
-  else if (stream.lostFor > 1000 && doing !== "finished") text = "Connection lost, retrying.";
+  const text = banner(state.status.doing, stream.lostFor, run);
   at("banner").hidden = !text;
   put("banner", text);
 }
@@ -435,20 +431,6 @@ at("sure").addEventListener("close", () => {
   if (at("sure").returnValue === "yes") outbox.add("enough", { who: queue.who, enough: true });
   at("sure").returnValue = "";
 });
-
-/** Makes a field editable in place: Enter or leaving it saves the text, Escape restores it. */
-function editable(field, saved, save) {
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") field.value = saved();
-    if (event.key === "Escape" || (event.key === "Enter" && !event.isComposing)) {
-      event.preventDefault();
-      field.blur();
-    }
-  });
-  field.addEventListener("blur", () => {
-    if (field.value !== saved()) save(field.value);
-  });
-}
 
 editable(at("goal"), () => state.goal, (text) => {
   const goal = text.trim().replace(/\s+/g, " ");

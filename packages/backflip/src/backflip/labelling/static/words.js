@@ -68,6 +68,14 @@ export function lost({ title }) {
   return { title, why: "Connection lost, retrying." };
 }
 
+/** Returns the warning above the clips: "" if all is well. `lostFor` is in milliseconds. */
+export function banner(doing, lostFor, run) {
+  const resume = `run: backflip resume ${run}`;
+  if (doing === "stopped") return `The training program is not running. To continue, ${resume}`;
+  if (doing === "finished" || lostFor <= 1000) return "";
+  return `Connection lost, retrying.${lostFor > 4000 ? ` If the program was stopped, ${resume}` : ""}`;
+}
+
 /** Returns what the training program is doing, in one line. */
 export function training(status) {
   const now = {
