@@ -8,6 +8,7 @@ import pytest
 
 from backflip.labelling.needed_labels import needed_labels, newest_round_at, next_phase
 from backflip.labelling.people_source import PeopleAnswers
+from backflip.labelling.processes import PageProcess
 from backflip.labelling.status import Status, read_status, write_status
 from backflip.preferences.answer_source import QueriedRun
 from backflip.preferences.films import Film
@@ -16,18 +17,6 @@ from runshelf.errors import UserFacingError
 
 CLIP = {"obs": np.zeros((2, 2), np.float32)}
 FILM = Film(f"{'0' * 64}.webp", 30, 6, 48, 48, 30.0, 1.0, False)
-
-
-class Page:
-    """A page that needs no process."""
-
-    address = "http://127.0.0.1:1/"
-
-    def check(self):
-        """It is alive."""
-
-    def let_end(self):
-        """It may end."""
 
 
 class Drawer:
@@ -61,6 +50,14 @@ def run(tmp_path, store):
     )
 
 
+@pytest.fixture
+def page(tmp_path):
+    """A page that is not started."""
+    page = PageProcess(["-c", ""], tmp_path / "page.log")
+    page.address = "http://127.0.0.1:1/"
+    return page
+
+
 def ask(store, count, env_steps):
     return [store.add_query(0, CLIP, CLIP, env_steps) for _ in range(count)]
 
@@ -74,9 +71,9 @@ def status_of(run):
     return read_status(run.folder)
 
 
-def test_status_counts_to_the_first_learning(run, store):
+def test_status_counts_to_the_first_learning(run, store, page):
     """Of 40 pairs, at most 4 may be open: those on the screen and loaded."""
-    answers = PeopleAnswers(run, Page())
+    answers = PeopleAnswers(run, page)
     answers.set_status("setting up")
     assert status_of(run).needed_labels == 36
     answers.set_status("drawing", phase=0, env_steps=0)
@@ -90,8 +87,8 @@ def test_status_counts_to_the_first_learning(run, store):
     assert answers._may_start_phase(40 // 4), "the number that was shown was the right one"
 
 
-def test_status_counts_on_while_the_agent_learns(run, store):
-    answers = PeopleAnswers(run, Page())
+def test_status_counts_on_while_the_agent_learns(run, store, page):
+    answers = PeopleAnswers(run, page)
     answer(store, ask(store, 40, 0)[:36])
     answers.wait_for_labels(40)
     answers.set_status("learning", phase=0, env_steps=0)
@@ -130,11 +127,11 @@ def test_last_rounds_need_every_answer(run, store):
     assert needed_labels(run, status._replace(phase=4), allowed=0) is None
 
 
-def test_resumed_run_shows_its_phase_at_once(run, store):
+def test_resumed_run_shows_its_phase_at_once(run, page):
     dead = Status("learning", 1.0, phase=2, phases=4, env_steps=300, episode=FILM, pid=2**22 + 1)
     write_status(run.folder, dead._replace(learned_labels=50, phase_seconds=40.0, result="x"))
     assert read_status(run.folder).doing == "stopped"
-    answers = PeopleAnswers(run, Page())
+    answers = PeopleAnswers(run, page)
     answers.set_status("setting up")
     status = status_of(run)
     assert (status.doing, status.phase, status.env_steps) == ("setting up", 2, 300)
@@ -145,8 +142,8 @@ def test_resumed_run_shows_its_phase_at_once(run, store):
     assert (status_of(run).phase, status_of(run).expected_seconds) == (1, 40.0)
 
 
-def test_film_is_on_the_page_before_the_result(run):
-    answers = PeopleAnswers(run, Page(), lambda folder: FILM)
+def test_film_is_on_the_page_before_the_result(run, page):
+    answers = PeopleAnswers(run, page, lambda folder: FILM)
     answers.set_status("learning", phase=3)
     assert status_of(run).film is None
     answers.set_status("evaluating", phase=4)
@@ -156,11 +153,11 @@ def test_film_is_on_the_page_before_the_result(run):
     assert status_of(run).more.startswith("backflip teach")
 
 
-def test_run_finishes_without_a_film_if_none_can_be_drawn(run):
+def test_run_finishes_without_a_film_if_none_can_be_drawn(run, page):
     def fail(folder):
         raise UserFacingError("the disk is full")
 
-    answers = PeopleAnswers(run, Page(), fail)
+    answers = PeopleAnswers(run, page, fail)
     answers.set_status("evaluating", phase=4)
     answers.set_status("finished", result="done")
     assert (status_of(run).film, status_of(run).doing) == (None, "finished")

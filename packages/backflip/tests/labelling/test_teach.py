@@ -187,8 +187,9 @@ def test_killed_run_continues_at_the_same_address(tmp_path, answering):
 
 
 @pytest.mark.slow
-def test_undone_answer_is_not_learned_from(tmp_path, person):
-    """The same run, with an answer given, taken back and given otherwise, or so from the start."""
+@pytest.mark.parametrize("change", ["undo", "correct"])
+def test_undone_or_corrected_answer_is_not_learned_from(tmp_path, person, change):
+    """The same run, with an answer given and changed, or given so from the start."""
 
     def taught(home, changes_mind):
         labels = dict(OPTIONS, labels=4)
@@ -205,8 +206,13 @@ def test_undone_answer_is_not_learned_from(tmp_path, person):
         first = pairs[0]["query"]
         if changes_mind:
             somebody.answer(first, "left")
+        if changes_mind and change == "correct":
+            (label,) = somebody.acknowledged
+            status, _ = somebody.post("correct", label=label, answer="right", attempt="a" * 16)
+            assert status == 200
+        else:
             somebody.post("undo", attempt="a" * 16)
-        somebody.answer(first, "right")
+            somebody.answer(first, "right")
         somebody.answer_until(over(somebody.folder))
         run.join(60)
         return load_arrays(somebody.folder / "checkpoint.safetensors").arrays
