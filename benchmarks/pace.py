@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from backflip.labelling.pace import may_start_phase
+from backflip.labelling.pace import open_pairs_allowed
 from backflip.preferences.schedule import label_schedule
 
 DAY = 24 * 3600.0
@@ -22,8 +22,8 @@ Rule = Callable[[int, int, float, float | None], bool]
 
 def ours(unanswered: int, newest_round: int, seconds: float, per_minute: float | None) -> bool:
     """The rule of `teach`."""
-    return may_start_phase(
-        unanswered, newest_round=newest_round, phase_seconds=seconds, per_minute=per_minute
+    return unanswered <= open_pairs_allowed(
+        newest_round, phase_seconds=seconds, per_minute=per_minute
     )
 
 

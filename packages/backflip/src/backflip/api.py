@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from backflip.inspect.policy_film import film_of_policy
 from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSource
 from backflip.preferences.answer_source import AnswerSource
 from backflip.preferences.label_file import LABELS
@@ -154,7 +155,7 @@ def _source(teacher: str | AnswerSource, labelling: LabellingSettings | None) ->
         return teacher
     for where in WHERE:
         if teacher == where:
-            return PeopleSource(where, labelling or LabellingSettings())
+            return PeopleSource(where, labelling or LabellingSettings(), film_of_policy)
     return ProgramSource(parse_teacher(teacher))
 
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backflip.labelling import label_queue as module
-from backflip.labelling.label_queue import AHEAD, HELD_SECONDS, LabelQueue, Refused, checked_name
+from backflip.labelling import answer_history, label_queue
+from backflip.labelling.label_queue import AHEAD, LabelQueue, checked_name
+from backflip.labelling.leases import LEASE_SECONDS
+from backflip.labelling.refused import Refused
 from backflip.preferences.films import Film
 from backflip.preferences.labels import LabelStore, NewQuery
 
@@ -46,7 +48,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(module, "now", clock.stamp)
+    for module in (label_queue, answer_history):
+        monkeypatch.setattr(module, "now", clock.stamp)
     return clock
 
 
@@ -126,16 +129,36 @@ def test_last_pairs_are_shared(store, queue):
     assert taken(queue, "ann") == [3, 4]
 
 
-def test_pair_becomes_free_after_two_minutes(store, queue, clock):
+def test_pairs_of_a_person_who_left_are_free(store, queue, clock):
     ask(store, 1)
     assert taken(queue, "ann") == [1]
-    clock.seconds += 119
+    clock.seconds += LEASE_SECONDS
     assert taken(queue, "bob") == []
-    clock.seconds += 1
+    clock.seconds += 0.1
     assert taken(queue, "bob") == [1]
     assert taken(queue, "ann") == []
     with pytest.raises(Refused, match="bob has it"):
         give(queue, 1, who="ann")
+
+
+def test_closed_page_frees_the_pairs_at_once_unless_another_page_is_open(store, queue):
+    ask(store, 1)
+    for place in ("one", "two"):
+        assert [pair.query for pair in queue.take("ann", place=place)] == [1]
+    queue.leases.end("ann", "one")
+    assert taken(queue, "bob") == []
+    queue.leases.end("ann", "two")
+    assert taken(queue, "bob") == [1]
+
+
+def test_person_who_thinks_for_an_hour_keeps_the_pair(store, queue, clock):
+    ask(store, 1)
+    assert taken(queue, "ann") == [1]
+    for _ in range(1800):
+        clock.seconds += 2
+        queue.leases.renew("ann")
+    assert taken(queue, "bob") == []
+    give(queue, 1, who="ann")
 
 
 def test_returned_pairs_are_free_at_once(store, queue):
@@ -160,18 +183,12 @@ def test_only_the_holder_can_return_a_pair(store, queue):
         give(queue, 1, who="ann")
 
 
-def test_another_take_extends_the_hold(store, queue, clock):
-    ask(store, 1)
-    for _ in range(3):
-        assert taken(queue, "ann") == [1]
-        clock.seconds += HELD_SECONDS - 1
-        assert taken(queue, "bob") == []
-
-
 def test_late_answer_counts_if_the_pair_was_not_taken(store, queue, clock):
     ask(store, 1)
     taken(queue)
-    clock.seconds += 10 * HELD_SECONDS
+    clock.seconds += 10 * LEASE_SECONDS
+    assert taken(queue) == [1], "nobody else took it"
+    clock.seconds += 10 * LEASE_SECONDS
     assert give(queue, 1).label == 1
 
 
@@ -319,7 +336,7 @@ def test_repeated_undo_does_not_take_the_pair_from_another_person(store, queue, 
     taken(queue, "ann")
     give(queue, 1, who="ann")
     queue.undo("ann", "attempt-u")
-    clock.seconds += HELD_SECONDS + 1
+    clock.seconds += LEASE_SECONDS + 1
     assert taken(queue, "bob") == [1]
     with pytest.raises(Refused, match="bob has it"):
         queue.undo("ann", "attempt-u")
@@ -405,7 +422,7 @@ def test_pair_is_repeated_once(store, clock):
 def test_overlap_shows_pairs_of_others(store, clock):
     queue = LabelQueue(store, clock=clock, rng=Chance())
     answered(store, queue, 2, who="ann")
-    clock.seconds += HELD_SECONDS  # she has left
+    clock.seconds += LEASE_SECONDS + 1  # she has left
     ask(store, 2)
     one = taken(LabelQueue(store, clock=clock, rng=Chance(0.15)), "bob")
     assert one == [3, 4]
@@ -445,7 +462,7 @@ def test_agreement_respects_swapped_sides(store, clock, flipped, first, again, a
 def test_agreement_with_others(store, clock):
     queue = LabelQueue(store, clock=clock, rng=Chance())
     answered(store, queue, 2, who="ann")
-    clock.seconds += HELD_SECONDS
+    clock.seconds += LEASE_SECONDS + 1
     ask(store, 2)
     queue = LabelQueue(store, overlap=0.5, clock=clock, rng=Chance(0.3, 0.9, 0.3, 0.9))
     both = [query for query in taken(queue, "bob") if query > 4]
@@ -488,10 +505,10 @@ def test_tally_excludes_undone_answers(store, queue):
 def test_active_people(store, queue, clock):
     ask(store, 8)
     taken(queue, "ann")
-    clock.seconds += 60
+    clock.seconds += LEASE_SECONDS - 1
     taken(queue, "bob")
     assert queue.active_people() == 2
-    clock.seconds += 61
+    clock.seconds += 2
     assert queue.active_people() == 1
 
 

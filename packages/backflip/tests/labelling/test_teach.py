@@ -187,8 +187,9 @@ def test_killed_run_continues_at_the_same_address(tmp_path, answering):
 
 
 @pytest.mark.slow
-def test_undone_answer_is_not_learned_from(tmp_path, person):
-    """The same run, with an answer given, taken back and given otherwise, or so from the start."""
+@pytest.mark.parametrize("change", ["undo", "correct"])
+def test_undone_or_corrected_answer_is_not_learned_from(tmp_path, person, change):
+    """The same run, with an answer given and changed, or given so from the start."""
 
     def taught(home, changes_mind):
         labels = dict(OPTIONS, labels=4)
@@ -205,8 +206,11 @@ def test_undone_answer_is_not_learned_from(tmp_path, person):
         first = pairs[0]["query"]
         if changes_mind:
             somebody.answer(first, "left")
-            somebody.post("undo", attempt="a" * 16)
-        somebody.answer(first, "right")
+            (label,) = somebody.acknowledged
+            fields = {"label": label, "answer": "right"} if change == "correct" else {}
+            assert somebody.post(change, attempt="a" * 16, **fields)[0] == 200
+        if not changes_mind or change == "undo":
+            somebody.answer(first, "right")
         somebody.answer_until(over(somebody.folder))
         run.join(60)
         return load_arrays(somebody.folder / "checkpoint.safetensors").arrays
@@ -284,7 +288,7 @@ def test_person_teaches_in_the_terminal(tmp_path, key, status):
     while process.poll() is None and time.monotonic() < until:
         if select.select([ours], [], [], 0.1)[0]:
             shown += os.read(ours, 65536)
-        if b"of 8 labels" in shown and time.monotonic() > pressed + 0.3:
+        if b"of 8 answers" in shown and time.monotonic() > pressed + 0.3:
             pressed = time.monotonic()
             os.write(ours, key)
     while select.select([ours], [], [], 0.1)[0]:

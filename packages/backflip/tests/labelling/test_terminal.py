@@ -253,28 +253,31 @@ def test_waiting_lines():
 
     assert said("setting up") == ["setting up dot", "for 12 s"]
     assert said("learning", phase=1, phases=5, expected_seconds=40.0) == [
-        "training the agent on your answers, phase 2 of 5",
+        "the agent is learning from your answers, training phase 2 of 5",
         "for 12 s of about 40 s",
     ]
     assert said("learning", phase=5, phases=5)[0].endswith("phase 5 of 5")
-    assert said("evaluating")[0] == "no more labels are needed: evaluating the agent"
-    assert said("drawing")[0] == "rendering the next clips"
+    assert said("evaluating")[0] == "no more answers are needed: rating the agent"
+    assert said("drawing")[0] == "drawing the next clips"
     assert said("waiting")[0] == "other people hold the open pairs"
 
 
 def test_progress_parts():
-    none = Tally(0, 0, 3, None, 0, None, 0, None)
-    assert progress_parts(none, Status("drawing", 0)) == ["0 labels"]
-    tally = Tally(40, 38, 3, 10.0, 4, 0.75, 5, 0.6)
+    none = Tally(0, 0, 3, None, 0, None, 0, None, False)
+    assert progress_parts(none, Status("drawing", 0)) == ["0 answers"]
+    tally = Tally(40, 38, 3, 10.0, 4, 0.75, 5, 0.6, False)
     assert progress_parts(tally, Status("learning", 0, budget=100, phase=2, phases=9)) == [
-        "40 of 100 labels",
+        "40 of 100 answers",
         "10.0 a minute",
         "about 6 min to go",
-        "agreement with yourself 75% of 4",
-        "with others 60% of 5",
-        "training, phase 3 of 9",
+        "same answer to 75% of 4 repeats",
+        "same as others 60% of 5",
+        "learning, training phase 3 of 9",
     ]
     assert "training has stopped" in progress_parts(none, Status("stopped", 0))
+    waiting = Status("waiting", 0, budget=100, learned_labels=13, needed_labels=43)
+    assert progress_parts(tally, waiting)[1] == "27 of 30 until the agent learns"
+    assert "until" not in "".join(progress_parts(tally, waiting._replace(needed_labels=40)))
 
 
 # Playback.
@@ -405,6 +408,25 @@ def test_undo_returns_the_newest_pair_first(run, seat):
     assert "no answer that could be undone" in "".join(seat.shown())
 
 
+def test_redo_restores_the_undone_answers(run, seat):
+    seat.press("left", "right", "u", "u", "r", "r")
+    assert answers(run) == [(1, "left", "me"), (2, "right", "me")]
+    assert "restored: → right is better" in "".join(seat.shown())
+    seat.press("r")
+    assert "undone no answer" in "".join(seat.shown())
+    seat.press("up")
+    assert answers(run)[-1] == (3, "tie", "me")
+
+
+def test_undo_of_a_correction_keeps_the_pair_on_the_screen(run, seat):
+    seat.press("left")
+    seat.labeller._queue.correct(1, "tie", "me", "corrected")
+    seat.press("u")
+    assert "correction undone: again ← left is better" in "".join(seat.shown())
+    seat.press("right")
+    assert answers(run) == [(1, "left", "me"), (2, "right", "me")]
+
+
 def test_key_too_early_or_held_down_does_not_answer(run, seat):
     seat.press("left", after=0.1)
     assert answers(run) == []
@@ -484,7 +506,7 @@ def test_pair_with_a_damaged_film_waits_until_the_film_is_restored(run, seat):
 def test_absent_person_takes_no_pairs(run, seat):
     seat.press(*["left", "right"] * 3)
     assert len(answers(run)) == 6, "so that fewer are left than one may hold"
-    seat.now += 2 * module.AWAY
+    seat.now += 2 * module.RESTING
     takes = "SELECT count(*) FROM takes"
     seat.shown()
     before = seat.store.file.rows(takes)
@@ -643,7 +665,7 @@ def test_keys_become_labels_in_the_file(run, start):
     answer(real, run, b"\x1b[D")
     assert answers(run)[-1] == (4, "left", "Ann É.")
     real.send(b"q")
-    assert real.end() == (0, "backflip: your labels are kept\n")
+    assert real.end() == (0, "backflip: your answers are kept\n")
     assert real.is_restored()
 
 
@@ -718,7 +740,7 @@ def test_kill_9_loses_no_label(run, start):
     real.process.kill()
     real.process.wait()
     real = start(run)
-    real.says("1 of 50 labels")
+    real.says("1 of 50 answers")
     real.says("▀")
     answer(real, run, b"\x1b[C")
     assert [label[:2] for label in answers(run)] == [(1, "left"), (2, "right")]
@@ -732,12 +754,12 @@ def test_waiting_for_pairs(tmp_path, start):
     real = start(tmp_path)
     real.says("setting up dot")
     write_status(tmp_path, Status("learning", time.time(), 9.0, phase=0, phases=3, pid=pid))
-    real.says("training the agent on your answers, phase 1 of 3")
+    real.says("the agent is learning from your answers, training phase 1 of 3")
     add_pairs(tmp_path, 1)
     real.says("▀")
     answer(real, tmp_path, b"\x1b[D")
     write_status(tmp_path, Status("evaluating", time.time(), pid=pid))
-    real.says("evaluating the agent")
+    real.says("rating the agent")
     write_status(tmp_path, Status("finished", time.time(), result="return 21.4", pid=pid))
     assert real.end() == (0, "backflip: return 21.4\n")
     assert real.is_restored()

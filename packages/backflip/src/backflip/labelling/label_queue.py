@@ -1,50 +1,49 @@
 """The label queue: people take pairs, answer them and undo answers.
 
 Several people can use it at once, each under a name, on the page or in a terminal. A person holds a
-pair from taking it until they answer it or two minutes have passed. Every keystroke has an id, so a
+pair from taking it until they answer it or leave (`backflip.labelling.leases`); a pair that nobody
+else has taken since then is still theirs when they come back. Every keystroke has an id, so a
 request repeated after a lost connection or a killed server counts once. Every change is in the
 label file before the method returns.
 """
 
-import itertools
 import json
 import math
 import random
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import datetime
-from typing import Any, Literal, NamedTuple, final
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, final
 
+from backflip.labelling import answer_history
+from backflip.labelling.answer_history import OwnAnswer
+from backflip.labelling.leases import Leases
+from backflip.labelling.refused import Refused
+from backflip.labelling.tally import Tally, tally_of
 from backflip.preferences.films import Film, Which
 from backflip.preferences.label_file import insert, now
 from backflip.preferences.labels import ANSWERS, Answer, LabelStore, StoredClip
-from runshelf.errors import DamagedFile, UsageError
+from runshelf.errors import DamagedFile
 
-HELD_SECONDS = 120.0  # an unanswered pair returns to the queue after this time
 AHEAD = 4  # maximum pairs a person holds: one on the screen, three loaded
 REPEAT_SHARE = 0.05  # share of repeats among the pairs shown to a person
 REPEAT_AFTER = 10  # minimum number of answers between a pair and its repeat
-LONGEST_BREAK = 60.0  # seconds; a longer gap between two answers is a break
 LONGEST_TEXT = 200  # characters of a goal
 LONGEST_NAME = 40
+LISTED = 20  # answers in one part of the list of a person's answers
 GOAL, ENOUGH = "goal", "enough"  # keys in the label file
 NO_HOLDER = ""  # `who` of a take that returns a pair to the queue
 
-Problem = Literal["unknown", "answered", "not yours", "invalid"]
-_LAST_TAKER = "SELECT who, at FROM takes WHERE query = ? ORDER BY id DESC LIMIT 1"
-
-
-class Refused(UsageError):
-    """A request is refused; nothing was written.
-
-    Attributes:
-        problem: the reason.
-    """
-
-    def __init__(self, problem: Problem, message: str) -> None:
-        super().__init__(message)
-        self.problem = problem
+_LAST_TAKER = "SELECT who FROM takes WHERE query = ? ORDER BY id DESC LIMIT 1"
+# Every pair without an answer, with the person who took it last and the number of that take.
+_OPEN = """
+    SELECT q.id, q.repeats IS NOT NULL, t.who, t.id FROM queries q
+    LEFT JOIN takes t ON t.id = (SELECT max(id) FROM takes WHERE query = q.id)
+    WHERE q.origin IS NULL AND NOT EXISTS (SELECT 1 FROM effective e WHERE e.query = q.id)
+    AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.left_clip)
+    AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.right_clip)
+    ORDER BY q.id"""
 
 
 class Pair(NamedTuple):
@@ -62,33 +61,40 @@ class Answered(NamedTuple):
     opinion: StoredClip | None
 
 
-class Tally(NamedTuple):
-    """Progress of labelling, as one person sees it. Answers that were undone do not count.
+class Undone(NamedTuple):
+    """What an undo did.
 
     Attributes:
-        labels: answers that count towards the budget.
-        mine: this person's answers, repeats included.
-        open: pairs without an answer.
-        per_minute: recent labels per minute, without breaks; None before the second label.
-        repeated: repeats that this person answered.
-        self_agreement: share of them with the same answer as the first time; None if none.
-        shared: pairs that two people answered.
-        agreement: share of them with the same answer; None if none.
+        query: the pair.
+        pair: its films, to answer it again; None after the undo of a correction.
+        answer: the answer from before the correction; None if the pair is open again.
     """
 
-    labels: int
-    mine: int
-    open: int
-    per_minute: float | None
-    repeated: int
-    self_agreement: float | None
-    shared: int
-    agreement: float | None
+    query: int
+    pair: Pair | None
+    answer: Answer | None
+
+
+class Redone(NamedTuple):
+    """A pair whose answer was restored, and the answer."""
+
+    query: int
+    answer: Answer
+
+
+class ListedAnswer(NamedTuple):
+    """An answer of a person, with the films of its pair."""
+
+    given: OwnAnswer
+    pair: Pair
 
 
 @final
 class LabelQueue:
     """Gives the pairs of one label store to people.
+
+    Attributes:
+        leases: who is present; whoever takes pairs must renew it to keep them.
 
     Args:
         store: the run's labels. No other code in this process may use it.
@@ -106,35 +112,37 @@ class LabelQueue:
         rng: random.Random | None = None,
     ) -> None:
         self.store = store
+        self.leases = Leases(Path(store.file.path).parent, clock)
         self._overlap = overlap
         self._clock = clock
         self._rng = rng or random.Random()
 
-    def take(self, who: str, without: Collection[int] = ()) -> list[Pair]:
+    def take(self, who: str, without: Collection[int] = (), place: str = "") -> list[Pair]:
         """Return the next pairs for `who`: those they hold, then new ones.
 
-        Each call holds them for another two minutes.
+        They keep the pairs as long as they are present.
 
         Args:
             who: the person's name.
             without: queries that cannot be shown (a film is missing or damaged).
+            place: identifies the page or terminal program.
 
         Raises:
             Refused: the name is invalid.
         """
-        who, moment = checked_name(who), self._clock()
+        who = checked_name(who)
+        self.leases.renew(who, place)
+        others = self.leases.present() - {who}
         with self.store.file.transaction() as connection:
-            held = [query for query in _held(connection, who, moment) if query not in without]
-            open_now = _open(connection, moment, without)
-            share = self._share(connection, who, moment, len(held) + len(open_now))
-            fresh = iter(open_now)
+            held, free = _held_and_free(connection, who, others, without)
+            share = _share(len(held) + len(free), len(others) + 1)
+            fresh = iter(free)
             while len(held) < share:
                 query = self._next(connection, who, fresh)
                 if query is None:
                     break
+                _take(connection, query, who, self._clock())
                 held.append(query)
-            for query in held:
-                _take(connection, query, who, moment)
             return [_pair(connection, query) for query in held]
 
     def give_back(self, who: str, queries: Collection[int]) -> None:
@@ -177,8 +185,11 @@ class LabelQueue:
                 )
         return Answered(label, self._opinion(query))
 
-    def undo(self, who: str, attempt: str) -> Pair:
-        """Undo the last answer of `who` and return its pair, which `who` holds again.
+    def undo(self, who: str, attempt: str) -> Undone:
+        """Undo the newest answer or correction of `who`.
+
+        After an answer, `who` holds its pair again. After a correction, the answer from before is
+        in force again.
 
         Raises:
             Refused: there is nothing to undo.
@@ -186,13 +197,55 @@ class LabelQueue:
         who = checked_name(who)
         _check_attempt(attempt)
         with self.store.file.transaction() as connection:
-            query = _undone_by(connection, attempt, who)
-            if query is None:
-                query = _undo_last(connection, who, attempt)
-            else:  # a repeated request: another person may hold the pair now
+            query, answer, author, repeated = answer_history.undo(connection, who, attempt)
+            if answer is not None and author == who:
+                return Undone(query, None, answer)
+            if repeated:  # another person may hold or have answered the pair now
                 _check_may_answer(connection, query, who)
             _take(connection, query, who, self._clock())
-            return _pair(connection, query)
+            return Undone(query, _pair(connection, query), None)
+
+    def redo(self, who: str, attempt: str) -> Redone:
+        """Restore the answer or correction that `who` undid last.
+
+        Raises:
+            Refused: there is nothing to redo, or another person has answered the pair.
+        """
+        who = checked_name(who)
+        _check_attempt(attempt)
+        with self.store.file.transaction() as connection:
+            query, answer, _, _ = answer_history.redo(connection, who, attempt)
+            if answer is None:  # a repeated request: it was undone again
+                raise Refused("unknown", f"the answer to pair {query} was undone again")
+            return Redone(query, answer)
+
+    def correct(self, label: int, answer: str, who: str, attempt: str) -> int:
+        """Replace an answer of `who` by another one; return the id of the new record.
+
+        Raises:
+            Refused: it is not an answer of `who`, it was undone or changed, or the new answer is
+                invalid or the same.
+        """
+        who = checked_name(who)
+        checked = _checked_answer(answer)
+        _check_attempt(attempt)
+        with self.store.file.transaction() as connection:
+            return answer_history.correct(connection, label, checked, who, attempt)
+
+    def own_answers(self, who: str, before: int | None = None) -> list[ListedAnswer]:
+        """Return the newest answers of `who`, newest first, at most `LISTED`.
+
+        Args:
+            who: the person's name.
+            before: only records with a smaller id; None for all.
+
+        Raises:
+            Refused: the name is invalid.
+        """
+        file = self.store.file
+        given = answer_history.own_answers(file, checked_name(who), before, LISTED)
+        with file.transaction() as connection:
+            return [ListedAnswer(one, _pair(connection, one.query)) for one in given]
 
     def goal(self) -> str:
         """Return the goal in the person's words; empty if not set."""
@@ -222,43 +275,17 @@ class LabelQueue:
 
     def tally(self, who: str) -> Tally:
         """Return the progress of labelling as `who` sees it."""
-        counts = self.store.counts()
-        repeats = _repeats_answered(self.store)
-        own = [same for first, second, same in repeats if first == second == who]
-        others = [same for first, second, same in repeats if first != second]
-        mine = self.store.file.rows("SELECT count(*) FROM effective WHERE who = ?", (who,))
-        return Tally(
-            labels=counts.labels,
-            mine=int(mine[0][0]),
-            open=counts.pending,
-            per_minute=labels_per_minute(self.store),
-            repeated=len(own),
-            self_agreement=_share_of(own),
-            shared=len(others),
-            agreement=_share_of(others),
-        )
+        return tally_of(self.store, who)
 
     def active_people(self) -> int:
-        """Return how many people took a pair in the last two minutes."""
-        rows = self.store.file.rows(
-            "SELECT count(DISTINCT who) FROM takes WHERE at > ?", (self._clock() - HELD_SECONDS,)
-        )
-        return int(rows[0][0])
+        """Return how many people are present."""
+        return len(self.leases.present())
 
     def _opinion(self, query: int) -> StoredClip | None:
         try:
             return self.store.opinion(query)
         except DamagedFile:  # the answer is stored; an error would say the opposite
             return None
-
-    def _share(self, connection: Any, who: str, moment: float, available: int) -> int:
-        """Return how many pairs `who` may hold, so that some remain for the others."""
-        rows = connection.execute(
-            "SELECT count(DISTINCT who) FROM takes WHERE at > ? AND who <> ?",
-            (moment - HELD_SECONDS, who),
-        )
-        people = int(rows.fetchone()[0]) + 1
-        return max(1, min(AHEAD, math.ceil(available / people)))
 
     def _next(self, connection: Any, who: str, fresh: "Iterable[int]") -> int | None:
         """Return a new pair for `who`, or at times a repeat; None if no new pair is left."""
@@ -313,29 +340,18 @@ def checked_name(who: str) -> str:
     return name
 
 
-def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
-    """Return the recent number of labels per minute, without breaks longer than a minute.
-
-    None if there are fewer than two labels.
-    """
-    rows = store.file.rows(
-        "SELECT e.at FROM effective e JOIN queries q ON q.id = e.query"
-        " WHERE q.origin IS NULL ORDER BY e.id DESC LIMIT ?",
-        (newest,),
-    )
-    times = [datetime.fromisoformat(at).timestamp() for (at,) in reversed(rows)]
-    gaps = [max(0.0, b - a) for a, b in itertools.pairwise(times)]
-    spent = [gap for gap in gaps if gap <= LONGEST_BREAK]
-    return 60.0 * len(spent) / max(sum(spent), 1e-3) if spent else None
-
-
 def _check_answer(answer: str, seconds: float, attempt: str) -> None:
-    if answer not in ANSWERS:
-        expected = ", ".join(ANSWERS)
-        raise Refused("invalid", f"`{answer[:60]}` is not an answer (expected {expected})")
+    _checked_answer(answer)
     if not (math.isfinite(seconds) and seconds >= 0):
         raise Refused("invalid", f"`seconds` is {seconds}: expected a number, 0 or more")
     _check_attempt(attempt)
+
+
+def _checked_answer(answer: str) -> Answer:
+    if answer not in ANSWERS:
+        expected = ", ".join(ANSWERS)
+        raise Refused("invalid", f"`{answer[:60]}` is not an answer (expected {expected})")
+    return answer
 
 
 def _check_attempt(attempt: str) -> None:
@@ -355,18 +371,6 @@ def _of_attempt(connection: Any, attempt: str, query: int, answer: str, who: str
     return int(row[0])
 
 
-def _undone_by(connection: Any, attempt: str, who: str) -> int | None:
-    """Return the query whose answer an earlier request with this attempt undid; None if none."""
-    row = connection.execute(
-        "SELECT query, undoes, who FROM labels WHERE attempt = ?", (attempt,)
-    ).fetchone()
-    if row is None:
-        return None
-    if row[1] is None or row[2] != who:
-        raise Refused("invalid", "`attempt` has been used for something else")
-    return int(row[0])
-
-
 def _check_may_answer(connection: Any, query: int, who: str) -> None:
     if not connection.execute("SELECT 1 FROM queries WHERE id = ?", (query,)).fetchone():
         raise Refused("unknown", f"there is no pair {query}")
@@ -381,52 +385,41 @@ def _check_may_answer(connection: Any, query: int, who: str) -> None:
         raise Refused("not yours", f"you do not hold pair {query} ({holder})")
 
 
-def _undo_last(connection: Any, who: str, attempt: str) -> int:
-    row = connection.execute(
-        "SELECT e.id, e.query FROM effective e JOIN queries q ON q.id = e.query"
-        " WHERE e.who = ? AND q.origin IS NULL ORDER BY e.id DESC LIMIT 1",
-        (who,),
-    ).fetchone()
-    if row is None:
-        raise Refused("unknown", f"{who} has no answer that could be undone")
-    insert(
-        connection,
-        "INSERT INTO labels (query, undoes, who, at, seconds, attempt) VALUES (?, ?, ?, ?, 0, ?)",
-        (row[1], row[0], who, now(), attempt),
-    )
-    return int(row[1])
+def _held_and_free(
+    connection: Any, who: str, others: Collection[str], without: Collection[int]
+) -> tuple[list[int], list[int]]:
+    """Return the pairs that `who` holds, in the order of taking, and those that nobody holds.
+
+    Args:
+        connection: inside a transaction.
+        who: a person.
+        others: the other people who are present.
+        without: queries to leave out.
+    """
+    held: list[tuple[int, int]] = []
+    free: list[int] = []
+    for query, is_repeat, taker, take in connection.execute(_OPEN):
+        if query in without:
+            continue
+        if taker == who:
+            held.append((take, query))
+        elif taker not in others and not is_repeat:  # a repeat is for the person it was made for
+            free.append(int(query))
+    return [query for _, query in sorted(held)], free
 
 
-def _held(connection: Any, who: str, moment: float) -> list[int]:
-    """Return the pairs that `who` holds, in the order in which they took them."""
-    rows = connection.execute(
-        "SELECT t.query, min(t.id) FROM takes t WHERE t.who = ? AND t.at > ?"
-        " AND NOT EXISTS (SELECT 1 FROM takes l WHERE l.query = t.query AND l.id > t.id"
-        "                 AND l.who <> t.who)"
-        " AND NOT EXISTS (SELECT 1 FROM effective e WHERE e.query = t.query)"
-        " GROUP BY t.query ORDER BY min(t.id)",
-        (who, moment - HELD_SECONDS),
-    )
-    return [int(query) for query, _ in rows]
-
-
-def _open(connection: Any, moment: float, without: Collection[int]) -> list[int]:
-    """Return the pairs that have films, no answer and no holder, oldest first."""
-    rows = connection.execute(
-        "SELECT q.id FROM queries q WHERE q.repeats IS NULL AND q.origin IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM effective e WHERE e.query = q.id)"
-        " AND coalesce((SELECT t.at FROM takes t WHERE t.query = q.id ORDER BY t.id DESC LIMIT 1),"
-        " 0) <= ?"
-        " AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.left_clip)"
-        " AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.right_clip)"
-        " ORDER BY q.id LIMIT ?",
-        (moment - HELD_SECONDS, 64 + len(without)),
-    )
-    return [int(query) for (query,) in rows if query not in without]
+def _share(available: int, people: int) -> int:
+    """Return how many pairs one person may hold, so that some remain for the others."""
+    return max(1, min(AHEAD, math.ceil(available / people)))
 
 
 def _take(connection: Any, query: int, who: str, moment: float) -> None:
-    insert(connection, "INSERT INTO takes (query, who, at) VALUES (?, ?, ?)", (query, who, moment))
+    """Record that `who` takes a pair, unless they took it last."""
+    taker = connection.execute(_LAST_TAKER, (query,)).fetchone()
+    if taker is None or taker[0] != who:
+        insert(
+            connection, "INSERT INTO takes (query, who, at) VALUES (?, ?, ?)", (query, who, moment)
+        )
 
 
 def _repeatable(connection: Any, who: str) -> int | None:
@@ -466,26 +459,3 @@ def _pair(connection: Any, query: int) -> Pair:
 def _films(connection: Any, clip: int) -> dict[Which, Film]:
     rows = connection.execute("SELECT view, about FROM films WHERE clip = ? ORDER BY id", (clip,))
     return {view: Film(**json.loads(about)) for view, about in rows}
-
-
-def _repeats_answered(store: LabelStore) -> list[tuple[str, str, bool]]:
-    """Return for each answered repeat: first person, second person, whether they agree."""
-    rows = store.file.rows(
-        "SELECT a.who, b.who, a.answer, b.answer, p.left_clip = q.left_clip"
-        " FROM queries q JOIN queries p ON p.id = q.repeats"
-        " JOIN effective a ON a.query = p.id JOIN effective b ON b.query = q.id"
-    )
-    return [
-        (first, second, one == (other if unflipped else _mirrored(other)))
-        for first, second, one, other, unflipped in rows
-    ]
-
-
-def _mirrored(answer: Answer) -> Answer:
-    """Return the equivalent answer for the pair with its sides swapped."""
-    mirror: dict[Answer, Answer] = {"left": "right", "right": "left"}
-    return mirror.get(answer, answer)
-
-
-def _share_of(same: Sequence[bool]) -> float | None:
-    return sum(same) / len(same) if same else None

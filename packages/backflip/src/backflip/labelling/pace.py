@@ -11,27 +11,21 @@ import math
 from backflip.labelling.label_queue import AHEAD
 
 
-def may_start_phase(
-    unanswered: int,
-    *,
-    newest_round: int,
-    phase_seconds: float,
-    per_minute: float | None,
-    people: int = 1,
-) -> bool:
-    """Return whether the next phase may start.
+def open_pairs_allowed(
+    newest_round: int, *, phase_seconds: float, per_minute: float | None, people: int = 1
+) -> int:
+    """Return the largest number of open pairs at which the next phase may start.
 
-        u ≤ min(n, a p + ⌈t v⌉)
+        min(n, a p + ⌈t v⌉)
 
-    u pairs are open, n were added in the newest round, each of p people holds a = 4 pairs (one on
-    the screen, three loaded), a phase takes t seconds, v pairs are answered per second.
+    n pairs were added in the newest round, each of p people holds a = 4 pairs (one on the screen,
+    three loaded), a phase takes t seconds, v pairs are answered per second.
 
     Args:
-        unanswered: u.
         newest_round: n, over all seeds; 0 if no queries will follow: then wait for all answers.
         phase_seconds: t, from the start of a phase to its new pairs.
         per_minute: 60 v; None before the second answer.
-        people: p, those who took a pair in the last two minutes.
+        people: p, those who are present.
     """
     meanwhile = math.ceil(phase_seconds * (per_minute or 0.0) / 60.0)
-    return unanswered <= min(newest_round, AHEAD * max(people, 1) + meanwhile)
+    return min(newest_round, AHEAD * max(people, 1) + meanwhile)

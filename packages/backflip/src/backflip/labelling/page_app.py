@@ -19,10 +19,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from backflip.labelling.label_queue import Refused, checked_name
-from backflip.labelling.page_state import opinion_fields, pair_fields, state_fields
+from backflip.labelling.label_queue import checked_name
+from backflip.labelling.page_state import listed_fields, opinion_fields, pair_fields, state_fields
+from backflip.labelling.refused import Refused
+from backflip.labelling.run_page import run_page_address
 from backflip.labelling.service import LabelService
-from backflip.labelling.status import read_status
 from backflip.preferences.films import FILMS, read_film
 from runshelf.errors import DamagedFile, UserFacingError
 from runshelf.web.address import Endpoint
@@ -75,6 +76,11 @@ class LabellingApp:
                 Route("/api/give_back", self.give_back, methods=["POST"]),
                 Route("/api/answer", self.answer, methods=["POST"]),
                 Route("/api/undo", self.undo, methods=["POST"]),
+                Route("/api/redo", self.redo, methods=["POST"]),
+                Route("/api/correct", self.correct, methods=["POST"]),
+                Route("/api/answers", self.answers),
+                Route("/api/stay", self.stay, methods=["POST"]),
+                Route("/api/leave", self.leave, methods=["POST"]),
                 Route("/api/goal", self.goal, methods=["POST"]),
                 Route("/api/enough", self.enough, methods=["POST"]),
             ],
@@ -89,12 +95,13 @@ class LabellingApp:
 
     async def page(self, request: Request) -> Response:
         """Return the page's HTML."""
-        goal = await self._service.call(lambda queue: queue.goal())
+        state = await self._state(self._who)
         html = self._page.render(
             run=self._service.folder.name,
-            env=read_status(self._service.folder).env,
+            env=state["status"]["env"],
             who=self._who,
-            goal=goal,
+            goal=state["goal"],
+            state=state,
             ask_name=not self._endpoint.loopback,
             token=self._endpoint.token("same-site"),
             modules=sorted(name for name in self._static if name.endswith(".js")),
@@ -133,9 +140,9 @@ class LabellingApp:
     async def take(self, request: Request) -> Response:
         """Return the next pairs for a person."""
         fields = await _fields(request)
-        who, without = fields.text("who"), fields.integers("without")
+        who, without, place = fields.text("who"), fields.integers("without"), _place(fields)
         # `call`, not `write`: other pages need no update when someone takes pairs.
-        pairs = await self._service.call(lambda queue: queue.take(who, without))
+        pairs = await self._service.call(lambda queue: queue.take(who, without, place))
         return JSONResponse({"pairs": [pair_fields(pair) for pair in pairs]})
 
     async def answer(self, request: Request) -> Response:
@@ -156,14 +163,58 @@ class LabellingApp:
         await self._service.write(lambda queue: queue.give_back(who, queries))
         return JSONResponse({})
 
+    async def stay(self, request: Request) -> Response:
+        """Record that a person is still at their page: they keep their pairs."""
+        fields = await _fields(request)
+        who, place = checked_name(fields.text("who")), _place(fields)
+        await self._service.call(lambda queue: queue.leases.renew(who, place))
+        return JSONResponse({})
+
+    async def leave(self, request: Request) -> Response:
+        """Record that a person closed their page: others may take their pairs."""
+        fields = await _fields(request)
+        who, place = checked_name(fields.text("who")), _place(fields)
+        await self._service.call(lambda queue: queue.leases.end(who, place))
+        return JSONResponse({})
+
     async def undo(self, request: Request) -> Response:
-        """Undo a person's last answer; return its pair."""
+        """Undo a person's newest answer or correction; return its pair or the answer before."""
         fields = await _fields(request)
         who, attempt = fields.text("who"), fields.text("attempt")
-        pair, tally = await self._service.write(
+        undone, tally = await self._service.write(
             lambda queue: (queue.undo(who, attempt), queue.tally(who))
         )
-        return JSONResponse({"pair": pair_fields(pair), "tally": tally._asdict()})
+        pair = undone.pair and pair_fields(undone.pair)
+        fields = {"query": undone.query, "pair": pair, "answer": undone.answer}
+        return JSONResponse(fields | {"tally": tally._asdict()})
+
+    async def redo(self, request: Request) -> Response:
+        """Restore the answer or correction that a person undid last; return pair and answer."""
+        fields = await _fields(request)
+        who, attempt = fields.text("who"), fields.text("attempt")
+        redone, tally = await self._service.write(
+            lambda queue: (queue.redo(who, attempt), queue.tally(who))
+        )
+        return JSONResponse(redone._asdict() | {"tally": tally._asdict()})
+
+    async def answers(self, request: Request) -> Response:
+        """Return a part of the list of a person's answers, newest first."""
+        who, before = self._labeller(request), request.query_params.get("before", "")
+        if before and not (before.isascii() and before.isdecimal() and len(before) < 19):
+            raise InvalidField("`before` must be a whole number")
+        smaller = int(before) if before else None
+        listed = await self._service.call(lambda queue: queue.own_answers(who, smaller))
+        return JSONResponse({"answers": [listed_fields(one) for one in listed]})
+
+    async def correct(self, request: Request) -> Response:
+        """Replace a person's own answer by another one; return the new record's id."""
+        fields = await _fields(request)
+        label, answer, who = fields.integer("label"), fields.text("answer"), fields.text("who")
+        attempt = fields.text("attempt")
+        corrected, tally = await self._service.write(
+            lambda queue: (queue.correct(label, answer, who, attempt), queue.tally(who))
+        )
+        return JSONResponse({"label": corrected, "tally": tally._asdict()})
 
     async def goal(self, request: Request) -> Response:
         """Record a new goal; return the stored text."""
@@ -184,7 +235,10 @@ class LabellingApp:
 
     async def _state(self, who: str) -> dict[str, Any]:
         folder, ending = self._service.folder, self.ending.is_set()
-        return await self._service.call(lambda queue: state_fields(queue, folder, who, ending))
+        state = await self._service.call(lambda queue: state_fields(queue, folder, who, ending))
+        finished = state["status"]["doing"] == "finished" and self._endpoint.loopback
+        address = await asyncio.to_thread(run_page_address, folder) if finished else ""
+        return state | {"run_page": address}
 
     async def _stream(self, who: str) -> AsyncGenerator[str, None]:
         self.streams += 1
@@ -206,6 +260,11 @@ class LabellingApp:
 
 async def _fields(request: Request) -> Fields:
     return read_fields(await request.body())
+
+
+def _place(fields: Fields) -> str:
+    """Return the page's id; empty for programs that send none."""
+    return fields.text("place")[:64] if fields.has("place") else ""
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -17,6 +17,7 @@ from runshelf.web.guard import Guard
 from runshelf.web.uvicorn_server import Server, settings
 
 _LAST_STATE_SECONDS = 2.0  # time for open pages to receive the last state before the server ends
+_LAST_FILM_SECONDS = 1.0  # time to load the film that the last state names
 
 
 def serve(
@@ -79,10 +80,13 @@ async def _serve(
 
 async def _end(labelling: LabellingApp, server: uvicorn.Server) -> None:
     """Send the last state to open pages, then end the server."""
+    pages = labelling.streams
     labelling.ending.set()
     until = asyncio.get_running_loop().time() + _LAST_STATE_SECONDS
     while labelling.streams and asyncio.get_running_loop().time() < until:
         await asyncio.sleep(0.02)
+    if pages:
+        await asyncio.sleep(_LAST_FILM_SECONDS)
     server.should_exit = True
 
 

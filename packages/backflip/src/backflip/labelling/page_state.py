@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from backflip.labelling.label_queue import LabelQueue, Pair, Tally
-from backflip.labelling.status import Status, read_status
+from backflip.labelling.label_queue import LabelQueue, ListedAnswer, Pair
+from backflip.labelling.status import Status, films_of, read_status
+from backflip.labelling.tally import Tally
 from backflip.preferences.films import Film
 from backflip.preferences.labels import StoredClip
 
@@ -28,6 +29,11 @@ def pair_fields(pair: Pair) -> dict[str, Any]:
         "left": {view: film_fields(film) for view, film in pair.left.items()},
         "right": {view: film_fields(film) for view, film in pair.right.items()},
     }
+
+
+def listed_fields(listed: ListedAnswer) -> dict[str, Any]:
+    """Return an answer of a person, with the films of its pair."""
+    return listed.given._asdict() | {"pair": pair_fields(listed.pair)}
 
 
 def opinion_fields(opinion: StoredClip | None) -> dict[str, Any] | None:
@@ -52,13 +58,14 @@ def state_fields(queue: LabelQueue, folder: Path, who: str, ending: bool) -> dic
     status, tally = read_status(folder), queue.tally(who)
     if ending and status.doing != "finished":
         status = status._replace(doing="stopped")
-    episode = film_fields(status.episode) if status.episode else None
-    status_fields = status._asdict() | {"episode": episode}
+    films = {name: film and film_fields(film) for name, film in films_of(status).items()}
+    status_fields = status._asdict() | films
     del status_fields["pid"]
     return {
         "now": time.time(),
         "status": status_fields,
         "tally": tally._asdict(),
+        "people": queue.active_people(),
         "goal": queue.goal(),
         "enough": queue.labelling_finished(),
         "seconds_left": seconds_left(status, tally),

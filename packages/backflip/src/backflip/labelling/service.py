@@ -65,4 +65,6 @@ class LabelService:
     def _version_now(self, queue: LabelQueue) -> object:
         status = read_status(self.folder)
         # Without a status file, `status.since` is the current time and would always differ.
-        return self._written, queue.store.file.changes(), status if status.pid else status.doing
+        present = queue.leases.present()  # when a person leaves, pairs become free
+        described = status if status.pid else status.doing
+        return self._written, queue.store.file.changes(), described, present

@@ -14,6 +14,7 @@ from backflip.preferences.films import Film
 from runshelf.store.files import disk_errors
 
 _FILE = "status.json"
+_FILMS = ("episode", "film")  # fields that are films
 
 
 class Status(NamedTuple):
@@ -33,6 +34,11 @@ class Status(NamedTuple):
         episode: film of the agent's latest episode, if rendered.
         episode_env_steps: env steps before that episode.
         result: the result of a finished run, or why it stopped.
+        film: film of the final policy, once it is drawn.
+        learned_labels: number of labels at the newest fit of the reward model.
+        needed_labels: number of labels at which the next phase may start; None if no phase follows.
+        phase_seconds: duration of the last phase; None before the first.
+        more: the command that teaches more; empty if there is none.
     """
 
     doing: Doing
@@ -47,11 +53,17 @@ class Status(NamedTuple):
     episode: Film | None = None
     episode_env_steps: int = 0
     result: str = ""
+    film: Film | None = None
+    learned_labels: int = 0
+    needed_labels: int | None = None
+    phase_seconds: float | None = None
+    more: str = ""
 
 
 def write_status(folder: Path, status: Status) -> None:
     """Replace the status of the run in `folder`."""
-    fields = status._asdict() | {"episode": status.episode and status.episode._asdict()}
+    films = {name: film and film._asdict() for name, film in films_of(status).items()}
+    fields = status._asdict() | films
     path, partial = folder / _FILE, folder / f".{_FILE}.part"
     with disk_errors(path):
         partial.write_text(json.dumps(fields))
@@ -62,12 +74,17 @@ def read_status(folder: Path) -> Status:
     """Return the status of the run in `folder`; `stopped` if there is no status or no trainer."""
     try:
         fields: dict[str, Any] = json.loads((folder / _FILE).read_text())
-        film = fields.pop("episode")
-        status = Status(**fields, episode=Film(**film) if film else None)
+        films = {name: fields.pop(name, None) for name in _FILMS}
+        status = Status(**fields, **{name: Film(**film) for name, film in films.items() if film})
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return Status("stopped", time.time())
     over = status.doing in ("finished", "stopped")
     return status if over or _alive(status.pid) else status._replace(doing="stopped")
+
+
+def films_of(status: Status) -> dict[str, Film | None]:
+    """Return the films of a status by the names of their fields."""
+    return {name: getattr(status, name) for name in _FILMS}
 
 
 def _alive(pid: int) -> bool:

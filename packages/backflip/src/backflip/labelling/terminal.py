@@ -17,7 +17,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, final
 
-from backflip.labelling.label_queue import AHEAD, LabelQueue, Pair, Refused, checked_name
+from backflip.labelling.label_queue import AHEAD, LabelQueue, Pair, checked_name
+from backflip.labelling.leases import RENEW_SECONDS
+from backflip.labelling.refused import Refused
 from backflip.labelling.status import Status, read_status
 from backflip.labelling.terminal_device import Quit, Terminal, has_terminal
 from backflip.labelling.terminal_view import (
@@ -60,9 +62,12 @@ LOADING_POLL = 0.02  # between two checks whether the frames of a pair are loade
 POLL = 0.25  # between two checks of the label file and the status
 SHORTEST_VIEW = 0.15  # an answer sooner than this is a key meant for the pair before
 HELD_DOWN = 0.12  # equal keys closer than this come from a key held down
-AWAY = 60.0  # without a key; then the person gets no new pairs
+RESTING = 60.0  # without a key; then the person gets no new pairs, and others get the unseen ones
+AWAY = 1800.0  # without a key; then the pair on the screen becomes free, too
 FILM_RETRY = 5.0  # until a pair with a missing film is requested again
 START = 10.0  # until the trainer must have written its status
+
+PLACE = f"terminal {os.getpid()}"  # identifies this program among the places of the person
 
 ANSWERS: dict[str, Answer] = {"left": "left", "right": "right", "up": "tie", "down": "skip"}
 SPEEDS = {"1": 0.5, "2": 1.0, "3": 2.0}
@@ -72,18 +77,22 @@ IN_WORDS: dict[Answer, str] = {
     "tie": "↑ equally good",
     "skip": "↓ can't tell",
 }
-HINTS = ["← → better", "↑ equal", "↓ can't tell", "? keys", "q quit", "u undo", "space pause"]
+HINTS = [
+    *("← → better", "↑ equal", "↓ can't tell", "? keys", "q quit", "u undo", "r redo"),
+    "space pause",
+]
 HELP = [
     "←  →    the left, the right clip is better",
     "↑       both are equally good",
     "↓       can't tell",
     "u       undo the last answer, repeatedly",
+    "r       redo what was undone",
     "space   pause, play",
     "1 2 3   half, normal, double speed",
     "v       agent's view, your view",
     "g       edit the goal",
     "?       this help",
-    "q       quit; your labels are kept",
+    "q       quit; your answers are kept",
 ]
 
 
@@ -209,14 +218,15 @@ class Labeller:
         self._helping = False
         self._last_key = ("", time.monotonic())
         self._began = time.monotonic()
-        self._next_poll = self._next_take = 0.0
+        self._next_poll = self._next_take = self._next_stay = 0.0
         self._status = Status("setting up", time.time())
         self._tally = queue.tally(who)
         self._goal = queue.goal()
 
     def close(self) -> None:
-        """Stop loading frames."""
+        """Stop loading frames; the pairs become free."""
         self._loader.close()
+        self._queue.leases.end(self._who, PLACE)
 
     # Keys.
 
@@ -236,12 +246,14 @@ class Labeller:
             self._answer(ANSWERS[key], now)
         elif key == "u" and not held_down:
             self._undo(now)
+        elif key == "r" and not held_down:
+            self._redo(now)
         else:
             self._control(key, now)
 
     def _control(self, key: str, now: float) -> None:
         if key == "q":
-            raise Quit(0, "your labels are kept")
+            raise Quit(0, "your answers are kept")
         if key == "?":
             self._helping = True
         elif key == "g":
@@ -268,20 +280,40 @@ class Labeller:
             self._message, self._opinion = clean(str(error)), None
         else:
             self._message, self._opinion = IN_WORDS[answer], answered.opinion
-        self._pairs = [pair for pair in self._pairs if pair.query != shown.query]
-        self._shown = None
+        self._drop(shown.query)
         self._next_poll = self._next_take = now
 
     def _undo(self, now: float) -> None:
         try:
-            pair = self._queue.undo(self._who, secrets.token_hex(16))
+            undone = self._queue.undo(self._who, secrets.token_hex(16))
         except Refused as error:
             self._message = clean(str(error))
             return
+        self._opinion, self._next_poll = None, now
+        if undone.pair is None:
+            self._message = f"correction undone: again {IN_WORDS[undone.answer or 'skip']}"
+            return
+        self._put_first(undone.pair)
+        self._message = "undone: answer this pair again"
+
+    def _redo(self, now: float) -> None:
+        try:
+            redone = self._queue.redo(self._who, secrets.token_hex(16))
+        except Refused as error:
+            self._message = clean(str(error))
+            return
+        self._message, self._opinion = f"restored: {IN_WORDS[redone.answer]}", None
+        self._drop(redone.query)
+        self._next_poll = self._next_take = now
+
+    def _put_first(self, pair: Pair) -> None:
         self._pairs = [pair, *(other for other in self._pairs if other.query != pair.query)]
         self._shown = None
-        self._message, self._opinion = "undone: answer this pair again", None
-        self._next_poll = now
+
+    def _drop(self, query: int) -> None:
+        self._pairs = [pair for pair in self._pairs if pair.query != query]
+        if self._shown and self._shown.query == query:
+            self._shown = None
 
     def _edited(self, draft: str, key: str) -> str | None:
         """Return the edited goal after a key; None if the key ends editing."""
@@ -316,6 +348,7 @@ class Labeller:
         before = (self._status, self._tally, self._pairs, self._goal)
         self._next_poll = now + POLL
         self._status = self._status_now(now)
+        self._stay(now)
         if now >= self._next_take:
             self._take(now)
         self._tally = self._queue.tally(self._who)
@@ -343,14 +376,25 @@ class Labeller:
             command = f"backflip resume {self._folder.name}"
             raise Quit(1, f"training has stopped{why}: `{command}` continues it")
 
+    def _stay(self, now: float) -> None:
+        """Keep the pairs while the person is here; return the unseen ones while they rest."""
+        idle = now - self._last_key[1]
+        if now < self._next_stay or (self._pairs and idle > AWAY):
+            return
+        self._next_stay = now + RENEW_SECONDS
+        self._queue.leases.renew(self._who, PLACE)
+        if idle > RESTING and len(self._pairs) > 1 and self._queue.active_people() > 1:
+            self._queue.give_back(self._who, [pair.query for pair in self._pairs[1:]])
+            self._pairs = self._pairs[:1]
+
     def _take(self, now: float) -> None:
         """Take new pairs; the one on the screen stays if the person still holds it."""
-        away = now - self._last_key[1] > AWAY
-        if self._pairs and (away or len(self._pairs) >= AHEAD):
+        resting = now - self._last_key[1] > RESTING
+        if self._pairs and (resting or len(self._pairs) >= AHEAD):
             return
         self._next_take = now + 1.0
         without = {query for query, until in self._broken.items() if now < until}
-        pairs = {pair.query: pair for pair in self._queue.take(self._who, without)}
+        pairs = {pair.query: pair for pair in self._queue.take(self._who, without, PLACE)}
         first = [pair for pair in self._pairs[:1] if pairs.pop(pair.query, None)]
         self._pairs = first + list(pairs.values())
 

@@ -249,10 +249,10 @@ def waiting_lines(status: Status, now: float) -> list[str]:
     """Return lines that say what the person waits for; `now` is in seconds since 1970."""
     what = {
         "setting up": f"setting up {clean(status.env)}".rstrip(),
-        "drawing": "rendering the next clips",
-        "learning": f"training the agent on your answers{_phase(status)}",
+        "drawing": "drawing the next clips",
+        "learning": f"the agent is learning from your answers{_phase(status)}",
         "waiting": "other people hold the open pairs",
-        "evaluating": "no more labels are needed: evaluating the agent",
+        "evaluating": "no more answers are needed: rating the agent",
     }
     spent = max(0.0, now - status.since)
     about = f" of about {duration(status.expected_seconds)}" if status.expected_seconds else ""
@@ -261,13 +261,16 @@ def waiting_lines(status: Status, now: float) -> list[str]:
 
 def _phase(status: Status) -> str:
     phase = min(status.phase + 1, status.phases)
-    return f", phase {phase} of {status.phases}" if status.phases else ""
+    return f", training phase {phase} of {status.phases}" if status.phases else ""
 
 
 def progress_parts(tally: Tally, status: Status) -> list[str]:
     """Return the progress of labelling in short phrases, the most important first."""
     budget = f" of {status.budget}" if status.budget else ""
-    parts = [f"{tally.labels}{budget} labels"]
+    parts = [f"{tally.labels}{budget} answers"]
+    if (needed := status.needed_labels) is not None and needed > tally.labels:
+        given = max(0, tally.labels - status.learned_labels)
+        parts.append(f"{given} of {given + needed - tally.labels} until the agent learns")
     if status.doing == "stopped":
         parts.append("training has stopped")
     if tally.per_minute:
@@ -276,11 +279,11 @@ def progress_parts(tally: Tally, status: Status) -> list[str]:
             to_go = 60 * (status.budget - tally.labels) / tally.per_minute
             parts.append(f"about {duration(to_go)} to go")
     if tally.self_agreement is not None:
-        parts.append(f"agreement with yourself {tally.self_agreement:.0%} of {tally.repeated}")
+        parts.append(f"same answer to {tally.self_agreement:.0%} of {tally.repeated} repeats")
     if tally.agreement is not None:
-        parts.append(f"with others {tally.agreement:.0%} of {tally.shared}")
+        parts.append(f"same as others {tally.agreement:.0%} of {tally.shared}")
     if status.doing == "learning":
-        parts.append(f"training{_phase(status)}")
+        parts.append(f"learning{_phase(status)}")
     return parts
 
 

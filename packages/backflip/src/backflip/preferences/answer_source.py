@@ -26,6 +26,7 @@ class QueriedRun(NamedTuple):
         store: the run's queries and labels.
         drawer: draws clips of the environment.
         phases: the number of training phases.
+        rounds: the number of queries added before phase 1, after phase 1, ..., of all seeds.
         budget: labels of all seeds together.
         say: reports a note to the user.
         wait: reports what training waits for.
@@ -38,6 +39,7 @@ class QueriedRun(NamedTuple):
     store: LabelStore
     drawer: Drawer
     phases: int
+    rounds: Sequence[int]
     budget: int
     say: Callable[[str], None]
     wait: Callable[[str], None]

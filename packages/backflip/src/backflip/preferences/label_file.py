@@ -5,7 +5,7 @@ the file open: the trainer adds queries, and a page or a simulated teacher adds 
 """
 
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,6 +89,20 @@ CREATE TABLE sayings (
     at TEXT NOT NULL
 ) STRICT;
 """
+# Version 3, for redo and corrections. A record may undo an undo, which restores the answer. An
+# answer that `replaces` an older one corrects it. `standing` has the records that are not undone.
+_VERSION_3 = """
+ALTER TABLE labels ADD COLUMN replaces INTEGER REFERENCES labels (id);
+CREATE INDEX labels_replaced ON labels (replaces) WHERE replaces IS NOT NULL;
+DROP VIEW effective;
+CREATE VIEW standing AS
+    SELECT * FROM labels l WHERE NOT EXISTS (
+        SELECT 1 FROM labels u WHERE u.undoes = l.id
+        AND NOT EXISTS (SELECT 1 FROM labels r WHERE r.undoes = u.id));
+CREATE VIEW effective AS
+    SELECT * FROM standing s WHERE answer IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM standing c WHERE c.replaces = s.id);
+"""
 # INSERT OR REPLACE deletes without calling DELETE triggers; the third trigger refuses it.
 _TRIGGERS = """
 CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
@@ -109,6 +123,7 @@ def _with_triggers(statements: str, *tables: str) -> str:
 _MIGRATIONS = (
     _with_triggers(_VERSION_1, "clips", "queries", "labels"),
     _with_triggers(_VERSION_2, "films", "takes", "sayings"),
+    _VERSION_3,
 )
 SCHEMA = len(_MIGRATIONS)
 
@@ -183,7 +198,7 @@ class LabelFile:
         """Close the file."""
         self.close()
 
-    def rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+    def rows(self, query: str, values: Sequence[object] | Mapping[str, object] = ()) -> list[Any]:
         """Return the rows of one SELECT."""
         with _sqlite_errors(self.path):
             return self._connection.execute(query, values).fetchall()

@@ -105,6 +105,7 @@ class TeachRun:
             store=self.store,
             drawer=self.drawer,
             phases=len(self.phases),
+            rounds=[count * len(self.seeds) for count in self.due],
             budget=self.config.labels * len(self.seeds),
             say=session.reporter.say,
             wait=session.reporter.wait,
@@ -120,6 +121,7 @@ class TeachRun:
 
     def _carry_out(self) -> Result:
         learners, reward, done = self._begin()
+        self.answers.set_status("setting up", phase=done, env_steps=self._env_steps(done))
         functions = {updates: self._function(updates) for updates in set(self.phases)}
         self.session.clock.book("setup")
         for number in range(done, len(self.phases)):

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any
 import numpy as np
 from tests.server_client import Server
 
+from backflip.labelling.label_queue import LabelQueue
+from backflip.labelling.leases import RENEW_SECONDS
 from backflip.labelling.status import Status, write_status
 from backflip.preferences.films import FILMS, Film, write_film
 from backflip.preferences.labels import LabelStore, NewQuery
@@ -82,6 +85,32 @@ def set_status(folder: Path, doing: Any = "waiting", **more: Any) -> None:
     """Write the trainer's status, with this process as trainer."""
     more = {"env": "dot", "budget": 100, "phases": 20, "pid": os.getpid()} | more
     write_status(folder, Status(doing, more.pop("since", time.time()), **more))
+
+
+@contextlib.contextmanager
+def holding(folder: Path, who: str, *queries: int) -> Generator[None, None, None]:
+    """Let a person who is present hold some queries, whoever held them before."""
+    left = threading.Event()
+
+    def stay() -> None:
+        with LabelStore.open(folder / "labels.sqlite") as store:
+            queue = LabelQueue(store)
+            while not left.wait(RENEW_SECONDS / 4):
+                queue.leases.renew(who, "elsewhere")
+            queue.leases.end(who, "elsewhere")
+
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        LabelQueue(store).leases.renew(who, "elsewhere")
+        with store.file.transaction() as records:
+            for query in queries:
+                records.execute("INSERT INTO takes (query, who, at) VALUES (?, ?, 0)", (query, who))
+    thread = threading.Thread(target=stay)
+    thread.start()
+    try:
+        yield
+    finally:
+        left.set()
+        thread.join()
 
 
 def start(folder: Path, *options: str, stdin: int = subprocess.DEVNULL) -> Server:

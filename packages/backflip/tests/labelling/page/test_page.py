@@ -17,6 +17,7 @@ from packages.backflip.tests.labelling.page.prepared_run import (
     add_pairs,
     colour_of,
     film_of,
+    holding,
     serving,
     set_status,
     start,
@@ -221,7 +222,11 @@ def test_a_double_tap_answers_once(shared: Server, mine: Page, who: str) -> None
 
 def test_all_controls_have_names_and_are_reachable_by_tab(mine: Page) -> None:
     names: list[str] = []
-    for _ in range(20):
+    press(mine, "ArrowLeft")  # an answer, so that all buttons are enabled
+    mine.wait_for_selector("html[data-shows=pair]")
+    mine.keyboard.press("u")
+    expect(mine.locator("#redo")).to_be_enabled()
+    for _ in range(22):
         mine.keyboard.press("Tab")
         names.append(
             mine.evaluate("document.activeElement.innerText || document.activeElement.id").replace(
@@ -241,7 +246,9 @@ def test_all_controls_have_names_and_are_reachable_by_tab(mine: Page) -> None:
         "normal",
         "fast",
         "Agent’s view",
-        "Finish labelling",
+        "Redo",
+        "Your answers",
+        "Stop teaching now",
     ):
         assert any(expected in name for name in names), (expected, names)
     assert mine.get_by_role("button", name="Keyboard shortcuts").is_visible()
@@ -462,7 +469,7 @@ def test_progress_is_shown(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     press(page, "ArrowLeft", "ArrowLeft", "ArrowRight")
     expect(page.locator("#labels")).to_have_text("3")
-    expect(page.locator("#budget")).to_have_text("of 100 labels")
+    expect(page.locator("#budget")).to_have_text("of 100 answers")
     expect(page.locator("#rate")).to_contain_text(" a minute")
     expect(page.locator("#rate")).to_contain_text("to go")
     assert page.locator("#progress").get_attribute("aria-valuenow") == "3"
@@ -478,12 +485,12 @@ def test_repeats_are_not_marked_and_are_counted(server: Server, open_page: Open)
         "INSERT INTO queries (id, seed, left_clip, right_clip, asked_at, repeats)"
         " SELECT 1000, seed, right_clip, left_clip, asked_at, id FROM queries WHERE id = 1",
     )
-    write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1000, 'me', 4e9)")
+    write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1000, 'me', 0)")
     page.reload()
     while not any(query == 1000 for query, _ in answers(server)):
         press(page, "ArrowRight")
         page.wait_for_timeout(50)
-    expect(page.locator("#agreement")).to_have_text("You agree with yourself: 1 of 1 repeats")
+    expect(page.locator("#agreement")).to_have_text("Same answer when a pair came again: 1 of 1")
 
 
 def test_opinion_is_shown_only_after_the_answer(shared: Server, open_page: Open) -> None:
@@ -496,9 +503,11 @@ def test_opinion_is_shown_only_after_the_answer(shared: Server, open_page: Open)
     assert "/api/answer" not in received
     press(page, "ArrowLeft")
     expect(page.locator("#opinion-strip svg")).to_have_count(2)
-    expect(page.locator("#opinion-said")).to_have_text("The model prefers left: you agree ✓")
+    expect(page.locator("#opinion-said")).to_have_text(
+        "The reward model prefers left: so did you ✓"
+    )
     press(page, "ArrowRight")
-    expect(page.locator("#opinion-said")).to_contain_text("you disagree")
+    expect(page.locator("#opinion-said")).to_contain_text("you chose right ✗")
     page.keyboard.press("u")
     expect(page.locator("#opinion-strip svg")).to_have_count(0)
 
@@ -542,15 +551,14 @@ def test_durations_are_those_of_runshelf(mine: Page) -> None:
 
 WAITS = {
     "setting up": ({"expected_seconds": 30.0}, "Setting up", "of about 30 s"),
-    "drawing": ({}, "Rendering the next clips", "so far"),
+    "drawing": ({}, "Drawing the next clips", "so far"),
     "learning": (
         {"phase": 3, "env_steps": 12000, "expected_seconds": 6.0},
-        "Training the agent on your answers",
-        "Phase 3 of 20 · 12,000 env steps",
+        "The agent is learning from your answers",
+        "Training phase 4 of 20, after 12,000 env steps",
     ),
     "waiting": ({}, "Waiting for the next pair", "will add pairs soon"),
-    "evaluating": ({}, "Evaluating the agent", "new episodes"),
-    "finished": ({"result": "a share of .97"}, "Training has finished", "a share of .97"),
+    "evaluating": ({}, "Rating the agent", "new episodes"),
     "stopped": ({"result": "the disk is full"}, "is not running", "the disk is full"),
 }
 
@@ -584,7 +592,9 @@ def test_waiting_panel(tmp_path: Path, open_page: Open) -> None:
         check_colours(server, page)
         assert page.locator("#left").is_visible()
         press(page, "ArrowLeft")
-        expect(page.locator("#wait-title")).to_contain_text("Training the agent on your answers")
+        expect(page.locator("#wait-title")).to_contain_text(
+            "The agent is learning from your answers"
+        )
         assert not page.locator("#left").is_visible()
 
 
@@ -594,26 +604,39 @@ def test_complete_budget_is_shown(tmp_path: Path, open_page: Open) -> None:
     with serving(tmp_path) as server:
         page = open_page(server.address)
         press(page, "ArrowLeft")
-        expect(page.locator("#wait-title")).to_have_text("All labels are complete")
-        expect(page.locator("#wait-why")).to_contain_text("1 label. Thank you.")
+        expect(page.locator("#wait-title")).to_have_text("All answers are given")
+        expect(page.locator("#wait-why")).to_contain_text("1 answer, thank you.")
 
 
-def test_finish_labelling(server: Server, open_page: Open) -> None:
+def test_stop_teaching_and_continue(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
+    expect(page.locator("#stop")).to_contain_text(
+        "learns from the answers so far, then it is rated"
+    )
+    first = shown(page)
     page.click("#enough")
+    expect(page.locator("#sure")).to_contain_text("The agent learns from 0 answers")
     page.click("#sure button[value='']")
     assert rows(server, "SELECT value FROM sayings") == []
     page.click("#enough")
     page.click("#sure button[value='yes']")
     assert until(lambda: rows(server, "SELECT key, value FROM sayings")) == [("enough", "yes")]
     expect(page.locator("#enough")).not_to_be_visible()
+    expect(page.locator("#wait-title")).to_have_text("You stopped teaching")
+    page.keyboard.press("ArrowLeft")
+    page.click("#resume-teaching")
+    wait_shown(page, first)
+    assert page.locator("html[data-shows=pair]").count() == 1
+    expect(page.locator("#enough")).to_be_visible()
+    assert answers(server) == []
+    assert press(page, "ArrowRight") == [first]
+    assert until(lambda: answers(server)) == [(first, "right")]
 
 
 def test_pairs_held_by_others_are_reported(tmp_path: Path, open_page: Open) -> None:
     set_status(tmp_path)
     add_pairs(tmp_path, 1)
-    with serving(tmp_path) as server:
-        server.take("ann")
+    with serving(tmp_path) as server, holding(tmp_path, "ann", 1):
         page = open_page(server.address, wait=False)
         expect(page.locator("#wait-why")).to_contain_text("1 open pair is held by other people")
 
@@ -691,7 +714,7 @@ def test_refused_answer_is_dropped_with_a_message(server: Server, open_page: Ope
     page.wait_for_timeout(300)
     page.context.route("**/api/take", lambda route: route.abort())  # the page does not learn of it
     with LabelStore.open(server.folder / "labels.sqlite") as store:
-        write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1, 'ann', 4e9)")
+        write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1, 'ann', 0)")
         LabelQueue(store).answer(1, "right", "ann", 1.0, "ann was first")
     assert press(page, "ArrowLeft", "ArrowLeft") == [1, 2]
     expect(page.locator("#said")).to_contain_text("did not count: pair 1 was answered by ann")
@@ -736,21 +759,31 @@ def test_new_name_gets_the_pairs_of_the_old_name(tmp_path: Path, open_page: Open
         until(lambda: answers(server, "bob") == [(1, "left")])
 
 
+AWAY = 31 * 60_000  # milliseconds
+
+
 def test_pairs_of_an_absent_person_become_free(server: Server, open_page: Open) -> None:
     """Pairs taken by others are dropped; the key that ends the pause answers nothing."""
     page = open_page("about:blank", wait=False)
     page.clock.install()
     page.goto(server.address)
     page.wait_for_selector("html[data-shows=pair]")
-    page.clock.run_for(120_000)
+    page.clock.fast_forward(AWAY)
+    page.clock.run_for(1000)
     assert page.evaluate("document.documentElement.dataset.shows") == "away"
     expect(page.locator("#wait-title")).to_have_text("Paused while you are away")
-    write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1, 'ann', 4e9)")
-    page.keyboard.press("ArrowLeft")
-    wait_shown(page, 2)
-    expect(page.locator("#said")).to_contain_text("held or answered by another person")
-    assert answers(server) == []
-    assert press(page, "ArrowLeft") == [2]
+    until(lambda: present(server) == 0)
+    with holding(server.folder, "ann", 1):
+        page.keyboard.press("ArrowLeft")
+        wait_shown(page, 2)
+        expect(page.locator("#said")).to_contain_text("held or answered by another person")
+        assert answers(server) == []
+        assert press(page, "ArrowLeft") == [2]
+
+
+def present(server: Server) -> int:
+    """How many people are present."""
+    return server.get("/api/state").json["people"]
 
 
 def test_page_of_an_absent_person_requests_nothing(tmp_path: Path, open_page: Open) -> None:
@@ -762,7 +795,10 @@ def test_page_of_an_absent_person_requests_nothing(tmp_path: Path, open_page: Op
         page.clock.install()
         page.goto(server.address)
         page.wait_for_selector("html[data-shows=pair]")
-        page.clock.run_for(120_000)
+        page.clock.fast_forward(AWAY)
+        page.clock.run_for(1000)
+        expect(page.locator("#wait-title")).to_have_text("Paused while you are away")
+        until(lambda: present(server) == 0)
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         add_pairs(tmp_path, 1, first=20)

@@ -106,6 +106,12 @@ def bind_endpoint(
     return listener, endpoint
 
 
+def saved_port(folder: Path) -> int | None:
+    """Return the port saved in `folder` by `bind_endpoint`; None if there is none."""
+    saved = _load(folder)
+    return saved["port"] if saved else None
+
+
 def _listen_anywhere(host: str, saved: dict[str, Any] | None) -> socket.socket:
     """Listen at the saved port, which may take a moment to become free, or the first free one."""
     until = time.monotonic() + _RETRY_SECONDS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.index.location import cache_folder
-from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
+from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint, saved_port
 from runshelf.web.app import Pages
 from runshelf.web.guard import Guard
 from runshelf.web.reader import Reader
@@ -35,6 +35,11 @@ def serve_home(
     if not home.is_dir():
         raise UsageError(f"there is no folder `{home}`: name another with --home")
     asyncio.run(_serve(home, host, port, announce))
+
+
+def saved_port_of_home(home: Path) -> int | None:
+    """Return the port at which the pages of `home` were served last; None if never."""
+    return saved_port(cache_folder(home))
 
 
 async def _serve(

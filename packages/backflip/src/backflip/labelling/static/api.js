@@ -3,6 +3,9 @@
 const token = document.querySelector('meta[name="token"]').content;
 const TIMEOUT = 15000; // milliseconds
 
+/** Identifies this page among those of the same person. */
+export const place = newAttempt();
+
 /** The server refuses the request; repeating it would not help. */
 export class Refused extends Error {
   constructor(problem, message) {
@@ -11,13 +14,18 @@ export class Refused extends Error {
   }
 }
 
-/** Posts `body` and returns the JSON of the response; throws Refused, or another error to retry. */
-export async function post(path, body) {
+/**
+ * Posts `body` and returns the JSON of the response; throws Refused, or another error to retry.
+ *
+ * @param options for `fetch`, such as `keepalive` for a request that outlives the page
+ */
+export async function post(path, body, options = {}) {
   const response = await fetch(path, {
     method: "POST",
     headers: { "Content-Type": "application/json", "X-Token": token },
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(TIMEOUT),
+    ...options,
   });
   const fields = await response.json();
   if (response.ok) return fields;

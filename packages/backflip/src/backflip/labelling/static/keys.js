@@ -8,6 +8,10 @@ const KEYS = {
   " ": ["pause"],
   u: ["undo"],
   U: ["undo"],
+  r: ["redo"],
+  R: ["redo"],
+  l: ["list"],
+  L: ["list"],
   1: ["speed", "1"],
   2: ["speed", "2"],
   3: ["speed", "3"],
@@ -17,7 +21,7 @@ const KEYS = {
 };
 
 // Keys by position, for layouts without Latin letters and digits.
-const POSITIONS = { KeyU: "u", KeyV: "v", Digit1: "1", Digit2: "2", Digit3: "3" };
+const POSITIONS = { KeyU: "u", KeyR: "r", KeyL: "l", KeyV: "v", Digit1: "1", Digit2: "2", Digit3: "3" };
 
 /** Calls `act(action, detail)` for each shortcut. */
 export function listen(act) {

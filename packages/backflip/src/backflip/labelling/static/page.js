@@ -2,20 +2,24 @@
 
 import { newAttempt } from "./api.js";
 import { at, put } from "./dom.js";
+import { editable } from "./editable.js";
+import { endPlayer, loadFilm, showEnding } from "./ending.js";
 import { hasAgentView } from "./films.js";
 import { listen } from "./keys.js";
 import { Outbox } from "./outbox.js";
+import { OwnAnswers } from "./own_answers.js";
 import { Player, ratioOf } from "./player.js";
+import { Presence } from "./presence.js";
 import { Queue } from "./queue.js";
 import { clearOpinion, showEpisode, showOpinion, showTally } from "./sidebar.js";
 import { read, write } from "./storage.js";
 import { Stream } from "./stream.js";
 import { showWaiting } from "./waiting.js";
-import { ANSWERS, away as awayWords, lost, many, training, waitingFor } from "./words.js";
+import { ANSWERS, away as awayWords, banner, learnsAgain, lost, many, teaching, training, waitingFor } from "./words.js";
 
 // In milliseconds.
-const AWAY = 115000; // without activity; a little less than the time for which pairs are held
-const RENEW = 60000;
+const AWAY = 30 * 60000; // without activity: the person is not thinking, but away
+const REST = 60000; // without activity, while others are there: unseen pairs go to them
 const POLL = 5000;
 const DOUBLE_TAP = 300;
 const FLASH = 180;
@@ -27,12 +31,14 @@ const sides = ["left", "right"];
 const buttons = [...document.querySelectorAll("[data-answer]")];
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
-let state = null; // the latest one from the server
+let state = JSON.parse(at("state").textContent); // the latest one from the server
+let heard = false; // whether the stream has sent a state
 let clockAhead = 0; // server time minus browser time, in seconds
 let shownAt = 0; // when the current pair was shown
 let activeAt = performance.now();
 let away = false;
-let undoing = false;
+let resting = false; // the unseen pairs were returned
+let undoing = false; // an undo or a redo is on its way
 
 const player = new Player([...document.querySelectorAll(".clip canvas")], (position) => {
   at("position").style.transform = `scaleX(${position})`;
@@ -47,14 +53,15 @@ const queue = new Queue({
     notify("This pair is now held or answered by another person.");
     next();
   },
-  damaged: () => notify("A clip could not be shown. It will be rendered again."),
+  damaged: () => notify("A clip could not be shown. It will be drawn again."),
   refused: (error) => (error.problem === "door" ? reload() : notify(error.message)),
 });
 
 const outbox = new Outbox(run, {
   done: acknowledged,
   refused: (request, error) => {
-    if (request.kind === "undo") undoing = false;
+    if (["undo", "redo"].includes(request.kind)) undoing = false;
+    if (request.kind === "correct") ownAnswers.refused(request.body, error);
     notify(request.kind === "answer" ? `That answer did not count: ${error.message}.` : `${error.message}.`);
     queue.refill();
     show();
@@ -67,32 +74,46 @@ const stream = new Stream({
   state: (newest) => {
     const before = state;
     state = newest;
-    clockAhead = state.now - Date.now() / 1000;
     showState(before);
     // Another tab of the same person may have answered, and there may be new pairs.
-    const elsewhere = before && state.tally.mine !== before.tally.mine && !outbox.length;
+    const elsewhere = heard && state.tally.mine !== before.tally.mine && !outbox.length;
     const more = !queue.full && state.tally.open > queue.held;
-    if (!away && (elsewhere || more)) queue.refill(); // while away, the pairs must become free
+    heard = true;
+    if (wantsPairs() && (elsewhere || more)) queue.refill();
   },
   changed: () => {
     if (stream.connected) {
       outbox.retryNow();
-      if (!away) queue.refill();
+      if (wantsPairs()) queue.refill();
     }
     showBanner();
   },
 });
 
+const presence = new Presence(() => stream.suspect());
+
+const ownAnswers = new OwnAnswers((body) => outbox.add("correct", body));
+
+/** While the person is away or rests, the pairs are left to others; at the end there are none. */
+function wantsPairs() {
+  return !away && !resting && !state.enough && !finished();
+}
+
+function finished() {
+  return state.status.doing === "finished";
+}
+
 // --- answering ---------------------------------------------------------------------------------
 
 function answer(choice) {
-  if (!queue.current || undoing || away) return;
+  if (!canAnswer() || undoing) return;
   const seconds = (performance.now() - shownAt) / 1000;
   const { query } = queue.current.pair;
   queue.answer();
   next();
   flash(choice);
   outbox.add("answer", { query, answer: choice, who: queue.who, seconds, attempt: newAttempt() });
+  at("redo").disabled = true;
   announce(`Recorded: ${ANSWERS[choice]}.`);
 }
 
@@ -103,24 +124,51 @@ function acknowledged(request, response) {
     queue.refill();
   } else if (request.kind === "undo") {
     updateTally(response.tally);
-    undone(request.body.who, response.pair);
+    undone(request.body.who, response);
+  } else if (request.kind === "redo") {
+    updateTally(response.tally);
+    redone(request.body.who, response);
+  } else if (request.kind === "correct") {
+    updateTally(response.tally);
+    ownAnswers.corrected(request.body, response, learnsAgain(state.status));
   }
 }
 
-function undo() {
-  if (undoing || away) return;
-  undoing = true;
-  notify("Undoing …");
-  outbox.add("undo", { who: queue.who, attempt: newAttempt() });
+function canAnswer() {
+  return Boolean(queue.current) && !away && !state.enough && !finished();
 }
 
-async function undone(who, pair) {
-  const entry = who === queue.who ? await queue.putBack(pair) : null;
+function undo() {
+  change("undo", "Undoing …");
+}
+
+function redo() {
+  if (!at("redo").disabled) change("redo", "Redoing …");
+}
+
+function change(kind, text) {
+  if (undoing || away || finished()) return;
+  undoing = true;
+  notify(text);
+  outbox.add(kind, { who: queue.who, attempt: newAttempt() });
+}
+
+async function undone(who, { query, pair, answer: before }) {
+  const entry = pair && who === queue.who ? await queue.putBack(pair) : null;
   undoing = false;
+  if (!pair) return notify(`Correction undone. Pair ${query} again: ${ANSWERS[before]}.`);
   notify(entry ? "Undone: answer this pair again." : "Undone. This pair will come back later.");
   clearOpinion();
   if (entry) begin();
   else next();
+}
+
+function redone(who, { query, answer: restored }) {
+  undoing = false;
+  notify(`Restored: ${ANSWERS[restored]}.`);
+  clearOpinion();
+  if (who === queue.who && queue.remove(query)) next();
+  else if (!queue.current) next();
 }
 
 // --- the screen --------------------------------------------------------------------------------
@@ -150,39 +198,51 @@ function fitClips(films) {
 
 function show() {
   const pair = queue.current?.pair;
-  root.dataset.pair = pair?.query ?? "";
-  root.dataset.shows = away ? "away" : pair ? "pair" : "waiting";
-  buttons.forEach((button) => (button.disabled = !pair || away));
+  root.dataset.pair = (canAnswer() || away) && pair ? pair.query : "";
+  root.dataset.shows = finished() ? "ending" : away ? "away" : canAnswer() ? "pair" : "waiting";
+  buttons.forEach((button) => (button.disabled = !canAnswer()));
+  at("undo").disabled = at("list").disabled = finished();
   at("view").disabled = !pair || !hasAgentView(pair);
   showPause();
-  if (pair && !away) announce(`Pair ${(state?.tally.mine ?? 0) + unsentAnswers() + 1}.`);
+  if (canAnswer()) announce(`Pair ${state.tally.mine + unsentAnswers() + 1}.`);
   wait();
 }
 
 function wait() {
-  if (root.dataset.shows === "pair") return;
-  let words = waitingFor(state, queue.waiting.length > 0);
+  if (["pair", "ending"].includes(root.dataset.shows)) return;
+  const loading = queue.waiting.length > 0 || (!queue.asked && state.tally.open > 0);
+  let words = waitingFor(state, loading);
   if (outbox.trouble) words = lost(words);
   if (away) words = awayWords;
-  showWaiting(words, state?.status, Date.now() / 1000 + clockAhead);
+  showWaiting(words, state.status, Date.now() / 1000 + clockAhead);
 }
 
 function updateTally(tally) {
-  if (state) state.tally = tally;
-  showTally(tally, state?.status.budget ?? 0);
+  state.tally = tally;
+  showTally(state);
+  at("redo").disabled = !tally.can_redo || outbox.has("answer") || finished();
 }
 
 function showState(before) {
+  clockAhead = state.now - Date.now() / 1000;
   updateTally(state.tally);
+  loadFilm(state.status.film);
   showEpisode(before?.status.episode, state.status);
   put("env", state.status.env);
   put("training", training(state.status));
   if (document.activeElement !== at("goal") && !outbox.has("goal")) at("goal").value = state.goal;
-  const over = state.enough || ["evaluating", "finished"].includes(state.status.doing);
-  at("enough").hidden = over;
+  showStop();
+  if (finished()) showEnding(state.status, run, state.run_page);
+  if (finished()) presence.set(null);
   root.dataset.doing = state.status.doing;
   showBanner();
-  if (!queue.current) show();
+  if (!canAnswer() || root.dataset.shows !== "pair") show();
+}
+
+/** Shows the button that ends teaching, or the one that takes this back. */
+function showStop() {
+  at("stop").hidden = !teaching(state);
+  at("resume-teaching").hidden = !state.enough || !teaching({ ...state, enough: false });
 }
 
 function showSaving() {
@@ -194,12 +254,7 @@ function showSaving() {
 }
 
 function showBanner() {
-  const doing = state?.status.doing;
-  const resume = `run: backflip resume ${run}`;
-  let text = "";
-  if (doing === "stopped") text = `The training program is not running. To continue, ${resume}`;
-  else if (stream.lostFor > 4000 && doing !== "finished") text = `Connection lost, retrying. If the program was stopped, ${resume}`;
-  else if (stream.lostFor > 1000 && doing !== "finished") text = "Connection lost, retrying.";
+  const text = banner(state.status.doing, stream.lostFor, run);
   at("banner").hidden = !text;
   put("banner", text);
 }
@@ -230,19 +285,25 @@ function announce(text) {
 
 // --- playing -----------------------------------------------------------------------------------
 
+/** Returns the player of what is on the screen: the pair, or the film at the end. */
+function playing() {
+  return finished() ? endPlayer : player;
+}
+
 function pauseOrGoOn() {
-  if (!queue.current) return;
-  if (!player.playing && player.atEnd) player.replay();
-  else player.playing = !player.playing;
+  const shown = playing();
+  if (!shown.films) return;
+  if (!shown.playing && shown.atEnd) shown.replay();
+  else shown.playing = !shown.playing;
   showPause();
 }
 
 function showPause() {
-  at("pause").lastElementChild.textContent = player.playing ? "Pause" : "Play";
+  at("pause").lastElementChild.textContent = playing().playing ? "Pause" : "Play";
 }
 
 function setSpeed(key) {
-  player.speed = SPEEDS[key];
+  player.speed = endPlayer.speed = SPEEDS[key];
   document.querySelectorAll("[data-speed]").forEach((button) => {
     button.setAttribute("aria-pressed", button.dataset.speed === key);
   });
@@ -261,18 +322,29 @@ function switchView() {
 function active() {
   const now = performance.now();
   activeAt = now;
-  if (away) comeBack();
-  else if (now - queue.takenAt > RENEW && queue.who) queue.refill();
+  if (away) return comeBack();
+  if (!resting) return;
+  resting = false;
+  queue.refill();
 }
 
-/** Called after a long time without activity: the held pairs become free. */
+/** Called after some time without activity: others get the pairs that this person has not seen. */
+function rest() {
+  resting = true;
+  queue.rest();
+}
+
+/** Called after a very long time without activity: all pairs become free. */
 function leave() {
   away = true;
   player.playing = false;
+  presence.set(null);
   show();
 }
 
 async function comeBack() {
+  presence.set(queue.who);
+  resting = false;
   await queue.refill(); // drops pairs that other people took in the meantime
   if (!away) return; // another event was faster
   away = false;
@@ -288,6 +360,7 @@ function setName(name) {
   clearOpinion();
   begin();
   stream.open(trimmed);
+  presence.set(finished() ? null : trimmed);
   queue.refill();
 }
 
@@ -303,6 +376,8 @@ function reload() {
 const ACTIONS = {
   answer,
   undo,
+  redo,
+  list: () => ownAnswers.open(queue.who),
   view: switchView,
   speed: setSpeed,
   pause: pauseOrGoOn,
@@ -340,9 +415,15 @@ buttons.forEach((button) => {
 sides.forEach((side) => at(side).addEventListener("click", () => tap(side)));
 onPress(at("pause"), pauseOrGoOn);
 onPress(at("undo"), undo);
+onPress(at("redo"), redo);
+onPress(at("list"), ACTIONS.list);
 onPress(at("view"), switchView);
 onPress(at("help"), ACTIONS.help);
-onPress(at("enough"), () => at("sure").showModal());
+onPress(at("enough"), () => {
+  put("sure-labels", many(state.tally.labels, "answer"));
+  at("sure").showModal();
+});
+onPress(at("resume-teaching"), () => outbox.add("enough", { who: queue.who, enough: false }));
 document.querySelectorAll("[data-speed]").forEach((button) => onPress(button, () => setSpeed(button.dataset.speed)));
 ["pointermove", "pointerdown"].forEach((kind) => addEventListener(kind, active, { passive: true }));
 
@@ -351,23 +432,9 @@ at("sure").addEventListener("close", () => {
   at("sure").returnValue = "";
 });
 
-/** Makes a field editable in place: Enter or leaving it saves the text, Escape restores it. */
-function editable(field, saved, save) {
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") field.value = saved();
-    if (event.key === "Escape" || (event.key === "Enter" && !event.isComposing)) {
-      event.preventDefault();
-      field.blur();
-    }
-  });
-  field.addEventListener("blur", () => {
-    if (field.value !== saved()) save(field.value);
-  });
-}
-
-editable(at("goal"), () => state?.goal ?? at("goal").defaultValue, (text) => {
+editable(at("goal"), () => state.goal, (text) => {
   const goal = text.trim().replace(/\s+/g, " ");
-  if (state) state.goal = goal;
+  state.goal = goal;
   at("goal").value = goal;
   outbox.add("goal", { text: goal, who: queue.who });
 });
@@ -376,19 +443,21 @@ editable(at("who"), () => queue.who, setName);
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) return stream.close(); // browsers limit the connections to one server
   stream.open(queue.who);
-  queue.refill();
+  if (wantsPairs()) queue.refill();
 });
 
 setInterval(() => {
   const now = performance.now();
   if (notifyUntil && now > notifyUntil) put("said", (notifyUntil = 0) || "");
-  if (queue.current && !away && now - activeAt > AWAY) leave();
+  const idle = queue.current && !away ? now - activeAt : 0;
+  if (idle > AWAY) leave();
+  else if (idle > REST && !resting && state.people > 1) rest();
   wait();
   showBanner();
 }, 500);
 setInterval(() => {
   // The server sends no event when another person returns a pair.
-  if (!document.hidden && !away && !queue.full && (state?.tally.open ?? 0) > queue.held) queue.refill();
+  if (!document.hidden && wantsPairs() && !queue.full && state.tally.open > queue.held) queue.refill();
 }, POLL);
 
 function start() {
@@ -401,4 +470,5 @@ function start() {
 }
 
 clearOpinion();
+showState(null);
 start();

@@ -1,6 +1,6 @@
 // The pairs that this person holds: taken from the label queue, loaded and decoded ahead of time.
 
-import { post } from "./api.js";
+import { place, post } from "./api.js";
 import { NoFilm, hasAgentView, loadSides, release } from "./films.js";
 
 const AHEAD = 4; // one on the screen, three loaded
@@ -33,8 +33,13 @@ export class Queue {
 
   async giveBack(held) {
     const queries = held.filter((query) => !this.answered.has(query));
-    // If this fails, the server frees the pairs after two minutes.
+    // If this fails, the server frees the pairs when the person leaves.
     if (queries.length) await post("/api/give_back", { who: this.who, queries }).catch(() => {});
+  }
+
+  /** Whether the server has been asked for this person's pairs. */
+  get asked() {
+    return this.takenAt > -Infinity;
   }
 
   get held() {
@@ -71,6 +76,21 @@ export class Queue {
     return (this.current = entry);
   }
 
+  /** Returns the pairs that the person has not seen to the label queue; the current one stays. */
+  rest() {
+    const unseen = this.waiting;
+    this.waiting = [];
+    unseen.forEach((entry) => this.drop(entry));
+    this.givingBack = this.giveBack(unseen.map(({ pair }) => pair.query));
+  }
+
+  /** Removes a pair whose answer was restored; returns whether it was the current one. */
+  remove(query) {
+    this.answered.add(query);
+    this.forget(query);
+    return this.current?.pair.query === query;
+  }
+
   /** Requests our pairs from the server and loads the new ones. */
   refill() {
     this.askAgain = Boolean(this.who);
@@ -92,7 +112,7 @@ export class Queue {
     const asked = performance.now();
     this.unshowable.forEach((until, query) => until < asked && this.unshowable.delete(query));
     try {
-      const { pairs } = await post("/api/take", { who, without: [...this.unshowable.keys()] });
+      const { pairs } = await post("/api/take", { who, place, without: [...this.unshowable.keys()] });
       if (who !== this.who) return;
       this.takenAt = asked;
       this.reconcile(pairs, asked);

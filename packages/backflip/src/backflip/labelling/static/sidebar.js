@@ -4,20 +4,22 @@ import { at, fill, put } from "./dom.js";
 import { load, release } from "./films.js";
 import { charts, preferred } from "./opinion.js";
 import { Player } from "./player.js";
-import { ANSWERS, count, duration, many } from "./words.js";
+import { ANSWERS, count, duration, many, teaching, untilLearning } from "./words.js";
 
 const episode = new Player([at("episode").querySelector("canvas")]);
 
-/** Shows the number of labels, the budget, the rate and the agreement. */
-export function showTally(tally, budget) {
+/** Shows the number of answers, how many are wanted, the rate and the agreement. */
+export function showTally(state) {
+  const { tally, status: { budget } } = state;
   put("labels", count(tally.labels));
-  put("budget", budget ? `of ${many(budget, "label")}` : "labels");
+  put("budget", budget ? `of ${many(budget, "answer")}` : "answers");
   const bar = at("progress");
   bar.hidden = !budget;
   fill(bar, budget && tally.labels / budget);
   bar.setAttribute("aria-valuemax", budget);
   bar.setAttribute("aria-valuenow", tally.labels);
-  put("rate", rate(tally, budget));
+  put("rate", teaching(state) ? rate(tally, budget) : "");
+  put("until", untilLearning(state));
   put("agreement", agreement(tally));
 }
 
@@ -58,14 +60,14 @@ function rate(tally, budget) {
 
 function agreement(tally) {
   const alike = (share, of) => `${Math.round(share * of)} of ${of}`;
-  const own = tally.repeated && `You agree with yourself: ${alike(tally.self_agreement, tally.repeated)} repeats`;
-  const others = tally.shared && `with others: ${alike(tally.agreement, tally.shared)}`;
+  const own = tally.repeated && `Same answer when a pair came again: ${alike(tally.self_agreement, tally.repeated)}`;
+  const others = tally.shared && `Same answer as another person: ${alike(tally.agreement, tally.shared)}`;
   return [own, others].filter(Boolean).join(" · ");
 }
 
 function verdict(model, answer) {
-  if (model === "tie") return "The model predicts equal rewards.";
-  const agreement = model === answer ? "you agree ✓" : "you disagree ✗";
+  if (model === "tie") return "The reward model predicts equal rewards.";
+  const agreement = model === answer ? "so did you ✓" : `you chose ${answer} ✗`;
   const sided = ["left", "right"].includes(answer);
-  return `The model prefers ${model}: ${sided ? agreement : `you answered “${ANSWERS[answer]}”`}`;
+  return `The reward model prefers ${model}: ${sided ? agreement : `you answered “${ANSWERS[answer]}”`}`;
 }

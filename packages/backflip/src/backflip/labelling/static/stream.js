@@ -30,6 +30,11 @@ export class Stream {
     this.source.onerror = () => this.lost();
   }
 
+  /** Connects again, if connected: the server did not answer another request. */
+  suspect() {
+    if (this.connected) this.open(this.who);
+  }
+
   close() {
     this.source?.close();
     this.source = null;

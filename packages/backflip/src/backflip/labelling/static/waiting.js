@@ -4,7 +4,7 @@ import { at, fill, put } from "./dom.js";
 
 /**
  * @param words {title, why, timed, elapsed, result}, from `waitingFor`
- * @param status the trainer's status, if known
+ * @param status the trainer's status
  * @param now the server's time
  */
 export function showWaiting(words, status, now) {

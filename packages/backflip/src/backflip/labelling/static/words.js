@@ -9,7 +9,7 @@ export const ANSWERS = {
 };
 
 /** Shown while the person is away; the same fields as `waitingFor` returns. */
-export const away = { title: "Paused while you are away", why: "Press any key to continue." };
+export const away = { title: "Paused while you are away", why: "Press any key or touch the page to continue." };
 
 const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]];
 
@@ -39,13 +39,28 @@ export function many(number, what) {
  * waiting time is shown, `timed` and the function `elapsed`.
  */
 export function waitingFor(state, loading) {
-  if (!state) return { title: "Connecting" };
   const { status, tally, enough } = state;
   if (status.doing === "finished" || status.doing === "stopped") return { ...doing(status), result: status.result };
+  if (enough) return noMore(state, "You stopped teaching");
   if (loading) return { title: "Loading the next pair" };
-  const all = status.budget > 0 && tally.labels >= status.budget;
-  if (enough || all) return noMore(state, enough ? "Labelling is finished" : "All labels are complete");
+  if (complete(state)) return noMore(state, "All answers are given");
   return { ...(status.doing === "waiting" ? held(tally) : doing(status)), timed: true, elapsed };
+}
+
+/** Returns whether the number of answers that the run was started with is reached. */
+function complete({ status, tally }) {
+  return status.budget > 0 && tally.labels >= status.budget;
+}
+
+/** Returns whether more answers are of use. */
+export function teaching(state) {
+  const over = ["evaluating", "finished", "stopped"].includes(state.status.doing);
+  return !over && !state.enough && !complete(state);
+}
+
+/** Returns whether the agent will learn from answers again: the last phase has not begun. */
+export function learnsAgain({ doing, phase, phases }) {
+  return !["evaluating", "finished"].includes(doing) && phase + (doing === "learning") < phases;
 }
 
 /** Returns the same after a lost connection, without the waiting time, which is unknown then. */
@@ -53,31 +68,56 @@ export function lost({ title }) {
   return { title, why: "Connection lost, retrying." };
 }
 
-/** Returns the trainer's activity in one line. */
+/** Returns the warning above the clips: "" if all is well. `lostFor` is in milliseconds. */
+export function banner(doing, lostFor, run) {
+  const resume = `run: backflip resume ${run}`;
+  if (doing === "stopped") return `The training program is not running. To continue, ${resume}`;
+  if (doing === "finished" || lostFor <= 1000) return "";
+  return `Connection lost, retrying.${lostFor > 4000 ? ` If the program was stopped, ${resume}` : ""}`;
+}
+
+/** Returns what the training program is doing, in one line. */
 export function training(status) {
-  const doing = {
-    drawing: "rendering the next clips", learning: "training the agent", evaluating: "evaluating the agent",
-    waiting: "waiting for your answers", stopped: "training is not running",
+  const now = {
+    "setting up": "Now: setting up", drawing: "Now: drawing the next clips",
+    learning: `Now: the agent is learning from your answers, training phase ${current(status)}`,
+    waiting: "Now: training waits for your answers", evaluating: "Now: rating the agent",
+    finished: "Training has finished", stopped: "Training is not running",
   };
-  return [doing[status.doing] ?? status.doing, phase(status).toLowerCase()].filter(Boolean).join(" · ");
+  const done = status.phases ? `${status.phase} of ${status.phases} training phases done` : "";
+  return [now[status.doing], ["finished", "learning"].includes(status.doing) ? "" : done].filter(Boolean).join(" · ");
+}
+
+/** Returns how many answers the next learning needs: "27 of 30 answers, then the agent learns …". */
+export function untilLearning(state) {
+  const { status, tally } = state;
+  const { needed_labels: needed, learned_labels: learned } = status;
+  if (needed === null || !teaching(state)) return "";
+  const given = Math.max(0, tally.labels - learned);
+  const left = needed - tally.labels;
+  const seconds = status.phase_seconds;
+  const long = seconds ? ` for about ${duration(seconds < 10 ? seconds : Math.round(seconds))}` : "";
+  const learns = status.doing === "learning" ? "learns again" : "learns";
+  if (left <= 0) return status.doing === "waiting" ? "" : `Enough answers: the agent ${learns} next${long}`;
+  return `${count(given)} of ${many(given + left, "answer")}, then the agent ${learns}${long}`;
 }
 
 const DOING = {
-  "setting up": ["Setting up", () => "The training program is compiling, and the agent acts at random."],
-  drawing: ["Rendering the next clips", phases],
-  learning: ["Training the agent on your answers", phases],
-  evaluating: ["Evaluating the agent", () => "The agent plays new episodes. You have nothing more to do."],
-  finished: ["Training has finished", () => ""],
+  "setting up": ["Setting up", () => "The training program compiles, and the agent acts at random for the first clips."],
+  drawing: ["Drawing the next clips", () => "The first pair appears here as soon as it is ready."],
+  learning: ["The agent is learning from your answers", (status) => `Training phase ${current(status)}${steps(status)}. New clips follow.`],
+  evaluating: ["Rating the agent", () => "The agent plays new episodes with what it has learned. You have nothing more to do."],
+  finished: ["Teaching has finished", () => ""],
   stopped: ["The training program is not running", () => "Your answers are stored."],
 };
 
-function phase(status) {
-  return status.phases ? `Phase ${status.phase} of ${status.phases}` : "";
+/** Returns the phase that is under way: "3 of 20". */
+function current({ phase, phases }) {
+  return phases ? `${Math.min(phase + 1, phases)} of ${phases}` : `${phase + 1}`;
 }
 
-function phases(status) {
-  const steps = status.env_steps ? `${count(status.env_steps)} env steps so far` : "";
-  return [phase(status), steps].filter(Boolean).join(" · ");
+function steps(status) {
+  return status.env_steps ? `, after ${count(status.env_steps)} env steps` : "";
 }
 
 function doing(status) {
@@ -86,14 +126,15 @@ function doing(status) {
 }
 
 function noMore({ tally, status }, title) {
-  const now = status.doing === "waiting" ? "Training continues" : doing(status).title;
-  return { title, why: `${many(tally.labels, "label")}. Thank you. ${now}.`, timed: true, elapsed };
+  const starting = status.doing === "waiting";
+  const now = starting ? "The agent learns next" : doing(status).title;
+  return { title, why: `${many(tally.labels, "answer")}, thank you. ${now}.`, timed: !starting, elapsed };
 }
 
 function held(tally) {
   const open = tally.open === 1 ? "1 open pair is" : `${count(tally.open)} open pairs are`;
   const why = tally.open
-    ? `${open} held by other people, or the clips are being rendered.`
+    ? `${open} held by other people, or the clips are being drawn.`
     : "The training program will add pairs soon.";
   return { title: "Waiting for the next pair", why };
 }

@@ -1,0 +1,98 @@
+"""Progress of labelling: counts, the rate, and how well answers agree."""
+
+import itertools
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from backflip.labelling.answer_history import can_redo
+from backflip.preferences.labels import Answer, LabelStore
+
+LONGEST_BREAK = 60.0  # seconds; a longer gap between two answers is a break
+
+
+class Tally(NamedTuple):
+    """Progress of labelling, as one person sees it. Answers that were undone do not count.
+
+    Attributes:
+        labels: answers that count towards the budget.
+        mine: this person's answers, repeats included.
+        open: pairs without an answer.
+        per_minute: recent labels per minute, without breaks; None before the second label.
+        repeated: repeats that this person answered.
+        self_agreement: share of them with the same answer as the first time; None if none.
+        shared: pairs that two people answered.
+        agreement: share of them with the same answer; None if none.
+        can_redo: whether this person has undone an answer that `redo` restores.
+    """
+
+    labels: int
+    mine: int
+    open: int
+    per_minute: float | None
+    repeated: int
+    self_agreement: float | None
+    shared: int
+    agreement: float | None
+    can_redo: bool
+
+
+def tally_of(store: LabelStore, who: str) -> Tally:
+    """Return the progress of labelling as `who` sees it."""
+    counts = store.counts()
+    repeats = _repeats_answered(store)
+    own = [same for first, second, same in repeats if first == second == who]
+    others = [same for first, second, same in repeats if first != second]
+    mine = store.file.rows("SELECT count(*) FROM effective WHERE who = ?", (who,))
+    return Tally(
+        labels=counts.labels,
+        mine=int(mine[0][0]),
+        open=counts.pending,
+        per_minute=labels_per_minute(store),
+        repeated=len(own),
+        self_agreement=_share_of(own),
+        shared=len(others),
+        agreement=_share_of(others),
+        can_redo=can_redo(store.file, who),
+    )
+
+
+def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
+    """Return the recent number of labels per minute, without breaks longer than a minute.
+
+    None if there are fewer than two labels. A corrected answer counts at the time when it was
+    first given.
+    """
+    rows = store.file.rows(
+        "SELECT s.at FROM standing s JOIN queries q ON q.id = s.query"
+        " WHERE q.origin IS NULL AND s.answer IS NOT NULL AND s.replaces IS NULL"
+        " ORDER BY s.id DESC LIMIT ?",
+        (newest,),
+    )
+    times = [datetime.fromisoformat(at).timestamp() for (at,) in reversed(rows)]
+    gaps = [max(0.0, b - a) for a, b in itertools.pairwise(times)]
+    spent = [gap for gap in gaps if gap <= LONGEST_BREAK]
+    return 60.0 * len(spent) / max(sum(spent), 1e-3) if spent else None
+
+
+def _repeats_answered(store: LabelStore) -> list[tuple[str, str, bool]]:
+    """Return for each answered repeat: first person, second person, whether they agree."""
+    rows = store.file.rows(
+        "SELECT a.who, b.who, a.answer, b.answer, p.left_clip = q.left_clip"
+        " FROM queries q JOIN queries p ON p.id = q.repeats"
+        " JOIN effective a ON a.query = p.id JOIN effective b ON b.query = q.id"
+    )
+    return [
+        (first, second, one == (other if unflipped else _mirrored(other)))
+        for first, second, one, other, unflipped in rows
+    ]
+
+
+def _mirrored(answer: Answer) -> Answer:
+    """Return the equivalent answer for the pair with its sides swapped."""
+    mirror: dict[Answer, Answer] = {"left": "right", "right": "left"}
+    return mirror.get(answer, answer)
+
+
+def _share_of(same: Sequence[bool]) -> float | None:
+    return sum(same) / len(same) if same else None
