@@ -61,6 +61,7 @@ class PeopleSource:
 
     usual_labels = USUAL_LABELS
     needs_films = True
+    shows_clips = True
 
     def __init__(self, where: Where, settings: LabellingSettings) -> None:
         if where == "terminal" and not has_terminal():
