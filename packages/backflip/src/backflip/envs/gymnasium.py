@@ -24,6 +24,7 @@ from backflip.core.spec import (
     OwnSpaces,
     has_room,
 )
+from backflip.envs.metadata import class_of, number_names
 from backflip.envs.pictures import NONE
 from backflip.envs.rendering import Make, OwnRender
 from backflip.envs.spec import HasDrawingState, HostStep
@@ -102,6 +103,7 @@ class GymnasiumEnv:
             terminates,
             repeats_first_frame,
             self._own,
+            self._number_names(env_id, observation),
         )
         self._ended = np.zeros(vector.num_envs, bool)
         self._episodes = np.zeros(vector.num_envs, np.int64)
@@ -208,6 +210,13 @@ class GymnasiumEnv:
         states = [_drawing_state(one) for one in simulators]
         drawn = [state for state in states if state is not None]
         return np.stack(drawn).astype(np.float32) if drawn and len(drawn) == len(states) else None
+
+    def _number_names(self, env_id: str, box: Box) -> tuple[str, ...]:
+        """Return the names that the environment states of its numbers, if it observes a vector."""
+        if len(box.shape) != 1 or isinstance(self._seen, spaces.Discrete):
+            return ()
+        envs = getattr(self._vector, "envs", None)
+        return number_names(envs[0].unwrapped if envs else class_of(env_id), box.shape[0])
 
     def _pictures(self, render: OwnRender, rows: Sequence[int]) -> np.ndarray:
         pictures, envs = np.full(self.num_envs, NONE, object), getattr(self._vector, "envs", [])

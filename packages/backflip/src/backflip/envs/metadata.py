@@ -16,21 +16,22 @@ HEADING = re.compile(r"^\s*\|\s*Num\s*\|\s*Observation\s*\|", re.MULTILINE | re.
 
 def render_fps(env_id: str) -> float | None:
     """Return the `render_fps` of an environment that is imported; None if it states none."""
-    fps = _metadata(_class_of(env_id)).get("render_fps")
-    usable = isinstance(fps, int | float) and not isinstance(fps, bool) and 0 < fps < math.inf
-    return float(fps) if usable else None
+    fps = _metadata(class_of(env_id)).get("render_fps")
+    if isinstance(fps, bool) or not isinstance(fps, int | float) or not 0 < fps < math.inf:
+        return None
+    return float(fps)
 
 
-def number_names(env: Any, count: int) -> tuple[str, ...]:
-    """Return the names of the `count` numbers that an environment observes, if it states them.
+def number_names(stated_by: Any, count: int) -> tuple[str, ...]:
+    """Return the names of the `count` numbers that an environment or its class observes.
 
-    They are in `metadata["observation_names"]`, or in the docstring in a table as Gymnasium has it:
-    columns `Num` and `Observation`, with a row for every number.
+    If it states them, they are in `metadata["observation_names"]`, or in the docstring in a table as Gymnasium has it:
+    columns `Num` and `Observation`, with a row for every number. Else nothing is returned.
     """
-    stated = _metadata(env).get(NAMES)
+    stated = _metadata(stated_by).get(NAMES)
     if isinstance(stated, Sequence) and not isinstance(stated, str) and len(stated) == count:
         return tuple(" ".join(str(name).split()) for name in stated)
-    text = type(env).__doc__ or ""
+    text = stated_by.__doc__ or ""
     heading = HEADING.search(text)
     if heading is None:
         return ()
@@ -45,7 +46,7 @@ def _metadata(env: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _class_of(env_id: str) -> Any:
+def class_of(env_id: str) -> Any:
     """Return the class of an environment, or None if its module is not imported."""
     module, _, name = env_id.removeprefix(HOST_PREFIX).partition(":")
     if module in sys.modules and name.isidentifier():

@@ -6,7 +6,7 @@ Arrays of pictures are of type `object`, one `bytes` each; empty bytes mean that
 
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from jaxtyping import UInt8
@@ -35,7 +35,7 @@ def encoded(frame: UInt8[np.ndarray, "H W 3"]) -> bytes:
     return exact if len(exact) <= MOST_BYTES else _saved(image, "WEBP", quality=QUALITY, method=0)
 
 
-def are_pictures(scene: Any) -> bool:
+def are_pictures(scene: Any) -> TypeGuard[np.ndarray]:
     """Return whether the scenes of a record are pictures, not numbers."""
     return isinstance(scene, np.ndarray) and scene.dtype == np.object_
 

@@ -225,7 +225,7 @@ def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callabl
     args = fitting(env_id, with_limit(parameters_of(entry_point)), args)
     name = env_id.removeprefix(HOST_PREFIX)
     # Our adapter checks the returned data; Gymnasium's checker only warns.
-    return lambda **drawn: gymnasium.make(name, disable_env_checker=True, **args, **drawn)
+    return functools.partial(gymnasium.make, name, disable_env_checker=True, **args)
 
 
 def _extra(env_id: str) -> str:
@@ -248,14 +248,18 @@ def _own_make(
     if LIMIT.name in (parameters or {}):
         args = fitting(env_id, parameters, args)
         refuse_missing(env_id, parameters, args)
-        return lambda **drawn: own(**args, **drawn), None
+        return functools.partial(own, **args), None
     args = fitting(env_id, with_limit(parameters), args)
     refuse_missing(env_id, parameters, args)
     limit = time_limit_only(env_id, {name: x for name, x in args.items() if name == LIMIT.name})
     args = {name: x for name, x in args.items() if name != LIMIT.name}
     if not limit:
-        return lambda **drawn: own(**args, **drawn), None
-    return lambda **drawn: TimeLimit(own(**args, **drawn), **limit), limit[LIMIT.name]
+        return functools.partial(own, **args), None
+
+    def limited(**drawn: str) -> Any:
+        return TimeLimit(own(**args, **drawn), **limit)
+
+    return limited, limit[LIMIT.name]
 
 
 def _load(target: str) -> Any:
