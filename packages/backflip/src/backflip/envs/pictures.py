@@ -65,9 +65,7 @@ def frame_of(drawn: Any) -> UInt8[np.ndarray, "H W 3"]:
     if isinstance(drawn, list | tuple) and drawn and np.ndim(drawn[0]) > 1:
         drawn = drawn[-1]
     if drawn is None or isinstance(drawn, str | bytes | list | tuple):
-        raise NoPictureError(
-            f"returned {_kind(drawn)}, expected an array (height, width, 3) of uint8"
-        )
+        raise NoPictureError(f"returned {_kind(drawn)}, expected uint8 (height, width, 3)")
     frame = np.asarray(drawn)
     if frame.ndim == 2:
         frame = np.repeat(frame[..., None], 3, axis=-1)

@@ -114,11 +114,11 @@ def _layout(count: int, names: tuple[str, ...]) -> _Layout:
 
 
 def _fitting(text: str, size: int, width: float) -> str:
-    """Return a text, cut at its end until it is at most `width` pixels wide."""
-    shown = text
-    while len(shown) > 1 and _font(size).getlength(shown) > width:
-        text = text[:-1]
-        shown = f"{text.rstrip()}.."
+    """Return a text of at most `width` pixels; a long one loses its middle."""
+    shown, kept = text, len(text)
+    while kept > 2 and _font(size).getlength(shown) > width:
+        kept -= 1
+        shown = f"{text[: kept // 2]}..{text[len(text) - (kept + 1) // 2 :]}"
     return shown
 
 

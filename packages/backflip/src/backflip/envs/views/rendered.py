@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Shaped, UInt8
 
 from backflip.envs.pictures import unpacked
-from backflip.envs.views.view import HEIGHT, UNKNOWN_SECONDS, View
+from backflip.envs.views.view import HEIGHT, UNKNOWN_SECONDS, WIDTH, View
 
 
 @final
@@ -50,5 +50,5 @@ class RenderedView:
 
     def draw(self, poses: UInt8[np.ndarray, "F H W 3"]) -> UInt8[np.ndarray, "F high wide 3"]:
         """Return the pictures."""
-        factor = max(HEIGHT // poses.shape[1], 1)
+        factor = max(min(HEIGHT // poses.shape[1], WIDTH // poses.shape[2]), 1)
         return poses.repeat(factor, 1).repeat(factor, 2) if factor > 1 else poses
