@@ -102,12 +102,13 @@ class DrawsNumbers(Square):
     """`render` draws random numbers from every generator, prints, and warns."""
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
-        self.own = np.random.default_rng(seed)
+        if seed is not None:
+            self.own = np.random.default_rng(seed)
         return super().reset(seed=seed)
 
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
         obs, reward, *others = super().step(action)
-        noise = self.own.random() + random.random() + np.random.random()  # noqa: NPY002
+        noise = self.own.random() + np.random.random()  # noqa: NPY002
         return obs, reward + noise, *others
 
     def render(self) -> Any:

@@ -85,7 +85,6 @@ def test_drawing_changes_no_env_step(
 ) -> None:
     def played(*, drawn: bool) -> list[Any]:
         env = batch(name, autoreset)
-        random.seed(7)
         np.random.seed(7)  # noqa: NPY002
         if drawn:
             env.draw_rows([0, 1])
@@ -99,6 +98,18 @@ def test_drawing_changes_no_env_step(
         np.testing.assert_array_equal(one, other)
     out, err = capfd.readouterr()
     assert (out, err) == ("", "")
+
+
+def test_drawing_leaves_pythons_random_numbers_alone() -> None:
+    """Not part of the test above, because the type checks of tests draw some of them, too."""
+    env = batch("DrawsNumbers")
+    env.draw_rows([0])
+    env.reset([4, 5, 6])
+    render, drawn = env.own_render, env._vector.envs[0]
+    assert render is not None
+    before = random.getstate()
+    assert render.picture(drawn)
+    assert random.getstate() == before
 
 
 @pytest.mark.parametrize(

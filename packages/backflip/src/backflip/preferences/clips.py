@@ -78,11 +78,14 @@ def windows(record: Transition, length: int) -> list[Window]:
 
 
 def episode_start(record: Transition, length: int) -> Clip | None:
-    """Return a clip that starts with an episode, else any clip; None if no clip fits."""
-    places = windows(record, length)
+    """Return a clip that starts with an episode, else any clip; None if no clip fits.
+
+    If the environment draws itself, it is a clip with pictures, where there is one.
+    """
+    places = with_pictures(record, windows(record, length), length)
     ended = record.terminated | record.truncated | ~record.valid
     starts = [place for place in places if place.time and ended[place.time - 1, place.env]]
-    chosen = next(iter(with_pictures(record, starts or places, length)), None)
+    chosen = next(iter(starts or places), None)
     return None if chosen is None else cut(record, chosen, length)
 
 
