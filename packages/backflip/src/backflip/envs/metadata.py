@@ -23,10 +23,10 @@ def render_fps(env_id: str) -> float | None:
 
 
 def number_names(stated_by: Any, count: int) -> tuple[str, ...]:
-    """Return the names of the `count` numbers that an environment or its class observes.
+    """Return the names of the `count` observed numbers that an environment or its class states.
 
-    If it states them, they are in `metadata["observation_names"]`, or in the docstring in a table as Gymnasium has it:
-    columns `Num` and `Observation`, with a row for every number. Else nothing is returned.
+    They are in `metadata["observation_names"]`, or in the docstring in a table as Gymnasium has it:
+    columns `Num` and `Observation`, with a row for every number. Without both, there are no names.
     """
     stated = _metadata(stated_by).get(NAMES)
     if isinstance(stated, Sequence) and not isinstance(stated, str) and len(stated) == count:
