@@ -434,7 +434,7 @@ def test_scenes_are_read_only_while_recording() -> None:
     def make(rows: int) -> GymnasiumEnv:
         env: Any = make_host("InvertedPendulum-v5", {}, rows)
         scenes = env.scenes
-        env.scenes = lambda: read.append(rows) or scenes()
+        env.scenes = lambda drawn: read.append(rows) or scenes(drawn)
         return env
 
     there = HostDriver(make, ppo(SMALL, make(1).spec))

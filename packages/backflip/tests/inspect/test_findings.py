@@ -8,8 +8,8 @@ import pytest
 
 from backflip.algorithms.registry import entry_of
 from backflip.core.spec import Box, Discrete, EnvSpec
-from backflip.inspect.clip_files import EpisodeRecording
 from backflip.inspect.env_checks import ActionAudit, ActionEffect, Repeatability
+from backflip.inspect.episode_recorder import EpisodeRecording
 from backflip.inspect.findings import findings, verdict
 from backflip.inspect.observation_stats import ObservationStats
 from backflip.inspect.random_episodes import RandomEpisodes

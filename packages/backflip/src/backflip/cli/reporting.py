@@ -65,13 +65,13 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("observation", f"{seen['dtype']} {tuple(seen['shape'])}, {within}"),
         ("action", _action(action)),
-        ("time limit", _limit(fields["max_episode_steps"])),
+        ("time limit", _limit(fields)),
         ("frame skip", _known(fields["frame_skip"], "")),
         ("one env step", _known(fields["step_seconds"], " s")),
         (
             "episodes end",
             f"{fields['terminated_share']:.0%} terminated, {fields['truncated_share']:.0%} "
-            "truncated by the time limit",
+            f"truncated{' by the time limit' if fields['truncated_share'] else ''}",
         ),
         ("informative rewards", f"{rewards['informative_share']:.2%} of env steps"),
         (
@@ -148,8 +148,14 @@ def _in_seconds(seconds: float | None) -> str:
     return "" if seconds is None else f" ({seconds:.3g} s)"
 
 
-def _limit(env_steps: int | None) -> str:
-    return "none" if env_steps is None else f"{env_steps:,} env steps"
+def _limit(fields: dict[str, Any]) -> str:
+    """Return the time limit; an environment that does not state its own may still have one."""
+    env_steps = fields["max_episode_steps"]
+    if env_steps is not None:
+        return f"{env_steps:,} env steps"
+    if not fields["truncated_share"]:
+        return "none"
+    return f"not stated; the longest episode had {fields['lengths']['max']:,.0f} env steps"
 
 
 def _number(value: float) -> str:

@@ -90,6 +90,7 @@ class EnvSpec:
         repeats_first_frame: at the start of an episode, a stack repeats the first frame instead of
             black ones.
         own: the environment's own spaces if they may differ from these, else None.
+        number_names: the names of the observed numbers; empty if the environment states none.
 
     Raises:
         UsageError: the time limit is below 1 or too large.
@@ -103,6 +104,7 @@ class EnvSpec:
     terminates: bool = True
     repeats_first_frame: bool = True
     own: OwnSpaces | None = None
+    number_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse an invalid time limit."""

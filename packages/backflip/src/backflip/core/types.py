@@ -29,8 +29,8 @@ class Transition(NamedTuple):
         next_obs: the true successor.
         valid: the row is a transition.
         extra: what `act` returned for `update` (log-probability, value, ...).
-        scene: numbers from which a picture of the state before the step can be drawn; `()` if
-            observations suffice or nothing is recorded.
+        scene: numbers from which a picture of the state before the step can be drawn, or the
+            picture itself, a `bytes` object; `()` if observations suffice or nothing is recorded.
     """
 
     obs: Shaped[Any, "*batch_and_space"]
@@ -41,4 +41,4 @@ class Transition(NamedTuple):
     next_obs: Shaped[Any, "*batch_and_space"]
     valid: Bool[Any, "*batch"]
     extra: Extra
-    scene: Float[Any, "*batch S"] | tuple[()] = ()
+    scene: Shaped[Any, "*batch_and_scene"] | tuple[()] = ()

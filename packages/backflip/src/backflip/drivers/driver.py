@@ -163,6 +163,11 @@ class Driver(Protocol):
         ...
 
     @property
+    def drawing_problem(self) -> str:
+        """Why the environment's own `render()` gave no pictures; empty if it has none or works."""
+        ...
+
+    @property
     def copies_of_learners(self) -> int:
         """Copies of the learners, replays included, that memory holds during a phase."""
         ...
@@ -187,6 +192,7 @@ class Driver(Protocol):
         reward: RewardFunction = own_reward,
         record_rollouts: int = 0,
         record_envs: int = 0,
+        pictures: int = 0,
     ) -> RunPhase:
         """Return a function of (learners, reward parameters) that does `updates` updates.
 
@@ -195,6 +201,8 @@ class Driver(Protocol):
         they were last drawn, with the reward model of that time.)
 
         The last `record_rollouts` rollouts of the first `record_envs` environments are returned.
+        If the environment draws itself (see `backflip.envs.rendering`), the record has at most
+        about `pictures` of each seed: those of whole environments, or of the end of one.
         """
         ...
 
@@ -205,13 +213,15 @@ class Driver(Protocol):
         envs: int,
         env_steps: int,
         repeat: float,
+        pictures: int = 0,
         on_progress: OnEnvSteps = ignore_progress,
     ) -> Transition:
         """Return transitions of a random policy, as NumPy arrays (seeds, env_steps, envs, ...).
 
         Actions are uniform over the action space (standard normal without bounds). Each repeats the
         previous one with probability `repeat`. Rewards are true, observations are the newest frame.
-        The same seed gives the same record. `on_progress` is called as in a phase.
+        The same seed gives the same record, with or without pictures, which are as in a phase.
+        `on_progress` is called as in a phase.
         """
         ...
 

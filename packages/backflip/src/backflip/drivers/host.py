@@ -38,7 +38,7 @@ from backflip.drivers.host_phase import prepare_phase
 from backflip.drivers.host_policy import HostPolicy
 from backflip.drivers.host_random_play import fill_replay_on_host, random_record_on_host
 from backflip.drivers.learning import layout_of, random_rollouts
-from backflip.envs.spec import HostEnv
+from backflip.envs.spec import DrawsItself, HostEnv
 
 ENVS_OF_EVALUATION = 10  # per seed, at least
 
@@ -93,6 +93,12 @@ class HostDriver:
         """1: the replay, the largest part of a learner, is written in place."""
         return 1
 
+    @property
+    def drawing_problem(self) -> str:
+        """Why the environment's own `render()` gave no pictures."""
+        render = self._env.own_render if isinstance(self._env, DrawsItself) else None
+        return "" if render is None else render.problem
+
     def start(self, seeds: Sequence[int]) -> Learner:
         """Return the learners of the given seeds before their first update, stacked."""
 
@@ -121,6 +127,7 @@ class HostDriver:
         reward: RewardFunction = own_reward,
         record_rollouts: int = 0,
         record_envs: int = 0,
+        pictures: int = 0,
     ) -> RunPhase:
         """Return a function of (learners, reward parameters) that does `updates` updates."""
         return prepare_phase(
@@ -132,6 +139,7 @@ class HostDriver:
             reward=reward,
             record_rollouts=record_rollouts,
             record_envs=record_envs,
+            pictures=pictures,
         )
 
     def random_record(
@@ -141,6 +149,7 @@ class HostDriver:
         envs: int,
         env_steps: int,
         repeat: float,
+        pictures: int = 0,
         on_progress: OnEnvSteps = ignore_progress,
     ) -> Transition:
         """Return transitions of a random policy, (seeds, env_steps, envs, ...) in NumPy.
@@ -148,7 +157,7 @@ class HostDriver:
         Invalid rows, on which an environment only reset, are included and marked.
         """
         env = self._batch(len(seeds) * envs)
-        return random_record_on_host(env, seeds, env_steps, repeat, on_progress)
+        return random_record_on_host(env, seeds, env_steps, repeat, pictures, on_progress)
 
     def evaluate(
         self,

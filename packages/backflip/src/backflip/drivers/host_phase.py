@@ -1,6 +1,6 @@
 """Phases outside JAX: rollouts in the environments of all seeds, and learning from each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,13 @@ from backflip.drivers.driver import (
 )
 from backflip.drivers.host_learning import learning_on_host
 from backflip.drivers.host_policy import HostPolicy
-from backflip.drivers.host_stepping import by_seed, env_seeds, stack_steps, step_all
+from backflip.drivers.host_stepping import (
+    by_seed,
+    env_seeds,
+    plan_pictures,
+    stack_steps,
+    step_all,
+)
 from backflip.drivers.thinning import Records, updates_per_record
 from backflip.envs.spec import HostEnv
 
@@ -39,6 +45,7 @@ def prepare_phase(
     reward: RewardFunction,
     record_rollouts: int,
     record_envs: int,
+    pictures: int,
 ) -> RunPhase:
     """Return a function of (learners, reward parameters) that does `updates` updates.
 
@@ -51,6 +58,7 @@ def prepare_phase(
         reward: the reward to learn from.
         record_rollouts: how many of the last rollouts to return.
         record_envs: how many of the first environments to return.
+        pictures: most pictures of each seed, of environments that draw themselves.
     """
     learn = learning_on_host(spec, algorithm, reward)
     every, length = updates_per_record(updates), algorithm.rollout_length
@@ -62,25 +70,29 @@ def prepare_phase(
         on_progress: OnEnvSteps = ignore_progress,
         on_update: OnUpdate = ignore_progress,
     ) -> tuple[Learner, Phase]:
-        env = open_env(learners.key.shape[0] * algorithm.num_envs)
+        seeds = learners.key.shape[0]
+        env = open_env(seeds * algorithm.num_envs)
+        plan = plan_pictures(env, seeds, record_envs, record_rollouts * length, pictures)
         learners, obs = _with_fresh_episodes(env, learners)
         metrics, kept = Records(every), list[Transition]()
         for update in range(updates):
             key, act_keys, update_key = map(np.asarray, split(learners.key))
             if algorithm.restarts and update:
                 learners, obs = _with_fresh_episodes(env, learners)
-            recorded, last = update >= updates - record_rollouts, update == updates - 1
+            record, last = update - (updates - record_rollouts), update == updates - 1
             obs, batch = _collect(
                 env,
                 policy,
                 learners.algorithm,
                 obs,
                 act_keys,
-                recorded=recorded,
+                drawn=[plan.at(record * length + step) for step in range(length)]
+                if record >= 0
+                else None,
                 env_steps_before=update * length,
                 on_progress=on_progress,
             )
-            if recorded:
+            if record >= 0:
                 kept.append(clip_material(spec, batch, record_envs))
             cut = last and not algorithm.restarts  # with `restarts`, all rollouts end like this
             learners, measured = learn(
@@ -111,12 +123,13 @@ def _collect(
     obs: np.ndarray,
     act_keys: np.ndarray,
     *,
-    recorded: bool,
+    drawn: Sequence[Sequence[int]] | None,
     env_steps_before: int,
     on_progress: OnEnvSteps,
 ) -> tuple[np.ndarray, Transition]:
     """Return the observations after T env steps, and the transitions (S, T, N).
 
+    `drawn` has the rows to draw at each env step, or is None for a rollout that is not recorded.
     `on_progress` is called before each env step but the first.
     """
     seeds = act_keys.shape[1]
@@ -126,7 +139,8 @@ def _collect(
         if number:
             on_progress(env_steps_before + number)
         action, extra = act(by_seed(obs, seeds), keys)
-        row, obs = step_all(env, obs, np.asarray(action), recorded=recorded)
+        shown = None if drawn is None else drawn[number]
+        row, obs = step_all(env, obs, np.asarray(action), drawn=shown)
         rows.append(row._replace(extra=jax.tree.map(np.asarray, extra)))
     return obs, stack_steps(rows)
 

@@ -11,7 +11,13 @@ from backflip.core.types import Transition
 from backflip.drivers.clip_material import clip_material
 from backflip.drivers.driver import RANDOM_POLICY, Learner, OnEnvSteps
 from backflip.drivers.host_learning import add_rollout
-from backflip.drivers.host_stepping import cut_at_end, env_seeds, stack_steps, step_all
+from backflip.drivers.host_stepping import (
+    cut_at_end,
+    env_seeds,
+    plan_pictures,
+    stack_steps,
+    step_all,
+)
 from backflip.drivers.learning import layout_of, random_rollouts, replay_of
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.spec import HostEnv
@@ -32,7 +38,7 @@ def fill_replay_on_host(
     for rollout in range(rollouts):
         rows: list[Transition] = []
         for step in range(length):
-            row, obs = step_all(env, obs, next(actions), recorded=False)
+            row, obs = step_all(env, obs, next(actions), drawn=None)
             rows.append(row)
             on_progress(rollout * length + step + 1)
         batch = cut_at_end(stack_steps(rows), rollout == rollouts - 1)
@@ -41,19 +47,26 @@ def fill_replay_on_host(
 
 
 def random_record_on_host(
-    env: HostEnv, seeds: Sequence[int], env_steps: int, repeat: float, on_progress: OnEnvSteps
+    env: HostEnv,
+    seeds: Sequence[int],
+    env_steps: int,
+    repeat: float,
+    pictures: int,
+    on_progress: OnEnvSteps,
 ) -> Transition:
     """Return transitions of a random policy, (seeds, env_steps, envs, ...).
 
-    Invalid rows, on which an environment only reset, are included and marked.
+    Invalid rows, on which an environment only reset, are included and marked. Environments that
+    draw themselves draw at most about `pictures` of each seed.
     """
     envs = env.num_envs // len(seeds)
+    plan = plan_pictures(env, len(seeds), envs, env_steps, pictures)
     entropy = [[RANDOM_POLICY, seed] for seed in seeds]
     obs = env.reset(env_seeds(np.array(entropy), envs))
     actions = _sticky(env, entropy, envs, repeat)
     rows: list[Transition] = []
     for number in range(env_steps):
-        row, obs = step_all(env, obs, next(actions), recorded=True)
+        row, obs = step_all(env, obs, next(actions), drawn=plan.at(number))
         on_progress(number + 1)
         # Copies: a view of the newest frame would keep the whole stack in memory.
         rows.append(jax.tree.map(np.copy, clip_material(env.spec, row, envs)))

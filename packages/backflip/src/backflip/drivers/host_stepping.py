@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Integer, Shaped
 
 from backflip.core.types import Transition
-from backflip.envs.spec import HasScenes, HostEnv
+from backflip.envs.spec import DrawsItself, HasScenes, HostEnv
 
 PHASE_START = 0x09A5E000
 
@@ -33,14 +33,14 @@ def step_all(
     obs: Shaped[np.ndarray, "rows ..."],
     action: Shaped[np.ndarray, "S N ..."],
     *,
-    recorded: bool,
+    drawn: Sequence[int] | None,
 ) -> tuple[Transition, np.ndarray]:
     """Step every environment; return the transitions (S, N, ...) and the next observations.
 
-    A `recorded` row has the scene of `obs`, read before the step: the step may reset the
-    environment.
+    Unless `drawn` is None, the transitions have the scene of `obs`, read before the step: the step
+    may reset the environment. Environments that draw themselves draw only the rows in `drawn`.
     """
-    scene = env.scenes() if recorded and isinstance(env, HasScenes) else None
+    scene = env.scenes(drawn) if drawn is not None and isinstance(env, HasScenes) else None
     step = env.step(action.reshape(-1, *action.shape[2:]))
     fold = partial(by_seed, seeds=action.shape[0])
     row = Transition(
@@ -55,6 +55,46 @@ def step_all(
         scene=() if scene is None else fold(scene),
     )
     return row, step.obs
+
+
+class PicturePlan(NamedTuple):
+    """Which env steps of a record get a picture, where environments draw themselves.
+
+    Attributes:
+        rows: of the batch of S N environments.
+        first: the first env step of the record, from 0, that is drawn.
+    """
+
+    rows: list[int]
+    first: int
+
+    def at(self, env_step: int) -> list[int]:
+        """Return the rows that are drawn at an env step of the record."""
+        return self.rows if env_step >= self.first else []
+
+
+def plan_pictures(
+    env: HostEnv, seeds: int, envs: int, env_steps: int, pictures: int
+) -> PicturePlan:
+    """Return the plan for at most `pictures` of each seed, and make the rows ready to be drawn.
+
+    Whole trajectories are drawn, because clips are cut from them: first environments, as many as
+    the pictures suffice for, but at least one, of which the end is drawn.
+
+    Args:
+        env: the batch; it must be reset afterwards.
+        seeds: number of seeds S.
+        envs: recorded environments of each seed.
+        env_steps: of the record.
+        pictures: most pictures of each seed.
+    """
+    if not pictures or not isinstance(env, DrawsItself):
+        return PicturePlan([], 0)
+    each = env.num_envs // seeds
+    few = min(max(pictures // env_steps, 1), envs, each)
+    rows = [seed * each + row for seed in range(seeds) for row in range(few)]
+    env.draw_rows(rows)
+    return PicturePlan(rows, max(env_steps - pictures // few, 0))
 
 
 def stack_steps(rows: Sequence[Transition]) -> Transition:

@@ -78,6 +78,11 @@ class NativeDriver:
         return False
 
     @property
+    def drawing_problem(self) -> str:
+        """Empty: views of ours draw environments in JAX."""
+        return ""
+
+    @property
     def copies_of_learners(self) -> int:
         """2: a compiled program holds its arguments and its results."""
         return 2
@@ -115,8 +120,13 @@ class NativeDriver:
         reward: RewardFunction = own_reward,
         record_rollouts: int = 0,
         record_envs: int = 0,
+        pictures: int = 0,
     ) -> RunPhase:
-        """Compile `updates` updates into one function of (learners, reward parameters)."""
+        """Compile `updates` updates into one function of (learners, reward parameters).
+
+        Without `pictures`: environments in JAX do not draw themselves.
+        """
+        del pictures
         return compile_phase(
             self._env,
             self._algorithm,
@@ -133,9 +143,11 @@ class NativeDriver:
         envs: int,
         env_steps: int,
         repeat: float,
+        pictures: int = 0,
         on_progress: OnEnvSteps = ignore_progress,
     ) -> Transition:
         """Return transitions of a random policy, (seeds, env_steps, envs, ...) in NumPy."""
+        del pictures
         shape = (envs, env_steps)
         if shape not in self._random:
             self._random[shape] = compile_random_play(self._env, *shape)

@@ -6,7 +6,7 @@ in one line that names row, env step and value.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, final
 
 import gymnasium
@@ -24,6 +24,9 @@ from backflip.core.spec import (
     OwnSpaces,
     has_room,
 )
+from backflip.envs.metadata import class_of, number_names
+from backflip.envs.pictures import NONE
+from backflip.envs.rendering import Make, OwnRender
 from backflip.envs.spec import HasDrawingState, HostStep
 from backflip.envs.stdout_guard import stdout_kept_open
 from runshelf.errors import UsageError, UserFacingError, one_line
@@ -66,6 +69,7 @@ class GymnasiumEnv:
         terminates: whether a state can terminate an episode.
         repeats_first_frame: whether stacks are padded with the first frame of an episode, or
             with black.
+        own_render: draws the environments with their own `render()`; None if another view does.
 
     Raises:
         UsageError: a space or the autoreset mode is not supported.
@@ -80,8 +84,11 @@ class GymnasiumEnv:
         frame_stack: int = 1,
         terminates: bool = True,
         repeats_first_frame: bool = True,
+        own_render: OwnRender | None = None,
     ) -> None:
         self._vector = vector
+        self.own_render = own_render
+        self._drawn: list[int] = []  # rows that can be drawn
         self._autoreset = _autoreset_mode(env_id, vector)
         self._seen: Any = vector.single_observation_space
         observation, action = _facts(env_id, self._seen, vector.single_action_space)
@@ -96,6 +103,7 @@ class GymnasiumEnv:
             terminates,
             repeats_first_frame,
             self._own,
+            self._number_names(env_id, observation),
         )
         self._ended = np.zeros(vector.num_envs, bool)
         self._episodes = np.zeros(vector.num_envs, np.int64)
@@ -105,28 +113,36 @@ class GymnasiumEnv:
     def of(
         cls,
         env_id: str,
-        make: Callable[[], Any],
+        make: Make,
         num_envs: int,
         autoreset: str = "next_step",
         terminates: bool = True,
         max_episode_steps: int | None = None,
+        draws_itself: bool = False,
     ) -> "GymnasiumEnv":
         """Return a batch of `num_envs` environments, each created by a call of `make`.
 
         Args:
             env_id: the environment's id.
-            make: returns a new `gymnasium.Env`.
+            make: returns a new `gymnasium.Env`; with `render_mode`, one that can be drawn.
             num_envs: batch size, at least 1.
             autoreset: Gymnasium's `next_step` or `same_step`.
             terminates: whether a state can terminate an episode.
             max_episode_steps: the time limit in env steps; None to read it from the environments.
+            draws_itself: whether pictures come from the environments' own `render()`.
         """
         mode = mode_of(num_envs, autoreset)
         rows = [_Row(make(), row) for row in range(num_envs)]
         _facts(env_id, rows[0].observation_space, rows[0].action_space)  # check before batching
         take = iter(rows).__next__  # each call of the constructor list takes the next row
         vector = SyncVectorEnv([take] * num_envs, copy=False, autoreset_mode=mode)
-        return cls(env_id, vector, max_episode_steps=max_episode_steps, terminates=terminates)
+        return cls(
+            env_id,
+            vector,
+            max_episode_steps=max_episode_steps,
+            terminates=terminates,
+            own_render=OwnRender(make) if draws_itself else None,
+        )
 
     @property
     def spec(self) -> EnvSpec:
@@ -165,17 +181,48 @@ class GymnasiumEnv:
         obs, next_obs = self._observations(seen, infos)
         return HostStep(obs, reward, terminated, truncated, next_obs, ~resets)
 
-    def scenes(self) -> np.ndarray | None:
-        """Return the states to draw from, float32 (N, S), of MuJoCo environments, else None.
+    def draw_rows(self, rows: Sequence[int]) -> None:
+        """Make rows again such that `render()` can draw them; all rows must be reset afterwards.
 
-        A state has positions, velocities and, in dm_control, target positions. float32 is precise
-        to a thousandth of a pixel, which suffices to draw but not to continue a simulation.
+        Without a render of their own that works, nothing changes and `scenes` has no pictures.
         """
-        rows: Any = getattr(self._vector, "envs", None)
-        simulators = getattr(self._vector, "data", []) if rows is None else rows
+        render, envs = self.own_render, getattr(self._vector, "envs", [])
+        if render is None or self._drawn == list(rows):
+            return
+        if not self._drawn:
+            render.find_mode(envs[0])
+        for row in rows if render.works else ():
+            envs[row].make_again(render)
+        self._drawn = list(rows) if render.works else []
+
+    def scenes(self, rows: Sequence[int] = ()) -> np.ndarray | None:
+        """Return what to draw the current states from; None to use observations.
+
+        Of MuJoCo environments these are float32 (N, S): positions, velocities and, in dm_control,
+        target positions. float32 is precise to a thousandth of a pixel, which suffices to draw but
+        not to continue a simulation. Of environments that draw themselves these are pictures (N,)
+        of the given rows, after `draw_rows`; see `backflip.envs.pictures`.
+        """
+        envs: Any = getattr(self._vector, "envs", None)
+        if self.own_render is not None:
+            return self._pictures(self.own_render, rows) if self._drawn else None
+        simulators = getattr(self._vector, "data", []) if envs is None else envs
         states = [_drawing_state(one) for one in simulators]
         drawn = [state for state in states if state is not None]
         return np.stack(drawn).astype(np.float32) if drawn and len(drawn) == len(states) else None
+
+    def _number_names(self, env_id: str, box: Box) -> tuple[str, ...]:
+        """Return the names that the environment states of its numbers, if it observes a vector."""
+        if len(box.shape) != 1 or isinstance(self._seen, spaces.Discrete):
+            return ()
+        envs = getattr(self._vector, "envs", None)
+        return number_names(envs[0].unwrapped if envs else class_of(env_id), box.shape[0])
+
+    def _pictures(self, render: OwnRender, rows: Sequence[int]) -> np.ndarray:
+        pictures, envs = np.full(self.num_envs, NONE, object), getattr(self._vector, "envs", [])
+        for row in rows:
+            pictures[row] = render.picture(envs[row])
+        return pictures
 
     def close(self) -> None:
         """Free the environments' resources; exceptions are ignored."""
@@ -307,6 +354,16 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         space: Any = env.observation_space
         self._row, self._shape, self._dtype = row, space.shape, space.dtype
+
+    def make_again(self, render: OwnRender) -> None:
+        """Replace the environment by one that can be drawn, if its spaces are the same."""
+        fresh = render.made()
+        if fresh.observation_space != self.observation_space:
+            render.problem = "its observation space changes with `render_mode`"
+            return
+        with contextlib.suppress(Exception, SystemExit):
+            self.env.close()
+        self.env = fresh
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

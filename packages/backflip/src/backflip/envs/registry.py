@@ -108,6 +108,7 @@ def make_host(
             are invalid, or its spaces are not supported.
     """
     from backflip.envs.gymnasium import GymnasiumEnv  # noqa: PLC0415  (takes a second to import)
+    from backflip.envs.views.choose import draws_itself  # noqa: PLC0415
 
     args = args or {}
     if env_id.startswith(ATARI_PREFIX):
@@ -127,8 +128,11 @@ def make_host(
     else:
         make = _gymnasium_make(env_id, extra, args)
     ends = bool(own) or family(env_id) not in ENDLESS
+    itself = draws_itself(env_id, args)
     return _construct(
-        env_id, extra, lambda: GymnasiumEnv.of(env_id, make, num_envs, autoreset, ends, limit)
+        env_id,
+        extra,
+        lambda: GymnasiumEnv.of(env_id, make, num_envs, autoreset, ends, limit, itself),
     )
 
 
@@ -207,8 +211,11 @@ def _dm_control(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: 
     return _construct(env_id, "dm_control", build)
 
 
-def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callable[[], Any]:
-    """Return a function that creates a Gymnasium environment, after a check of the arguments."""
+def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return a function of `render_mode` that creates a Gymnasium environment.
+
+    The arguments are checked first.
+    """
     import gymnasium  # noqa: PLC0415
     from gymnasium.envs.registration import load_env_creator  # noqa: PLC0415
 
@@ -218,7 +225,7 @@ def _gymnasium_make(env_id: str, extra: str, args: Mapping[str, Any]) -> Callabl
     args = fitting(env_id, with_limit(parameters_of(entry_point)), args)
     name = env_id.removeprefix(HOST_PREFIX)
     # Our adapter checks the returned data; Gymnasium's checker only warns.
-    return lambda: gymnasium.make(name, disable_env_checker=True, **args)
+    return functools.partial(gymnasium.make, name, disable_env_checker=True, **args)
 
 
 def _extra(env_id: str) -> str:
@@ -229,10 +236,11 @@ def _extra(env_id: str) -> str:
 
 def _own_make(
     env_id: str, own: type, args: Mapping[str, Any]
-) -> tuple[Callable[[], Any], int | None]:
+) -> tuple[Callable[..., Any], int | None]:
     """Return a function that creates a user's Gymnasium environment, and the time limit added.
 
-    A class with a parameter `max_episode_steps` applies the limit itself.
+    The function takes a `render_mode`, too. A class with a parameter `max_episode_steps` applies
+    the limit itself.
     """
     from gymnasium.wrappers import TimeLimit  # noqa: PLC0415
 
@@ -240,14 +248,18 @@ def _own_make(
     if LIMIT.name in (parameters or {}):
         args = fitting(env_id, parameters, args)
         refuse_missing(env_id, parameters, args)
-        return lambda: own(**args), None
+        return functools.partial(own, **args), None
     args = fitting(env_id, with_limit(parameters), args)
     refuse_missing(env_id, parameters, args)
     limit = time_limit_only(env_id, {name: x for name, x in args.items() if name == LIMIT.name})
     args = {name: x for name, x in args.items() if name != LIMIT.name}
     if not limit:
-        return lambda: own(**args), None
-    return lambda: TimeLimit(own(**args), **limit), limit[LIMIT.name]
+        return functools.partial(own, **args), None
+
+    def limited(**drawn: str) -> Any:
+        return TimeLimit(own(**args, **drawn), **limit)
+
+    return limited, limit[LIMIT.name]
 
 
 def _load(target: str) -> Any:

@@ -5,12 +5,16 @@ scans. A `HostEnv` steps a batch of environments in NumPy. Both provide the fiel
 `backflip.core.types.Transition`. Observations are always arrays; discrete ones are one-hot.
 """
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from backflip.core.spec import EnvSpec, within
+
+if TYPE_CHECKING:
+    from backflip.envs.rendering import OwnRender
 
 
 class NativeStep(NamedTuple):
@@ -136,11 +140,26 @@ class HasFacts(Protocol):
 class HasScenes(Protocol):
     """A batch of environments that may not be drawable from observations alone."""
 
-    def scenes(self) -> np.ndarray | None:
-        """Return float32 (N, S) numbers to draw the current states from; None to use observations.
+    def scenes(self, rows: Sequence[int]) -> np.ndarray | None:
+        """Return what to draw the current states from, the states of the last `obs`.
 
-        The current states are those of the last `obs`.
+        These are numbers, float32 (N, S), or pictures (N,), which cost time and are drawn for the
+        given rows only (see `backflip.envs.pictures`). None if observations suffice.
         """
+        ...
+
+
+@runtime_checkable
+class DrawsItself(Protocol):
+    """A batch of environments that may have a `render()` of their own."""
+
+    @property
+    def own_render(self) -> "OwnRender | None":
+        """What draws the environments; None if a view of ours does."""
+        ...
+
+    def draw_rows(self, rows: Sequence[int]) -> None:
+        """Make rows ready to be drawn by `scenes`. All rows must be reset afterwards."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Recordings of episodes, their frames, and the clip files that are written from them."""
+"""The frames of recorded episodes, and the clip files that are written from them."""
 
 import io
 from collections.abc import Sequence
@@ -6,40 +6,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Shaped, UInt8
+from jaxtyping import UInt8
 from PIL import Image
 
 from backflip.core.spec import EnvSpec, newest_frame
+from backflip.envs.spec import HostEnv
 from backflip.envs.views.film import film
 from backflip.envs.views.numbers import NumbersView
+from backflip.envs.views.rendered import RenderedView
 from backflip.envs.views.view import View
+from backflip.inspect.episode_recorder import EpisodeRecording
+from backflip.inspect.open_env import drawing_problem, ready_to_draw
 from backflip.inspect.pictures import agent_frame, shows_the_same, side_by_side, strip_png
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors, write_whole
 
 SUFFIXES = (".webp", ".png")
-
-
-class EpisodeRecording(NamedTuple):
-    """The first L env steps of one episode.
-
-    Attributes:
-        obs: observations acted on, with all stacked frames.
-        next_obs: the next observations.
-        scene: the numbers that the environment recorded for drawing, or (0,).
-        reward: rewards.
-    """
-
-    obs: Shaped[np.ndarray, "L ..."]
-    next_obs: Shaped[np.ndarray, "L ..."]
-    scene: Float[np.ndarray, "..."]
-    reward: Float[np.ndarray, " L"]
-
-    @classmethod
-    def of(cls, env_steps: Sequence[tuple[Any, ...]]) -> "EpisodeRecording":
-        """Return the recording of env steps given as tuples of the four fields."""
-        obs, next_obs, scene, reward = map(np.stack, zip(*env_steps, strict=True))
-        return cls(obs, next_obs, scene if scene.size else np.zeros(0, np.float32), reward)
 
 
 class ClipFrames(NamedTuple):
@@ -50,16 +32,21 @@ class ClipFrames(NamedTuple):
     per_step: int
 
 
-def drawable(view: View, spec: EnvSpec) -> tuple[View, str]:
+def drawable(view: View, env: HostEnv) -> tuple[View, str]:
     """Return a view that can draw on this machine, and a note.
 
-    Bars replace a view whose simulator cannot draw here; the note then says why and what to
-    install. Otherwise the note is empty.
+    If the environment's own render or its simulator cannot draw here, the observation is drawn
+    instead, and the note says why and what to install. Otherwise the note is empty. An environment
+    that draws itself must be reset afterwards.
     """
+    if isinstance(view, RenderedView):
+        render = ready_to_draw(env)
+        works = render is not None and render.works
+        return (view, "") if works else (view.fallback, drawing_problem(env))
     try:
         view.step_seconds()
     except UsageError as error:
-        return NumbersView(spec), str(error)
+        return NumbersView(env.spec), str(error)
     return view, ""
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 from backflip.envs.ids import ATARI_PREFIX, FIXED_PREFIX, HOST_PREFIX
 from backflip.envs.registry import atari_facts, is_native, make_native
-from backflip.envs.spec import HasFacts
+from backflip.envs.spec import HasFacts, HostEnv
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView
+from backflip.envs.views.rendered import RenderedView
 from backflip.envs.views.view import View
+from backflip.inspect.open_env import own_render
 from runshelf.errors import UserFacingError
 
 SKIPS = ("frame_skip", "frameskip")  # names of the constructor parameter
@@ -50,12 +52,28 @@ def frame_skip(env_id: str, env_args: Mapping[str, Any]) -> int | None:
 
 def step_seconds(env_id: str, view: View) -> float | None:
     """Return the duration of an env step in the environment's own time, or None if unknown."""
+    if isinstance(view, RenderedView):
+        return view.step_seconds() if view.knows_time else None
     if isinstance(view, NumbersView) or (isinstance(view, PixelsView) and not is_atari(env_id)):
         return None
     try:
         return view.step_seconds()
     except UserFacingError:  # the view needs a simulator that cannot draw on this machine
         return None
+
+
+def drawing_facts(env: HostEnv, env_steps_per_second: float) -> list[tuple[str, str]]:
+    """Return what the environment's own `render()` draws and costs, as (name, text) pairs."""
+    render = own_render(env)
+    if render is None or not render.works or render.size is None:
+        return []
+    height, width = render.size
+    each = render.seconds / render.pictures
+    env_steps = each * env_steps_per_second
+    return [
+        ("drawn by", f"its own render(), {width} x {height}"),
+        ("one picture", f"takes {1000 * each:.3g} ms, as long as {env_steps:.3g} env steps"),
+    ]
 
 
 def action_meanings(env_id: str, env_args: Mapping[str, Any]) -> list[str] | None:

@@ -9,11 +9,12 @@ import numpy as np
 from backflip.core.spec import Discrete, newest_frame
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.views.choose import view_of
-from backflip.envs.views.view import Interpolates, NeedsScene, View
+from backflip.envs.views.view import Interpolates, view_for
 from backflip.inspect.clip_files import drawable
 from backflip.inspect.env_facts import action_meanings
+from backflip.inspect.episode_recorder import joined
 from backflip.inspect.key_bindings import actions, dials, is_turn_based
-from backflip.inspect.open_env import open_env, scenes_of
+from backflip.inspect.open_env import open_env, scene_of
 from backflip.inspect.pictures import agent_frame, png, shows_the_same
 from runshelf.errors import UsageError
 from runshelf.store.metrics import MetricsWriter
@@ -40,7 +41,7 @@ class Game:
         self._env = open_env(env_id, env_args, 1)
         self._spec = self._env.spec
         self._meanings = action_meanings(env_id, env_args)
-        self._view, self.note = drawable(view_of(env_id, self._spec, env_args), self._spec)
+        self._view, self.note = drawable(view_of(env_id, self._spec, env_args), self._env)
         self._seed = seed
         self._began = time.monotonic()
         self._obs: np.ndarray = np.zeros(0)
@@ -170,9 +171,6 @@ class Game:
         if which == "agent":
             return png(agent_frame(self._spec, self._obs, self._largest))
         seen = newest_frame(self._spec, self._obs)[None]
-        scenes = scenes_of(self._env)
-        scene = np.zeros(0, np.float32) if scenes is None else scenes[:1]
-        view: View = self._view
-        if isinstance(view, NeedsScene) and not scene.size:
-            view = view.fallback
+        scene = joined([scene_of(self._env)])
+        view = view_for(self._view, scene)
         return png(view.draw(view.poses(seen, seen, scene)[:1])[0])

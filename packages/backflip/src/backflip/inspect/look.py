@@ -16,9 +16,15 @@ from backflip.inspect.env_checks import (
     audit_actions,
     repeatability,
 )
-from backflip.inspect.env_facts import action_meanings, frame_skip, special_facts, step_seconds
+from backflip.inspect.env_facts import (
+    action_meanings,
+    drawing_facts,
+    frame_skip,
+    special_facts,
+    step_seconds,
+)
 from backflip.inspect.key_bindings import actions
-from backflip.inspect.open_env import open_env
+from backflip.inspect.open_env import drawing_problem, open_env
 from backflip.inspect.random_episodes import OnProgress, Warn, play_randomly
 from backflip.inspect.report import Report
 
@@ -72,12 +78,14 @@ def look(
     try:
         spec = env.spec
         known = view_of(env_id, spec, env_args)
-        view, note = drawable(known, spec)
+        view, note = drawable(known, env)
         if note:
             warn(note)
         play = play_randomly(env, episodes, seed, on_progress)
         on_env_step = _counted(on_progress, "repeating", REPEATABILITY_STEPS)
         repeated = repeatability(env, seed, on_env_step)
+        facts = [*facts, *drawing_facts(env, play.env_steps_per_second)]
+        note = note or drawing_problem(env)
     finally:
         env.close()
     names = _action_labels(env_id, spec, env_args)

@@ -4,7 +4,7 @@ Inspection uses what training uses: the `reset`, `step` and `observe` of environ
 the same adapter for all others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 import jax
@@ -15,7 +15,9 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.envs.registry import make_host, make_native
+from backflip.envs.rendering import OwnRender
 from backflip.envs.spec import (
+    DrawsItself,
     HasScene,
     HasScenes,
     HostEnv,
@@ -36,8 +38,33 @@ def open_env(env_id: str, env_args: Mapping[str, Any], rows: int) -> HostEnv:
 
 
 def scenes_of(env: HostEnv) -> np.ndarray | None:
-    """Return the numbers to draw the current states from; None if observations suffice."""
-    return env.scenes() if isinstance(env, HasScenes) else None
+    """Return what to draw the current states from, pictures of row 0 only; None if not needed."""
+    return env.scenes([0]) if isinstance(env, HasScenes) else None
+
+
+def scene_of(env: HostEnv) -> np.ndarray:
+    """Return the scene of the current state of row 0, with its axis: (1, S), or (0,) if none."""
+    scenes = scenes_of(env)
+    return np.zeros(0, np.float32) if scenes is None else scenes[:1]
+
+
+def own_render(env: HostEnv) -> OwnRender | None:
+    """Return what draws a batch with its own `render()`; None if another view draws it."""
+    return env.own_render if isinstance(env, DrawsItself) else None
+
+
+def ready_to_draw(env: HostEnv) -> OwnRender | None:
+    """Return the same, with row 0 ready to be drawn. All rows must be reset afterwards."""
+    if isinstance(env, DrawsItself):
+        env.draw_rows([0])
+    return own_render(env)
+
+
+def drawing_problem(env: HostEnv) -> str:
+    """Return why a batch is drawn as numbers and not by its own `render()`, or nothing."""
+    render = own_render(env)
+    why = "" if render is None else render.problem
+    return why and f"`{env.spec.id}` is shown as it is observed: {why}"
 
 
 class _Row(NamedTuple):
@@ -121,7 +148,7 @@ class SteppedEnv:
                 f"is {array[row, *place]}, expected a finite number"
             )
 
-    def scenes(self) -> np.ndarray | None:
+    def scenes(self, rows: Sequence[int] = ()) -> np.ndarray | None:
         """Return the numbers to draw the current states from; None if observations suffice."""
         return np.array(self._scenes) if isinstance(self._env, HasScene) else None
 

@@ -10,9 +10,7 @@ from jaxtyping import Float, Int
 from backflip.algorithms.interface import Algorithm
 from backflip.drivers.driver import LONGEST_EPISODE, OnEnvSteps, ignore_progress
 from backflip.envs.spec import HostEnv
-from backflip.inspect.clip_files import EpisodeRecording
-from backflip.inspect.open_env import scenes_of
-from backflip.inspect.random_episodes import MAX_RECORDED_STEPS
+from backflip.inspect.episode_recorder import EpisodeRecorder, EpisodeRecording
 
 SEED_DOMAIN = 0x3A7C  # keeps these seeds apart from other uses of the same number
 
@@ -69,23 +67,22 @@ class PolicyPlayer:
         obs, alive = env.reset(drawn.tolist()), np.ones(rows, bool)
         returns, lengths = np.zeros(rows), np.zeros(rows, np.int64)
         track_rows: list[dict[str, float]] = []
-        frames: list[tuple[np.ndarray, ...]] = []
+        recorder = EpisodeRecorder(env)
         first = jax.random.key(seed)
         for number in range(longest):
             key = jax.random.fold_in(first, number)
             on_progress(number)
-            assessed, scene = self.assess(state, obs), scenes_of(env)
+            assessed = self.assess(state, obs)
+            recorder.before_step()
             step = env.step(self.evaluation_action(state, obs, key))
             returns, lengths = returns + np.where(alive, step.reward, 0.0), lengths + alive
             if alive[0]:
                 row = {name: float(x[0]) for name, x in assessed.items()}
                 track_rows.append(row | {"reward": float(step.reward[0])})
-                if len(frames) < MAX_RECORDED_STEPS:
-                    place = np.zeros(0, np.float32) if scene is None else scene[0]
-                    frames.append((obs[0], step.next_obs[0], place, step.reward[0]))
+            recorder.after_step(obs, step)
             alive = alive & ~(step.terminated | step.truncated)
             obs = step.obs
             if not alive.any():
                 break
         tracks = {name: np.array([row[name] for row in track_rows]) for name in track_rows[0]}
-        return PolicyEpisodes(returns, lengths, EpisodeRecording.of(frames), tracks)
+        return PolicyEpisodes(returns, lengths, recorder.recording(), tracks)

@@ -10,11 +10,9 @@ from jaxtyping import Bool, Float, Int
 from backflip.drivers.driver import LONGEST_EPISODE
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.spec import HostEnv
-from backflip.inspect.clip_files import EpisodeRecording
+from backflip.inspect.episode_recorder import EpisodeRecorder, EpisodeRecording
 from backflip.inspect.observation_stats import ObservationStats, RunningStats
-from backflip.inspect.open_env import scenes_of
-
-MAX_RECORDED_STEPS = 300  # env steps of the first episode that are recorded for a clip
+from backflip.inspect.open_env import own_render
 
 OnProgress = Callable[[str, float], None]  # called with the current activity and its finished share
 Warn = Callable[[str], None]  # called with a warning
@@ -31,7 +29,7 @@ class RandomEpisodes(NamedTuple):
         rewards: the rewards of all S env steps.
         obs_stats: statistics of the observations acted on.
         recording: the beginning of the first episode.
-        env_steps_per_second: speed of all rows together, including the measurements.
+        env_steps_per_second: speed of all rows together, with the measurements, without drawing.
     """
 
     returns: Float[np.ndarray, " E"]
@@ -64,6 +62,8 @@ def play_randomly(
     actions = random_actions_on_host(env.spec.action, np.random.default_rng(0), env.num_envs)
     env.step(actions)  # compile before measuring the speed
     began = time.perf_counter()
+    drawing = own_render(env)
+    drawn_before = 0.0 if drawing is None else drawing.seconds
     played: list[RandomRound] = []
     for number in range(rounds):
         rows = min(env.num_envs, episodes - number * env.num_envs)
@@ -73,7 +73,8 @@ def play_randomly(
             on_progress("random", (number + share) / rounds)
 
         played[-1].play([seed, number], on_share)
-    seconds = max(time.perf_counter() - began, 1e-9)
+    drawn = 0.0 if drawing is None else drawing.seconds - drawn_before
+    seconds = max(time.perf_counter() - began - drawn, 1e-9)
 
     def joined(name: str) -> np.ndarray:
         return np.concatenate([getattr(one, name)[: one.rows] for one in played])
@@ -86,7 +87,7 @@ def play_randomly(
         joined("truncated"),
         rewards,
         stats.result(),
-        EpisodeRecording.of(played[0].recorded),
+        played[0].recorder.recording(),
         len(rewards) / seconds,
     )
 
@@ -96,10 +97,10 @@ class RandomRound:
 
     def __init__(self, env: HostEnv, stats: RunningStats, rows: int, *, records: bool) -> None:
         self._env, self._stats, self.rows, self._records = env, stats, rows, records
+        self.recorder = EpisodeRecorder(env)
         self.returns, self.lengths = np.zeros(rows), np.zeros(rows, np.int64)
         self.terminated, self.truncated = np.zeros(rows, bool), np.zeros(rows, bool)
         self.rewards: list[np.ndarray] = []
-        self.recorded: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
 
     def play(self, entropy: list[int], on_share: Callable[[float], None]) -> None:
         """Play until the episode of every row has ended."""
@@ -108,16 +109,16 @@ class RandomRound:
         obs = env.reset(rng.integers(2**31, size=env.num_envs).tolist())
         alive, env_steps = np.ones(self.rows, bool), 0
         while alive.any() and env_steps < limit:
-            scene = scenes_of(env) if self._records else None
+            if self._records:
+                self.recorder.before_step()
             step = env.step(random_actions_on_host(env.spec.action, rng, env.num_envs))
             self._stats.add(obs[: self.rows][alive])
             reward = step.reward[: self.rows]
             self.rewards.append(reward[alive])
             self.returns += np.where(alive, reward, 0.0)
             self.lengths += alive
-            if self._records and alive[0] and len(self.recorded) < MAX_RECORDED_STEPS:
-                drawn = np.zeros(0, np.float32) if scene is None else scene[0]
-                self.recorded.append((obs[0], step.next_obs[0], drawn, float(reward[0])))
+            if self._records:
+                self.recorder.after_step(obs, step)
             self.terminated |= alive & step.terminated[: self.rows]
             self.truncated |= alive & step.truncated[: self.rows]
             alive &= ~(self.terminated | self.truncated)

@@ -113,7 +113,7 @@ def watch(
     env = open_env(env_id, args, episodes)
     try:
         refuse_changed(run, env.spec)
-        view, note = drawable(view_of(env_id, env.spec, args), env.spec)
+        view, note = drawable(view_of(env_id, env.spec, args), env)
         if note:
             warn(note)
         player = PolicyPlayer(found[0].algorithm)

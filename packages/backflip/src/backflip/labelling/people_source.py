@@ -71,6 +71,7 @@ class PeopleSource:
 
     usual_labels = USUAL_LABELS
     needs_films = True
+    shows_clips = True
 
     def __init__(
         self, where: Where, settings: LabellingSettings, film_of: FilmOf | None = None

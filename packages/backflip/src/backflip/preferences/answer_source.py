@@ -95,6 +95,11 @@ class AnswerSource(Protocol):
         """Whether every query needs films of its clips, which people watch."""
         ...
 
+    @property
+    def shows_clips(self) -> bool:
+        """Whether the teacher may look at pictures of the clips; a simulated one does not."""
+        ...
+
     def open(self, run: QueriedRun) -> AbstractContextManager[Answers]:
         """Return a context manager, inside which queries are answered."""
         ...

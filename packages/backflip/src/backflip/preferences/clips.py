@@ -7,13 +7,14 @@ shows the last frame. An early end is then worse than survival where each step e
 past a truncation, because the following states are unknown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 from backflip.core.types import Transition
+from backflip.envs.pictures import are_pictures, packed
 from backflip.rewards.interface import ObservedClip
 
 # The scene of clips that are drawn from observations, and of clips of old runs.
@@ -30,7 +31,8 @@ class Clip(NamedTuple):
         next_obs: the newest frame of the observation after each step.
         reward: true rewards, for simulated teachers and evaluation only; 0 if not alive.
         alive: false after the episode's end.
-        scene: (L, S) the state from which `backflip.envs.views` draws each step, or (0,).
+        scene: (L, S) what `backflip.envs.views` draws each step from, numbers or a picture's bytes,
+            or (0,). After the episode's end it is that of the last state, where recorded.
     """
 
     obs: Shaped[np.ndarray, "L ..."]
@@ -38,7 +40,7 @@ class Clip(NamedTuple):
     next_obs: Shaped[np.ndarray, "L ..."]
     reward: Float[np.ndarray, " L"]
     alive: Bool[np.ndarray, " L"]
-    scene: Float[np.ndarray, "..."] = NO_SCENE
+    scene: Shaped[np.ndarray, "..."] = NO_SCENE
 
 
 def to_arrays(clip: Clip) -> dict[str, np.ndarray]:
@@ -76,12 +78,23 @@ def windows(record: Transition, length: int) -> list[Window]:
 
 
 def episode_start(record: Transition, length: int) -> Clip | None:
-    """Return a clip that starts with an episode, else any clip; None if no clip fits."""
-    places = windows(record, length)
+    """Return a clip that starts with an episode, else any clip; None if no clip fits.
+
+    If the environment draws itself, it is a clip with pictures, where there is one.
+    """
+    places = with_pictures(record, windows(record, length), length)
     ended = record.terminated | record.truncated | ~record.valid
     starts = [place for place in places if place.time and ended[place.time - 1, place.env]]
     chosen = next(iter(starts or places), None)
     return None if chosen is None else cut(record, chosen, length)
+
+
+def with_pictures(record: Transition, places: Sequence[Window], length: int) -> Sequence[Window]:
+    """Return the windows whose steps all have pictures; all windows if none has, or needs any."""
+    if not are_pictures(record.scene):
+        return places
+    drawn = [at for at in places if all(record.scene[_scene_times(record, at, length), at.env])]
+    return drawn or places
 
 
 def _lasts(record: Transition, time: int, env: int, length: int) -> bool:
@@ -96,18 +109,43 @@ def _lasts(record: Transition, time: int, env: int, length: int) -> bool:
 
 def cut(record: Transition, window: Window, length: int) -> Clip:
     """Return the clip that starts at `window`; steps past the end repeat the last one."""
-    time, env = window
-    rows = np.arange(time, min(time + length, record.terminated.shape[0]))
-    ended = np.flatnonzero(record.terminated[rows, env])
-    last = rows[ended[0]] if ended.size else rows[-1]
-    index = np.minimum(np.arange(time, time + length), last)
-    alive = np.arange(time, time + length) <= last
-    reward = np.where(alive, record.reward[index, env], 0.0).astype(np.float32)
+    times, env = np.arange(window.time, window.time + length), window.env
+    last = _last(record, window, length)
+    index, alive = np.minimum(times, last), times <= last
     return Clip(
         obs=record.obs[index, env],
         action=record.action[index, env],
         next_obs=record.next_obs[index, env],
-        reward=reward,
+        reward=np.where(alive, record.reward[index, env], 0.0).astype(np.float32),
         alive=alive,
-        scene=NO_SCENE if isinstance(record.scene, tuple) else record.scene[index, env],
+        scene=_scene(record, window, length),
     )
+
+
+def _last(record: Transition, window: Window, length: int) -> int:
+    """Return the time of the last step of the clip at `window` that is alive."""
+    after = min(window.time + length, record.terminated.shape[0])
+    ended = np.flatnonzero(record.terminated[window.time : after, window.env])
+    return int(window.time + ended[0] if ended.size else after - 1)
+
+
+def _scene(record: Transition, window: Window, length: int) -> Shaped[np.ndarray, "..."]:
+    """Return the scene of the clip at `window`."""
+    if isinstance(record.scene, tuple):
+        return NO_SCENE
+    scene = record.scene[_scene_times(record, window, length), window.env]
+    if not are_pictures(scene):
+        return scene
+    pictures = packed(scene.tolist())
+    return NO_SCENE if pictures is None else pictures
+
+
+def _scene_times(record: Transition, window: Window, length: int) -> Int[np.ndarray, " L"]:
+    """Return the times whose scenes the clip at `window` shows.
+
+    If an environment resets in an env step of its own, that row has the scene of the episode's last
+    state, which is shown after the end.
+    """
+    last = _last(record, window, length)
+    follows = last + 1 < len(record.valid) and not record.valid[last + 1, window.env]
+    return np.minimum(np.arange(window.time, window.time + length), last + follows)

@@ -10,6 +10,7 @@ from jaxtyping import UInt8
 
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
+from backflip.envs.pictures import are_pictures
 from backflip.envs.views.choose import view_of
 from backflip.envs.views.film import Movie, agent_film, film, stills
 from backflip.envs.views.view import View
@@ -71,6 +72,7 @@ class Drawer:
         If the record (T', M) has no two consecutive steps of one episode at its end, the previous
         film is returned.
         """
+        record = _drawn_envs(record)
         window, length = _longest_ending(record)
         if length < 2:
             return self._latest
@@ -97,6 +99,18 @@ class Drawer:
             slowdown=movie.slowdown,
             pixelated=movie.pixelated,
         )
+
+
+def _drawn_envs(record: Transition) -> Transition:
+    """Return the record of the first environments, as many as have pictures at its end.
+
+    If none has, or no pictures are needed, that is the whole record.
+    """
+    count = sum(map(bool, record.scene[-1])) if are_pictures(record.scene) else 0
+    if not count:
+        return record
+    first = {name: x[:, :count] for name, x in record._asdict().items() if name != "extra"}
+    return record._replace(**first)
 
 
 def _longest_ending(record: Transition) -> tuple[Window, int]:

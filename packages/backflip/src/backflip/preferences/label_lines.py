@@ -322,13 +322,18 @@ def _label(place: _Place, fields: Mapping[str, Any]) -> ImportedLabel:
         if not is_right(fields[name]):
             raise place.error(_unlike(fields[name], expected, name), name)
     packed, found = zip(*(_clip(fields, side, place) for side in ("left", "right")), strict=True)
-    if found[0].shapes != found[1].shapes:
+    if _trained_on(found[0]) != _trained_on(found[1]):
         left, right = (_listed_shapes(clip.shapes) for clip in found)
         raise place.error(f"has {right}, expected the same as `left`: {left}", "right")
     plain = {name: fields[name] for name in _FIELDS if name not in ("left", "right")}
     plain |= {"seconds": float(plain["seconds"])}
     plain |= {"left_clip": found[0].sha, "right_clip": found[1].sha}
     return ImportedLabel(**plain, packed=packed, shapes=found[0].shapes)
+
+
+def _trained_on(clip: _Unpacked) -> dict[str, Shape]:
+    """Return the shapes without the scene: pictures differ in size, and some clips have none."""
+    return {key: shape for key, shape in clip.shapes.items() if key != "scene"}
 
 
 def _check_names(names: Iterable[str], place: _Place) -> None:

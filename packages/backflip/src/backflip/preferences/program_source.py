@@ -11,7 +11,7 @@ from backflip.preferences.answer_source import Doing, QueriedRun
 from backflip.preferences.clips import from_arrays
 from backflip.preferences.labels import NewLabel
 from backflip.preferences.teacher_query import TeacherQuery, shown_clip
-from backflip.preferences.teachers import Teacher
+from backflip.preferences.teachers import FunctionTeacher, Teacher
 
 USUAL_LABELS = 100  # of each seed
 ANSWERS = 1  # separates the teacher's random numbers from those that choose clips
@@ -32,6 +32,11 @@ class ProgramSource:
     def teacher(self) -> str:
         """The teacher's name."""
         return self._teacher.name
+
+    @property
+    def shows_clips(self) -> bool:
+        """Whether the teacher is a function of the user, which may ask for frames."""
+        return isinstance(self._teacher, FunctionTeacher)
 
     @property
     def config(self) -> Mapping[str, Any]:

@@ -6,7 +6,15 @@ from typing import Any, final
 import numpy as np
 
 from backflip.core.types import Transition
-from backflip.preferences.clips import Clip, cut, observed, to_arrays, windows
+from backflip.preferences.clips import (
+    Clip,
+    Window,
+    cut,
+    observed,
+    to_arrays,
+    windows,
+    with_pictures,
+)
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
@@ -28,6 +36,7 @@ class QueryMaker:
         store: the store that queries are added to.
         drawer: draws films for people; None if a program answers.
         enough: returns whether people have ended labelling.
+        shows_clips: whether the teacher may look at pictures of the clips.
     """
 
     def __init__(
@@ -38,8 +47,10 @@ class QueryMaker:
         store: LabelStore,
         drawer: Drawer | None,
         enough: Callable[[], bool],
+        *,
+        shows_clips: bool,
     ) -> None:
-        self._enough = enough
+        self._enough, self._shows_clips = enough, shows_clips
         self._env_id, self._config, self._model = env_id, config, model
         self._store, self._drawer = store, drawer
 
@@ -97,7 +108,8 @@ class QueryMaker:
         if record is not None:
             random = clips[: round(self._config.random_share * CANDIDATE_CLIPS)]
             count = CANDIDATE_CLIPS - len(random)
-            clips = [*some_clips(rng, record, self._config.clip_length, count), *random]
+            length, shown = self._config.clip_length, self._shows_clips
+            clips = [*some_clips(rng, record, length, count, shown=shown), *random]
         if len(clips) < 2:
             length = self._config.clip_length
             raise UsageError(
@@ -126,7 +138,10 @@ class QueryMaker:
         return used[most_disputed(opinions.clip_returns, pairs, count)]
 
 
-def some_clips(rng: np.random.Generator, record: Transition, length: int, count: int) -> list[Clip]:
-    """Return at most `count` random clips of one seed's record."""
-    found = windows(record, length)
+def some_clips(
+    rng: np.random.Generator, record: Transition, length: int, count: int, *, shown: bool
+) -> list[Clip]:
+    """Return at most `count` random clips of one seed's record, with pictures if `shown`."""
+    found: Sequence[Window] = windows(record, length)
+    found = with_pictures(record, found, length) if shown else found
     return [cut(record, found[i], length) for i in rng.permutation(len(found))[:count]]

@@ -49,6 +49,9 @@ from runshelf.store.files import write_whole
 
 CLIPS = "clips.png"
 RANDOM_CLIPS = 64  # clips of the random policy kept for each seed
+# Most env steps of each seed and record that get a picture, where the environment draws itself: to
+# choose clips from if the teacher sees them, else for the picture at the end of teaching.
+PICTURES_TO_CHOOSE, PICTURES_TO_KEEP = 1_024, 128
 LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": 0.5}
 
 
@@ -93,7 +96,10 @@ class TeachRun:
             self.store,
             self.drawer if self.source.needs_films else None,
             lambda: self.answers.enough(),
+            shows_clips=self.source.shows_clips,
         )
+        most = PICTURES_TO_CHOOSE if self.source.shows_clips else PICTURES_TO_KEEP
+        self.pictures = max(most, 4 * self.config.clip_length)
 
     def _queried_run(self) -> QueriedRun:
         """Return the run for the answer source."""
@@ -255,13 +261,21 @@ class TeachRun:
                 envs=envs,
                 env_steps=env_steps,
                 repeat=config.repeat,
+                pictures=self.pictures,
                 on_progress=self.session.reporter.acting_at_random(what, envs * env_steps, envs),
             )
             record = row_of(records, 0)
             rng = np.random.default_rng([seed, 0])
             self.model.observe(record)
             self.first_clip = self.first_clip or episode_start(record, config.clip_length)
-            self.random_clips.append(some_clips(rng, record, config.clip_length, RANDOM_CLIPS))
+            self.random_clips.append(
+                some_clips(
+                    rng, record, config.clip_length, RANDOM_CLIPS, shown=self.source.shows_clips
+                )
+            )
+        if self.driver.drawing_problem:
+            env, why = self.driver.spec.id, self.driver.drawing_problem
+            self.session.reporter.say(f"`{env}` is shown as numbers: {why}")
 
     def _function(self, updates: int) -> Any:
         return self.driver.phase(
@@ -269,6 +283,7 @@ class TeachRun:
             reward=self.model.predict,
             record_rollouts=min(self.config.clip_rollouts, updates),
             record_envs=self.config.clip_envs,
+            pictures=self.pictures,
         )
 
     def _make_queries(self, record: Transition | None, reward: Any, number: int) -> None:

@@ -17,12 +17,15 @@ from backflip.envs.views.mujoco import MujocoView
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pendulum import PendulumView
 from backflip.envs.views.pixels import PixelsView
-from backflip.envs.views.view import View
+from backflip.envs.views.rendered import RenderedView
+from backflip.envs.views.view import View, view_for
 
 HIGH = np.ones(4, np.float32)
 VECTOR = EnvSpec("x", Box(-HIGH, HIGH, HIGH.dtype), Discrete(2), None)
 WHITE = np.full((96, 96, 3), 255, np.uint8)
 PIXELS = EnvSpec("x", Box(WHITE * 0, WHITE, WHITE.dtype), Discrete(2), None)
+ONES = np.ones((10, 10, 4), np.uint8)
+PLANES = EnvSpec("x", Box(ONES * 0, ONES, ONES.dtype), Discrete(2), None)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +43,9 @@ PIXELS = EnvSpec("x", Box(WHITE * 0, WHITE, WHITE.dtype), Discrete(2), None)
         ("FrozenLake-v1", FrozenLakeView),
         ("gymnasium:FrozenLake8x8-v1", FrozenLakeView),
         ("probe:1", NumbersView),
-        ("module:CartPole", NumbersView),
-        ("module:Hopper-v5", NumbersView),
+        ("module:CartPole", RenderedView),
+        ("module:Hopper-v5", RenderedView),
+        ("Taxi-v3", RenderedView),
     ],
 )
 def test_by_name(env_id: str, kind: type) -> None:
@@ -49,20 +53,22 @@ def test_by_name(env_id: str, kind: type) -> None:
     assert isinstance(view, kind)
 
 
-def test_custom_lake_is_drawn_as_bars() -> None:
+def test_custom_lake_draws_itself() -> None:
     view = view_of("gymnasium:FrozenLake-v1", VECTOR, {"desc": ("SFF", "FHF", "FFG")})
-    assert isinstance(view, NumbersView)
+    assert isinstance(view, RenderedView)
 
 
-@pytest.mark.parametrize("env_id", ["MinAtar/Seaquest-v1", "module:Game"])
-def test_binary_planes_have_the_minatar_view(env_id: str) -> None:
-    ones = np.ones((10, 10, 4), np.uint8)
-    spec = EnvSpec("x", Box(ones * 0, ones, ones.dtype), Discrete(2), None)
-    assert isinstance(view_of(env_id, spec, {}), MinAtarView)
+def test_binary_planes_have_the_minatar_view() -> None:
+    assert isinstance(view_of("MinAtar/Seaquest-v1", PLANES, {}), MinAtarView)
 
 
-def test_other_images_have_the_pixels_view() -> None:
-    assert isinstance(view_of("module:Game", PIXELS, {}), PixelsView)
+@pytest.mark.parametrize(
+    ("spec", "kind"), [(VECTOR, NumbersView), (PIXELS, PixelsView), (PLANES, MinAtarView)]
+)
+def test_without_pictures_of_its_own_the_observation_is_drawn(spec: EnvSpec, kind: type) -> None:
+    view = view_of("module:Game", spec, {})
+    for scene in (np.zeros(0, np.float32), np.zeros((1, 4), np.float32)):
+        assert isinstance(view_for(view, scene), kind)
 
 
 @pytest.mark.parametrize("env_id", sorted(NATIVE))

@@ -1,10 +1,19 @@
 """The choice of a view for an environment."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from backflip.core.spec import EnvSpec
-from backflip.envs.ids import ATARI_PREFIX, CONTROL_PREFIX, FIXED_PREFIX, HOST_PREFIX, family
+from backflip.envs.ids import (
+    ATARI_PREFIX,
+    CONTROL_PREFIX,
+    FIXED_PREFIX,
+    HOST_PREFIX,
+    NATIVE,
+    family,
+)
+from backflip.envs.metadata import render_fps
 from backflip.envs.views.acrobot import AcrobotView
 from backflip.envs.views.cartpole import CartPoleView
 from backflip.envs.views.dot import DotView
@@ -15,6 +24,7 @@ from backflip.envs.views.mujoco import MujocoView, is_mujoco
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pendulum import PendulumView
 from backflip.envs.views.pixels import PixelsView
+from backflip.envs.views.rendered import RenderedView
 from backflip.envs.views.view import View
 
 ATARI_FRAMES = 60  # frames per second
@@ -33,23 +43,50 @@ VIEWS: dict[str, View] = {
 
 
 def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
-    """Return the view of an environment; without its own view, bars or the observed image.
+    """Return the view of an environment.
+
+    Without a view of ours, it is the environment's own render, or, in clips without its pictures,
+    the observed image or bars.
 
     Args:
         env_id: the environment's id.
         spec: the environment's specification.
         env_args: its constructor arguments.
     """
-    name = env_id.removeprefix(HOST_PREFIX).removeprefix(FIXED_PREFIX)
-    view = VIEWS.get(family(env_id))
-    if view is not None and "desc" not in env_args:  # `desc` is a custom map of FrozenLake
-        return view
-    if is_planes(spec):
-        return MinAtarView()
+    known = VIEWS.get(family(env_id))
+    if known is not None and _is_usual(env_args):
+        return known
     if env_id.startswith(ATARI_PREFIX):
         return PixelsView(env_args.get("frameskip", ATARI_SKIP) / ATARI_FRAMES)
-    if spec.is_pixels:
-        return PixelsView()
-    if name.startswith(CONTROL_PREFIX) or is_mujoco(name):
+    name = _name(env_id)
+    if _is_simulated(name):
         return MujocoView(spec, name, env_args)
-    return NumbersView(spec)
+    seen = observation_view(spec)
+    return seen if env_id in NATIVE else RenderedView(seen, partial(render_fps, env_id))
+
+
+def observation_view(spec: EnvSpec) -> View:
+    """Return a view of the observation: a board of planes, the image, or bars."""
+    if is_planes(spec):
+        return MinAtarView()
+    return PixelsView() if spec.is_pixels else NumbersView(spec)
+
+
+def draws_itself(env_id: str, env_args: Mapping[str, Any]) -> bool:
+    """Return whether an environment outside JAX has no view of ours, so that its render is used."""
+    if env_id.startswith(ATARI_PREFIX) or _is_simulated(_name(env_id)):
+        return False
+    return family(env_id) not in VIEWS or not _is_usual(env_args)
+
+
+def _is_usual(env_args: Mapping[str, Any]) -> bool:
+    return "desc" not in env_args  # `desc` is a custom map of FrozenLake
+
+
+def _is_simulated(name: str) -> bool:
+    """Return whether MuJoCo draws an environment from recorded states."""
+    return name.startswith(CONTROL_PREFIX) or is_mujoco(name)
+
+
+def _name(env_id: str) -> str:
+    return env_id.removeprefix(HOST_PREFIX).removeprefix(FIXED_PREFIX)

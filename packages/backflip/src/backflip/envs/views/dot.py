@@ -28,7 +28,7 @@ class DotView:
         obs: UInt8[np.ndarray, "n 84 84 1"],
         next_obs: UInt8[np.ndarray, "n 84 84 1"],
         scene: Float[np.ndarray, "..."],
-    ) -> Float[np.ndarray, "n 2"]:
+    ) -> Float[np.ndarray, "K 2"]:
         """Return the recorded positions, or those estimated from images to about one pixel."""
         del next_obs
         return scene.astype(np.float64) if scene.size else _seen(obs)

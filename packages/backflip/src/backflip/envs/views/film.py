@@ -9,14 +9,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped, UInt8
+from jaxtyping import Bool, Int, Shaped, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from backflip.core.spec import EnvSpec
 from backflip.envs.views.minatar import MinAtarView, is_planes
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pixels import PixelsView
-from backflip.envs.views.view import Interpolates, NeedsScene, View
+from backflip.envs.views.view import Interpolates, View, view_for
 
 SMOOTH = 30  # frames per second that look like continuous motion
 SHORTEST = 1.0  # least duration of a clip in seconds
@@ -45,7 +45,7 @@ def film(
     view: View,
     obs: Shaped[np.ndarray, "L ..."],
     next_obs: Shaped[np.ndarray, "L ..."],
-    scene: Float[np.ndarray, "..."],
+    scene: Shaped[np.ndarray, "..."],
     alive: Bool[np.ndarray, " L"],
 ) -> Movie:
     """Return the movie of a clip in a view.
@@ -58,16 +58,16 @@ def film(
         view: the view.
         obs: the newest frame of the observation before each env step.
         next_obs: the newest frame of the next observation.
-        scene: (L, S), the numbers that the environment recorded for drawing, or (0,).
+        scene: what the environment recorded for drawing, (L, S), or (0,). Of a clip in which an
+            episode ends, the entry after the last step may show how it ended.
         alive: false after the episode's end; the first entry is true.
     """
-    if isinstance(view, NeedsScene) and not scene.size:
-        view = view.fallback
+    view = view_for(view, scene)
     length, moving = len(alive), int(alive.sum())
     slowdown = max(1.0, SHORTEST / (length * view.step_seconds()))
     shown = view.step_seconds() * slowdown
     per_step = _frames_per_step(shown)
-    poses = view.poses(obs[:moving], next_obs[:moving], scene[:moving])
+    poses = view.poses(obs[:moving], next_obs[:moving], scene[: moving + 1])
     frames = _after_end(_moving(view, poses, moving, per_step), (length - moving) * per_step)
     return Movie(frames, per_step / shown, slowdown, view.pixelated)
 
@@ -76,15 +76,14 @@ def stills(
     view: View,
     obs: Shaped[np.ndarray, "L ..."],
     next_obs: Shaped[np.ndarray, "L ..."],
-    scene: Float[np.ndarray, "..."],
+    scene: Shaped[np.ndarray, "..."],
     alive: Bool[np.ndarray, " L"],
 ) -> UInt8[np.ndarray, "L H W 3"]:
     """Return one picture of the state before each env step of a clip.
 
     After the episode's end the last picture is repeated, darkened. Arguments as in `film`.
     """
-    if isinstance(view, NeedsScene) and not scene.size:
-        view = view.fallback
+    view = view_for(view, scene)
     length, moving = len(alive), int(alive.sum())
     poses = view.poses(obs[:moving], next_obs[:moving], scene[:moving])
     return _after_end(view.draw(poses[:moving]), length - moving)

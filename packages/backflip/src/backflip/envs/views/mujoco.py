@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, final
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Shaped, UInt8
 
 from backflip.core.spec import EnvSpec
 from backflip.envs.views.mujoco_worker import (
@@ -101,12 +101,16 @@ class MujocoView:
         with self._lock:
             return self._started().library
 
+    def draws(self, scene: Shaped[np.ndarray, "..."]) -> bool:
+        """Return whether states were recorded."""
+        return scene.size > 0
+
     def poses(
         self,
         obs: Float[np.ndarray, "n ..."],
         next_obs: Float[np.ndarray, "n ..."],
-        scene: Float[np.ndarray, "n S"],
-    ) -> Float[np.ndarray, "n S"]:
+        scene: Float[np.ndarray, "K S"],
+    ) -> Float[np.ndarray, "K S"]:
         """Return the recorded states; the state after the last env step is not recorded."""
         del obs, next_obs
         return scene.astype(np.float64)

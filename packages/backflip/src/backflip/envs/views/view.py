@@ -35,14 +35,14 @@ class View(Protocol):
         self,
         obs: Shaped[np.ndarray, "n ..."],
         next_obs: Shaped[np.ndarray, "n ..."],
-        scene: Float[np.ndarray, "..."],
+        scene: Shaped[np.ndarray, "..."],
     ) -> Shaped[np.ndarray, "K ..."]:
         """Return the poses before each of n env steps and, if known, the one after the last.
 
         Args:
             obs: the newest frame of the observation before each env step.
             next_obs: the newest frame of the next observation.
-            scene: (n, S) numbers that the environment recorded for drawing, or (0,).
+            scene: (n, S) or (n + 1, S), what the environment recorded for drawing, or (0,).
 
         Returns:
             K poses, K = n or n + 1.
@@ -76,6 +76,15 @@ class NeedsScene(Protocol):
     def fallback(self) -> View:
         """The view for clips that were recorded without scenes."""
         ...
+
+    def draws(self, scene: Shaped[np.ndarray, "..."]) -> bool:
+        """Return whether the view can draw a recorded scene."""
+        ...
+
+
+def view_for(view: View, scene: Shaped[np.ndarray, "..."]) -> View:
+    """Return the view that draws a clip: the fallback if its scene is missing."""
+    return view.fallback if isinstance(view, NeedsScene) and not view.draws(scene) else view
 
 
 def mix(
