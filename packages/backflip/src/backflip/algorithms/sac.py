@@ -79,6 +79,7 @@ def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         with_policy=with_saved_policy,
         replay=replay_plan(config),
         assess=assess,
+        sample=partial(sample, scale),
     )
 
 
@@ -101,6 +102,11 @@ def act(
 ) -> tuple[Float[Array, "N A"], tuple[()]]:
     """Draw an action for each of N observations."""
     return to_env(scale, policy(state.actor, obs).sample(key)), ()
+
+
+def sample(scale: ActionScale, state: SACState, obs: Any, key: PRNGKeyArray) -> Float[Array, "N A"]:
+    """Draw an action for each of N observations."""
+    return act(scale, state, obs, key)[0]
 
 
 def evaluation_action(
