@@ -52,6 +52,7 @@ from backflip.core.targets import bellman_target
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
 from backflip.networks.mlp import apply_mlp, mlp
+from backflip.networks.own import refuse_own
 
 LOG_STD_BOUNDS = (-20.0, 2.0)
 DRAWS = 32  # actions sampled in `assess`
@@ -65,6 +66,7 @@ def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
     """
     if isinstance(spec.action, Discrete):
         return discrete_sac(config, spec)
+    refuse_own("sac", config.network)
     scale = action_scale("sac", spec)
     refuse_unworkable(config, spec)
     return Algorithm(

@@ -1,6 +1,12 @@
-"""Paths in messages."""
+"""The home of runs, and paths in messages."""
 
+import os
 from pathlib import Path
+
+
+def default_home() -> Path:
+    """Return the folder that has `runs/`: $BACKFLIP_HOME, or the current folder."""
+    return Path(os.environ.get("BACKFLIP_HOME") or ".")
 
 
 def from_here(path: Path) -> Path:

@@ -190,6 +190,16 @@ def to_json(space: Space) -> dict[str, Any]:
     return {"low": space.low, "high": space.high, "dtype": space.dtype.name}
 
 
+def to_json_without_bounds(space: Space) -> dict[str, Any]:
+    """Return an observation space as JSON values, without the bounds of an array.
+
+    Acting ignores these, and an image has thousands.
+    """
+    if isinstance(space, Box):
+        return {"shape": space.shape, "dtype": space.dtype.name}
+    return to_json(space)
+
+
 def from_json(facts: Mapping[str, Any]) -> Space:
     """Return the space that `to_json` wrote; a box may have a shape in place of bounds."""
     for kind in ("dict", "tuple"):

@@ -88,6 +88,11 @@ class EnvSpec:
             )
 
     @property
+    def own_spaces(self) -> OwnSpaces:
+        """The environment's own spaces; those of the spec if no others are known."""
+        return self.own or OwnSpaces(self.observation, self.action)
+
+    @property
     def is_pixels(self) -> bool:
         """Whether observations are images: uint8 with axes (height, width, channels)."""
         return self.observation.dtype == np.uint8 and len(self.observation.shape) == 3

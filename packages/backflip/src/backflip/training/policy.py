@@ -68,16 +68,13 @@ class Policy:
         batch, single = self._as_trained_on(obs)
         self._key, key = jax.random.split(self._key)
         actions = within(self._spec.action, np.asarray(acts(self._state, batch, key)))
-        if self._spec.own is not None:
-            actions = self._spec.own.take(actions)
-        return row(actions, 0) if single else actions
+        taken = self._spec.own_spaces.take(actions)
+        return row(taken, 0) if single else taken
 
     def _as_trained_on(self, obs: Any) -> tuple[np.ndarray, bool]:
         """Return observations as a batch for the algorithm, and whether there was only one."""
-        box = self._spec.observation
-        own = box if self._spec.own is None else self._spec.own.observation
         try:
-            return learned(own, obs, box)
+            return learned(self._spec.own_spaces.observation, obs, self._spec.observation)
         except InvalidValue as error:
             raise UsageError(str(error)) from error
 
@@ -135,6 +132,31 @@ def load_policy(folder: Path, seed: int | None = None) -> Policy:
     return Policy(acting.spec, acting.algorithm, acting.state)
 
 
+def load_policy_of(run: Run, seed: int | None = None) -> Policy:
+    """Return the last saved policy of one seed of a run, by default the first seed.
+
+    Raises:
+        UsageError: the run has no policy, or no such seed.
+        DamagedFile: the policy cannot be read.
+    """
+    refuse_without_policy(run)
+    return load_policy(run.folder, seed)
+
+
+def refuse_without_policy(run: Run) -> None:
+    """Refuse a run that has saved no policy.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if not has_checkpoint(run.folder / POLICY):
+        kind = run.manifest["command"]
+        raise UsageError(
+            f"run `{run.ulid}` of kind `{kind}` has no policy: runs of train and teach save one "
+            "after their first phase"
+        )
+
+
 def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
     """Return one seed's policy in a file, by default the first seed's.
 
@@ -157,6 +179,11 @@ def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
     state = algorithm.init(0)
     state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
     return SavedPolicy(spec, algorithm, state, about.get("env_steps"))
+
+
+def seed_of(run: Run, seed: int | None) -> int:
+    """Return the seed whose policy is meant: by default the run's first."""
+    return run.seeds[0] if seed is None else seed
 
 
 def refuse_changed(run: Run, spec: EnvSpec) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from backflip.core.paths import default_home
 from runshelf.cores import usable_cores
 
 SHORTEST_CACHED_SECONDS = 0.1
@@ -28,11 +29,6 @@ def prepare() -> None:
             jax.config.update("jax_num_cpu_devices", usable_cores())
     _prepare_cache()
     _share_free_memory()
-
-
-def default_home() -> Path:
-    """Return the folder that has `runs/`: $BACKFLIP_HOME, or the current folder."""
-    return Path(os.environ.get("BACKFLIP_HOME") or ".")
 
 
 class Place(NamedTuple):

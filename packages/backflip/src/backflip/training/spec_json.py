@@ -54,9 +54,7 @@ def _action(space: Any) -> Box | Discrete:
 
 def _own_to_json(own: OwnSpaces) -> dict[str, Any]:
     """Return the environment's own spaces, without the bounds of an observation's array."""
-    seen: dict[str, Any] = spaces.to_json(own.observation)
-    if isinstance(own.observation, Box):  # an image has thousands of bounds, which acting ignores
-        seen = {"shape": own.observation.shape, "dtype": own.observation.dtype.name}
+    seen = spaces.to_json_without_bounds(own.observation)
     return {"observation": seen, "action": spaces.to_json(own.action)}
 
 
