@@ -87,8 +87,6 @@ class LoadedRun:
 
     def policy(self, seed: int | None = None) -> "Policy":
         """Return the last saved policy of a seed, by default the first; see `load_policy`."""
-        from backflip.training.policy import load_policy  # noqa: PLC0415  (imports JAX)
-
         return load_policy(self.folder, seed)
 
 
@@ -134,9 +132,10 @@ def load_policy(
         DamagedFile: the policy cannot be read.
     """
     found = _find(run, home)
-    from backflip.training.policy import load_policy_of  # noqa: PLC0415  (imports JAX)
+    from backflip.training import policy  # noqa: PLC0415  (imports JAX)
 
-    return load_policy_of(found, seed)
+    policy.refuse_without_policy(found)
+    return policy.load_policy(found.folder, seed)
 
 
 def _find(run: str | Path, home: str | Path | None) -> Run:

@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -43,7 +45,7 @@ class Case(NamedTuple):
     algorithm: str
     observation: Box
     action: Box | Discrete
-    settings: dict[str, Any] = {}
+    settings: Mapping[str, Any] = MappingProxyType({})
     own: OwnSpaces | None = None
 
 

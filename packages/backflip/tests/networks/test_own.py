@@ -181,5 +181,5 @@ def test_continuous_sac_refuses_a_network_that_it_would_ignore() -> None:
 
 
 def test_an_unknown_name_suggests_what_can_be_typed() -> None:
-    with pytest.raises(UsageError, match="`network` must be auto or .* or module:function, got"):
+    with pytest.raises(UsageError, match=r"`network` must be auto or .* or module:function, got"):
         built("ppo", SPEC, "residual")

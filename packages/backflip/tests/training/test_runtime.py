@@ -13,7 +13,6 @@ from backflip.training import runtime
 
 PROGRAM = """
 import json
-from backflip.core.paths import default_home
 from backflip.training import runtime
 import jax
 runtime.prepare()

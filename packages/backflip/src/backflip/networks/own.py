@@ -143,10 +143,8 @@ def _checked_shapes(name: str, network: Network, params: Any, spec: EnvSpec) -> 
     if out.dtype != np.float32:
         raise _wrong(name, f"`apply` returned {out.dtype}, expected float32")
     if len(out.shape) != 2 or out.shape[0] != ROWS or not out.shape[1]:
-        raise _wrong(
-            name,
-            f"`apply` returned shape {out.shape} for {ROWS} observations, expected ({ROWS}, F)",
-        )
+        expected = f"for {ROWS} observations, expected ({ROWS}, F)"
+        raise _wrong(name, f"`apply` returned shape {out.shape} {expected}")
     two = jax.tree.map(lambda x: jax.ShapeDtypeStruct((2, *x.shape), x.dtype), (params, batch))
     _guarded(name, "`jax.vmap(apply)`", lambda: jax.eval_shape(jax.vmap(network.apply), *two))
     return out.shape[1]

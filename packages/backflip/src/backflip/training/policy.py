@@ -132,17 +132,6 @@ def load_policy(folder: Path, seed: int | None = None) -> Policy:
     return Policy(acting.spec, acting.algorithm, acting.state)
 
 
-def load_policy_of(run: Run, seed: int | None = None) -> Policy:
-    """Return the last saved policy of one seed of a run, by default the first seed.
-
-    Raises:
-        UsageError: the run has no policy, or no such seed.
-        DamagedFile: the policy cannot be read.
-    """
-    refuse_without_policy(run)
-    return load_policy(run.folder, seed)
-
-
 def refuse_without_policy(run: Run) -> None:
     """Refuse a run that has saved no policy.
 
