@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float64
 
 from backflip.core.paths import default_home
-from runshelf.errors import UsageError
 from runshelf.store.run import Run, find_run
 from runshelf.store.series import Series, metric_names, read_series
 from runshelf.store.state import state_of
@@ -52,26 +51,17 @@ class LoadedRun:
     manifest: Mapping[str, Any]
 
     @cached_property
-    def metrics(self) -> list[str]:
-        """The names of the recorded metrics."""
-        return metric_names(self.folder)
+    def metrics(self) -> Mapping[str, Mapping[int | None, Series]]:
+        """All metrics, by name and seed: arrays `x` (env steps of the seed) and `y` (values).
 
-    def series(self, metric: str, axis: str = "env_steps") -> dict[int | None, Series]:
-        """Return one metric of each seed: arrays `x` (positions on the axis) and `y` (values).
-
-        The seed is None for values without one.
-
-        Raises:
-            UsageError: the run has no such metric, or there is no such axis.
+        The seed is None for values without one. `x` is what another program logged as its step, or
+        the position among the values if it logged none.
         """
-        if metric not in self.metrics:
-            known = ", ".join(self.metrics) or "none"
-            raise UsageError(f"run `{self.run}` has no metric `{metric}`; it has: {known}")
-        return read_series(self.folder, [metric], axis)[metric]
+        return read_series(self.folder, metric_names(self.folder), "step")
 
     def returns(self) -> Float64[np.ndarray, " seeds"]:
         """Return the evaluated return of each seed's final policy; NaN before the evaluation."""
-        found = read_series(self.folder, [RETURN], "env_steps")[RETURN]
+        found = self.metrics.get(RETURN, {})
         last = [found[seed].y[-1] if seed in found else np.nan for seed in self.seeds]
         return np.array(last, np.float64)
 

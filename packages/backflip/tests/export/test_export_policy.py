@@ -18,7 +18,7 @@ from backflip.cli.main import main
 from backflip.core.spaces import Box, Discrete, Group, MultiDiscrete
 from backflip.core.spec import EnvSpec, OwnSpaces
 from backflip.export.numpy_policy import Policy as NumpyPolicy
-from backflip.export.numpy_policy import fold_in, random_bits, split
+from backflip.export.numpy_policy import fold_in, inverse_erf, random_bits, split
 from backflip.export.program import record
 from backflip.export.write import export_policy, packed, source
 from backflip.training.algorithm_config import configure
@@ -87,7 +87,8 @@ def learner(case: Case) -> tuple[EnvSpec, Algorithm, Any]:
 
     def moved(x: Any) -> Any:
         array = np.asarray(x)
-        noise = np.abs(rng.normal(scale=0.3, size=array.shape)) + rng.normal(size=array.shape) / 9
+        noise = rng.normal(scale=0.1, size=array.shape)
+        noise = np.abs(noise) if (array >= 0).all() else noise  # variances stay positive
         return array + noise.astype(array.dtype) if array.dtype.kind == "f" else array
 
     return spec, algorithm, jax.tree.map(moved, algorithm.init(0))
@@ -145,6 +146,7 @@ def test_random_numbers_are_those_of_jax() -> None:
         np.testing.assert_array_equal(random_bits({"shape": shape}, raw), expected)
 
 
+SHORT = {"hidden": (8,), "num_envs": 2}
 ALONE = """
 import json, sys
 import numpy as np
@@ -162,8 +164,12 @@ print(json.dumps([policy.act(obs).tolist(), policy.act(obs[0]).tolist(), policy.
 @pytest.mark.parametrize(
     ("algorithm", "env", "settings"),
     [
-        ("ppo", "Pendulum-v1", {"hidden": (8,), "num_envs": 2, "minibatches": 1}),
-        ("dqn", "gymnasium:CartPole-v1", {"hidden": (8,), "learning_starts": 64}),
+        ("ppo", "Pendulum-v1", {**SHORT, "minibatches": 1}),
+        (
+            "dqn",
+            "gymnasium:CartPole-v1",
+            {"hidden": (8,), "learning_starts": 64, "num_envs": 2, "rollout_length": 16},
+        ),
     ],
 )
 def test_an_exported_run_acts_where_only_numpy_is(
@@ -200,6 +206,12 @@ def test_the_program_imports_numpy_only() -> None:
     assert modules - sys.stdlib_module_names == {"numpy"}
 
 
+def test_inverse_of_the_error_function() -> None:
+    x = np.tanh(np.linspace(-6, 6, 2_001)).astype(FLOAT)
+    expected = np.asarray(jax.scipy.special.erfinv(x))
+    np.testing.assert_allclose(inverse_erf({}, x), expected, rtol=1e-5)
+
+
 def test_an_operation_that_numpy_does_not_have_is_named() -> None:
     spec, algorithm, state = learner(CASES["ppo, vectors"])
 
@@ -209,6 +221,36 @@ def test_an_operation_that_numpy_does_not_have_is_named() -> None:
 
     with pytest.raises(UsageError, match="operations that the NumPy file does not have: sort"):
         record(algorithm._replace(evaluation_action=act), state, spec)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_convolutions_of_a_users_network(groups: int, tmp_path: Path) -> None:
+    spec = EnvSpec("mine", image(9, 8, 2), box(-9, 9, 4), 100)
+    _, algorithm, state = learner(Case("ppo", image(9, 8, 2), box(-9, 9, 4), {"network": "flat"}))
+    kernel = np.random.default_rng(0).normal(size=(3, 2, 2 // groups, 4)).astype(FLOAT)
+
+    def act(state: Any, obs: Any, key: Any) -> Any:
+        del state, key
+        return (
+            jax.lax.conv_general_dilated(
+                *(obs.astype(FLOAT) / 255, kernel, (2, 1), "SAME"),
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
+                feature_group_count=groups,
+            ).sum((1, 2))
+            / 9
+        )
+
+    changed = algorithm._replace(evaluation_action=act)
+    if groups > 1:
+        with pytest.raises(UsageError, match="does not have: conv_general_dilated with groups"):
+            record(changed, state, spec)
+        return
+    (tmp_path / "own.npz").write_bytes(packed(record(changed, state, spec), spec, {}))
+    obs = observations(Case("ppo", spec.observation, spec.action), 4)
+    expected = Policy(spec, changed, state).act(obs)
+    assert np.abs(expected).max() < 9
+    got = NumpyPolicy(tmp_path / "own.npz").act(obs)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

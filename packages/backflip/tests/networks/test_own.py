@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -147,11 +148,11 @@ USERS = [name for name, entry in algorithms().items() if "network" in entry.sett
 def test_every_algorithm_with_the_setting_acts_with_it(algorithm: str, observation: Box) -> None:
     spec = EnvSpec("mine", observation, Discrete(4), 100)
     learner = built(algorithm, spec)
-    state = learner.init(0)
+    state = jax.tree.map(jnp.asarray, learner.init(0))
     names = list(flatten(learner.policy(state)))
     assert any("network.w" in name for name in names), names
-    obs = np.zeros((2, *observation.shape), observation.dtype)
-    action, _ = learner.act(jax.tree.map(np.asarray, state), obs, jax.random.key(0))
+    obs = jnp.zeros((2, *observation.shape), observation.dtype)
+    action, _ = learner.act(state, obs, jax.random.key(0))
     assert np.shape(action) == (2,)
     kept = flatten(learner.policy(state))
     other = learner.init(1)
@@ -162,7 +163,8 @@ def test_every_algorithm_with_the_setting_acts_with_it(algorithm: str, observati
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "vpg"])
 def test_continuous_actions(algorithm: str) -> None:
     learner = built(algorithm, EnvSpec("mine", VECTOR, PUSH, 100))
-    action, _ = learner.act(learner.init(0), np.zeros((2, 3), np.float32), jax.random.key(0))
+    state = jax.tree.map(jnp.asarray, learner.init(0))
+    action, _ = learner.act(state, jnp.zeros((2, 3)), jax.random.key(0))
     assert np.shape(action) == (2, 2)
 
 

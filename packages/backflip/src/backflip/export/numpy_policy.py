@@ -18,6 +18,12 @@ import numpy as np
 from backflip.core.spaces import Box, Space, from_json, learned, row, taken
 
 FORMAT = 1  # version of the file's contents
+ERFINV = (
+    (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087)
+    + (-0.00125372503, -0.00417768164, 0.246640727, 1.50140941),
+    (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773)
+    + (-0.0076224613, 0.00943887047, 1.00167406, 2.83297682),
+)
 Parameters = Mapping[str, Any]
 
 
@@ -138,6 +144,20 @@ def dot_general(parameters: Parameters, a: np.ndarray, b: np.ndarray) -> np.ndar
     return (left @ right).reshape(shape)
 
 
+def convolution(parameters: Parameters, x: np.ndarray, kernel: np.ndarray) -> np.ndarray:
+    """Return the convolution of a batch, without dilation or groups of channels."""
+    x_axes, kernel_axes, out_axes = parameters["dimension_numbers"]
+    x, kernel = x.transpose(x_axes), kernel.transpose(kernel_axes)  # batch, channels, space
+    x = np.pad(x, [(0, 0), (0, 0), *parameters["padding"]])
+    space = tuple(range(2, x.ndim))
+    windows = np.lib.stride_tricks.sliding_window_view(x, kernel.shape[2:], space)
+    steps = [slice(None, None, stride) for stride in parameters["window_strides"]]
+    windows = windows[(slice(None), slice(None), *steps)]
+    inside = tuple(range(x.ndim, windows.ndim))
+    out = np.tensordot(windows, kernel, ((1, *inside), (1, *space)))
+    return np.moveaxis(out, -1, 1).transpose(np.argsort(out_axes))
+
+
 def broadcast_in_dim(parameters: Parameters, x: np.ndarray) -> np.ndarray:
     """Return x with its axes at the given places of a larger shape."""
     shape = [1] * len(parameters["shape"])
@@ -185,6 +205,18 @@ def erf(parameters: Parameters, x: np.ndarray) -> np.ndarray:
     """Return the error function."""
     del parameters
     return np.reshape([math.erf(value) for value in x.ravel().tolist()], x.shape)
+
+
+def inverse_erf(parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return the inverse of the error function, to the precision of float32.
+
+    Source: Giles 2010, "Approximating the erfinv function", table 5, which XLA uses too.
+    """
+    del parameters
+    w = -np.log1p(-x * x)
+    middle, tail = ERFINV
+    near, far = np.polyval(middle, w - 2.5), np.polyval(tail, np.sqrt(w) - 3)
+    return np.where(w < 5, near, far) * x
 
 
 def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -276,9 +308,11 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "bitcast_convert_type": lambda p, x: x.view(p["new_dtype"]),
     "broadcast_in_dim": broadcast_in_dim,
     "concatenate": _joined,
+    "conv_general_dilated": convolution,
     "cumsum": lambda p, x: np.cumsum(x, p["axis"]),
     "dot_general": dot_general,
     "erf": erf,
+    "erf_inv": inverse_erf,
     "expand_dims": lambda p, x: np.expand_dims(x, tuple(p["dimensions"])),
     "integer_pow": lambda p, x: x ** p["y"],
     "iota": iota,

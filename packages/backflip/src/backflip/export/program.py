@@ -25,14 +25,18 @@ READ = (
     "limit_indices",
     "new_dtype",
     "new_sizes",
+    "padding",
     "padding_config",
     "permutation",
     "shape",
     "sizes",
     "start_indices",
     "strides",
+    "window_strides",
     "y",
 )
+# Parameters of convolutions that `numpy_policy` does not compute, unless they are 1.
+PLAIN = ("lhs_dilation", "rhs_dilation", "feature_group_count", "batch_group_count")
 
 
 class Program(NamedTuple):
@@ -108,11 +112,14 @@ class _Recorder:
         return [self._name(x, names) for x in jaxpr.outvars]
 
     def _step(self, step: Any, read: list[str]) -> list[str]:
+        name = step.primitive.name
+        if any(np.any(np.asarray(step.params.get(one, 1)) != 1) for one in PLAIN):
+            name = f"{name} with groups or dilation"
         found = [f"v{next(self._numbers)}" for _ in step.outvars]
         dtypes = [_dtype(x.aval) for x in step.outvars]
         params = {name: _plain(step.params[name]) for name in READ if name in step.params}
         out = [list(pair) for pair in zip(found, dtypes, strict=True)]
-        self.steps.append({"op": step.primitive.name, "params": params, "in": read, "out": out})
+        self.steps.append({"op": name, "params": params, "in": read, "out": out})
         return found
 
     def _name(self, x: Any, names: Mapping[int, str]) -> str:
