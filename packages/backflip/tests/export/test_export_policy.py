@@ -147,6 +147,7 @@ def test_random_numbers_are_those_of_jax() -> None:
 
 
 SHORT = {"hidden": (8,), "num_envs": 2}
+FEW = {"learning_starts": 64, "batch_size": 32}
 ALONE = """
 import json, sys
 import numpy as np

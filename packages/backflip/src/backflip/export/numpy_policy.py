@@ -18,11 +18,13 @@ import numpy as np
 from backflip.core.spaces import Box, Space, from_json, learned, row, taken
 
 FORMAT = 1  # version of the file's contents
-ERFINV = (
-    (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087)
-    + (-0.00125372503, -0.00417768164, 0.246640727, 1.50140941),
-    (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773)
-    + (-0.0076224613, 0.00943887047, 1.00167406, 2.83297682),
+ERFINV_MIDDLE = (
+    *(2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087),
+    *(-0.00125372503, -0.00417768164, 0.246640727, 1.50140941),
+)
+ERFINV_TAIL = (
+    *(-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773),
+    *(-0.0076224613, 0.00943887047, 1.00167406, 2.83297682),
 )
 Parameters = Mapping[str, Any]
 
@@ -214,8 +216,7 @@ def inverse_erf(parameters: Parameters, x: np.ndarray) -> np.ndarray:
     """
     del parameters
     w = -np.log1p(-x * x)
-    middle, tail = ERFINV
-    near, far = np.polyval(middle, w - 2.5), np.polyval(tail, np.sqrt(w) - 3)
+    near, far = np.polyval(ERFINV_MIDDLE, w - 2.5), np.polyval(ERFINV_TAIL, np.sqrt(w) - 3)
     return np.where(w < 5, near, far) * x
 
 
