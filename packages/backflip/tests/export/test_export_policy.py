@@ -63,7 +63,7 @@ CASES = {
     "ppo, patches": Case("ppo", image(100, 90, 4), Discrete(3), {"network": "patches"}),
     "a2c, contrast": Case("a2c", image(70, 84, 2), Discrete(3), {"network": "contrast"}),
     "sac, nature": Case("sac", image(44, 40, 3), Discrete(3), {"network": "nature"}),
-    "vpg, flat": Case("vpg", image(9, 8, 1), PUSH, {"network": "flat"}),
+    "vpg, flat": Case("vpg", image(9, 8, 1), box(-9, 9, 2), {"network": "flat"}),
     "dqn, grid": Case("dqn", image(10, 10, 2, high=1), Discrete(4), {"network": "grid"}),
     "dqn, contrast": Case("dqn", image(84, 84, 4), Discrete(4), {"network": "contrast"}),
     "ppo, parts": Case(
@@ -147,7 +147,7 @@ def test_random_numbers_are_those_of_jax() -> None:
 
 
 SHORT = {"hidden": (8,), "num_envs": 2}
-FEW = {"learning_starts": 64, "batch_size": 32}
+FEW = {"rollout_length": 16, "learning_starts": 64, "batch_size": 32}
 ALONE = """
 import json, sys
 import numpy as np
@@ -169,7 +169,7 @@ print(json.dumps([policy.act(obs).tolist(), policy.act(obs[0]).tolist(), policy.
         (
             "dqn",
             "gymnasium:CartPole-v1",
-            {"hidden": (8,), "learning_starts": 64, "num_envs": 2, "rollout_length": 16},
+            {**SHORT, **FEW},
         ),
     ],
 )
@@ -238,7 +238,7 @@ def test_convolutions_of_a_users_network(groups: int, tmp_path: Path) -> None:
                 dimension_numbers=("NHWC", "HWIO", "NHWC"),
                 feature_group_count=groups,
             ).sum((1, 2))
-            / 9
+            / 90
         )
 
     changed = algorithm._replace(evaluation_action=act)
