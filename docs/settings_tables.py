@@ -83,7 +83,8 @@ def also(name: str) -> str:
 def valid(setting: Setting) -> str:
     """Return the valid values of a setting in words."""
     if setting.choices:
-        return ", ".join(f"`{choice}`" for choice in setting.choices)
+        own = [setting.own] if setting.own else []
+        return ", ".join(f"`{choice}`" for choice in [*setting.choices, *own])
     if setting.kind is bool:
         return "true, false"
     if setting.kind is tuple:

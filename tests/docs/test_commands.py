@@ -107,7 +107,9 @@ def test_every_command_that_a_page_names_exists(page: Path) -> None:
     code = [*re.findall(r"^```.*?^```$", text, re.S | re.M), *re.findall(r"^ {4}.*$", text, re.M)]
     spans = re.findall(r"`((?:backflip|runshelf) [^`]+)`", text)
     commands = re.findall(
-        r"^ *(?:\.venv/bin/)?(?:backflip|runshelf) ([a-z]+)\b", "\n".join([*code, *spans]), re.M
+        r"^ *(?:\.venv/bin/)?(?:backflip|runshelf) ([a-z]+(?:-[a-z]+)*)\b",
+        "\n".join([*code, *spans]),
+        re.M,
     )
     known = subprocess.run(
         [sys.executable, "-m", "backflip", "--help"], capture_output=True, text=True, check=True

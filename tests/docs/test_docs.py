@@ -47,7 +47,7 @@ def described(heading: str) -> set[str]:
 
 
 def test_every_command_has_a_section() -> None:
-    headings = re.findall(r"^## `backflip (\w+)", CLI, flags=re.MULTILINE)
+    headings = re.findall(r"^## `backflip ([\w-]+)", CLI, flags=re.MULTILINE)
     assert headings == list(COMMANDS)
     assert set(re.findall(r"`backflip labels ([a-z]+) RUN FILE`", CLI)) == set(ACTIONS)
 
@@ -64,7 +64,12 @@ def test_every_option_is_described_and_exists() -> None:
         "`backflip teach ENV`"
     )
     assert options_of("serve") == everywhere | page | described("`backflip serve RUN`")
-    for command, heading in {"look": "look ENV", "play": "play ENV", "watch": "watch RUN"}.items():
+    for command, heading in {
+        "look": "look ENV",
+        "play": "play ENV",
+        "watch": "watch RUN",
+        "export-policy": "export-policy RUN FILE",
+    }.items():
         assert options_of(command) == everywhere | described(f"`backflip {heading}`")
     run = described("`backflip run -- CMD ...`")
     assert options_of("run") == everywhere | run

@@ -1,7 +1,8 @@
 """Teach an agent what you want by comparing short clips of its behaviour.
 
 `backflip.train("ppo", "CartPole-v1", seeds=10)` learns from an environment's own reward,
-`backflip.teach("dot", labels=100)` from preferences. `backflip.log("loss", x)` is
+`backflip.teach("dot", labels=100)` from preferences. `backflip.load_policy("latest")` acts with
+what was learned, `backflip.load_run("latest")` opens its numbers. `backflip.log("loss", x)` is
 `runshelf.log`. Importing the package imports nothing heavy.
 """
 
@@ -11,10 +12,21 @@ from runshelf.logger.lazy import LOGGING, logging_function
 
 if TYPE_CHECKING:
     from backflip.api import teach
+    from backflip.loading import load_policy, load_run
     from backflip.training.train import train
     from runshelf.logger.log import clip, image, log, rate, timed
 
-__all__ = ["clip", "image", "log", "rate", "teach", "timed", "train"]
+__all__ = [
+    "clip",
+    "image",
+    "load_policy",
+    "load_run",
+    "log",
+    "rate",
+    "teach",
+    "timed",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,6 +39,10 @@ def __getattr__(name: str) -> Any:
         from backflip.api import teach  # noqa: PLC0415
 
         return teach
+    if name in ("load_policy", "load_run"):
+        from backflip import loading  # noqa: PLC0415
+
+        return getattr(loading, name)
     if name in LOGGING:
         return logging_function(name, globals())
     raise AttributeError(f"module `backflip` has no attribute `{name}`")

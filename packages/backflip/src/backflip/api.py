@@ -57,7 +57,7 @@ def teach(
     The true reward is used only by simulated teachers and for evaluation.
 
     Args:
-        env: an id of backflip, a Gymnasium id, or `module:Class`.
+        env: an id of backflip, a Gymnasium id, `module:Class`, or `module:function`.
         algorithm: any algorithm that can choose the actions of `env`.
         teacher: `human` (a page), `terminal`, `oracle`, `noisy:mistake=0.1,...`, your function as
             `module:function` (see docs/teachers.md), or an `AnswerSource`.

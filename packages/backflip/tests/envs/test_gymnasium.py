@@ -441,11 +441,11 @@ def test_given_batch_is_checked() -> None:
 @pytest.mark.parametrize(
     ("spaces_given", "message"),
     [
-        ({"observation": spaces.Dict(a=spaces.Discrete(2))}, "observation space Dict('a': Discr"),
-        ({"observation": spaces.Tuple([spaces.Discrete(2)])}, "observation space Tuple(Discrete(2"),
+        ({"observation": spaces.Dict(a=spaces.Text(3))}, "observation space Dict('a': Text(1"),
+        ({"observation": spaces.Sequence(spaces.Discrete(2))}, "observation space Sequence(Discr"),
         ({"observation": spaces.Text(3)}, "observation space Text(1, 3"),
-        ({"observation": spaces.MultiBinary(2)}, "observation space MultiBinary(2)"),
-        ({"action": spaces.MultiDiscrete([2, 3])}, "action space MultiDiscrete([2 3])"),
+        ({"observation": spaces.Dict(a=spaces.Box(0, 1, (0,)))}, "observation space Dict('a': Box"),
+        ({"action": spaces.Text(3)}, "action space Text(1, 3"),
         ({"action": spaces.Box(-np.inf, np.inf, (1,))}, "action space Box(-inf, inf, (1,)"),
         ({"action": spaces.Box(0, 3, (1,), np.int64)}, "action space Box(0, 3, (1,), int64)"),
         ({"action": spaces.Box(-1, 1, (0,))}, "action space Box([], [], (0,)"),
@@ -460,7 +460,7 @@ def test_given_batch_is_checked() -> None:
 def test_unsupported_space_is_named(spaces_given: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)) as caught:
         GymnasiumEnv.of("mine:Env", lambda: _Counter(**spaces_given), 2)
-    assert "Box" in str(caught.value).split("; supported:")[1]
+    assert str(caught.value).split("; supported:")[1]
     assert "\n" not in str(caught.value)
 
 

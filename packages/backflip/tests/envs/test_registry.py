@@ -27,6 +27,36 @@ import jax.numpy as jnp
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.envs.native.probes import ChosenReward
 
+def wrapped(height: int, limit: int = 6, name: str = "CartPole-v1"):
+    env = gymnasium.make(name, max_episode_steps=height)
+    return gymnasium.wrappers.FlattenObservation(gymnasium.wrappers.TimeLimit(env, limit))
+
+def limited(max_episode_steps: int = 3):
+    return gymnasium.wrappers.TimeLimit(Anything(), max_episode_steps)
+
+def nothing():
+    Ladder(3)
+
+def number_three():
+    return 3
+
+def batch():
+    return gymnasium.make_vec("CartPole-v1", num_envs=2)
+
+def in_jax():
+    return Probe(size=5)
+
+def raises():
+    raise RuntimeError("no licence\\nfound")
+
+def leaves():
+    raise SystemExit(3)
+
+ONE = gymnasium.make("CartPole-v1")
+
+def same():
+    return ONE
+
 class Ladder(gymnasium.Env):
     """Climb `height` rungs."""
     observation_space = gymnasium.spaces.Box(0, 99, (1,), np.float64)
@@ -215,6 +245,48 @@ def test_id_without_parameters_accepts_a_time_limit(
     assert make_host("Plain-v0", {"max_episode_steps": 3}).spec.max_episode_steps == 3
 
 
+def test_a_function_makes_the_environment_behind_wrappers(own: str) -> None:
+    env = make_host(f"{own}:wrapped", {"height": 9}, 2)
+    assert env.spec.max_episode_steps == 6
+    env.reset([0, 1])
+    env.close()
+    assert make_host(f"{own}:wrapped", {"height": 4}).spec.max_episode_steps == 4
+    assert (
+        make_host(f"{own}:wrapped", {"height": 9, "max_episode_steps": 2}).spec.max_episode_steps
+        == 2
+    )
+    assert make_host(f"{own}:limited").spec.max_episode_steps == 3
+    assert make_host(f"{own}:limited", {"max_episode_steps": 5}).spec.max_episode_steps == 5
+    assert not is_native(f"{own}:wrapped")
+    assert make_native(f"{own}:wrapped") is None
+
+
+def test_a_function_is_called_once_for_each_row(own: str, tmp_path: Path) -> None:
+    text = "import own_envs\ncalls = []\ndef make(**args):\n    calls.append(args)\n"
+    (tmp_path / "counted_env.py").write_text(f"{text}    return own_envs.Anything()\n")
+    make_host("counted_env:make", {"size": 2, "word": "x"}, 3).close()
+    assert sys.modules["counted_env"].calls == [{"size": 2, "word": "x"}] * 3
+    del sys.modules["counted_env"], own
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wrapped", "requires the arguments `height`; try --env-arg height=1$"),
+        ("nothing", "`own_envs:nothing` returned nothing, expected a gymnasium.Env$"),
+        ("number_three", "returned an object of the class int, expected a gymnasium.Env$"),
+        ("batch", "of the class CartPoleVectorEnv, expected one gymnasium.Env; backflip makes"),
+        ("in_jax", "name the class itself for an environment in JAX, as in own_envs:Probe$"),
+        ("raises", "`own_envs:raises` cannot be created: RuntimeError: no licence found$"),
+        ("leaves", "`own_envs:leaves` cannot be created: SystemExit: 3$"),
+        ("same", "`own_envs:same` returned the same environment twice; it must make a new one"),
+    ],
+)
+def test_a_function_that_makes_no_environment_is_refused(own: str, name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make_host(f"{own}:{name}", {}, 2)
+
+
 def test_sys_exit_in_a_constructor_is_a_failure(own: str) -> None:
     with pytest.raises(UsageError, match="`own_envs:Left` cannot be created: SystemExit: 9"):
         make_host(f"{own}:Left")
@@ -248,8 +320,8 @@ def test_user_class_may_have_many_or_unbounded_actions(own: str, name: str) -> N
         ("own_envs:Still", r"its actions have the bounds \[1.0\] and \[1.0\], expected bounds"),
         ("own_envs:Void", r"its action has the shape \(0,\)"),
         ("own_envs:Nothing", "`own_envs:Nothing` is not an environment: expected a subclass of"),
-        ("own_envs:Prob", "`own_envs` has no class `Prob`, did you mean `Probe`?"),
-        ("own_envs:number", "`own_envs` has no class `number`"),
+        ("own_envs:Prob", "`own_envs` has no class or function `Prob`, did you mean `Probe`?"),
+        ("own_envs:number", "`own_envs` has no class or function `number`"),
         ("no_such_module:Env", "no module `no_such_module` in /"),
         ("own_envs.sub:Env", "unknown environment `own_envs.sub:Env`"),
         (
@@ -286,7 +358,6 @@ def test_invalid_user_class_is_refused(own: str, name: str, message: str) -> Non
         ("Hopper-v3", r"cannot be created: .*; try Hopper-v5$"),
         ("gymnasium:Hoper-v5", r"did you mean `.*Hopper-v\d`?"),
         ("xxxxxxxxxxxx", r"unknown environment `xxxxxxxxxxxx` \(native: dot, "),
-        ("Blackjack-v1", r"observation space Tuple\(Discrete\(32\)"),
     ],
 )
 def test_unknown_environment_is_refused(env_id: str, message: str) -> None:

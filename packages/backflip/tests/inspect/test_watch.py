@@ -95,5 +95,5 @@ def test_every_checkpoint_is_played_and_drawn(tmp_path: Path) -> None:
 def test_run_without_a_policy_is_refused(tmp_path: Path) -> None:
     with create_run(tmp_path, command="run", config={}, argv=["ls"]) as writer:
         run = writer.run
-    with pytest.raises(UsageError, match="of kind `run` has no policy to watch: runs of train"):
+    with pytest.raises(UsageError, match="of kind `run` has no policy: runs of train"):
         watch(run, seed=None, episodes=1, out=None, on_progress=silent, warn=print)

@@ -80,6 +80,7 @@ def test_the_environment_receives_the_same_actions_as_in_training(kind: str) -> 
     seen, (obs, _) = trained.reset([7]), own.reset(seed=7)
     for _ in range(8):
         key, now = jax.random.split(key)
+        now = jax.random.fold_in(now, 0)  # row 0
         seen = trained.step(np.asarray(jax.jit(algorithm.evaluation_action)(state, seen, now))).obs
         action = policy.act(obs)
         obs, *_ = own.step(action)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from backflip.core.paths import default_home
 from backflip.training import runtime
 
 PROGRAM = """
@@ -38,9 +39,9 @@ def test_defaults_for_cores_and_cache_yield_to_environment_variables(tmp_path: P
 
 def test_the_home_is_set_by_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BACKFLIP_HOME", "/somewhere")
-    assert runtime.default_home() == Path("/somewhere")
+    assert default_home() == Path("/somewhere")
     monkeypatch.delenv("BACKFLIP_HOME")
-    assert runtime.default_home() == Path()
+    assert default_home() == Path()
 
 
 def test_memory_is_plausible() -> None:

@@ -80,6 +80,7 @@ def a2c(config: A2CConfig, spec: EnvSpec) -> Algorithm:
         policy=stochastic_policy.saved_policy,
         with_policy=stochastic_policy.with_saved_policy,
         assess=partial(stochastic_policy.assess, actor),
+        sample=partial(stochastic_policy.sample, actor),
     )
 
 

@@ -85,6 +85,7 @@ def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         with_policy=with_saved_policy,
         replay=replay_plan(config),
         assess=partial(assess, networks),
+        sample=partial(sample, networks),
     )
 
 
@@ -108,12 +109,17 @@ def act(
     return policy(networks, state, obs).sample(key), ()
 
 
+def sample(networks: Networks, state: SACState, obs: Any, key: PRNGKeyArray) -> Int[Array, " N"]:
+    """Draw an action for each of N observations."""
+    return act(networks, state, obs, key)[0]
+
+
 def evaluation_action(
     networks: Networks, state: SACState, obs: Any, key: PRNGKeyArray
 ) -> Int[Array, " N"]:
     """Return the most probable action for each of N observations; from pixels, a sample."""
     if networks.pixels:
-        return act(networks, state, obs, key)[0]
+        return sample(networks, state, obs, key)
     return policy(networks, state, obs).mode()
 
 

@@ -186,6 +186,7 @@ class Algorithm(NamedTuple):
         replay: the replay it needs; None learns from each rollout once.
         restarts: every rollout begins with a new episode in each environment.
         assess: predicts values of observations; None if the algorithm predicts nothing.
+        sample: draws actions from the policy's distribution; None if the policy has none.
     """
 
     name: str
@@ -200,6 +201,7 @@ class Algorithm(NamedTuple):
     replay: ReplayPlan | None = None
     restarts: bool = False
     assess: Assess | None = None
+    sample: EvaluationAction | None = None
 
 
 def for_learned_reward(algorithm: Algorithm, spec: EnvSpec) -> Algorithm:

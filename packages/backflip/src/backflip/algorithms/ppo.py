@@ -103,6 +103,7 @@ def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
         policy=stochastic_policy.saved_policy,
         with_policy=stochastic_policy.with_saved_policy,
         assess=partial(stochastic_policy.assess, actor),
+        sample=partial(stochastic_policy.sample, actor),
     )
 
 

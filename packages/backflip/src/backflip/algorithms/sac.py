@@ -52,6 +52,7 @@ from backflip.core.targets import bellman_target
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
 from backflip.networks.mlp import apply_mlp, mlp
+from backflip.networks.own import refuse_own
 
 LOG_STD_BOUNDS = (-20.0, 2.0)
 DRAWS = 32  # actions sampled in `assess`
@@ -65,6 +66,7 @@ def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
     """
     if isinstance(spec.action, Discrete):
         return discrete_sac(config, spec)
+    refuse_own("sac", config.network)
     scale = action_scale("sac", spec)
     refuse_unworkable(config, spec)
     return Algorithm(
@@ -79,6 +81,7 @@ def sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         with_policy=with_saved_policy,
         replay=replay_plan(config),
         assess=assess,
+        sample=partial(sample, scale),
     )
 
 
@@ -101,6 +104,11 @@ def act(
 ) -> tuple[Float[Array, "N A"], tuple[()]]:
     """Draw an action for each of N observations."""
     return to_env(scale, policy(state.actor, obs).sample(key)), ()
+
+
+def sample(scale: ActionScale, state: SACState, obs: Any, key: PRNGKeyArray) -> Float[Array, "N A"]:
+    """Draw an action for each of N observations."""
+    return act(scale, state, obs, key)[0]
 
 
 def evaluation_action(

@@ -83,6 +83,7 @@ def vpg(config: VPGConfig, spec: EnvSpec) -> Algorithm:
         policy=stochastic_policy.saved_policy,
         with_policy=stochastic_policy.with_saved_policy,
         assess=partial(stochastic_policy.assess, actor),
+        sample=partial(stochastic_policy.sample, actor),
     )
 
 

@@ -1,4 +1,4 @@
-"""The commands `look`, `play` and `watch`."""
+"""The commands `look`, `play`, `watch` and `export-policy`."""
 
 import argparse
 import contextlib
@@ -20,10 +20,11 @@ _SILENT_SECONDS, _SECONDS_BETWEEN = 2.0, 5.0
 
 
 def add(commands: Any) -> None:
-    """Add the three commands to the parser."""
+    """Add the commands to the parser."""
     _add_look(commands)
     _add_play(commands)
     _add_watch(commands)
+    _add_export_policy(commands)
 
 
 def _add_look(commands: Any) -> None:
@@ -94,6 +95,23 @@ def _add_watch(commands: Any) -> None:
     )
     add_output(parser)
     parser.set_defaults(act=_watch)
+
+
+def _add_export_policy(commands: Any) -> None:
+    about = "write a run's policy for programs with NumPy only"
+    parser = commands.add_parser("export-policy", help=about, description=sentence(about))
+    parser.add_argument("run", metavar="RUN", help=RUN)
+    parser.add_argument(
+        "file", metavar="FILE", help="ends in .npz; the program to act with it ends in .py"
+    )
+    parser.add_argument(
+        "--seed",
+        type=whole(0, LARGEST_SEED, 0),
+        metavar="N",
+        help="seed whose policy is written; default: the run's first seed",
+    )
+    add_output(parser)
+    parser.set_defaults(act=_export_policy)
 
 
 def _add_env(parser: argparse.ArgumentParser) -> None:
@@ -227,6 +245,23 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
 
     print_watched(shown)
     return None
+
+
+def _export_policy(options: argparse.Namespace) -> dict[str, Any]:
+    from runshelf.store.run import find_run
+
+    run = find_run(home(options), options.run)  # fails before JAX is imported, which is slow
+    from backflip.export.write import export_policy
+    from backflip.training.runtime import prepare
+
+    prepare()
+    written = export_policy(run, Path(options.file), options.seed)
+    return {
+        "run": run.ulid,
+        "seed": written.seed,
+        "policy": str(from_here(written.policy)),
+        "program": str(from_here(written.program)),
+    }
 
 
 def _as_file(env_id: str) -> str:

@@ -36,7 +36,8 @@ LARGEST_SEED = MOST_ENV_STEPS = 2_000_000_000
 
 EPILOG = """\
 ENV is an id of backflip (dot, CartPole-v1, Pendulum-v1, ...), any Gymnasium id (Hopper-v5;
-gymnasium:CartPole-v1 for Gymnasium's version), or module:Class for your own.
+gymnasium:CartPole-v1 for Gymnasium's version), or module:Class for your own, or module:function
+for a function of yours that returns an environment.
 Runs are saved in runs/ of the current folder, of BACKFLIP_HOME, or of --home.
 """
 

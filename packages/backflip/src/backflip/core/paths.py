@@ -1,6 +1,13 @@
-"""Paths in messages."""
+"""The home of runs, and paths in messages."""
 
 from pathlib import Path
+
+from runshelf.environment import variable
+
+
+def default_home() -> Path:
+    """Return the folder that has `runs/`: $RUNSHELF_HOME, $BACKFLIP_HOME, or the current one."""
+    return Path(variable("HOME") or ".")
 
 
 def from_here(path: Path) -> Path:

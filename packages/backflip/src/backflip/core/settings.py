@@ -52,6 +52,18 @@ class Bounds(NamedTuple):
         return f"lie between {low} and {high}"
 
 
+class Choices(NamedTuple):
+    """The valid texts of a setting.
+
+    Attributes:
+        names: the texts.
+        own: how a user's own code is named, as in `module:function`; empty if it has no place.
+    """
+
+    names: tuple[str, ...]
+    own: str = ""
+
+
 Count = Annotated[int, Bounds(1, LARGEST_COUNT)]
 CountOrZero = Annotated[int, Bounds(0, LARGEST_COUNT)]
 Fraction = Annotated[float, Bounds(0, 1)]
@@ -87,7 +99,8 @@ class Setting:
         kind: `bool`, `int`, `float`, `str` or `tuple`.
         default: the field's default.
         bounds: the valid range of numbers; None without one.
-        choices: the valid texts of a `Literal`; empty for other annotations.
+        choices: the valid texts of a `Literal` or of `Choices`; empty for other annotations.
+        own: how a user's own code is named instead of one of the choices; empty if it may not be.
     """
 
     name: str
@@ -95,6 +108,7 @@ class Setting:
     default: Any
     bounds: Bounds | None
     choices: tuple[str, ...]
+    own: str = ""
 
     def problem(self, value: Any) -> str | None:
         """Return what is wrong with a value, or None if it is valid."""
@@ -110,7 +124,7 @@ class Setting:
 
     def _expected(self) -> str:
         if self.choices:
-            return " or ".join(self.choices)
+            return " or ".join([*self.choices, *([self.own] if self.own else [])])
         if self.kind is tuple:
             bounds = self.bounds or Bounds(-math.inf)
             low, high = _written(bounds.low), _written(bounds.high)
@@ -120,7 +134,8 @@ class Setting:
 
     def _has_type(self, value: Any) -> bool:
         if self.choices:
-            return isinstance(value, str) and value in self.choices
+            known = isinstance(value, str) and value in self.choices
+            return known or (bool(self.own) and isinstance(value, str) and ":" in value)
         if self.kind is tuple:
             return all(map(self._is_part, _parts(value)))
         if self.kind in (bool, str):
@@ -204,6 +219,9 @@ def _setting(name: str, hint: Any, default: Any) -> Setting:
     bounds = None
     if typing.get_origin(hint) is Annotated:
         hint, *notes = typing.get_args(hint)
+        given = next((note for note in notes if isinstance(note, Choices)), None)
+        if given is not None:
+            return Setting(name, str, default, None, given.names, given.own)
         bounds = next((note for note in notes if isinstance(note, Bounds)), None)
     if typing.get_origin(hint) is Literal:
         return Setting(name, str, default, bounds, typing.get_args(hint))

@@ -5,39 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from backflip.core import spaces
 from backflip.core.settings import LARGEST_COUNT
+from backflip.core.spaces import Box, Discrete, Group, MultiDiscrete, Space
 from runshelf.errors import UsageError
 
 UNLIMITED = 1_000  # env steps that an episode without a time limit is assumed to last
 LARGEST_DISCRETE = 100_000  # actions: a network has one output for each
 LARGEST_BOUND = 1e38  # of an action: sums and differences of two bounds are still float32
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """Arrays of one shape between `low` and `high`, elementwise (bounds may be infinite)."""
-
-    low: np.ndarray
-    high: np.ndarray
-    dtype: np.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one element."""
-        return self.low.shape
-
-    @property
-    def bounded(self) -> np.ndarray:
-        """Which elements have bounds on both sides."""
-        return np.isfinite(self.low) & np.isfinite(self.high)
-
-
-@dataclass(frozen=True)
-class Discrete:
-    """The integers start .. start + n - 1; start is 0 in an `EnvSpec`."""
-
-    n: int
-    start: int = 0
 
 
 def has_room(low: np.ndarray, high: np.ndarray) -> bool:
@@ -60,19 +35,17 @@ class OwnSpaces:
     """The spaces that the environment itself has, from which its spec's spaces are derived.
 
     Attributes:
-        observation: of any shape; a `Discrete` one is one-hot in the spec.
-        action: of any shape and dtype; a `Discrete` one may start anywhere.
+        observation: of any shape; choices are one-hot in the spec, and groups are flattened.
+        action: of any shape and dtype; a `Discrete` one may start anywhere, and several choices
+            are one choice of all combinations in the spec.
     """
 
-    observation: Box | Discrete
-    action: Box | Discrete
+    observation: Space
+    action: Space
 
-    def take(self, actions: np.ndarray) -> np.ndarray:
+    def take(self, actions: np.ndarray) -> Any:
         """Return a batch of the spec's actions in the environment's own action space."""
-        if isinstance(self.action, Discrete):
-            return actions.astype(np.int64) + self.action.start
-        shape = (len(actions), *self.action.shape)
-        return within(self.action, actions.reshape(shape).astype(self.action.dtype))
+        return spaces.taken(self.action, actions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +90,11 @@ class EnvSpec:
             )
 
     @property
+    def own_spaces(self) -> OwnSpaces:
+        """The environment's own spaces; those of the spec if no others are known."""
+        return self.own or OwnSpaces(self.observation, self.action)
+
+    @property
     def is_pixels(self) -> bool:
         """Whether observations are images: uint8 with axes (height, width, channels)."""
         return self.observation.dtype == np.uint8 and len(self.observation.shape) == 3
@@ -125,16 +103,85 @@ class EnvSpec:
 def changes(before: EnvSpec, now: EnvSpec) -> str:
     """Return how the spaces of an environment have changed, in words; empty if they have not."""
     said = [
-        ("observation", _in_words(before.observation), _in_words(now.observation)),
-        ("action", _in_words(before.action), _in_words(now.action)),
+        ("observation", described(before.observation), described(now.observation)),
+        ("action", described(before.action), described(now.action)),
     ]
+    if before.own is not None and now.own is not None:
+        said += [
+            ("own observation", described(before.own.observation), described(now.own.observation)),
+            ("own action", described(before.own.action), described(now.own.action)),
+        ]
     return " and ".join(f"its {role} was {old}, now {new}" for role, old, new in said if old != new)
 
 
-def _in_words(space: Box | Discrete) -> str:
+def conversions(spec: EnvSpec) -> list[str]:
+    """Return in words how learning sees spaces that are not vectors, images or one choice."""
+    said: list[str] = []
+    if spec.own is None:
+        return said
+    seen, taken = spec.own.observation, spec.own.action
+    if isinstance(seen, Group | MultiDiscrete) or (_has_axes(seen) and not spec.is_pixels):
+        said.append(
+            f"observations are {described(seen)}: flattened to one vector of "
+            f"{spec.observation.shape[0]} numbers, as by gymnasium's FlattenObservation"
+        )
+    if isinstance(taken, Group | MultiDiscrete) or _has_axes(taken):
+        one = "vector" if isinstance(spec.action, Box) else "choice"
+        size = spec.action.shape[0] if isinstance(spec.action, Box) else spec.action.n
+        unit = "numbers" if isinstance(spec.action, Box) else "combinations"
+        said.append(f"actions are {described(taken)}: learned as one {one} of {size} {unit}")
+    return said
+
+
+def combinations(spec: EnvSpec) -> list[str]:
+    """Return the meaning of each action that combines several choices; empty for others."""
+    if spec.own is None or not isinstance(spec.action, Discrete):
+        return []
+    if isinstance(spec.own.action, Discrete):
+        return []
+    batch = spec.own.take(np.arange(spec.action.n))
+    texts = [_short(spaces.row(batch, number)) for number in range(spec.action.n)]
+    return [f"action {number} ({text})" for number, text in enumerate(texts)]
+
+
+def shown_actions(spec: EnvSpec, actions: np.ndarray) -> np.ndarray:
+    """Return a clip's actions (L, ...) as a teacher sees them.
+
+    Several choices have one column each; other actions are unchanged.
+    """
+    if spec.own is None or isinstance(spec.own.action, Box | Discrete):
+        return actions
+    if not isinstance(spec.action, Discrete):
+        return actions
+    return spaces.columns_of(spec.own.take(actions))
+
+
+def described(space: Space) -> str:
+    """Return a space in words."""
     if isinstance(space, Discrete):
         return f"one of {space.n}"
+    if isinstance(space, MultiDiscrete):
+        return f"choices among {', '.join(map(str, space.sizes.reshape(-1)))}"
+    if isinstance(space, Group):
+        parts = [
+            f"{key}: {described(part)}" if space.named else described(part)
+            for key, part in space.parts.items()
+        ]
+        return f"a {'dict' if space.named else 'tuple'} ({'; '.join(parts)})"
     return str(space.shape) if space.dtype == np.float32 else f"{space.shape} of {space.dtype}"
+
+
+def _has_axes(space: Space) -> bool:
+    return isinstance(space, Box) and len(space.shape) != 1
+
+
+def _short(action: Any) -> str:
+    """Return one action of several choices as text: `2, 0`, or `steer 2, fire 0`."""
+    if isinstance(action, dict):
+        return ", ".join(f"{key} {_short(part)}" for key, part in action.items())
+    if isinstance(action, tuple):
+        return ", ".join(map(_short, action))
+    return ", ".join(map(str, np.reshape(action, -1).tolist()))
 
 
 def newest_frame(spec: EnvSpec, obs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Adapter that makes Gymnasium environments with Box or Discrete spaces a `HostEnv`.
+"""Adapter that makes Gymnasium environments a `HostEnv`.
 
 In every autoreset mode `next_obs` is the true next observation, and rows that only reset in the
 mode NEXT_STEP are marked as invalid. Invalid data (NaN, a wrong shape) and exceptions are reported
@@ -13,26 +13,19 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.wrappers import TimeLimit
 
 from backflip.core.errors import EnvironmentFailed
-from backflip.core.spec import (
-    LARGEST_BOUND,
-    LARGEST_DISCRETE,
-    Box,
-    Discrete,
-    EnvSpec,
-    OwnSpaces,
-    has_room,
-)
+from backflip.core.spaces import Group, InvalidValue, MultiDiscrete, Space, flattened
+from backflip.core.spec import EnvSpec, OwnSpaces
 from backflip.envs.metadata import class_of, number_names
 from backflip.envs.pictures import NONE
 from backflip.envs.rendering import Make, OwnRender
+from backflip.envs.spaces import learned_action, learned_observation, own_spaces
 from backflip.envs.spec import HasDrawingState, HostStep
 from backflip.envs.stdout_guard import stdout_kept_open
 from runshelf.errors import UsageError, UserFacingError, one_line
 
-SMALLEST_PICTURE = 16  # images with fewer pixels per side than channels are not expected
-DISCRETE = f"Discrete of at most {LARGEST_DISCRETE:,}"
 MODES = {"next_step": AutoresetMode.NEXT_STEP, "same_step": AutoresetMode.SAME_STEP}
 
 # Silence Gymnasium's warnings about style and versions; this module raises real errors.
@@ -57,9 +50,10 @@ class GymnasiumEnv:
     """A batch of Gymnasium environments.
 
     Discrete observations become one-hot. Images (uint8 with two or three axes) keep their values
-    and get a channel axis. All other observations become float32 vectors. Actions are vectors,
-    too: they are reshaped and clipped to the environment's box, or shifted to the start of its
-    discrete space. Every array returned is a copy.
+    and get a channel axis. All other observations become float32 vectors; those of Dict and Tuple
+    spaces are flattened. Actions are vectors, too: they are reshaped and clipped to the
+    environment's box, or shifted to the start of its discrete space. Several choices are one choice
+    of all combinations. Every array returned is a copy.
 
     Args:
         env_id: the environment's id.
@@ -70,6 +64,7 @@ class GymnasiumEnv:
         repeats_first_frame: whether stacks are padded with the first frame of an episode, or
             with black.
         own_render: draws the environments with their own `render()`; None if another view does.
+        own: the environments' own spaces, if those of the batch are different.
 
     Raises:
         UsageError: a space or the autoreset mode is not supported.
@@ -85,19 +80,19 @@ class GymnasiumEnv:
         terminates: bool = True,
         repeats_first_frame: bool = True,
         own_render: OwnRender | None = None,
+        own: OwnSpaces | None = None,
     ) -> None:
         self._vector = vector
         self.own_render = own_render
         self._drawn: list[int] = []  # rows that can be drawn
         self._autoreset = _autoreset_mode(env_id, vector)
         self._seen: Any = vector.single_observation_space
-        observation, action = _facts(env_id, self._seen, vector.single_action_space)
+        self._own = own or own_spaces(env_id, self._seen, vector.single_action_space)
         limit = max_episode_steps or _time_limit(vector)
-        self._own = OwnSpaces(_own(self._seen), _own(vector.single_action_space))
         self._spec = EnvSpec(
             env_id,
-            observation,
-            action,
+            learned_observation(self._own.observation),
+            learned_action(self._own.action),
             limit,
             frame_stack,
             terminates,
@@ -132,8 +127,14 @@ class GymnasiumEnv:
             draws_itself: whether pictures come from the environments' own `render()`.
         """
         mode = mode_of(num_envs, autoreset)
-        rows = [_Row(make(), row) for row in range(num_envs)]
-        _facts(env_id, rows[0].observation_space, rows[0].action_space)  # check before batching
+        made = [make() for _ in range(num_envs)]
+        if len({id(one) for one in made}) < num_envs:
+            raise UsageError(
+                f"`{env_id}` returned the same environment twice; it must make a new one at each "
+                "call"
+            )
+        own = own_spaces(env_id, made[0].observation_space, made[0].action_space)
+        rows = [_Row(one, row, own) for row, one in enumerate(made)]
         take = iter(rows).__next__  # each call of the constructor list takes the next row
         vector = SyncVectorEnv([take] * num_envs, copy=False, autoreset_mode=mode)
         return cls(
@@ -142,6 +143,7 @@ class GymnasiumEnv:
             max_episode_steps=max_episode_steps,
             terminates=terminates,
             own_render=OwnRender(make) if draws_itself else None,
+            own=own,
         )
 
     @property
@@ -272,7 +274,7 @@ class GymnasiumEnv:
             raise self._failed(row, what)
         return (places[:, None] == np.arange(size)).astype(np.float32)
 
-    def _take(self, actions: np.ndarray) -> np.ndarray:
+    def _take(self, actions: np.ndarray) -> Any:
         """Return actions in the environments' own form."""
         finite = np.isfinite(actions)
         if not finite.all():
@@ -347,18 +349,22 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     A batch would broadcast a wrong shape, convert a float to bool, and not say which environment
     raised. Observations are copied, because an environment may reuse its buffer before the last
-    one of an episode is read. Infos are dropped.
+    one of an episode is read. Observations of several parts are flattened. Infos are dropped.
     """
 
-    def __init__(self, env: "gymnasium.Env[Any, Any]", row: int) -> None:
+    def __init__(self, env: "gymnasium.Env[Any, Any]", row: int, own: OwnSpaces) -> None:
         super().__init__(env)
-        space: Any = env.observation_space
+        self._grouped = None
+        if isinstance(own.observation, Group | MultiDiscrete):
+            self._grouped, box = own.observation, learned_observation(own.observation)
+            self.observation_space = spaces.Box(box.low, box.high, dtype=np.float32)
+        space: Any = self.observation_space
         self._row, self._shape, self._dtype = row, space.shape, space.dtype
 
     def make_again(self, render: OwnRender) -> None:
         """Replace the environment by one that can be drawn, if its spaces are the same."""
         fresh = render.made()
-        if fresh.observation_space != self.observation_space:
+        if fresh.observation_space != self.env.observation_space:
             render.problem = "its observation space changes with `render_mode`"
             return
         with contextlib.suppress(Exception, SystemExit):
@@ -399,6 +405,8 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise _RowFailedError(self._row, f"`{name}` is {_short(value)}, expected {wanted}")
 
     def _observation(self, value: Any) -> np.ndarray:
+        if self._grouped is not None:
+            return self._flattened(self._grouped, value)
         try:
             array = np.array(value)
         except ValueError as error:
@@ -413,79 +421,15 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise _RowFailedError(self._row, what)
         return array
 
-
-def _facts(
-    env_id: str, observation: "spaces.Space[Any]", action: "spaces.Space[Any]"
-) -> tuple[Box, Box | Discrete]:
-    """Return observation and action space for the spec.
-
-    Raises:
-        UsageError: a space is not supported.
-    """
-    return _observation_box(env_id, observation), _action_facts(env_id, action)
-
-
-def _observation_box(env_id: str, space: "spaces.Space[Any]") -> Box:
-    if isinstance(space, spaces.Discrete):
-        if space.n > LARGEST_DISCRETE:
-            raise _unsupported(env_id, "observation", space, f"Box and {DISCRETE}")
-        one_hot = np.ones(int(space.n), np.float32)
-        return Box(np.zeros_like(one_hot), one_hot, one_hot.dtype)
-    if not isinstance(space, spaces.Box):
-        raise _unsupported(env_id, "observation", space, "Box and Discrete")
-    if 0 in space.shape:
-        raise _unsupported(env_id, "observation", space, "Box of at least one number")
-    if space.dtype == np.uint8 and len(space.shape) in (2, 3):
-        if _channels_come_first(space.shape):
-            raise UsageError(
-                f"environment `{env_id}` has images of shape {space.shape}, channels first, but "
-                "channels must come last; wrap it in gymnasium.wrappers.TransformObservation with "
-                "`numpy.moveaxis(image, 0, -1)`"
-            )
-        return _box(space, (*space.shape, 1)[:3], np.dtype(np.uint8))
-    return _box(space, (-1,), np.dtype(np.float32))
-
-
-def _action_facts(env_id: str, space: "spaces.Space[Any]") -> Box | Discrete:
-    if isinstance(space, spaces.Discrete) and space.n <= LARGEST_DISCRETE:
-        return Discrete(int(space.n))
-    if isinstance(space, spaces.Box) and space.dtype.kind == "f":
-        box = _box(space, (-1,), np.dtype(np.float32))
-        if has_room(box.low, box.high):
-            return box
-    supported = (
-        f"{DISCRETE}, and Box of at least one float between bounds of at most "
-        f"{LARGEST_BOUND:g}, low below high"
-    )
-    raise _unsupported(env_id, "action", space, supported)
-
-
-def _own(space: Any) -> Box | Discrete:
-    """Return a supported space unchanged, in our own type."""
-    if isinstance(space, spaces.Discrete):
-        return Discrete(int(space.n), int(space.start))
-    return Box(space.low, space.high, space.dtype)
-
-
-def _box(space: spaces.Box, shape: tuple[int, ...], dtype: np.dtype) -> Box:
-    with np.errstate(over="ignore"):  # the largest float64 often stands for "no bound"
-        low, high = space.low.astype(dtype).reshape(shape), space.high.astype(dtype).reshape(shape)
-    return Box(low, high, dtype)
-
-
-def _channels_come_first(shape: tuple[int, ...]) -> bool:
-    """Return whether an image's shape has the channels on the first axis.
-
-    A stack of frames has a dozen or more channels, but fewer than pixels along either side.
-    """
-    return len(shape) == 3 and max(shape[0], SMALLEST_PICTURE - 1) < min(shape[1:])
-
-
-def _unsupported(env_id: str, role: str, space: "spaces.Space[Any]", supported: str) -> UsageError:
-    return UsageError(
-        f"environment `{env_id}` has the {role} space {_short(space)}, which is not supported; "
-        f"supported: {supported}; wrap the environment"
-    )
+    def _flattened(self, space: Space, value: Any) -> np.ndarray:
+        try:
+            batch, single = flattened(space, value, "observation")
+        except InvalidValue as error:
+            raise _RowFailedError(self._row, str(error)) from error
+        if not single:
+            what = f"observation is a batch of {len(batch)}, expected one"
+            raise _RowFailedError(self._row, what)
+        return batch[0]
 
 
 def _autoreset_mode(env_id: str, vector: "VectorEnv[Any, Any, Any]") -> AutoresetMode:
@@ -510,8 +454,19 @@ def _drawing_state(simulator: Any) -> np.ndarray | None:
 
 
 def _time_limit(vector: "VectorEnv[Any, Any, Any]") -> int | None:
+    """Return the smallest limit among all wrappers, else that of the registration."""
+    limits = [limit for env in getattr(vector, "envs", [])[:1] for limit in _limits(env)]
+    if limits:
+        return min(limits)
     specs = [vector.spec, *(env.spec for env in getattr(vector, "envs", []))]
     return next((spec.max_episode_steps for spec in specs if spec is not None), None)
+
+
+def _limits(env: Any) -> Iterator[int]:
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, TimeLimit):
+            yield env.get_wrapper_attr("_max_episode_steps")
+        env = env.env
 
 
 def _short(value: Any) -> str:

@@ -68,7 +68,8 @@ def gymnasium_spec(env_id: str) -> Any:
         known = [*NATIVE, *(x for x in gymnasium.registry if not _is_old_atari(x))]
         raise UsageError(
             f"unknown environment `{env_id}`{_did_you_mean(env_id, known)} "
-            f"(native: {', '.join(NATIVE)}; or a Gymnasium id; or `module:Class` for your own)"
+            f"(native: {', '.join(NATIVE)}; or a Gymnasium id; or `module:Class` or "
+            "`module:function` for your own)"
         )
     return gymnasium.registry[name]
 

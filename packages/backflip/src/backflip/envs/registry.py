@@ -1,4 +1,4 @@
-"""Create environments from their ids: native ones, Gymnasium's, or `module:Class`.
+"""Create environments from their ids: native ones, Gymnasium's, or a user's `module:Name`.
 
 JAX and Gymnasium are imported only when an environment is created.
 """
@@ -29,7 +29,7 @@ from backflip.envs.ids import (
     refuse_old_atari,
 )
 from backflip.envs.stdout_guard import stdout_kept_open
-from backflip.envs.user_envs import check_native, is_gymnasium, user_class
+from backflip.envs.user_envs import check_native, is_gymnasium, made_by, user_env
 from runshelf.errors import UsageError, UserFacingError, one_line
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ def is_native(env_id: str) -> bool:
     """Return whether `env_id` names an environment in JAX, built in or a user's class.
 
     Raises:
-        UsageError: a `module:Class` cannot be loaded or is not an environment.
+        UsageError: a `module:Name` cannot be loaded or is not an environment.
     """
     if env_id in NATIVE:
         return True
-    own = user_class(env_id)
+    own = user_env(env_id)
     return own is not None and not is_gymnasium(own)
 
 
@@ -72,9 +72,9 @@ def make_native(env_id: str, args: Mapping[str, Any] | None = None) -> "NativeEn
     """Create an environment in JAX; return None if `env_id` is a host environment.
 
     Raises:
-        UsageError: the arguments are invalid, or a `module:Class` is not an environment.
+        UsageError: the arguments are invalid, or a `module:Name` is not an environment.
     """
-    own = user_class(env_id)
+    own = user_env(env_id)
     target = _load(NATIVE[env_id]) if env_id in NATIVE else own
     if target is None or is_gymnasium(target):
         return None
@@ -97,7 +97,8 @@ def make_host(
 
     Args:
         env_id: a Gymnasium id such as `ALE/Pong-v5` or `Hopper-v5`; `fixed:Hopper-v5`, which only
-            the time limit ends; `dm_control:cheetah-run`; or `module:Class`. The prefix
+            the time limit ends; `dm_control:cheetah-run`; `module:Class`; or
+            `module:function`, which returns a new environment at each call. The prefix
             `gymnasium:` selects Gymnasium's own environment instead of our version.
         args: constructor arguments, as `parse_env_args` returns them.
         num_envs: batch size, at least 1.
@@ -117,7 +118,7 @@ def make_host(
         return _dm_control(env_id, args, num_envs, autoreset)
     if env_id.startswith(FIXED_PREFIX) or (env_id in BATCHED and args.keys() <= {LIMIT.name}):
         return _mujoco(env_id, args, num_envs, autoreset)
-    own = user_class(env_id)
+    own = user_env(env_id)
     if own is not None and not is_gymnasium(own):
         raise UsageError(f"environment `{env_id}` is written in JAX and has no host path")
     if own is None:
@@ -235,12 +236,12 @@ def _extra(env_id: str) -> str:
 
 
 def _own_make(
-    env_id: str, own: type, args: Mapping[str, Any]
+    env_id: str, own: Callable[..., Any], args: Mapping[str, Any]
 ) -> tuple[Callable[..., Any], int | None]:
     """Return a function that creates a user's Gymnasium environment, and the time limit added.
 
-    The function takes a `render_mode`, too. A class with a parameter `max_episode_steps` applies
-    the limit itself.
+    The function takes a `render_mode`, too. A class or function with a parameter
+    `max_episode_steps` applies the limit itself.
     """
     from gymnasium.wrappers import TimeLimit  # noqa: PLC0415
 
@@ -248,18 +249,22 @@ def _own_make(
     if LIMIT.name in (parameters or {}):
         args = fitting(env_id, parameters, args)
         refuse_missing(env_id, parameters, args)
-        return functools.partial(own, **args), None
+        return functools.partial(_made_with, env_id, own, args), None
     args = fitting(env_id, with_limit(parameters), args)
     refuse_missing(env_id, parameters, args)
     limit = time_limit_only(env_id, {name: x for name, x in args.items() if name == LIMIT.name})
     args = {name: x for name, x in args.items() if name != LIMIT.name}
     if not limit:
-        return functools.partial(own, **args), None
+        return functools.partial(_made_with, env_id, own, args), None
 
     def limited(**drawn: str) -> Any:
-        return TimeLimit(own(**args, **drawn), **limit)
+        return TimeLimit(made_by(env_id, own, {**args, **drawn}), **limit)
 
     return limited, limit[LIMIT.name]
+
+
+def _made_with(env_id: str, own: Callable[..., Any], args: Mapping[str, Any], **drawn: str) -> Any:
+    return made_by(env_id, own, {**args, **drawn})
 
 
 def _load(target: str) -> Any:

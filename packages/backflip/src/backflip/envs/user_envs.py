@@ -1,10 +1,11 @@
-"""User environments, `module:Class`: load the class and check its interface.
+"""User environments, `module:Class` or `module:function`: load them and check their interface.
 
-Loading a class imports neither JAX nor Gymnasium unless its module does.
+Loading one imports neither JAX nor Gymnasium unless its module does.
 """
 
 import importlib
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +19,19 @@ if TYPE_CHECKING:
 NATIVE_PARTS = ("spec", "reset", "step", "observe")
 
 
-def user_class(env_id: str) -> type | None:
-    """Return the class that `module:Class` names; None for any other id.
+def user_env(env_id: str) -> Callable[..., Any] | None:
+    """Return the class or function that `module:Name` names; None for any other id.
 
     `module:Id-v0`, with which Gymnasium imports a module that registers ids, gives None.
 
     Raises:
-        UsageError: the class cannot be loaded, or is not an environment.
+        UsageError: it cannot be loaded, or the class is not an environment.
     """
     module, colon, name = env_id.partition(":")
     if colon and not (module and name):
         raise UsageError(
-            f"unknown environment `{env_id}`: write `module:Class` for a class of your own"
+            f"unknown environment `{env_id}`: write `module:Class` for a class of your own, or "
+            "`module:function` for a function that returns an environment"
         )
     if not colon or env_id in NATIVE or env_id.startswith(PREFIXES):
         return None
@@ -37,21 +39,49 @@ def user_class(env_id: str) -> type | None:
     if not name.isidentifier():
         return None
     own = getattr(found, name, None)
-    if not isinstance(own, type):
-        classes = [key for key, value in vars(found).items() if isinstance(value, type)]
-        raise UsageError(f"`{module}` has no class `{name}`{did_you_mean(name, classes)}")
-    if not is_gymnasium(own) and not _is_native_class(own):
+    if not callable(own):
+        known = [key for key, value in vars(found).items() if callable(value)]
+        raise UsageError(f"`{module}` has no class or function `{name}`{did_you_mean(name, known)}")
+    if isinstance(own, type) and not is_gymnasium(own) and not _is_native_class(own):
         raise UsageError(
-            f"`{env_id}` is not an environment: expected a subclass of gymnasium.Env, or a class "
-            f"with {', '.join(NATIVE_PARTS)} as in backflip.envs.spec.NativeEnv"
+            f"`{env_id}` is not an environment: expected a subclass of gymnasium.Env, a class "
+            f"with {', '.join(NATIVE_PARTS)} as in backflip.envs.spec.NativeEnv, or a function "
+            "that returns a gymnasium.Env"
         )
     return own
 
 
-def is_gymnasium(own: type) -> bool:
-    """Return whether a class is a Gymnasium environment, without importing Gymnasium."""
+def is_gymnasium(own: Callable[..., Any]) -> bool:
+    """Return whether a class or function makes Gymnasium environments.
+
+    Does not import Gymnasium. A function never makes an environment in JAX.
+    """
+    if not isinstance(own, type):
+        return True
     gymnasium = sys.modules.get("gymnasium")
     return gymnasium is not None and issubclass(own, gymnasium.Env)
+
+
+def made_by(env_id: str, own: Callable[..., Any], args: Mapping[str, Any]) -> Any:
+    """Return a new environment of a user's class or function.
+
+    Raises:
+        UsageError: a function returned something else.
+    """
+    import gymnasium  # noqa: PLC0415
+
+    env = own(**args)
+    if isinstance(env, gymnasium.Env):
+        return env
+    kind = type(env).__name__
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        instead = "one gymnasium.Env; backflip makes the batch"
+    elif _is_native_class(type(env)):
+        name = f"{env_id.partition(':')[0]}:{kind}"
+        instead = f"a gymnasium.Env; name the class itself for an environment in JAX, as in {name}"
+    else:
+        instead = "a gymnasium.Env"
+    raise UsageError(f"`{env_id}` returned {_a(kind)}, expected {instead}")
 
 
 def check_native(env_id: str, env: Any) -> None:
@@ -102,6 +132,10 @@ def _import(env_id: str, module: str) -> Any:
         raise
     except BaseException as error:  # includes SystemExit of a script without a `__main__` guard
         raise UsageError(f"`{module}` cannot be imported: {one_line(error)}") from error
+
+
+def _a(kind: str) -> str:
+    return "nothing" if kind == "NoneType" else f"an object of the class {kind}"
 
 
 def _is_native_class(own: type) -> bool:

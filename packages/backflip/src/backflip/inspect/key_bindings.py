@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spec import Box, Discrete, EnvSpec, combinations
 from backflip.envs.ids import family
 
 # Names of actions, in order, for environments that do not name them.
@@ -78,7 +78,7 @@ def actions(spec: EnvSpec, meanings: list[str] | None) -> list[Action]:
     """
     assert isinstance(spec.action, Discrete)
     count = spec.action.n
-    names = meanings or _names(spec.id, count)
+    names = meanings or combinations(spec) or _names(spec.id, count)
     known = [_action(name, index) for index, name in enumerate(names)]
     if any(action.keys for action in known) or count > 3:
         return known

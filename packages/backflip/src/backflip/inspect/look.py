@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spec import Discrete, EnvSpec, conversions
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
 from backflip.inspect.clip_files import checked_file, drawable, first_seconds, frames_of, write_clip
@@ -107,9 +107,15 @@ def look(
         play,
         repeated,
         audit,
-        facts,
+        [*facts, *_conversions(spec)],
     )
     return LookResult(report, clip, note)
+
+
+def _conversions(spec: EnvSpec) -> list[tuple[str, str]]:
+    """Return how learning sees the environment's own spaces, as (name, text) pairs."""
+    parts = [line.partition(" are ") for line in conversions(spec)]
+    return [(f"own {what}", text) for what, _, text in parts]
 
 
 def _counted(on_progress: OnProgress, what: str, env_steps: int) -> OnEnvStep:

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from backflip.core.checkpoint import has_checkpoint
 from backflip.core.paths import from_here
 from backflip.core.spec import EnvSpec
 from backflip.envs.spec import HostEnv
@@ -29,8 +28,8 @@ from backflip.training.policy import (
     load_saved_policy,
     policy_files,
     refuse_changed,
+    refuse_without_policy,
 )
-from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.records import to_json
 from runshelf.store.run import Run
@@ -144,12 +143,7 @@ def checkpoints(run: Run, seed: int | None) -> list[SavedPolicy]:
         UsageError: the run has no policies, or does not have the seed.
         DamagedFile: a policy cannot be read.
     """
-    if not has_checkpoint(run.folder / POLICY):
-        kind = run.manifest["command"]
-        raise UsageError(
-            f"run `{run.ulid}` of kind `{kind}` has no policy to watch: runs of train and teach "
-            "save one after their first phase"
-        )
+    refuse_without_policy(run)
     kept = [load_saved_policy(path, seed) for path in policy_files(run.folder)]
     last = load_saved_policy(run.folder / POLICY, seed)
     return [one for one in kept if one.env_steps != last.env_steps] + [last]

@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params, affine, dense
-from backflip.networks.pixel_networks import PixelNetwork
+from backflip.networks.pixel_networks import PixelNetwork, is_own
 from backflip.networks.single_head import action_outputs
-from backflip.networks.torsos import pixel_torso, unchanged
+from backflip.networks.torsos import Torso, torso, unchanged
 
 POLICY_HEAD_GAIN = 0.01  # the first policy is close to uniform
 
@@ -35,10 +35,15 @@ class ActorCritic(NamedTuple):
 def actor_critic(
     spec: EnvSpec, hidden: tuple[int, ...], pixels: PixelNetwork = "auto"
 ) -> ActorCritic:
-    """Return the default network for the observations and actions of `spec`."""
+    """Return the network for the observations and actions of `spec`.
+
+    Policy and value function share the torso of images, and have one each for vectors.
+    """
     outputs = action_outputs(spec)
     if spec.is_pixels:
-        return _pixel_actor_critic(spec, outputs, hidden, pixels)
+        return _one_torso(torso(spec, hidden, pixels), outputs)
+    if is_own(pixels):
+        return _two_torsos(torso(spec, hidden, pixels), outputs)
     return _vector_actor_critic(spec.observation.shape[0], outputs, hidden)
 
 
@@ -66,20 +71,35 @@ def _vector_actor_critic(inputs: int, outputs: int, hidden: tuple[int, ...]) -> 
     return ActorCritic(init, unchanged, apply)
 
 
-def _pixel_actor_critic(
-    spec: EnvSpec, outputs: int, hidden: tuple[int, ...], pixels: PixelNetwork
-) -> ActorCritic:
+def _one_torso(body: Torso, outputs: int) -> ActorCritic:
     """Return a network in which both heads share a torso."""
-    body = pixel_torso(spec, hidden, pixels)
 
     def init(rng: np.random.Generator) -> Params:
-        return body.init(rng) | {
-            "policy": dense(rng, body.features, outputs, POLICY_HEAD_GAIN),
-            "value": dense(rng, body.features, 1, 1.0),
-        }
+        return body.init(rng) | _heads(rng, body, outputs)
 
     def apply(params: Params, inputs: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
         x = body.apply(params, inputs)
         return affine(params["policy"], x), affine(params["value"], x)[:, 0]
 
     return ActorCritic(init, body.preprocess, apply)
+
+
+def _two_torsos(body: Torso, outputs: int) -> ActorCritic:
+    """Return a network in which each head has a torso of its own."""
+
+    def init(rng: np.random.Generator) -> Params:
+        bodies = {name: body.init(rng) for name in ("actor", "critic")}
+        return bodies | _heads(rng, body, outputs)
+
+    def apply(params: Params, inputs: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
+        actor, critic = (body.apply(params[name], inputs) for name in ("actor", "critic"))
+        return affine(params["policy"], actor), affine(params["value"], critic)[:, 0]
+
+    return ActorCritic(init, body.preprocess, apply)
+
+
+def _heads(rng: np.random.Generator, body: Torso, outputs: int) -> Params:
+    return {
+        "policy": dense(rng, body.features, outputs, POLICY_HEAD_GAIN),
+        "value": dense(rng, body.features, 1, 1.0),
+    }

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.networks.layers import Params, affine, dense
 from backflip.networks.pixel_networks import PixelNetwork
-from backflip.networks.torsos import Torso, pixel_torso, unchanged
+from backflip.networks.torsos import Torso, torso, unchanged
 
 
 class SingleHead(NamedTuple):
@@ -46,12 +46,9 @@ def single_head(
     outputs: number of outputs.
     hidden: widths of the hidden layers, for vectors and `flat`.
     head_gain: gain of the orthogonal weights of the last layer.
-    pixels: the network for images.
+    pixels: the network for images, or a user's.
     """
-    if spec.is_pixels:
-        body = pixel_torso(spec, hidden, pixels)
-    else:
-        body = tanh_torso(spec.observation.shape[0], hidden)
+    body = torso(spec, hidden, pixels, tanh_torso)
 
     def init(rng: np.random.Generator) -> Params:
         return body.init(rng) | {"head": dense(rng, body.features, outputs, head_gain)}

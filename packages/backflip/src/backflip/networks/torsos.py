@@ -14,7 +14,8 @@ from jaxtyping import Array, Float, UInt8
 
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params, affine, dense, fan_in_dense
-from backflip.networks.pixel_networks import GRID_SIDE, PixelNetwork
+from backflip.networks.own import own_network
+from backflip.networks.pixel_networks import GRID_SIDE, PixelNetwork, is_own
 from runshelf.errors import UsageError
 
 LARGEST_SIDE = 64  # larger images are halved until they fit: 42 x 42 is enough for Pong
@@ -41,13 +42,6 @@ class Torso(NamedTuple):
     features: int
 
 
-def torso(spec: EnvSpec, hidden: tuple[int, ...], pixels: PixelNetwork = "auto") -> Torso:
-    """Return the torso for the observations of `spec`; `hidden` is for vectors and `flat`."""
-    if spec.is_pixels:
-        return pixel_torso(spec, hidden, pixels)
-    return vector_torso(spec.observation.shape[0], hidden)
-
-
 def vector_torso(inputs: int, hidden: tuple[int, ...]) -> Torso:
     """Return layers of the given widths with ReLU after each."""
 
@@ -60,6 +54,31 @@ def vector_torso(inputs: int, hidden: tuple[int, ...]) -> Torso:
         return x
 
     return Torso(init, unchanged, apply, (inputs, *hidden)[-1])
+
+
+def torso(
+    spec: EnvSpec,
+    hidden: tuple[int, ...],
+    kind: PixelNetwork = "auto",
+    of_vectors: Callable[[int, tuple[int, ...]], Torso] = vector_torso,
+) -> Torso:
+    """Return the torso for the observations of `spec`.
+
+    Args:
+        spec: the environment's spec.
+        hidden: widths of the hidden layers, for vectors and `flat`.
+        kind: the network for images, or a user's `module:function` for all observations.
+        of_vectors: (length of a vector, `hidden`) -> the torso for vectors.
+
+    Raises:
+        UsageError: images are too small for `kind`, or a user's network is invalid.
+    """
+    if is_own(kind):
+        own = own_network(kind, spec, hidden)
+        return Torso(own.init, unchanged, own.apply, own.features)
+    if spec.is_pixels:
+        return pixel_torso(spec, hidden, kind)
+    return of_vectors(spec.observation.shape[0], hidden)
 
 
 def pixel_torso(spec: EnvSpec, hidden: tuple[int, ...], kind: PixelNetwork) -> Torso:

@@ -30,19 +30,22 @@ class Drawer:
         env_id: the environment's id.
         env_args: arguments of the environment's constructor.
         spec: the environment's spec.
+
+    Attributes:
+        spec: the environment's spec.
     """
 
     def __init__(
         self, run_folder: Path, env_id: str, env_args: Mapping[str, Any], spec: EnvSpec
     ) -> None:
-        self._folder, self._spec = run_folder / FILMS, spec
+        self._folder, self.spec = run_folder / FILMS, spec
         self._env_id, self._env_args = env_id, env_args
         self._latest: Film | None = None
 
     @cached_property
     def _view(self) -> View:
         """The view, made on first use because it may import Gymnasium."""
-        return view_of(self._env_id, self._spec, self._env_args)
+        return view_of(self._env_id, self.spec, self._env_args)
 
     def frames(self, clip: Clip) -> UInt8[np.ndarray, "L H W 3"]:
         """Return one picture for each env step of a clip, as people see it."""
@@ -63,7 +66,7 @@ class Drawer:
             UserFacingError: the disk is full, or the simulator cannot draw on this machine.
         """
         movie = self.movie(clip)
-        seen = agent_film(self._spec, clip.obs, clip.alive, movie)
+        seen = agent_film(self.spec, clip.obs, clip.alive, movie)
         return {"person": self._write(movie), "agent": self._write(seen)}
 
     def latest(self, record: Transition) -> Film | None:

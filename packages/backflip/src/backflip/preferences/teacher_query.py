@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from jaxtyping import Bool, Float, Shaped, UInt8
 
+from backflip.core.spec import shown_actions
 from backflip.preferences.clips import Clip
 from backflip.preferences.drawer import Drawer
 
@@ -20,7 +21,7 @@ class ShownClip:
     Attributes:
         env: the environment's id.
         observations: the observation before each env step; the newest of stacked frames.
-        actions: the action of each env step.
+        actions: the action of each env step; of a space of several choices, one column for each.
         next_observations: the observation after each env step.
         rewards: the true reward of each env step; 0 after the episode's end.
         alive: False after the episode's end.
@@ -56,7 +57,7 @@ def shown_clip(clip: Clip, env: str, drawer: Drawer) -> ShownClip:
     return ShownClip(
         env=env,
         observations=_read_only(clip.obs),
-        actions=_read_only(clip.action),
+        actions=_read_only(shown_actions(drawer.spec, clip.action)),
         next_observations=_read_only(clip.next_obs),
         rewards=_read_only(clip.reward),
         alive=_read_only(clip.alive),

@@ -17,6 +17,7 @@ from backflip.algorithms.interface import ReplayPlan, Settings
 from backflip.core.spec import Discrete, EnvSpec
 from backflip.drivers.driver import Driver
 from backflip.drivers.learning import layout_of
+from backflip.networks.pixel_networks import is_own
 from runshelf.errors import UsageError
 
 MIB = 2**20
@@ -129,7 +130,8 @@ def _networks(config: Any, spec: EnvSpec, seeds: int) -> Iterator[Need]:
 
 def _has_layers(config: Any, spec: EnvSpec) -> bool:
     """Return whether networks are dense layers of the widths in `hidden`."""
-    return not spec.is_pixels or config.network == "flat"
+    network = getattr(config, "network", "auto")
+    return not is_own(network) and (not spec.is_pixels or network == "flat")
 
 
 def _minibatches(driver: Driver, plan: ReplayPlan, seeds: int) -> Need:

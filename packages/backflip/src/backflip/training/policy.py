@@ -1,19 +1,19 @@
 """Policies that a run saves."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import jax
 import numpy as np
 
-from backflip.algorithms.interface import Algorithm
+from backflip.algorithms.interface import Algorithm, EvaluationAction
 from backflip.algorithms.registry import algorithms
 from backflip.core.checkpoint import has_checkpoint, load_arrays
-from backflip.core.spec import Box, Discrete, EnvSpec, changes, within
+from backflip.core.spaces import InvalidValue, learned, row
+from backflip.core.spec import EnvSpec, changes, within
 from backflip.core.trees import unflatten
 from backflip.training.algorithm_config import configure
 from backflip.training.renamed_settings import current_names
@@ -29,52 +29,71 @@ KEPT_POLICIES = 10  # of a run, if it has as many updates
 
 @final
 class Policy:
-    """A trained policy that takes evaluation actions: NumPy in, NumPy out.
+    """A trained policy: NumPy in, NumPy out, in the environment's own spaces.
 
-    Policies that sample actions (from pixels) are deterministic for the same sequence of calls.
+    Policies that sample actions are deterministic for the same sequence of calls.
+
+    Args:
+        spec: the environment's spec.
+        algorithm: the algorithm.
+        state: its state of one seed, which has the policy.
     """
 
     def __init__(self, spec: EnvSpec, algorithm: Algorithm, state: Any) -> None:
-        self._spec = spec
-        self._act = jax.jit(partial(algorithm.evaluation_action, state))
+        self._spec, self._name, self._state = spec, algorithm.name, state
+        self._evaluate = jax.jit(acting_by_row(algorithm.evaluation_action))
+        self._sample = algorithm.sample and jax.jit(acting_by_row(algorithm.sample))
         self._key = jax.random.key(0)
 
-    def act(self, obs: Any) -> "np.ndarray | np.integer[Any]":
+    def act(self, obs: Any, *, sample: bool = False) -> Any:
         """Return the action for one observation, or the actions for a batch.
 
-        Observations and actions are in the environment's own spaces. Observations in the form that
+        A batch has a leading axis in every array of an observation. Observations in the form that
         the algorithm is trained on (one-hot, flattened) are accepted, too.
 
+        Args:
+            obs: an observation, or a batch.
+            sample: draw the action from the policy's distribution, as in training; by default, the
+                evaluation action: the mode, or from pixels a sample.
+
         Raises:
-            UsageError: the shape is invalid, or a number is not in the space.
+            UsageError: the observation is not in its space, or the policy is deterministic and
+                cannot be sampled.
         """
-        batch, single = _as_trained_on(self._spec, np.asarray(obs))
+        acts = self._sample if sample else self._evaluate
+        if acts is None:
+            raise UsageError(
+                f"`{self._name}` learns a deterministic policy, which has no distribution to "
+                "sample from; leave out `sample`"
+            )
+        batch, single = self._as_trained_on(obs)
         self._key, key = jax.random.split(self._key)
-        actions = np.asarray(self._act(batch, key))
-        actions = within(self._spec.action, actions)
-        if self._spec.own is not None:
-            actions = self._spec.own.take(actions)
-        if not single:
-            return actions
-        return actions[0] if isinstance(self._spec.action, Discrete) else np.asarray(actions[0])
+        actions = within(self._spec.action, np.asarray(acts(self._state, batch, key)))
+        taken = self._spec.own_spaces.take(actions)
+        return row(taken, 0) if single else taken
+
+    def _as_trained_on(self, obs: Any) -> tuple[np.ndarray, bool]:
+        """Return observations as a batch for the algorithm, and whether there was only one."""
+        try:
+            return learned(self._spec.own_spaces.observation, obs, self._spec.observation)
+        except InvalidValue as error:
+            raise UsageError(str(error)) from error
 
 
-def _as_trained_on(spec: EnvSpec, obs: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return observations as a batch that an algorithm accepts, and whether there was only one."""
-    box = spec.observation
-    own: Box | Discrete = box if spec.own is None else spec.own.observation
-    if isinstance(own, Discrete) and obs.ndim < 2 and obs.dtype.kind in "iu":
-        places = np.atleast_1d(obs) - own.start
-        if ((places < 0) | (places >= own.n)).any():
-            last = own.start + own.n - 1
-            raise UsageError(f"`obs` must be a number from {own.start} to {last}, got {obs}")
-        return (places[:, None] == np.arange(own.n)).astype(box.dtype), obs.ndim == 0
-    shapes = [box.shape] if isinstance(own, Discrete) else [own.shape, box.shape]
-    for shape in shapes:
-        if obs.shape == shape or obs.shape[1:] == shape:
-            return obs.astype(box.dtype).reshape(-1, *box.shape), obs.shape == shape
-    must = "be a whole number" if isinstance(own, Discrete) else f"have shape {own.shape}"
-    raise UsageError(f"`obs` must {must}, or (B, ...) of them, got {obs.shape}")
+def acting_by_row(act: EvaluationAction) -> Callable[[Any, Any, Any], Any]:
+    """Return a function of (state, observations, key) that acts on each row by itself.
+
+    The random numbers of row i follow from the key and i, so that they do not depend on the size of
+    the batch.
+    """
+
+    def one(state: Any, obs: Any, key: Any, number: Any) -> Any:
+        return act(state, obs[None], jax.random.fold_in(key, number))[0]
+
+    def every(state: Any, batch: Any, key: Any) -> Any:
+        return jax.vmap(one, (None, 0, None, 0))(state, batch, key, np.arange(len(batch)))
+
+    return every
 
 
 class SavedPolicy(NamedTuple):
@@ -117,6 +136,20 @@ def load_policy(folder: Path, seed: int | None = None) -> Policy:
     return Policy(acting.spec, acting.algorithm, acting.state)
 
 
+def refuse_without_policy(run: Run) -> None:
+    """Refuse a run that has saved no policy.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if not has_checkpoint(run.folder / POLICY):
+        kind = run.manifest["command"]
+        raise UsageError(
+            f"run `{run.ulid}` of kind `{kind}` has no policy: runs of train and teach save one "
+            "after their first phase"
+        )
+
+
 def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
     """Return one seed's policy in a file, by default the first seed's.
 
@@ -139,6 +172,11 @@ def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
     state = algorithm.init(0)
     state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
     return SavedPolicy(spec, algorithm, state, about.get("env_steps"))
+
+
+def seed_of(run: Run, seed: int | None) -> int:
+    """Return the seed whose policy is meant: by default the run's first."""
+    return run.seeds[0] if seed is None else seed
 
 
 def refuse_changed(run: Run, spec: EnvSpec) -> None:

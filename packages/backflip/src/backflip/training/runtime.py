@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+from backflip.core.paths import default_home
 from runshelf.cores import usable_cores
-from runshelf.environment import variable
 
 SHORTEST_CACHED_SECONDS = 0.1
 M_ARENA_MAX = -8  # of glibc's malloc.h
@@ -29,11 +29,6 @@ def prepare() -> None:
             jax.config.update("jax_num_cpu_devices", usable_cores())
     _prepare_cache()
     _share_free_memory()
-
-
-def default_home() -> Path:
-    """Return the folder that has `runs/`: $RUNSHELF_HOME, $BACKFLIP_HOME, or the current one."""
-    return Path(variable("HOME") or ".")
 
 
 class Place(NamedTuple):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from backflip.core.checkpoint import has_checkpoint, load_arrays, save_arrays
+from backflip.core.paths import default_home
 from backflip.core.trees import flatten, unflatten
 from backflip.drivers.driver import Driver, Evaluation, Learner, OnUpdate, Phase
 from backflip.drivers.learning import env_steps_after
@@ -310,7 +311,7 @@ class Session:
 def _command_line_name(run: Run) -> str:
     """Return a run's id, or its folder if it is not in the default home."""
     folder = run.folder.resolve()
-    default = runtime.default_home().resolve() / "runs"
+    default = default_home().resolve() / "runs"
     return run.ulid if folder.parent == default else shlex.quote(str(folder))
 
 

@@ -1,11 +1,11 @@
 """An `EnvSpec` as JSON, saved with a policy."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from backflip.core import spaces
 from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
 
 
@@ -37,43 +37,26 @@ def spec_from_json(facts: Mapping[str, Any]) -> EnvSpec:
     if dtype == np.uint8:
         low, high = 0, facts["observation"].get("high", 255)
     seen = Box(np.full(shape, low, dtype), np.full(shape, high, dtype), dtype)
-    action = facts["action"]
     return EnvSpec(
         facts["id"],
         seen,
-        Discrete(action["n"]) if "n" in action else _box(action["low"], action["high"]),
+        _action(spaces.from_json(facts["action"])),
         facts["max_episode_steps"],
         facts["frame_stack"],
         own=_own_from_json(facts["own"]) if "own" in facts else None,
     )
 
 
+def _action(space: Any) -> Box | Discrete:
+    assert isinstance(space, Box | Discrete)
+    return space
+
+
 def _own_to_json(own: OwnSpaces) -> dict[str, Any]:
-    """Return the environment's own spaces, without the bounds of observations."""
-    seen, taken = own.observation, own.action
-    return {
-        "observation": asdict(seen)
-        if isinstance(seen, Discrete)
-        else {"shape": seen.shape, "dtype": seen.dtype.name},
-        "action": asdict(taken)
-        if isinstance(taken, Discrete)
-        else {"low": taken.low, "high": taken.high, "dtype": taken.dtype.name},
-    }
+    """Return the environment's own spaces, without the bounds of an observation's array."""
+    seen = spaces.to_json_without_bounds(own.observation)
+    return {"observation": seen, "action": spaces.to_json(own.action)}
 
 
 def _own_from_json(facts: Mapping[str, Any]) -> OwnSpaces:
-    seen, taken = facts["observation"], facts["action"]
-    return OwnSpaces(
-        Discrete(**seen) if "n" in seen else _boundless(seen["shape"], seen["dtype"]),
-        Discrete(**taken) if "n" in taken else _box(**taken),
-    )
-
-
-def _boundless(shape: Sequence[int], dtype: str) -> Box:
-    zeros = np.zeros(shape, dtype)
-    return Box(zeros, zeros, zeros.dtype)
-
-
-def _box(low: Any, high: Any, dtype: str = "float32") -> Box:
-    kind = np.dtype(dtype)
-    return Box(np.asarray(low, kind), np.asarray(high, kind), kind)
+    return OwnSpaces(*(spaces.from_json(facts[role]) for role in ("observation", "action")))

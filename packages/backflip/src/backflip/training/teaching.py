@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from backflip.core.spec import conversions
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.drivers.driver import Learner
@@ -122,6 +123,8 @@ class TeachRun:
         """Complete the run and return its result."""
         algorithm, env = self.driver.algorithm.name, self.session.run.manifest["env"]
         self.session.reporter.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
+        for line in conversions(self.driver.spec):
+            self.session.reporter.say(line)
         with self.source.open(self._queried_run()) as self.answers:
             return self._carry_out()
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from backflip.core.spec import conversions
 from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
@@ -43,7 +44,7 @@ def train(
 
     Args:
         algorithm: the algorithm's name.
-        env: an id of backflip, a Gymnasium id, or `module:Class`.
+        env: an id of backflip, a Gymnasium id, `module:Class`, or `module:function`.
         seeds: the number of seeds, trained in one program.
         first_seed: the first seed.
         env_steps: env steps of each seed; the environment's default if None.
@@ -101,6 +102,8 @@ def _perform(session: Session, built: Built) -> Result:
     driver, config, run = built.driver, built.config, session.run
     try:
         report_replay_memory(driver, len(run.seeds), session.reporter.say)
+        for line in conversions(driver.spec):
+            session.reporter.say(line)
         refuse_changed(run, driver.spec)
         restored = session.restore({"learners": driver.start(run.seeds)})
         learners = restored.state["learners"]

@@ -42,7 +42,7 @@ class SACConfig:
         hidden: widths of the hidden layers, for vector observations and `network=flat`.
         network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
             `grid` or `flat` (layers of `hidden` on all pixels); `auto` is `grid` up to 16 x 16
-            pixels, else `patches`.
+            pixels, else `patches`. `module:function` is your own, for discrete actions.
     """
 
     env_steps: Count = 1_000_000

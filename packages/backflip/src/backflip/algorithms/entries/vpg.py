@@ -26,7 +26,7 @@ class VPGConfig:
         hidden: widths of the hidden layers of both networks, for vectors and `network=flat`.
         network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
             `grid` or `flat` (layers of `hidden` on all pixels); `auto` is `grid` up to 16 x 16
-            pixels, else `patches`.
+            pixels, else `patches`. `module:function` is your own, also for vectors.
         initial_log_std: log σ of a continuous policy at the start.
         normalize_obs: scale vector observations by running mean and standard deviation.
         normalize_rewards: divide rewards by the running standard deviation of the discounted

@@ -104,6 +104,11 @@ def act(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArray) -> tuple[A
     return action, ActionInfo(policy.log_prob(action), value)
 
 
+def sample(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArray) -> Any:
+    """Draw an action for each of N observations."""
+    return act(actor, state, obs, key)[0]
+
+
 def evaluation_action(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArray) -> Any:
     """Return the mode of the policy for each of N observations; from pixels, a sample.
 
@@ -111,7 +116,7 @@ def evaluation_action(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArr
     two states forever. So policies from pixels sample, as in training.
     """
     if actor.spec.is_pixels:
-        return act(actor, state, obs, key)[0]
+        return sample(actor, state, obs, key)
     return predict(actor, state, obs)[0].mode()
 
 

@@ -1,0 +1,1 @@
+"""Policies in a file that needs NumPy only."""
