@@ -302,6 +302,31 @@ def test_person_teaches_in_the_terminal(tmp_path, key, status):
 
 
 @pytest.mark.medium
+def test_a_terminal_that_goes_away_stops_the_run_at_once(tmp_path):
+    """Without a controlling terminal there is no SIGHUP; the terminal only ends."""
+    command = ["teach", "CartPole-v1", "--teacher", "terminal", "--home", str(tmp_path)]
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "backflip", *command],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    shown, until = b"", time.monotonic() + 120
+    while b"of 150 labels" not in shown:
+        assert time.monotonic() < until, shown[-2000:]
+        shown += os.read(ours, 65536)
+    os.close(ours)
+    assert process.wait(60) == 130
+    (run,) = list_runs(tmp_path)
+    assert open_run(tmp_path / "runs" / run).events()[-1]["status"] == "interrupted"
+
+
+@pytest.mark.medium
 def test_lost_film_is_rendered_again(tmp_path, person):
     run = threading.Thread(
         target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **OPTIONS}

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from backflip.labelling.label_queue import LabelQueue, labels_per_minute
 from backflip.labelling.pace import may_start_phase
-from backflip.labelling.processes import PageProcess, TerminalProcess
+from backflip.labelling.processes import NO_TERMINAL, PageProcess, TerminalProcess
 from backflip.labelling.status import Status, write_status
 from backflip.labelling.terminal_device import has_terminal
 from backflip.preferences.answer_source import Doing, QueriedRun
@@ -64,7 +64,7 @@ class PeopleSource:
 
     def __init__(self, where: Where, settings: LabellingSettings) -> None:
         if where == "terminal" and not has_terminal():
-            raise UsageError("`--teacher terminal` needs a terminal; try --teacher human")
+            raise UsageError(NO_TERMINAL)
         self._where, self._settings = where, settings
 
     @property
@@ -134,6 +134,8 @@ class PeopleAnswers:
         self._status = self._status._replace(
             doing=doing, since=time.time(), expected_seconds=expected_seconds, **facts
         )
+        if doing in ("finished", "stopped"):
+            self.process.let_end()
         write_status(self._run.folder, self._status)
 
     def wait_for_labels(self, newest_round: int) -> None:
