@@ -16,7 +16,7 @@ from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSou
 from backflip.preferences.answer_source import AnswerSource
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.program_source import ProgramSource
+from backflip.preferences.program_source import Nobody, ProgramSource
 from backflip.preferences.teachers import parse_teacher
 from backflip.training import runtime
 from backflip.training.build import rebuild
@@ -29,6 +29,7 @@ from backflip.training.session import begin_session, closed_on_error, resume_ses
 from backflip.training.teach_config import TeachConfig
 from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
 from backflip.training.teaching import TeachRun
+from runshelf.errors import UsageError
 from runshelf.store.run import NO_INFO, Run, RunInfo
 
 
@@ -36,7 +37,8 @@ def teach(
     env: str = "dot",
     *,
     algorithm: str = "ppo",
-    teacher: str | AnswerSource = "oracle",
+    teacher: str | AnswerSource | None = None,
+    goal: str | None = None,
     labels: int | None = None,
     labels_from: str | None = None,
     reward_from: str | None = None,
@@ -59,7 +61,9 @@ def teach(
         env: an id of backflip, a Gymnasium id, or `module:Class`.
         algorithm: any algorithm that can choose the actions of `env`.
         teacher: `human` (a page), `terminal`, `oracle`, `noisy:mistake=0.1,...`, your function as
-            `module:function` (see docs/teachers.md), or an `AnswerSource`.
+            `module:function` (see docs/teachers.md), or an `AnswerSource`; if None, `human` with
+            `goal` or `labelling`, else `oracle`.
+        goal: the goal in your words, shown to the people who answer.
         labels: the label budget of each seed, including imported labels; if None, the number of
             imported labels, else 100, or 150 for people.
         labels_from: a run, or a file of `backflip labels export`, whose labels every seed gets.
@@ -70,7 +74,7 @@ def teach(
         env_args: arguments of the environment's constructor.
         settings: settings of the algorithm and of `TeachConfig`.
         home: the folder for `runs/`; BACKFLIP_HOME or the current folder if None.
-        labelling: settings of the page or terminal, if the teacher is `human` or `terminal`.
+        labelling: settings of the page or terminal, for the teachers `human` and `terminal`.
         argv: the command line to record; this process's by default.
         info: name, group, question and tags of the run.
         report: progress callback, called after each phase, and every few seconds outside JAX.
@@ -85,11 +89,12 @@ def teach(
     """
     began = time.perf_counter()
     numbers = seeds_from(first_seed, seeds)
-    source = _source(teacher, labelling)
+    source = _source_of(teacher, labelling, goal)
     report = report or (_print_notes if source.teacher == "human" else None)
     place = runtime.place_of(home)
     start = find_start(place.home, labels_from, reward_from)
     budget = budget_of(labels, start, source.usual_labels)
+    source = source if budget > start.labels else Nobody()
     runtime.prepare()
     settings = with_reward_model(start, settings or {})
     config, built = resolve_teaching(algorithm, env, env_args or {}, settings, env_steps, budget)
@@ -133,13 +138,12 @@ def resume_teach(
     Args:
         run: the run.
         report: the progress callback.
-        labelling: settings of the page or terminal.
+        labelling: settings of the page or terminal, if people answer.
         teacher: the `AnswerSource`, if the run was started with one.
     """
     began = time.perf_counter()
     saved = run.config
-    settings = (labelling or LabellingSettings())._replace(overlap=saved.get("overlap", 0.0))
-    source = teacher or _source(saved["teacher"], settings)
+    source = teacher or _saved_source(saved, labelling)
     runtime.prepare()
     with resume_session(run, report, began) as session:
         built, config = rebuild(run), TeachConfig(**saved["teaching"])
@@ -148,10 +152,36 @@ def resume_teach(
             return TeachRun(session, built, config, store, model, source).carry_out()
 
 
-def _source(teacher: str | AnswerSource, labelling: LabellingSettings | None) -> AnswerSource:
-    """Return the answer source of a teacher."""
-    if not isinstance(teacher, str):
-        return teacher
+def _source_of(
+    teacher: str | AnswerSource | None, labelling: LabellingSettings | None, goal: str | None
+) -> AnswerSource:
+    """Return the answer source of a new run.
+
+    Raises:
+        UsageError: settings for people are given, and no person answers.
+    """
+    if goal is not None:
+        labelling = (labelling or LabellingSettings())._replace(goal=goal)
+    if teacher is None:
+        teacher = "oracle" if labelling is None else "human"
+    if labelling is not None and teacher not in WHERE:
+        name = teacher if isinstance(teacher, str) else teacher.teacher
+        raise UsageError(
+            f"`goal` and `labelling` are for people who answer, not for the teacher `{name}`: "
+            'leave them out, or use teacher="human"'
+        )
+    return teacher if not isinstance(teacher, str) else _source(teacher, labelling)
+
+
+def _saved_source(config: Mapping[str, Any], labelling: LabellingSettings | None) -> AnswerSource:
+    """Return the answer source of a saved run."""
+    if config["teacher"] == Nobody.teacher:
+        return Nobody()
+    labelling = (labelling or LabellingSettings())._replace(overlap=config.get("overlap", 0.0))
+    return _source(config["teacher"], labelling)
+
+
+def _source(teacher: str, labelling: LabellingSettings | None) -> AnswerSource:
     for where in WHERE:
         if teacher == where:
             return PeopleSource(where, labelling or LabellingSettings())

@@ -142,6 +142,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
     console.print(_table(result))
     seconds = result.seconds
     spent = {name: x for name, x in seconds.items() if name != "total" and x}
+    if result.teacher is not None:
+        console.print(Text(f"teacher: {result.teacher}"), soft_wrap=True)
     parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
     memory = f"{peak_memory_mib():,.0f} MiB at most"
     console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)

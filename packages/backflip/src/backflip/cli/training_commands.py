@@ -1,14 +1,19 @@
 """The commands teach, train, resume, serve and labels."""
 
 import argparse
-import contextlib
 import functools
-import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backflip.algorithms.registry import algorithms, entry_of, names
+from backflip.cli.who_answers import (
+    add_page_options,
+    display_for,
+    labelling_of,
+    refuse_page_options,
+    teacher_of,
+)
 from runshelf.cli.arguments import (
     RUN,
     Parser,
@@ -22,12 +27,10 @@ from runshelf.cli.arguments import (
     whole,
 )
 from runshelf.cli.command_line import Reported
-from runshelf.cli.page_options import LOCAL, add_server_options, page_opener
+from runshelf.cli.page_options import add_server_options, page_opener
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
-    from backflip.labelling.people_source import LabellingSettings
-    from backflip.training.progress import Report
     from backflip.training.result import Result
     from runshelf.store.run import Run
 
@@ -59,7 +62,7 @@ def _add_teach(commands: Any) -> None:
         metavar="WHO",
         help="who answers: human (a page in the browser), terminal, oracle, noisy, "
         "noisy:mistake=0.1,tie=2, or module:function for your function; default human at a "
-        "terminal or with an option of the page, else oracle",
+        "terminal or with an option of the page, else oracle, which sees the true reward",
     )
     parser.add_argument(
         "--algorithm",
@@ -84,15 +87,7 @@ def _add_teach(commands: Any) -> None:
         metavar="RUN",
         help="use the reward model of another run, without queries",
     )
-    parser.add_argument("--goal", metavar="TEXT", help="the goal, shown on the page")
-    parser.add_argument(
-        "--overlap",
-        type=share,
-        default=0.0,
-        metavar="SHARE",
-        help="share of queries that a second person answers, too; default 0",
-    )
-    add_server_options(parser, "the labelling page")
+    add_page_options(parser, new_run=True)
     _add_common(parser)
     parser.set_defaults(act=_teach)
 
@@ -146,7 +141,7 @@ def _add_resume(commands: Any) -> None:
     about = "resume a run that was interrupted or killed"
     parser = commands.add_parser("resume", help=about, description=sentence(about))
     parser.add_argument("run", metavar="RUN", help=RUN)
-    add_server_options(parser, "the labelling page")
+    add_page_options(parser, new_run=False)
     add_output(parser)
     parser.set_defaults(act=_resume)
 
@@ -196,11 +191,10 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def _teach(options: argparse.Namespace) -> Reported:
     settings = _common(options)
-    by_people = _attended(options) or _names_page(options)
-    teacher = options.teacher or ("human" if by_people else "oracle")
+    teacher = teacher_of(options)
     from backflip.api import teach
 
-    with _display(teacher) as display:
+    with display_for(teacher) as display:
         result = teach(
             options.env,
             algorithm=options.algorithm,
@@ -208,7 +202,7 @@ def _teach(options: argparse.Namespace) -> Reported:
             labels=options.labels,
             labels_from=options.labels_from,
             reward_from=options.reward_from,
-            labelling=_labelling(options),
+            labelling=labelling_of(options, teacher),
             report=display,
             **settings,
         )
@@ -219,42 +213,6 @@ def _reported(result: "Result") -> Reported:
     from backflip.cli.progress_display import print_result
 
     return Reported(result.to_json(), functools.partial(print_result, result))
-
-
-def _attended(options: argparse.Namespace) -> bool:
-    """Return whether a person at a terminal can answer."""
-    return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _names_page(options: argparse.Namespace) -> bool:
-    """Return whether an option of the labelling page was given."""
-    named = any(value is not None for value in (options.goal, options.open, options.port))
-    return named or options.host != LOCAL or options.overlap > 0
-
-
-def _labelling(options: argparse.Namespace) -> "LabellingSettings":
-    """Return the settings of the labelling page."""
-    from backflip.labelling.people_source import LabellingSettings
-
-    return LabellingSettings(
-        host=options.host,
-        port=options.port,
-        invite=page_opener(options, "compare clips"),
-        overlap=getattr(options, "overlap", 0.0),
-        goal=getattr(options, "goal", None),
-    )
-
-
-@contextlib.contextmanager
-def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
-    """Yield the progress display; None if a person answers in the same terminal."""
-    from backflip.cli.progress_display import Display
-
-    if teacher == "terminal":
-        yield None
-        return
-    with Display() as display:
-        yield display
 
 
 def _train(options: argparse.Namespace) -> Reported:
@@ -288,12 +246,15 @@ def _resume(options: argparse.Namespace) -> Reported:
         case "teach":
             from backflip.api import resume_teach
 
-            with _display(run.config.get("teacher")) as display:
-                return _reported(resume_teach(run, display, _labelling(options)))
+            teacher = run.config["teacher"]
+            refuse_page_options(options, teacher)
+            with display_for(teacher) as display:
+                return _reported(resume_teach(run, display, labelling_of(options, teacher)))
         case "train":
             from backflip.training.train import resume_train
 
-            with _display(None) as display:
+            refuse_page_options(options, None)
+            with display_for(None) as display:
                 return _reported(resume_train(run, display))
         case kind:
             raise UsageError(

@@ -25,6 +25,7 @@ class Result:
         optimum: the best possible mean return from the same starts, per seed, if known.
         seconds: `setup`, `compile`, `train`, `answers` (waiting for people), `evaluate` and
             `total`, over all sessions of the run.
+        teacher: who answered the queries; None for `train`.
     """
 
     folder: Path
@@ -37,6 +38,7 @@ class Result:
     returns: Sequence[float]
     optimum: Sequence[float] | None
     seconds: Mapping[str, float]
+    teacher: str | None = None
 
     @property
     def score(self) -> list[float] | None:
@@ -68,6 +70,7 @@ class Result:
             "seeds": list(self.seeds),
             "env_steps": self.env_steps,
             "labels": self.labels,
+            "teacher": self.teacher,
             "returns": list(self.returns),
             "optimum": None if self.optimum is None else list(self.optimum),
             "score": self.score,

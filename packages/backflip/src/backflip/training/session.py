@@ -223,7 +223,12 @@ class Session:
             write_whole(self.folder / policy_file(phases), path.read_bytes())
 
     def finish(
-        self, evaluation: Evaluation, *, env_steps: int, labels: int | None = None
+        self,
+        evaluation: Evaluation,
+        *,
+        env_steps: int,
+        labels: int | None = None,
+        teacher: str | None = None,
     ) -> Result:
         """Record the evaluation, mark the run as finished, and return the result."""
         self.clock.book("evaluate")
@@ -236,6 +241,7 @@ class Session:
             seeds=self.run.seeds,
             env_steps=env_steps,
             labels=labels,
+            teacher=teacher,
             returns=evaluation.returns.mean(1).tolist(),
             optimum=None if np.isnan(optimum).any() else optimum.tolist(),
             seconds={name: round(value, 3) for name, value in self.clock.seconds.items()},

@@ -24,9 +24,8 @@ from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.clips import Clip, episode_start, from_arrays, observed
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.program_source import ProgramSource
+from backflip.preferences.program_source import Nobody
 from backflip.preferences.schedule import label_schedule
-from backflip.preferences.teachers import SimulatedTeacher
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
 from backflip.training.build import Built
 from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
@@ -49,6 +48,12 @@ from runshelf.store.files import write_whole
 
 CLIPS = "clips.png"
 RANDOM_CLIPS = 64  # clips of the random policy kept for each seed
+HOW_ANSWERED = {
+    "human": ", on the page",
+    "terminal": ", in this terminal",
+    "oracle": ", by the true reward",
+    "noisy": ", by the true reward, with mistakes",
+}
 LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": 0.5}
 
 
@@ -84,7 +89,7 @@ class TeachRun:
         env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
         if not any(self.due):  # without queries, people are not needed
-            self.source = ProgramSource(SimulatedTeacher())
+            self.source = Nobody()
         self.answers: Answers
         self.query_maker = QueryMaker(
             spec.id,
@@ -141,16 +146,25 @@ class TeachRun:
         )
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
-        result = self.session.finish(evaluation, env_steps=env_steps, labels=labels)
+        result = self.session.finish(
+            evaluation, env_steps=env_steps, labels=labels, teacher=self._teacher()
+        )
         self.answers.set_status("finished", result=result.summary())
         return result
 
     def _who_answers(self) -> str:
-        if self.start.reward_from:
-            return f"the reward model of `{self.start.reward_from}` is the teacher"
         if not any(self.due):
-            return "all labels are imported"
-        return f"{self.source.teacher} answers {sum(self.due)} queries of each seed"
+            return self._teacher()
+        how = HOW_ANSWERED.get(self.source.teacher.partition(":")[0], "")
+        return f"{self.source.teacher} answers {sum(self.due)} queries of each seed{how}"
+
+    def _teacher(self) -> str:
+        """Return who teaches, for the user."""
+        if self.start.reward_from:
+            return f"nobody is asked: the reward model of `{self.start.reward_from}` teaches"
+        if not any(self.due):
+            return "nobody is asked: all labels are imported"
+        return self.source.teacher
 
     def _begin(self) -> tuple[Learner, Any, int]:
         """Return learners, reward parameters and the number of finished phases."""
