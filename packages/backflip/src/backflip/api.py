@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from backflip.labelling.inherited_labels import inherit_labels, inherited_counts
 from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSource
 from backflip.preferences.answer_source import AnswerSource
 from backflip.preferences.label_file import LABELS
@@ -20,6 +21,16 @@ from backflip.preferences.program_source import Nobody, ProgramSource
 from backflip.preferences.teachers import parse_teacher
 from backflip.training import runtime
 from backflip.training.build import rebuild
+from backflip.training.continuation import (
+    CONTINUES,
+    build_child,
+    check_fits,
+    found_run,
+    inherit_checkpoint,
+    open_parent,
+    place_of_child,
+)
+from backflip.training.finished import result_of
 from backflip.training.initial_labels import check_labels, find_start, with_reward_model
 from backflip.training.memory import check_memory
 from backflip.training.planning import evaluation_episodes
@@ -27,8 +38,9 @@ from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
 from backflip.training.session import begin_session, closed_on_error, resume_session, seeds_from
 from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_more import asks, child_config, more_budget
 from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
-from backflip.training.teaching import TeachRun
+from backflip.training.teaching import Taught, TeachRun
 from runshelf.errors import UsageError
 from runshelf.store.run import NO_INFO, Run, RunInfo
 
@@ -127,13 +139,96 @@ def teach(
         return TeachRun(session, built, config, store, model, source).carry_out()
 
 
+def teach_more(
+    run: Run | Path | str,
+    *,
+    labels: int | None = None,
+    env_steps: int | None = None,
+    goal: str | None = None,
+    home: Path | str | None = None,
+    labelling: LabellingSettings | None = None,
+    teacher: AnswerSource | None = None,
+    argv: Sequence[str] | None = None,
+    info: RunInfo = NO_INFO,
+    report: Report | None = None,
+) -> Result:
+    """Teach the policies of a run of `teach` further, in a new run; return its result.
+
+    The new run has the settings, seeds and teacher of `run`, its parent, and starts from where it
+    ended, with all of its labels. Schedules go on as those of one run with both budgets. The first
+    queries are made after the first phase; open queries of the parent come before them.
+
+    Args:
+        run: the parent, finished or stopped: a run, its folder, or its id in `home`.
+        labels: labels of each seed, in addition to those of the parent; if None, nobody is asked.
+        env_steps: env steps of each seed, in addition to those of the parent; if None, as many for
+            each label as the parent had.
+        goal: a new goal in your words, shown to the people who answer.
+        home: the folder for `runs/`, in which the parent is looked up by its id.
+        labelling: settings of the page or terminal, if people answer.
+        teacher: the `AnswerSource`, if the parent was started with one.
+        argv: the command line to record; this process's by default.
+        info: name, group, question and tags of the new run.
+        report: the progress callback, as of `teach`.
+
+    Raises:
+        UsageError: `run` cannot be carried on; no run was created.
+        Interrupted: Ctrl-C; the message says how to resume.
+    """
+    began = time.perf_counter()
+    found = found_run(run, home)
+    parent = open_parent(found, "teach")
+    saved = found.config
+    counts, each = inherited_counts(found.folder), len(found.seeds)
+    before = parent.before(counts.labels // each, counts.pending // each)
+    budget = more_budget(found, before, labels, env_steps)
+    if goal is not None:
+        labelling = (labelling or LabellingSettings())._replace(goal=goal)
+    source = teacher or (_saved_source(saved, labelling) if budget.labels else Nobody())
+    report = report or (_print_notes if source.teacher == "human" else None)
+    runtime.prepare()
+    built = build_child(parent, budget.env_steps)
+    with closed_on_error(built.driver):
+        config = child_config(found, before, built, budget.labels)
+        model = reward_model_of(config, built)
+        check_memory(built.driver, built.config, len(found.seeds))
+        learners = built.driver.start(found.seeds)
+        check_fits(parent, Taught(learners, model.initial(len(found.seeds))))
+
+        def inherit(child: Run) -> None:
+            inherit_labels(found.folder, child.folder)
+            inherit_checkpoint(parent, child)
+
+        session = begin_session(
+            place_of_child(found, home),
+            command="teach",
+            env=found.manifest["env"],
+            algorithm=found.manifest["algorithm"],
+            config={
+                **saved,
+                "settings": dataclasses.asdict(built.config),
+                "teaching": dataclasses.asdict(config),
+                CONTINUES: before._asdict(),
+            },
+            seeds=found.seeds,
+            argv=sys.argv if argv is None else argv,
+            info=info,
+            report=report,
+            began=began,
+            parent=found.ulid,
+            inherit=inherit,
+        )
+    with session, closing(built.driver), LabelStore.open(session.folder / LABELS) as store:
+        return TeachRun(session, built, config, store, model, source).carry_out()
+
+
 def resume_teach(
     run: Run,
     report: Report | None = None,
     labelling: LabellingSettings | None = None,
     teacher: AnswerSource | None = None,
 ) -> Result:
-    """Resume a run of `teach`; return its result.
+    """Resume a run of `teach`; return its result. A finished run has nothing left to do.
 
     Args:
         run: the run.
@@ -142,8 +237,10 @@ def resume_teach(
         teacher: the `AnswerSource`, if the run was started with one.
     """
     began = time.perf_counter()
+    if (result := result_of(run)) is not None:
+        return result
     saved = run.config
-    source = teacher or _saved_source(saved, labelling)
+    source = teacher or (_saved_source(saved, labelling) if asks(run) else Nobody())
     runtime.prepare()
     with resume_session(run, report, began) as session:
         built, config = rebuild(run), TeachConfig(**saved["teaching"])
@@ -175,8 +272,6 @@ def _source_of(
 
 def _saved_source(config: Mapping[str, Any], labelling: LabellingSettings | None) -> AnswerSource:
     """Return the answer source of a saved run."""
-    if config["teacher"] == Nobody.teacher:
-        return Nobody()
     labelling = (labelling or LabellingSettings())._replace(overlap=config.get("overlap", 0.0))
     return _source(config["teacher"], labelling)
 

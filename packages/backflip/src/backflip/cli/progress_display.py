@@ -144,6 +144,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
     spent = {name: x for name, x in seconds.items() if name != "total" and x}
     if result.teacher is not None:
         console.print(Text(f"teacher: {result.teacher}"), soft_wrap=True)
+    if result.parent is not None:
+        console.print(Text(f"carries on {result.parent}: {_own_share(result)}"), soft_wrap=True)
     parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
     memory = f"{peak_memory_mib():,.0f} MiB at most"
     console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
@@ -151,6 +153,12 @@ def print_result(result: Result, console: Console | None = None) -> None:
     for name, what in FILES.items():
         if (result.folder / name).exists():
             console.print(Text(f"  {name:<23} {what}"), soft_wrap=True)
+
+
+def _own_share(result: Result) -> str:
+    """Return how much of the labels and env steps a run with a parent added."""
+    labels = "" if result.own_labels is None else f"{result.own_labels:,} labels and "
+    return f"{labels}{result.own_env_steps:,} env steps of each seed are its own"
 
 
 def _table(result: Result) -> Table:

@@ -1,12 +1,20 @@
 """The commands teach, train, resume, serve and labels."""
 
 import argparse
-import functools
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backflip.algorithms.registry import algorithms, entry_of, names
+from backflip.cli.more import (
+    add_more,
+    finished_note,
+    in_words,
+    more_command,
+    teach_more_of,
+    train_more_of,
+)
 from backflip.cli.who_answers import (
     add_page_options,
     display_for,
@@ -56,7 +64,8 @@ def add(commands: Any) -> None:
 def _add_teach(commands: Any) -> None:
     about = "learn ENV from comparisons of clips"
     parser = commands.add_parser("teach", help=about, description=sentence(about), epilog=EPILOG)
-    parser.add_argument("env", metavar="ENV", help="what to learn")
+    parser.add_argument("env", metavar="ENV", nargs="?", help="what to learn")
+    add_more(parser)
     parser.add_argument(
         "--teacher",
         metavar="WHO",
@@ -124,8 +133,9 @@ def _add_labels(commands: Any) -> None:
 def _add_train(commands: Any) -> None:
     about = "learn ENV from its own reward"
     parser = commands.add_parser("train", help=about, description=sentence(about), epilog=EPILOG)
-    parser.add_argument("algorithm", metavar="ALGORITHM", help=", ".join(names()))
-    parser.add_argument("env", metavar="ENV", help="what to learn")
+    parser.add_argument("algorithm", metavar="ALGORITHM", nargs="?", help=", ".join(names()))
+    parser.add_argument("env", metavar="ENV", nargs="?", help="what to learn")
+    add_more(parser)
     _add_common(parser)
     parser.add_argument(
         "--updates-per-step",
@@ -190,6 +200,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _teach(options: argparse.Namespace) -> Reported:
+    if options.more is not None:
+        return _reported(teach_more_of(options))
+    _refuse_missing(options, "env")
     settings = _common(options)
     teacher = teacher_of(options)
     from backflip.api import teach
@@ -209,13 +222,31 @@ def _teach(options: argparse.Namespace) -> Reported:
     return _reported(result)
 
 
+def _refuse_missing(options: argparse.Namespace, *positional: str) -> None:
+    """Refuse a command line without its positional arguments, which `--more` does without."""
+    missing = [name.upper() for name in positional if getattr(options, name) is None]
+    if missing:
+        command = f"{options.program_name} {options.command}"
+        raise UsageError(f"missing: {', '.join(missing)}; try {command} --help")
+
+
 def _reported(result: "Result") -> Reported:
     from backflip.cli.progress_display import print_result
+    from runshelf.store.run import open_run
 
-    return Reported(result.to_json(), functools.partial(print_result, result))
+    run = open_run(result.folder)
+
+    def show() -> None:
+        print_result(result)
+        print(in_words(run))
+
+    return Reported(result.to_json() | {"more": more_command(run)}, show)
 
 
 def _train(options: argparse.Namespace) -> Reported:
+    if options.more is not None:
+        return _reported(train_more_of(options))
+    _refuse_missing(options, "algorithm", "env")
     settings = _common(options)
     if options.updates_per_step is not None:
         _check_has_replay(options.algorithm)
@@ -239,9 +270,13 @@ def _check_has_replay(algorithm: str) -> None:
 
 
 def _resume(options: argparse.Namespace) -> Reported:
+    from backflip.training.finished import result_of
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)
+    if run.manifest["command"] in ("teach", "train") and (result := result_of(run)) is not None:
+        print(f"backflip: note: {finished_note(run)}", file=sys.stderr)
+        return _reported(result)
     match run.manifest["command"]:
         case "teach":
             from backflip.api import resume_teach
