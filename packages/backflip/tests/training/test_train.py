@@ -547,7 +547,7 @@ def test_progress_outside_phases_is_reported(
         report=lambda now: doing.append(now.doing) if now.doing else None,
     )
     assert doing[:10] == [f"warming up: {3 * n} of 30 env steps" for n in range(1, 11)]
-    played = [(0, 20 * n) for n in range(1, 8)] + [(20, 160)]
+    played = [(0, 20 * n) for n in range(8)] + [(20, 160)]  # the first report comes at once
     played += [(20, 160 + 20 * n) for n in range(1, 8)] + [(32, 320)]
     assert doing[10:] == [f"evaluating: {n} of 32 episodes, {k} env steps" for n, k in played]
     assert "of 32 episodes" not in (the_run(tmp_path).folder / "output.log").read_text()

@@ -59,32 +59,16 @@ def train_more_of(options: argparse.Namespace) -> "Result":
         return train_more(run, env_steps=options.env_steps, **_about(options, run, display))
 
 
-def more_command(run: "Run") -> str:
-    """Return a command line that carries a run on, with an example of a budget."""
-    from backflip.training.continuation import before_of
-    from backflip.training.session import name_on_command_line
-    from backflip.training.teach_more import can_ask
-
-    command, config = run.manifest["command"], run.config
-    own = config["settings"]["env_steps"] - before_of(run).env_steps
-    budget = "--labels 50" if command == "teach" and can_ask(run) else f"--env-steps {own}"
-    return f"backflip {command} --more {name_on_command_line(run)} {budget}"
-
-
-def in_words(run: "Run") -> str:
-    """Return how to carry a run on."""
-    return f"to {run.manifest['command']} it more: {more_command(run)}"
-
-
 def finished_note(run: "Run") -> str:
     """Return when a finished run finished, and how to carry it on."""
-    from backflip.training.finished import end_of
+    from backflip.training.finished import end_of, more_command
     from backflip.training.session import name_on_command_line
 
     seconds = seconds_of((end_of(run) or {}).get("time"))
     when = "" if seconds is None else f" at {moment_of(seconds)}"
     name = name_on_command_line(run)
-    return f"run `{name}` finished{when}, so there is nothing to resume; {in_words(run)}"
+    more = f"to {run.manifest['command']} it more: {more_command(run)}"
+    return f"run `{name}` finished{when}, so there is nothing to resume; {more}"
 
 
 def _parent(options: argparse.Namespace, positional: dict[str, str | None]) -> "Run":

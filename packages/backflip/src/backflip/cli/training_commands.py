@@ -1,6 +1,7 @@
 """The commands teach, train, resume, serve and labels."""
 
 import argparse
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +11,6 @@ from backflip.algorithms.registry import algorithms, entry_of, names
 from backflip.cli.more import (
     add_more,
     finished_note,
-    in_words,
-    more_command,
     teach_more_of,
     train_more_of,
 )
@@ -232,15 +231,8 @@ def _refuse_missing(options: argparse.Namespace, *positional: str) -> None:
 
 def _reported(result: "Result") -> Reported:
     from backflip.cli.progress_display import print_result
-    from runshelf.store.run import open_run
 
-    run = open_run(result.folder)
-
-    def show() -> None:
-        print_result(result)
-        print(in_words(run))
-
-    return Reported(result.to_json() | {"more": more_command(run)}, show)
+    return Reported(result.to_json(), functools.partial(print_result, result))
 
 
 def _train(options: argparse.Namespace) -> Reported:

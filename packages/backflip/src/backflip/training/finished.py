@@ -1,9 +1,13 @@
-"""The recorded result of a run that has finished."""
+"""Runs that have finished: the recorded result, and the command that carries them on."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from backflip.training.continuation import before_of
 from backflip.training.result import Result
+from backflip.training.session import name_on_command_line
+from backflip.training.teach_more import can_ask
 from runshelf.errors import UsageError
 from runshelf.store.run import Run
 
@@ -24,6 +28,19 @@ def result_of(run: Run) -> Result | None:
     if event is None:
         return None
     try:
-        return Result.from_json(run.folder, event["result"])
+        return with_more(Result.from_json(run.folder, event["result"]), run)
     except (KeyError, TypeError) as error:
         raise UsageError(f"run `{run.ulid}` has finished, and recorded no result") from error
+
+
+def with_more(result: Result, run: Run) -> Result:
+    """Return the result with the command that carries the run on."""
+    return dataclasses.replace(result, more=more_command(run))
+
+
+def more_command(run: Run) -> str:
+    """Return a command line that carries a run on, with an example of a budget."""
+    command, config = run.manifest["command"], run.config
+    own = config["settings"]["env_steps"] - before_of(run).env_steps
+    budget = "--labels 50" if command == "teach" and can_ask(run) else f"--env-steps {own}"
+    return f"backflip {command} --more {name_on_command_line(run)} {budget}"

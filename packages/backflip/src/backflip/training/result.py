@@ -31,6 +31,7 @@ class Result:
             include those of the parent.
         own_env_steps: env steps of this run alone, if it has a parent.
         own_labels: labels of this run alone, if it has a parent.
+        more: a command line that carries the run on, with an example of a budget.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class Result:
     parent: str | None = None
     own_env_steps: int | None = None
     own_labels: int | None = None
+    more: str | None = None
 
     @property
     def score(self) -> list[float] | None:
@@ -82,6 +84,7 @@ class Result:
             "parent": self.parent,
             "own_env_steps": self.own_env_steps,
             "own_labels": self.own_labels,
+            "more": self.more,
             "returns": list(self.returns),
             "optimum": None if self.optimum is None else list(self.optimum),
             "score": self.score,

@@ -29,6 +29,7 @@ from backflip.preferences.schedule import label_schedule
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
 from backflip.training.build import Built
 from backflip.training.continuation import before_of, planned
+from backflip.training.finished import with_more
 from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
 from backflip.training.memory import report_replay_memory
 from backflip.training.policy import refuse_changed
@@ -165,7 +166,7 @@ class TeachRun:
             evaluation, env_steps=env_steps, labels=labels, teacher=self._teacher()
         )
         self.answers.set_status("finished", result=result.summary())
-        return result
+        return with_more(result, self.session.run)
 
     def _who_answers(self) -> str:
         if not self.asks:

@@ -22,7 +22,7 @@ from backflip.training.continuation import (
     place_of_child,
     planned,
 )
-from backflip.training.finished import result_of
+from backflip.training.finished import result_of, with_more
 from backflip.training.memory import check_memory, report_replay_memory
 from backflip.training.planning import evaluation_episodes, phase_count
 from backflip.training.policy import refuse_changed
@@ -206,6 +206,7 @@ def _perform(session: Session, built: Built) -> Result:
             episodes=episodes,
             on_progress=session.reporter.evaluating(episodes),
         )
-        return session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
+        result = session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
+        return with_more(result, run)
     finally:
         driver.close()
