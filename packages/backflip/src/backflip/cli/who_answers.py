@@ -30,6 +30,7 @@ def add_page_options(parser: argparse.ArgumentParser, *, new_run: bool) -> None:
         page.add_argument(
             "--overlap",
             type=share,
+            default=0.0,
             metavar="SHARE",
             help="share of queries that a second person answers, too; default 0",
         )
@@ -82,7 +83,7 @@ def labelling_of(options: argparse.Namespace, teacher: str) -> "LabellingSetting
         host=options.host,
         port=options.port,
         invite=page_opener(options, "compare clips"),
-        overlap=getattr(options, "overlap", None) or 0.0,
+        overlap=getattr(options, "overlap", 0.0),
         goal=getattr(options, "goal", None),
     )
 

@@ -24,7 +24,7 @@ class Evaluate(Protocol):
     """Plays new episodes with the policies of all seeds."""
 
     def __call__(
-        self, states: State, keys: Array, on_progress: OnEpisodes, /
+        self, states: State, keys: Any, on_progress: OnEpisodes, /
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return true returns, lengths and best possible returns, each (seeds, episodes)."""
         ...
@@ -60,7 +60,7 @@ def compile_evaluation(env: NativeEnv, algorithm: Algorithm, episodes: int) -> E
     play = over_seeds(partial(_play, env, algorithm))
 
     def evaluate(
-        states: State, keys: Array, on_progress: OnEpisodes
+        states: State, keys: Any, on_progress: OnEpisodes
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         played, step_keys, optimum = wait_for(begin(keys))
         end, part = 0, FIRST_PART
