@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from backflip.labelling.inherited_labels import inherit_labels, inherited_counts
 from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSource
@@ -185,6 +185,8 @@ def teach_more(
     if goal is not None:
         labelling = (labelling or LabellingSettings())._replace(goal=goal)
     source = teacher or (_saved_source(saved, labelling) if budget.labels else Nobody())
+    if labelling is not None and source.teacher not in WHERE:
+        _refuse_labelling(source.teacher)
     report = report or (_print_notes if source.teacher == "human" else None)
     runtime.prepare()
     built = build_child(parent, budget.env_steps)
@@ -262,12 +264,15 @@ def _source_of(
     if teacher is None:
         teacher = "oracle" if labelling is None else "human"
     if labelling is not None and teacher not in WHERE:
-        name = teacher if isinstance(teacher, str) else teacher.teacher
-        raise UsageError(
-            f"`goal` and `labelling` are for people who answer, not for the teacher `{name}`: "
-            'leave them out, or use teacher="human"'
-        )
+        _refuse_labelling(teacher if isinstance(teacher, str) else teacher.teacher)
     return teacher if not isinstance(teacher, str) else _source(teacher, labelling)
+
+
+def _refuse_labelling(teacher: str) -> NoReturn:
+    raise UsageError(
+        f"`goal` and `labelling` are for people who answer, not for the teacher `{teacher}`: leave "
+        'them out, or start a run with teacher="human"'
+    )
 
 
 def _saved_source(config: Mapping[str, Any], labelling: LabellingSettings | None) -> AnswerSource:

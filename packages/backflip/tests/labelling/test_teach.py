@@ -364,6 +364,28 @@ def test_taken_port_is_reported_before_training(tmp_path):
             )
 
 
+@pytest.mark.parametrize("teacher", ["oracle", "noisy:mistake=0.1", "module:function"])
+def test_a_goal_is_for_people(tmp_path, teacher):
+    with pytest.raises(UsageError, match=f"not for the teacher `{teacher}`"):
+        teach("dot", teacher=teacher, goal="stand still", home=tmp_path)
+    with pytest.raises(UsageError, match="not for the teacher"):
+        teach("dot", teacher=teacher, labelling=LabellingSettings(), home=tmp_path)
+    assert not list_runs(tmp_path)
+
+
+def test_a_goal_means_that_people_answer(tmp_path, monkeypatch):
+    chosen = []
+
+    def source(where, settings):
+        chosen.append((where, settings.goal))
+        raise UsageError("enough")
+
+    monkeypatch.setattr("backflip.api.PeopleSource", source)
+    with pytest.raises(UsageError, match="enough"):
+        teach("dot", goal="stand still", home=tmp_path)
+    assert chosen == [("human", "stand still")]
+
+
 @pytest.mark.medium
 def test_labels_of_another_run_replace_people(tmp_path):
     options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)

@@ -353,6 +353,10 @@ def test_labels_need_a_teacher_and_a_budget(tmp_path: Path) -> None:
     assert borrowed.teacher.startswith("nobody is asked: the reward model of")
     refused(tmp_path, borrowed.run, "has no teacher who could answer", teach=True, labels=2)
     assert teach_more(borrowed.run, env_steps=64, home=tmp_path).own_labels == 0
+    refused(
+        tmp_path, parent.run, "not for the teacher `oracle`", teach=True, labels=2, env_steps=512,
+        goal="stand",
+    )  # fmt: skip
 
 
 # The command line, and runs that have finished.

@@ -3,7 +3,13 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from backflip.cli.who_answers import display_for, given_options, labelling_of, refuse_page_options
+from backflip.cli.who_answers import (
+    PEOPLE,
+    display_for,
+    given_options,
+    labelling_of,
+    refuse_page_options,
+)
 from runshelf.cli.arguments import RUN, home, run_info
 from runshelf.cli.tables import moment_of
 from runshelf.errors import UsageError
@@ -36,8 +42,12 @@ def teach_more_of(options: argparse.Namespace) -> "Result":
     from backflip.api import teach_more
 
     run = _parent(options, {"ENV": options.env})
-    teacher = "" if options.labels is None else str(run.config.get("teacher", ""))
-    refuse_page_options(options, teacher or "nobody")
+    teacher = str(run.config.get("teacher", ""))
+    if options.labels is None:
+        refuse_page_options(options, "without --labels nobody is asked; try --labels 50")
+        teacher = ""
+    elif teacher not in PEOPLE:
+        refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")
     with display_for(teacher) as display:
         return teach_more(
             run,

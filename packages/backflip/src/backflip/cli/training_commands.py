@@ -15,6 +15,7 @@ from backflip.cli.more import (
     train_more_of,
 )
 from backflip.cli.who_answers import (
+    PEOPLE,
     add_page_options,
     display_for,
     labelling_of,
@@ -274,13 +275,14 @@ def _resume(options: argparse.Namespace) -> Reported:
             from backflip.api import resume_teach
 
             teacher = run.config["teacher"]
-            refuse_page_options(options, teacher)
+            if teacher not in PEOPLE:
+                refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")
             with display_for(teacher) as display:
                 return _reported(resume_teach(run, display, labelling_of(options, teacher)))
         case "train":
             from backflip.training.train import resume_train
 
-            refuse_page_options(options, None)
+            refuse_page_options(options, "a run of `train` asks nobody")
             with display_for(None) as display:
                 return _reported(resume_train(run, display))
         case kind:

@@ -44,33 +44,30 @@ def teacher_of(options: argparse.Namespace) -> str:
     Raises:
         UsageError: there are options of the page, and nobody looks at a page.
     """
-    named = _page_options(options)
-    if named and options.reward_from:
-        raise UsageError(f"{_for_people(named)}, and with --reward-from nobody is asked")
+    if options.reward_from:
+        refuse_page_options(options, "with --reward-from nobody is asked")
     if options.teacher is None:
-        return "human" if named or attended(options) else "oracle"
-    refuse_page_options(options, options.teacher)
+        return "human" if _page_options(options) or attended(options) else "oracle"
+    if options.teacher not in PEOPLE:
+        why = f"the teacher `{options.teacher}` is a program"
+        refuse_page_options(options, f"{why}: leave it out, or use --teacher human")
     return options.teacher
 
 
-def refuse_page_options(options: argparse.Namespace, teacher: str | None) -> None:
-    """Refuse options of the page for a run in which no person answers.
+def refuse_page_options(options: argparse.Namespace, why: str) -> None:
+    """Refuse options of the page in a command line.
 
     Args:
         options: of the command line.
-        teacher: of the run; None if it has none.
+        why: nobody looks at the page.
 
     Raises:
         UsageError: there are such options.
     """
     named = _page_options(options)
-    if not named or teacher in PEOPLE:
-        return
-    if teacher is None:
-        raise UsageError(f"{_for_people(named)}, and a run of `train` asks nobody")
-    program = f"the teacher `{teacher}` is a program"
-    instead = " or use --teacher human" if hasattr(options, "teacher") else ""
-    raise UsageError(f"{_for_people(named)}, and {program}: leave it out{instead}")
+    if named:
+        verb = "is" if len(named) == 1 else "are"
+        raise UsageError(f"{' and '.join(named)} {verb} for people who answer, and {why}")
 
 
 def labelling_of(options: argparse.Namespace, teacher: str) -> "LabellingSettings | None":
@@ -112,9 +109,3 @@ def given_options(options: argparse.Namespace) -> list[str]:
 
 def _page_options(options: argparse.Namespace) -> list[str]:
     return [name for name in given_options(options) if name in options.page_options]
-
-
-def _for_people(named: list[str]) -> str:
-    """Return the beginning of a message about options of the page."""
-    verb = "is" if len(named) == 1 else "are"
-    return f"{' and '.join(named)} {verb} for people who answer"
