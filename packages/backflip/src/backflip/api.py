@@ -22,7 +22,6 @@ from backflip.preferences.teachers import parse_teacher
 from backflip.training import runtime
 from backflip.training.build import rebuild
 from backflip.training.continuation import (
-    CONTINUES,
     build_child,
     check_fits,
     found_run,
@@ -36,7 +35,13 @@ from backflip.training.memory import check_memory
 from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
-from backflip.training.session import begin_session, closed_on_error, resume_session, seeds_from
+from backflip.training.session import (
+    CONTINUES,
+    begin_session,
+    closed_on_error,
+    resume_session,
+    seeds_from,
+)
 from backflip.training.teach_config import TeachConfig
 from backflip.training.teach_more import asks, child_config, more_budget
 from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
@@ -177,6 +182,7 @@ def teach_more(
     """
     began = time.perf_counter()
     found = found_run(run, home)
+    runtime.prepare()
     parent = open_parent(found, "teach")
     saved = found.config
     counts, each = inherited_counts(found.folder), len(found.seeds)
@@ -188,7 +194,6 @@ def teach_more(
     if labelling is not None and source.teacher not in WHERE:
         _refuse_labelling(source.teacher)
     report = report or (_print_notes if source.teacher == "human" else None)
-    runtime.prepare()
     built = build_child(parent, budget.env_steps)
     with closed_on_error(built.driver):
         config = child_config(found, before, built, budget.labels)

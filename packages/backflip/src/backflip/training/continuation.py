@@ -28,6 +28,7 @@ from backflip.training.renamed_settings import current_names
 from backflip.training.replay_rows import whole
 from backflip.training.session import (
     CHECKPOINT,
+    CONTINUES,
     Checkpoint,
     checkpoint_metadata,
     load_checkpoint,
@@ -35,8 +36,6 @@ from backflip.training.session import (
 )
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.run import Run, find_run, is_locked, open_run
-
-CONTINUES = "continues"  # the entry of a child's configuration
 
 
 class Before(NamedTuple):

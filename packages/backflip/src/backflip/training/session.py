@@ -46,6 +46,7 @@ from runshelf.store.summary import write_summary
 
 CHECKPOINT = "checkpoint.safetensors"
 KEPT_POLICIES = 10  # about this many intermediate policies of a run
+CONTINUES = "continues"  # the entry of a configuration with what the parents had done
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
 
 
@@ -297,7 +298,7 @@ class Session:
 
 def _own_share(run: Run, env_steps: int, labels: int | None) -> dict[str, Any]:
     """Return the fields of a result that only a run with a parent has."""
-    before = run.config.get("continues")
+    before = run.config.get(CONTINUES)
     if not before:
         return {}
     own = {"parent": run.manifest["parent"], "own_env_steps": env_steps - before["env_steps"]}

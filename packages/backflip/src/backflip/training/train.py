@@ -12,7 +12,6 @@ from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
 from backflip.training.continuation import (
-    CONTINUES,
     before_of,
     build_child,
     check_fits,
@@ -29,6 +28,7 @@ from backflip.training.policy import refuse_changed
 from backflip.training.progress import Report
 from backflip.training.result import Result
 from backflip.training.session import (
+    CONTINUES,
     Session,
     begin_session,
     closed_on_error,
@@ -128,10 +128,9 @@ def train_more(
         Interrupted: Ctrl-C; the message says how to resume.
     """
     began = time.perf_counter()
-    parent = open_parent(found_run(run, home), "train")
     runtime.prepare()
+    parent = open_parent(found_run(run, home), "train")
     place = place_of_child(parent.run, home)
-    saved = parent.run.config
     built = build_child(parent, env_steps)
     with closed_on_error(built.driver):
         check_memory(built.driver, built.config, len(parent.run.seeds))
@@ -143,9 +142,8 @@ def train_more(
             env=parent.run.manifest["env"],
             algorithm=parent.run.manifest["algorithm"],
             config={
-                "env_args": saved["env_args"],
+                **parent.run.config,
                 "settings": dataclasses.asdict(built.config),
-                "evaluation_episodes": evaluation_episodes(built.driver),
                 "phases": phase_count(own, built.driver),
                 CONTINUES: parent.before()._asdict(),
             },
