@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from runshelf.logger.lazy import LOGGING, logging_function
 
 if TYPE_CHECKING:
-    from backflip.api import teach
+    from backflip.api import teach, teach_more
     from backflip.loading import load_policy, load_run
-    from backflip.training.train import train
+    from backflip.training.train import train, train_more
     from runshelf.logger.log import clip, image, log, rate, timed
 
 __all__ = [
@@ -24,21 +24,23 @@ __all__ = [
     "log",
     "rate",
     "teach",
+    "teach_more",
     "timed",
     "train",
+    "train_more",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Return a public function, importing JAX and other heavy packages only now."""
-    if name == "train":
-        from backflip.training.train import train  # noqa: PLC0415
+    if name in ("train", "train_more"):
+        from backflip.training import train  # noqa: PLC0415
 
-        return train
-    if name == "teach":
-        from backflip.api import teach  # noqa: PLC0415
+        return getattr(train, name)
+    if name in ("teach", "teach_more"):
+        from backflip import api  # noqa: PLC0415
 
-        return teach
+        return getattr(api, name)
     if name in ("load_policy", "load_run"):
         from backflip import loading  # noqa: PLC0415
 

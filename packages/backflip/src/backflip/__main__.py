@@ -1,10 +1,11 @@
 """The program `backflip`, also `python -m backflip`."""
 
+import contextlib
 import os
 import signal
 import sys
 
-from runshelf.errors import Ended, Interrupted
+from runshelf.errors import Interrupted
 from runshelf.interrupts import interruptible
 
 
@@ -18,10 +19,11 @@ def console() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("backflip: interrupted\n")
         status = Interrupted.exit_status
-    if status in (Interrupted.exit_status, Ended.exit_status):
-        # Skip the interpreter's shutdown: it crashes while JAX threads still compute.
-        sys.stdout.flush()
-        sys.stderr.flush()
+    if status:
+        # Skip the interpreter's shutdown: it crashes or hangs while JAX threads still compute.
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError):  # its terminal is closed
+                stream.flush()
         os._exit(status)
     sys.exit(status)
 

@@ -10,26 +10,44 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from backflip.inspect.policy_film import film_of_policy
+from backflip.labelling.inherited_labels import inherit_labels, inherited_counts
 from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSource
 from backflip.preferences.answer_source import AnswerSource
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.program_source import ProgramSource
+from backflip.preferences.program_source import Nobody, ProgramSource
 from backflip.preferences.teachers import parse_teacher
 from backflip.training import runtime
 from backflip.training.build import rebuild
+from backflip.training.continuation import (
+    build_child,
+    check_fits,
+    found_run,
+    inherit_checkpoint,
+    open_parent,
+    place_of_child,
+)
+from backflip.training.finished import result_of
 from backflip.training.initial_labels import check_labels, find_start, with_reward_model
 from backflip.training.memory import check_memory
 from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
-from backflip.training.session import begin_session, closed_on_error, resume_session, seeds_from
+from backflip.training.session import (
+    CONTINUES,
+    begin_session,
+    closed_on_error,
+    resume_session,
+    seeds_from,
+)
 from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_more import asks, child_config, more_budget
 from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
-from backflip.training.teaching import TeachRun
+from backflip.training.teaching import Taught, TeachRun
+from runshelf.errors import UsageError
 from runshelf.store.run import NO_INFO, Run, RunInfo
 
 
@@ -37,7 +55,8 @@ def teach(
     env: str = "dot",
     *,
     algorithm: str = "ppo",
-    teacher: str | AnswerSource = "oracle",
+    teacher: str | AnswerSource | None = None,
+    goal: str | None = None,
     labels: int | None = None,
     labels_from: str | None = None,
     reward_from: str | None = None,
@@ -60,7 +79,9 @@ def teach(
         env: an id of backflip, a Gymnasium id, `module:Class`, or `module:function`.
         algorithm: any algorithm that can choose the actions of `env`.
         teacher: `human` (a page), `terminal`, `oracle`, `noisy:mistake=0.1,...`, your function as
-            `module:function` (see docs/teachers.md), or an `AnswerSource`.
+            `module:function` (see docs/teachers.md), or an `AnswerSource`; if None, `human` with
+            `goal` or `labelling`, else `oracle`.
+        goal: the goal in your words, shown to the people who answer.
         labels: the label budget of each seed, including imported labels; if None, the number of
             imported labels, else 100, or 150 for people.
         labels_from: a run, or a file of `backflip labels export`, whose labels every seed gets.
@@ -71,7 +92,7 @@ def teach(
         env_args: arguments of the environment's constructor.
         settings: settings of the algorithm and of `TeachConfig`.
         home: the folder for `runs/`; BACKFLIP_HOME or the current folder if None.
-        labelling: settings of the page or terminal, if the teacher is `human` or `terminal`.
+        labelling: settings of the page or terminal, for the teachers `human` and `terminal`.
         argv: the command line to record; this process's by default.
         info: name, group, question and tags of the run.
         report: progress callback, called after each phase, and every few seconds outside JAX.
@@ -86,11 +107,12 @@ def teach(
     """
     began = time.perf_counter()
     numbers = seeds_from(first_seed, seeds)
-    source = _source(teacher, labelling)
+    source = _source_of(teacher, labelling, goal)
     report = report or (_print_notes if source.teacher == "human" else None)
     place = runtime.place_of(home)
     start = find_start(place.home, labels_from, reward_from)
     budget = budget_of(labels, start, source.usual_labels)
+    source = source if budget > start.labels else Nobody()
     runtime.prepare()
     settings = with_reward_model(start, settings or {})
     config, built = resolve_teaching(algorithm, env, env_args or {}, settings, env_steps, budget)
@@ -123,24 +145,110 @@ def teach(
         return TeachRun(session, built, config, store, model, source).carry_out()
 
 
+def teach_more(
+    run: Run | Path | str,
+    *,
+    labels: int | None = None,
+    env_steps: int | None = None,
+    goal: str | None = None,
+    home: Path | str | None = None,
+    labelling: LabellingSettings | None = None,
+    teacher: AnswerSource | None = None,
+    argv: Sequence[str] | None = None,
+    info: RunInfo = NO_INFO,
+    report: Report | None = None,
+) -> Result:
+    """Teach the policies of a run of `teach` further, in a new run; return its result.
+
+    The new run has the settings, seeds and teacher of `run`, its parent, and starts from where it
+    ended, with all of its labels. Schedules go on as those of one run with both budgets. The first
+    queries are made after the first phase; open queries of the parent come before them.
+
+    Args:
+        run: the parent, finished or stopped: a run, its folder, or its id in `home`.
+        labels: labels of each seed, in addition to those of the parent; if None, nobody is asked.
+        env_steps: env steps of each seed, in addition to those of the parent; if None, as many for
+            each label as the parent had.
+        goal: a new goal in your words, shown to the people who answer.
+        home: the folder for `runs/`, in which the parent is looked up by its id.
+        labelling: settings of the page or terminal, if people answer.
+        teacher: the `AnswerSource`, if the parent was started with one.
+        argv: the command line to record; this process's by default.
+        info: name, group, question and tags of the new run.
+        report: the progress callback, as of `teach`.
+
+    Raises:
+        UsageError: `run` cannot be carried on; no run was created.
+        Interrupted: Ctrl-C; the message says how to resume.
+    """
+    began = time.perf_counter()
+    found = found_run(run, home)
+    runtime.prepare()
+    parent = open_parent(found, "teach")
+    saved = found.config
+    counts, each = inherited_counts(found.folder), len(found.seeds)
+    before = parent.before(counts.labels // each, counts.pending // each)
+    budget = more_budget(found, before, labels, env_steps)
+    if goal is not None:
+        labelling = (labelling or LabellingSettings())._replace(goal=goal)
+    source = teacher or (_saved_source(saved, labelling) if budget.labels else Nobody())
+    if labelling is not None and source.teacher not in WHERE:
+        _refuse_labelling(source.teacher)
+    report = report or (_print_notes if source.teacher == "human" else None)
+    built = build_child(parent, budget.env_steps)
+    with closed_on_error(built.driver):
+        config = child_config(found, before, built, budget.labels)
+        model = reward_model_of(config, built)
+        check_memory(built.driver, built.config, len(found.seeds))
+        learners = built.driver.start(found.seeds)
+        check_fits(parent, Taught(learners, model.initial(len(found.seeds))))
+
+        def inherit(child: Run) -> None:
+            inherit_labels(found.folder, child.folder)
+            inherit_checkpoint(parent, child)
+
+        session = begin_session(
+            place_of_child(found, home),
+            command="teach",
+            env=found.manifest["env"],
+            algorithm=found.manifest["algorithm"],
+            config={
+                **saved,
+                "settings": dataclasses.asdict(built.config),
+                "teaching": dataclasses.asdict(config),
+                CONTINUES: before._asdict(),
+            },
+            seeds=found.seeds,
+            argv=sys.argv if argv is None else argv,
+            info=info,
+            report=report,
+            began=began,
+            parent=found.ulid,
+            inherit=inherit,
+        )
+    with session, closing(built.driver), LabelStore.open(session.folder / LABELS) as store:
+        return TeachRun(session, built, config, store, model, source).carry_out()
+
+
 def resume_teach(
     run: Run,
     report: Report | None = None,
     labelling: LabellingSettings | None = None,
     teacher: AnswerSource | None = None,
 ) -> Result:
-    """Resume a run of `teach`; return its result.
+    """Resume a run of `teach`; return its result. A finished run has nothing left to do.
 
     Args:
         run: the run.
         report: the progress callback.
-        labelling: settings of the page or terminal.
+        labelling: settings of the page or terminal, if people answer.
         teacher: the `AnswerSource`, if the run was started with one.
     """
     began = time.perf_counter()
+    if (result := result_of(run)) is not None:
+        return result
     saved = run.config
-    settings = (labelling or LabellingSettings())._replace(overlap=saved.get("overlap", 0.0))
-    source = teacher or _source(saved["teacher"], settings)
+    source = teacher or (_saved_source(saved, labelling) if asks(run) else Nobody())
     runtime.prepare()
     with resume_session(run, report, began) as session:
         built, config = rebuild(run), TeachConfig(**saved["teaching"])
@@ -149,10 +257,37 @@ def resume_teach(
             return TeachRun(session, built, config, store, model, source).carry_out()
 
 
-def _source(teacher: str | AnswerSource, labelling: LabellingSettings | None) -> AnswerSource:
-    """Return the answer source of a teacher."""
-    if not isinstance(teacher, str):
-        return teacher
+def _source_of(
+    teacher: str | AnswerSource | None, labelling: LabellingSettings | None, goal: str | None
+) -> AnswerSource:
+    """Return the answer source of a new run.
+
+    Raises:
+        UsageError: settings for people are given, and no person answers.
+    """
+    if goal is not None:
+        labelling = (labelling or LabellingSettings())._replace(goal=goal)
+    if teacher is None:
+        teacher = "oracle" if labelling is None else "human"
+    if labelling is not None and teacher not in WHERE:
+        _refuse_labelling(teacher if isinstance(teacher, str) else teacher.teacher)
+    return teacher if not isinstance(teacher, str) else _source(teacher, labelling)
+
+
+def _refuse_labelling(teacher: str) -> NoReturn:
+    raise UsageError(
+        f"`goal` and `labelling` are for people who answer, not for the teacher `{teacher}`: leave "
+        'them out, or start a run with teacher="human"'
+    )
+
+
+def _saved_source(config: Mapping[str, Any], labelling: LabellingSettings | None) -> AnswerSource:
+    """Return the answer source of a saved run."""
+    labelling = (labelling or LabellingSettings())._replace(overlap=config.get("overlap", 0.0))
+    return _source(config["teacher"], labelling)
+
+
+def _source(teacher: str, labelling: LabellingSettings | None) -> AnswerSource:
     for where in WHERE:
         if teacher == where:
             return PeopleSource(where, labelling or LabellingSettings(), film_of_policy)

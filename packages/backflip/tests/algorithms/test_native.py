@@ -494,3 +494,22 @@ def test_evaluation_equals_episodes_played_by_hand() -> None:
             np.testing.assert_array_equal(found.returns[s][found.lengths[s] == length], payment)
     again = driver.evaluate(learners, [0, 1], episodes=50)
     assert_same_bits(found, again)
+
+
+@pytest.mark.medium
+def test_an_evaluation_reports_the_episodes_that_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counter's episodes last 3 or 5 env steps; the parts of the evaluation 1, 2 and 2."""
+    algorithm = ppo(CONFIG, Counter().spec)
+    learners = NativeDriver(Counter(), algorithm).start([0, 1])
+    in_one_part = NativeDriver(Counter(), algorithm).evaluate(learners, [0, 1], episodes=50)
+    monkeypatch.setattr("backflip.drivers.native_evaluation.FIRST_PART", 1)
+    monkeypatch.setattr("backflip.drivers.native_evaluation.SECONDS_OF_PART", np.inf)
+    told: list[tuple[int, int]] = []
+    found = NativeDriver(Counter(), algorithm).evaluate(
+        learners, [0, 1], episodes=50, on_progress=lambda *done: told.append(done)
+    )
+    assert_same_bits(found, in_one_part)
+    short = int((found.lengths == 3).sum())
+    assert sorted(set(told)) == [(0, 0), (0, 100), (short, 300)]

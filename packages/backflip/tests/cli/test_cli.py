@@ -379,6 +379,9 @@ def test_activities_outside_phases_are_shown(monkeypatch: pytest.MonkeyPatch) ->
     doing = [progress(0, doing=f"warming up: {n} of 9 env steps") for n in range(3)]
     assert "warming up: 2 of 9 env steps" in shown(True, *doing)
     assert shown(False, *doing).splitlines() == ["warming up: 0 of 9 env steps"]
+    evaluating = progress(4, doing="evaluating: 0 of 9 episodes, 0 env steps")
+    lines = shown(False, *doing, evaluating, evaluating).splitlines()
+    assert lines == [doing[0].doing, evaluating.doing], "a new activity is shown at once"
     monkeypatch.setattr("backflip.cli.progress_display.SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr("backflip.cli.progress_display.SHARE_BETWEEN_LINES", 0.0)
     assert len(shown(False, *doing).splitlines()) == 3

@@ -17,7 +17,7 @@ from backflip.cli.main import (
     PROGRAM,
     main,  # pyright: ignore[reportPrivateUsage]
 )
-from backflip.cli.training_commands import _attended  # pyright: ignore[reportPrivateUsage]
+from backflip.cli.who_answers import attended
 from backflip.preferences.labels import LabelStore, NewQuery
 from runshelf.cli.command_line import build_parser
 from runshelf.cli.page_options import has_screen, open_page
@@ -133,7 +133,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("stdin", "stderr", "options", "attended"),
+    ("stdin", "stderr", "options", "can_answer"),
     [
         (Terminal, Terminal, [], True),
         (Terminal, Terminal, ["--json"], False),
@@ -146,12 +146,12 @@ def test_people_answer_if_there_is_a_terminal(
     stdin: type[io.StringIO],
     stderr: type[io.StringIO],
     options: list[str],
-    attended: bool,
+    can_answer: bool,
 ) -> None:
     monkeypatch.setattr(sys, "stdin", stdin())
     monkeypatch.setattr(sys, "stderr", stderr())
     parsed = build_parser(PROGRAM)[0].parse_args(["teach", "dot", *options])
-    assert _attended(parsed) is attended
+    assert attended(parsed) is can_answer
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,12 @@ def test_people_answer_if_there_is_a_terminal(
         ("--open", "human"),
         ("--port 9000", "human"),
         ("--host ::1", "human"),
+        ("--host 127.0.0.1", "human"),
         ("--overlap 0.1", "human"),
-        ("--goal swing --teacher oracle", "oracle"),
+        ("--overlap 0", "human"),
+        ("--goal=", "human"),
+        ("--goal swing --json", "human"),
+        ("--goal swing --teacher human", "human"),
         ("--no-open --teacher terminal", "terminal"),
     ],
 )
@@ -184,19 +188,59 @@ def test_an_option_of_the_page_means_that_people_answer(
     assert main(["teach", "dot", *options.split()]) == 0
     assert asked["teacher"] == teacher
     assert asked["algorithm"] == ("dqn" if "dqn" in options else "ppo")
+    assert (asked["labelling"] is None) == (teacher == "oracle")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("--goal swing --teacher oracle", "--goal is"),
+        ("--teacher noisy:mistake=0.1 --no-open", "--no-open is"),
+        ("--teacher oracle --host 127.0.0.1 --overlap 0", "--host and --overlap are"),
+        ("--teacher module:function --port 9000", "--port is"),
+        ("--reward-from latest --goal swing", "--goal is"),
+    ],
+)
+def test_an_option_of_the_page_is_refused_if_nobody_looks_at_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, named: str
+) -> None:
+    assert main(["teach", "dot", *options.split(), "--home", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{named} for people who answer, and" in said
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("options", ["--teacher terminal", "--teacher terminal --json"])
-def test_a_missing_terminal_is_refused_before_a_run_begins(tmp_path: Path, options: str) -> None:
-    command = [sys.executable, "-c", REAL, "teach", "CartPole-v1", *options.split()]
+@pytest.mark.parametrize("command", ["teach CartPole-v1 --teacher oracle", "train ppo CartPole-v1"])
+def test_resume_refuses_options_of_the_page_for_a_run_without_people(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    settings = ["--set=num_envs=2", "--set=rollout_length=32", "--set=minibatches=1"]
+    home = ["--home", str(tmp_path)]
+    budget = ["--labels", "2"] if command.startswith("teach") else []
+    assert main([*command.split(), "--env-steps", "64", *budget, *settings, *home]) == 0
+    capsys.readouterr()
+    assert main(["resume", "latest", "--no-open", *home]) == 2
+    assert "--no-open is for people who answer, and" in capsys.readouterr().err
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("options", "stdin"),
+    [("", "</dev/null"), ("--json", "</dev/null"), ("", "<&-"), ("", "< <(echo q)")],
+)
+def test_a_missing_terminal_is_refused_before_a_run_begins(
+    tmp_path: Path, options: str, stdin: str
+) -> None:
+    command = [sys.executable, "-m", "backflip", "teach", "CartPole-v1", "--teacher", "terminal"]
     done = subprocess.run(
-        [*command, "--home", str(tmp_path)],
-        stdin=subprocess.DEVNULL,
+        ["bash", "-c", f'"$@" {stdin}', "bash", *command, *options.split(), "--home", tmp_path],
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=60,
+        start_new_session=True,  # without a controlling terminal
     )
     says = "`--teacher terminal` needs a terminal; try --teacher human"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"backflip: error: {says}\n")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -92,12 +93,37 @@ def test_page_that_keeps_crashing_is_not_restarted(tmp_path):
             page.check()
 
 
+@pytest.mark.parametrize(
+    ("status", "error"), [(0, KeyboardInterrupt), (1, KeyboardInterrupt), (2, UsageError)]
+)
+def test_the_trainer_is_interrupted_when_the_terminal_program_ends(status, error):
+    program = ["-c", f"import sys; sys.exit({status})"]
+    with pytest.raises(error), TerminalProcess(program):
+        time.sleep(60)  # a phase of learning
+
+
 @pytest.mark.parametrize(("status", "error"), [(0, KeyboardInterrupt), (2, UsageError)])
-def test_leaving_the_terminal_ends_the_run(status, error):
-    with TerminalProcess(["-c", f"import sys; sys.exit({status})"]) as terminal:
+def test_a_trainer_in_a_thread_finds_that_the_terminal_program_has_ended(status, error):
+    found = []
+
+    def train():
+        with TerminalProcess(["-c", f"import sys; sys.exit({status})"]) as terminal:
+            wait_for(lambda: terminal._process.poll() is not None)
+            with pytest.raises(error) as caught:
+                terminal.check()
+            found.append(caught.type)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join(30)
+    assert found == [error]
+
+
+def test_the_terminal_program_may_end_after_training():
+    with TerminalProcess(["-c", "pass"]) as terminal:
+        terminal.let_end()
         wait_for(lambda: terminal._process.poll() is not None)
-        with pytest.raises(error):
-            terminal.check()
+        time.sleep(0.2)  # an interrupt would come now
 
 
 def test_terminal_program_ends_with_the_context(tmp_path):

@@ -306,6 +306,31 @@ def test_person_teaches_in_the_terminal(tmp_path, key, status):
 
 
 @pytest.mark.medium
+def test_a_terminal_that_goes_away_stops_the_run_at_once(tmp_path):
+    """Without a controlling terminal there is no SIGHUP; the terminal only ends."""
+    command = ["teach", "CartPole-v1", "--teacher", "terminal", "--home", str(tmp_path)]
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "backflip", *command],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm-256color"},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    shown, until = b"", time.monotonic() + 120
+    while b"of 150 labels" not in shown:
+        assert time.monotonic() < until, shown[-2000:]
+        shown += os.read(ours, 65536)
+    os.close(ours)
+    assert process.wait(60) == 130
+    (run,) = list_runs(tmp_path)
+    assert open_run(tmp_path / "runs" / run).events()[-1]["status"] == "interrupted"
+
+
+@pytest.mark.medium
 def test_lost_film_is_rendered_again(tmp_path, person):
     run = threading.Thread(
         target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **OPTIONS}
@@ -341,6 +366,28 @@ def test_taken_port_is_reported_before_training(tmp_path):
                 labelling=LabellingSettings(port=port),
                 **OPTIONS,
             )
+
+
+@pytest.mark.parametrize("teacher", ["oracle", "noisy:mistake=0.1", "module:function"])
+def test_a_goal_is_for_people(tmp_path, teacher):
+    with pytest.raises(UsageError, match=f"not for the teacher `{teacher}`"):
+        teach("dot", teacher=teacher, goal="stand still", home=tmp_path)
+    with pytest.raises(UsageError, match="not for the teacher"):
+        teach("dot", teacher=teacher, labelling=LabellingSettings(), home=tmp_path)
+    assert not list_runs(tmp_path)
+
+
+def test_a_goal_means_that_people_answer(tmp_path, monkeypatch):
+    chosen = []
+
+    def source(where, settings):
+        chosen.append((where, settings.goal))
+        raise UsageError("enough")
+
+    monkeypatch.setattr("backflip.api.PeopleSource", source)
+    with pytest.raises(UsageError, match="enough"):
+        teach("dot", goal="stand still", home=tmp_path)
+    assert chosen == [("human", "stand still")]
 
 
 @pytest.mark.medium

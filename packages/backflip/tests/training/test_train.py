@@ -412,8 +412,8 @@ def test_phases_divide_the_updates() -> None:
 def test_host_phases_last_several_episodes() -> None:
     native = build("ppo", "CartPole-v1", env_args={}, settings={"env_steps": 100_000})
     host = build("ppo", "gymnasium:CartPole-v1", env_args={}, settings={"env_steps": 100_000})
-    assert phase_count(native.config, native.driver) == 20
-    count = phase_count(host.config, host.driver)
+    assert phase_count(native.config.updates, native.driver) == 20
+    count = phase_count(host.config.updates, host.driver)
     assert count == 8
     assert host.config.updates / count * host.config.rollout_length >= 3 * 500
 
@@ -422,7 +422,7 @@ def test_host_phases_last_several_episodes() -> None:
 def test_games_with_very_long_limits_have_several_phases() -> None:
     pong = build("ppo", "ALE/Pong-v5", env_args={}, settings={"env_steps": 1_000_000})
     assert pong.driver.spec.max_episode_steps == 27_000
-    count = phase_count(pong.config, pong.driver)
+    count = phase_count(pong.config.updates, pong.driver)
     assert count == 5
     assert pong.config.updates / count * pong.config.rollout_length >= 3 * 2_000
     assert evaluation_episodes(pong.driver) == 20
@@ -432,14 +432,14 @@ def test_phases_have_three_whole_long_episodes() -> None:
     """Three of 1,600 env steps, where there are 12,500 of each environment: two phases."""
     args = {"max_episode_steps": 1_600}
     host = build("ppo", "gymnasium:CartPole-v1", env_args=args, settings={"env_steps": 100_000})
-    assert phase_count(host.config, host.driver) == 2
+    assert phase_count(host.config.updates, host.driver) == 2
     assert evaluation_episodes(host.driver) == 100
 
 
 def test_phases_with_a_limit_of_ten_thousand_env_steps() -> None:
     args = {"max_episode_steps": 10_000}
     host = build("ppo", "gymnasium:CartPole-v1", env_args=args, settings={"env_steps": 500_000})
-    assert phase_count(host.config, host.driver) == 2
+    assert phase_count(host.config.updates, host.driver) == 2
     assert evaluation_episodes(host.driver) == 20
 
 
@@ -547,7 +547,7 @@ def test_progress_outside_phases_is_reported(
         report=lambda now: doing.append(now.doing) if now.doing else None,
     )
     assert doing[:10] == [f"warming up: {3 * n} of 30 env steps" for n in range(1, 11)]
-    played = [(0, 20 * n) for n in range(1, 8)] + [(20, 160)]
+    played = [(0, 20 * n) for n in range(8)] + [(20, 160)]  # the first report comes at once
     played += [(20, 160 + 20 * n) for n in range(1, 8)] + [(32, 320)]
     assert doing[10:] == [f"evaluating: {n} of 32 episodes, {k} env steps" for n, k in played]
     assert "of 32 episodes" not in (the_run(tmp_path).folder / "output.log").read_text()

@@ -337,6 +337,19 @@ def test_the_code_page_shows_files_and_changes_since_the_parent(tmp_path: Path) 
     assert f'repeated by <a href="/runs/{ulids[1]}"' in first
 
 
+def test_a_run_page_links_the_run_that_it_carries_on(tmp_path: Path) -> None:
+    parent = finish(begin(tmp_path)).name
+    config = {"learning_rate": 0.001, "continues": {"env_steps": 100}}
+    child = finish(begin(tmp_path, parent=parent, config=config)).name
+    repeat = finish(begin(tmp_path, parent=child, config=config)).name
+    with serving(tmp_path) as server:
+        pages = {ulid: page(server, f"/runs/{ulid}") for ulid in (parent, child, repeat)}
+    assert f'carried on by <a href="/runs/{child}"' in pages[parent]
+    assert f'carries on <a href="/runs/{parent}"' in pages[child]
+    assert f'repeated by <a href="/runs/{repeat}"' in pages[child]
+    assert f'repeats <a href="/runs/{child}"' in pages[repeat]
+
+
 def picture_in(writer: RunWriter, digit: str = "ab") -> str:
     """Write a picture to a run's media; return its path as in records."""
     path = writer.folder / "media" / f"{digit * 32}.png"

@@ -72,7 +72,7 @@ class Display:
         self._task = self._bar.add_task("setting up and compiling", total=None, ahead="")
         self._began, self._next_line = time.monotonic(), 0.0
         self._next_wait = 0.0
-        self._waiting_for = ""
+        self._waiting_for, self._activity = "", ""
 
     def __call__(self, progress: Progress) -> None:
         """Show the progress."""
@@ -100,10 +100,15 @@ class Display:
             self._print_line(plain_line(progress))
 
     def _show_doing(self, what: str) -> None:
-        """Show an activity outside phases; without a terminal, as often as progress lines."""
+        """Show an activity outside phases; without a terminal, as often as progress lines.
+
+        The first line of an activity is shown at once.
+        """
+        activity = what.partition(":")[0]
+        is_new, self._activity = activity != self._activity, activity
         if self._console.is_terminal:
             self._bar.update(self._task, description=what)
-        elif time.monotonic() >= self._next_line:
+        elif is_new or time.monotonic() >= self._next_line:
             self._print_line(what)
 
     def _print_line(self, line: str) -> None:
@@ -142,6 +147,10 @@ def print_result(result: Result, console: Console | None = None) -> None:
     console.print(_table(result))
     seconds = result.seconds
     spent = {name: x for name, x in seconds.items() if name != "total" and x}
+    if result.teacher is not None:
+        console.print(Text(f"teacher: {result.teacher}"), soft_wrap=True)
+    if result.parent is not None:
+        console.print(Text(f"carries on {result.parent}: {_own_share(result)}"), soft_wrap=True)
     parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
     memory = f"{peak_memory_mib():,.0f} MiB at most"
     console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
@@ -149,6 +158,15 @@ def print_result(result: Result, console: Console | None = None) -> None:
     for name, what in FILES.items():
         if (result.folder / name).exists():
             console.print(Text(f"  {name:<23} {what}"), soft_wrap=True)
+    if result.more is not None:
+        verb = "train" if result.labels is None else "teach"
+        console.print(Text(f"to {verb} it more: {result.more}"), soft_wrap=True)
+
+
+def _own_share(result: Result) -> str:
+    """Return how much of the labels and env steps a run with a parent added."""
+    labels = "" if result.own_labels is None else f"{result.own_labels:,} labels and "
+    return f"{labels}{result.own_env_steps:,} env steps of each seed are its own"
 
 
 def _table(result: Result) -> Table:

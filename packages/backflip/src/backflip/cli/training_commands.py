@@ -1,14 +1,27 @@
 """The commands teach, train, resume, serve and labels."""
 
 import argparse
-import contextlib
 import functools
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backflip.algorithms.registry import algorithms, entry_of, names
+from backflip.cli.more import (
+    add_more,
+    finished_note,
+    teach_more_of,
+    train_more_of,
+)
+from backflip.cli.who_answers import (
+    PEOPLE,
+    add_page_options,
+    display_for,
+    labelling_of,
+    refuse_page_options,
+    teacher_of,
+)
 from runshelf.cli.arguments import (
     RUN,
     Parser,
@@ -22,12 +35,10 @@ from runshelf.cli.arguments import (
     whole,
 )
 from runshelf.cli.command_line import Reported
-from runshelf.cli.page_options import LOCAL, add_server_options, page_opener
+from runshelf.cli.page_options import add_server_options, page_opener
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
-    from backflip.labelling.people_source import LabellingSettings
-    from backflip.training.progress import Report
     from backflip.training.result import Result
     from runshelf.store.run import Run
 
@@ -54,13 +65,14 @@ def add(commands: Any) -> None:
 def _add_teach(commands: Any) -> None:
     about = "learn ENV from comparisons of clips"
     parser = commands.add_parser("teach", help=about, description=sentence(about), epilog=EPILOG)
-    parser.add_argument("env", metavar="ENV", help="what to learn")
+    parser.add_argument("env", metavar="ENV", nargs="?", help="what to learn")
+    add_more(parser)
     parser.add_argument(
         "--teacher",
         metavar="WHO",
         help="who answers: human (a page in the browser), terminal, oracle, noisy, "
         "noisy:mistake=0.1,tie=2, or module:function for your function; default human at a "
-        "terminal or with an option of the page, else oracle",
+        "terminal or with an option of the page, else oracle, which sees the true reward",
     )
     parser.add_argument(
         "--algorithm",
@@ -85,15 +97,7 @@ def _add_teach(commands: Any) -> None:
         metavar="RUN",
         help="use the reward model of another run, without queries",
     )
-    parser.add_argument("--goal", metavar="TEXT", help="the goal, shown on the page")
-    parser.add_argument(
-        "--overlap",
-        type=share,
-        default=0.0,
-        metavar="SHARE",
-        help="share of queries that a second person answers, too; default 0",
-    )
-    add_server_options(parser, "the labelling page")
+    add_page_options(parser, new_run=True)
     _add_common(parser)
     parser.set_defaults(act=_teach)
 
@@ -130,8 +134,9 @@ def _add_labels(commands: Any) -> None:
 def _add_train(commands: Any) -> None:
     about = "learn ENV from its own reward"
     parser = commands.add_parser("train", help=about, description=sentence(about), epilog=EPILOG)
-    parser.add_argument("algorithm", metavar="ALGORITHM", help=", ".join(names()))
-    parser.add_argument("env", metavar="ENV", help="what to learn")
+    parser.add_argument("algorithm", metavar="ALGORITHM", nargs="?", help=", ".join(names()))
+    parser.add_argument("env", metavar="ENV", nargs="?", help="what to learn")
+    add_more(parser)
     _add_common(parser)
     parser.add_argument(
         "--updates-per-step",
@@ -147,7 +152,7 @@ def _add_resume(commands: Any) -> None:
     about = "resume a run that was interrupted or killed"
     parser = commands.add_parser("resume", help=about, description=sentence(about))
     parser.add_argument("run", metavar="RUN", help=RUN)
-    add_server_options(parser, "the labelling page")
+    add_page_options(parser, new_run=False)
     add_output(parser)
     parser.set_defaults(act=_resume)
 
@@ -196,12 +201,14 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _teach(options: argparse.Namespace) -> Reported:
+    if options.more is not None:
+        return _reported(teach_more_of(options))
+    _refuse_missing(options, "env")
     settings = _common(options)
-    by_people = _attended(options) or _names_page(options)
-    teacher = options.teacher or ("human" if by_people else "oracle")
+    teacher = teacher_of(options)
     from backflip.api import teach
 
-    with _display(teacher) as display:
+    with display_for(teacher) as display:
         result = teach(
             options.env,
             algorithm=options.algorithm,
@@ -209,11 +216,19 @@ def _teach(options: argparse.Namespace) -> Reported:
             labels=options.labels,
             labels_from=options.labels_from,
             reward_from=options.reward_from,
-            labelling=_labelling(options),
+            labelling=labelling_of(options, teacher),
             report=display,
             **settings,
         )
     return _reported(result)
+
+
+def _refuse_missing(options: argparse.Namespace, *positional: str) -> None:
+    """Refuse a command line without its positional arguments, which `--more` does without."""
+    missing = [name.upper() for name in positional if getattr(options, name) is None]
+    if missing:
+        command = f"{options.program_name} {options.command}"
+        raise UsageError(f"missing: {', '.join(missing)}; try {command} --help")
 
 
 def _reported(result: "Result") -> Reported:
@@ -222,43 +237,10 @@ def _reported(result: "Result") -> Reported:
     return Reported(result.to_json(), functools.partial(print_result, result))
 
 
-def _attended(options: argparse.Namespace) -> bool:
-    """Return whether a person at a terminal can answer."""
-    return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _names_page(options: argparse.Namespace) -> bool:
-    """Return whether an option of the labelling page was given."""
-    named = any(value is not None for value in (options.goal, options.open, options.port))
-    return named or options.host != LOCAL or options.overlap > 0
-
-
-def _labelling(options: argparse.Namespace) -> "LabellingSettings":
-    """Return the settings of the labelling page."""
-    from backflip.labelling.people_source import LabellingSettings
-
-    return LabellingSettings(
-        host=options.host,
-        port=options.port,
-        invite=page_opener(options, "compare clips"),
-        overlap=getattr(options, "overlap", 0.0),
-        goal=getattr(options, "goal", None),
-    )
-
-
-@contextlib.contextmanager
-def _display(teacher: str | None) -> "Generator[Report | None, None, None]":
-    """Yield the progress display; None if a person answers in the same terminal."""
-    from backflip.cli.progress_display import Display
-
-    if teacher == "terminal":
-        yield None
-        return
-    with Display() as display:
-        yield display
-
-
 def _train(options: argparse.Namespace) -> Reported:
+    if options.more is not None:
+        return _reported(train_more_of(options))
+    _refuse_missing(options, "algorithm", "env")
     settings = _common(options)
     if options.updates_per_step is not None:
         _check_has_replay(options.algorithm)
@@ -282,19 +264,27 @@ def _check_has_replay(algorithm: str) -> None:
 
 
 def _resume(options: argparse.Namespace) -> Reported:
+    from backflip.training.finished import result_of
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)
+    if run.manifest["command"] in ("teach", "train") and (result := result_of(run)) is not None:
+        print(f"backflip: note: {finished_note(run)}", file=sys.stderr)
+        return _reported(result)
     match run.manifest["command"]:
         case "teach":
             from backflip.api import resume_teach
 
-            with _display(run.config.get("teacher")) as display:
-                return _reported(resume_teach(run, display, _labelling(options)))
+            teacher = run.config["teacher"]
+            if teacher not in PEOPLE:
+                refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")
+            with display_for(teacher) as display:
+                return _reported(resume_teach(run, display, labelling_of(options, teacher)))
         case "train":
             from backflip.training.train import resume_train
 
-            with _display(None) as display:
+            refuse_page_options(options, "a run of `train` asks nobody")
+            with display_for(None) as display:
                 return _reported(resume_train(run, display))
         case kind:
             raise UsageError(

@@ -84,10 +84,12 @@ class Names(NamedTuple):
     Attributes:
         renamed: former name -> present name.
         aliases: name in other libraries -> present names; the first one that exists is suggested.
+        conversions: name in other libraries -> how its value differs from that of the present name.
     """
 
     renamed: Mapping[str, str] = {}
     aliases: Mapping[str, tuple[str, ...]] = {}
+    conversions: Mapping[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,9 +212,13 @@ def name_problems(
 
 
 def _meant(name: str, known: Iterable[str], names: Names) -> str:
-    """Return `, did you mean `x`?`, by the aliases first, then by spelling."""
-    aliases = [alias for alias in names.aliases.get(name.casefold(), ()) if alias in known]
-    return f", did you mean `{aliases[0]}`?" if aliases else did_you_mean(name, known)
+    """Return `, did you mean `x`?`: an alias, else, for a name of no library, the spelling."""
+    folded = name.casefold()
+    if folded not in names.aliases:
+        return did_you_mean(name, known)
+    same = [alias for alias in names.aliases[folded] if alias in known]
+    note = f" ({names.conversions[folded]})" if folded in names.conversions else ""
+    return f", did you mean `{same[0]}`{note}?" if same else ""
 
 
 def _setting(name: str, hint: Any, default: Any) -> Setting:

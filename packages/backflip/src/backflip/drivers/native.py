@@ -34,7 +34,7 @@ from backflip.drivers.driver import (
     own_reward,
 )
 from backflip.drivers.learning import layout_of, random_rollouts
-from backflip.drivers.native_evaluation import compile_evaluation
+from backflip.drivers.native_evaluation import Evaluate, compile_evaluation
 from backflip.drivers.native_phase import compile_fill_replay, compile_phase
 from backflip.drivers.native_random_play import compile_random_play
 from backflip.drivers.seeds import seed_keys
@@ -49,7 +49,7 @@ class NativeDriver:
     def __init__(self, env: NativeEnv, algorithm: Algorithm) -> None:
         self._env = env
         self._algorithm = algorithm
-        self._evaluations: dict[int, Callable[..., Any]] = {}
+        self._evaluations: dict[int, Evaluate] = {}
         self._random: dict[tuple[int, int], Callable[..., Any]] = {}
 
     @property
@@ -168,9 +168,7 @@ class NativeDriver:
         if episodes not in self._evaluations:
             self._evaluations[episodes] = compile_evaluation(self._env, self._algorithm, episodes)
         keys = seed_keys(seeds, EVALUATION)
-        running = self._evaluations[episodes](learners.algorithm, keys)
-        played = wait_for(running, lambda _: on_progress(0, 0))
-        return Evaluation(*map(np.asarray, played))
+        return Evaluation(*self._evaluations[episodes](learners.algorithm, keys, on_progress))
 
     def close(self) -> None:
         """Free the compiled programs that are kept for evaluations and random play."""

@@ -17,7 +17,7 @@ from gymnasium.wrappers import TimeLimit
 
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.spaces import Group, InvalidValue, MultiDiscrete, Space, flattened
-from backflip.core.spec import EnvSpec, OwnSpaces
+from backflip.core.spec import Box, EnvSpec, OwnSpaces
 from backflip.envs.metadata import class_of, number_names
 from backflip.envs.pictures import NONE
 from backflip.envs.rendering import Make, OwnRender

@@ -20,7 +20,7 @@ from backflip.labelling.needed_labels import (
     next_phase,
 )
 from backflip.labelling.pace import open_pairs_allowed
-from backflip.labelling.processes import PageProcess, TerminalProcess
+from backflip.labelling.processes import NO_TERMINAL, PageProcess, TerminalProcess
 from backflip.labelling.status import read_status, write_status
 from backflip.labelling.tally import labels_per_minute
 from backflip.labelling.terminal_device import has_terminal
@@ -77,7 +77,7 @@ class PeopleSource:
         self, where: Where, settings: LabellingSettings, film_of: FilmOf | None = None
     ) -> None:
         if where == "terminal" and not has_terminal():
-            raise UsageError("`--teacher terminal` needs a terminal; try --teacher human")
+            raise UsageError(NO_TERMINAL)
         self._where, self._settings, self._film_of = where, settings, film_of
 
     @property
@@ -154,6 +154,8 @@ class PeopleAnswers:
         self._status = self._status._replace(
             doing=doing, since=time.time(), expected_seconds=expected_seconds, **facts
         )
+        if doing in ("finished", "stopped"):
+            self.process.let_end()
         self._write_status()
         if doing == "evaluating" and self.process.address:  # the page loads it before the run ends
             self._status = self._status._replace(film=self._film())

@@ -7,12 +7,14 @@ the trainer holds open.
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import final
 
 from runshelf.errors import UsageError, UserFacingError
@@ -20,6 +22,7 @@ from runshelf.errors import UsageError, UserFacingError
 READY_SECONDS = 30.0  # maximum time to start listening
 MAX_EARLY_DEATHS = 5  # in a row, each within a second of the start; then no more restarts
 GRACE_SECONDS = 5.0  # to end before the next, stronger signal
+NO_TERMINAL = "`--teacher terminal` needs a terminal; try --teacher human"
 
 
 @final
@@ -48,6 +51,9 @@ class PageProcess:
         """
         if self._failed:
             raise UserFacingError(f"the page crashed repeatedly: {_last_line(self._log)}")
+
+    def let_end(self) -> None:
+        """Do nothing: people may look at the page until the trainer ends it."""
 
     def __enter__(self) -> "PageProcess":
         """Start the page and wait until it listens.
@@ -106,7 +112,8 @@ class PageProcess:
 class TerminalProcess:
     """The labelling program in the trainer's own terminal; a context manager.
 
-    Leaving the program also stops the trainer.
+    If the program ends first, because the person left it or because it failed, a thread interrupts
+    the trainer at once, also in the middle of a phase.
 
     Args:
         arguments: for the Python interpreter.
@@ -117,6 +124,8 @@ class TerminalProcess:
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = [sys.executable, *arguments]
         self._process: subprocess.Popen[bytes] | None = None
+        self._may_end = threading.Event()
+        self._watch = threading.Thread(target=self._interrupt_at_its_end, daemon=True)
 
     def check(self) -> None:
         """Raise if the program has ended.
@@ -125,21 +134,48 @@ class TerminalProcess:
             KeyboardInterrupt: the person left it.
             UsageError: it could not use the terminal.
         """
-        status = None if self._process is None else self._process.poll()
-        if status == UsageError.exit_status:
-            raise UsageError("`--teacher terminal` needs a terminal; try --teacher human")
-        if status is not None:
+        if self._process is not None and self._process.poll() is not None:
+            self._refuse_a_missing_terminal()
             raise KeyboardInterrupt
+
+    def let_end(self) -> None:
+        """Expect the program to end: training is over."""
+        self._may_end.set()
 
     def __enter__(self) -> "TerminalProcess":
         """Start the program in the same terminal and process group."""
         self._process = subprocess.Popen(self._arguments)
+        if threading.current_thread() is threading.main_thread():
+            self._watch.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """End the program; it restores the terminal."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the program; it restores the terminal.
+
+        Raises:
+            UsageError: the interrupt came from a program that could not use the terminal.
+        """
+        self.let_end()
+        if isinstance(error, KeyboardInterrupt):
+            self._refuse_a_missing_terminal()
         if self._process is not None:
             _end(self._process, self._process.terminate, self._process.kill)
+
+    def _refuse_a_missing_terminal(self) -> None:
+        if self._process is not None and self._process.poll() == UsageError.exit_status:
+            raise UsageError(NO_TERMINAL)
+
+    def _interrupt_at_its_end(self) -> None:
+        if self._process is not None:
+            self._process.wait()
+            if not self._may_end.is_set() and callable(signal.getsignal(signal.SIGINT)):
+                # To this thread, which it wakes if it sleeps. If Ctrl-C is ignored, `check` raises.
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _end(process: "subprocess.Popen[bytes]", *steps: Callable[[], None]) -> None:

@@ -6,7 +6,7 @@ the file open: the trainer adds queries, and a page or a simulated teacher adds 
 
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -213,6 +213,15 @@ class LabelFile:
         """Return a number that changes when another process writes."""
         with _sqlite_errors(self.path):
             return int(cast("int", _pragma(self._connection, "data_version")))
+
+    def copy_to(self, path: Path) -> None:
+        """Write a copy of the file; other processes may write to the original meanwhile.
+
+        Raises:
+            UserFacingError: the disk is full.
+        """
+        with _sqlite_errors(path), closing(sqlite3.connect(path)) as copy:
+            self._connection.backup(copy)
 
     def damaged(self, what: str) -> DamagedFile:
         """Return the error for a damaged file."""

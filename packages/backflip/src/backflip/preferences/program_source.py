@@ -3,6 +3,7 @@
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -47,6 +48,40 @@ class ProgramSource:
     def open(self, run: QueriedRun) -> "Generator[ProgramAnswers, None, None]":
         """Yield the answers."""
         yield ProgramAnswers(self._teacher, run)
+
+
+@final
+class Nobody:
+    """The answer source of runs that make no queries."""
+
+    teacher = "nobody"
+    usual_labels = 0
+    config: Mapping[str, Any] = MappingProxyType({})
+    needs_films = False
+
+    @contextmanager
+    def open(self, run: QueriedRun) -> "Generator[NoAnswers, None, None]":
+        """Yield the empty answers."""
+        yield NoAnswers()
+
+
+@final
+class NoAnswers:
+    """Leaves every query open."""
+
+    def set_status(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
+        """Do nothing."""
+
+    def wait_for_labels(self, newest_round: int) -> None:
+        """Do nothing."""
+
+    def enough(self) -> bool:
+        """Return False: nobody ended labelling."""
+        return False
+
+    def remaining_seconds(self, queries: int) -> float:
+        """Return 0: nothing is answered."""
+        return 0.0
 
 
 @final

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from backflip.algorithms.interface import Settings
 from backflip.core.spec import UNLIMITED
 from backflip.drivers.driver import Driver, Phase
 
@@ -29,17 +28,17 @@ def plan(updates: int, phases: int) -> list[int]:
     return [each] * whole + [rest] * (rest > 0)
 
 
-def phase_count(config: Settings, driver: Driver) -> int:
+def phase_count(updates: int, driver: Driver) -> int:
     """Return the approximate number of phases: 20, or fewer for long episodes.
 
     If a phase's end cuts unfinished episodes, a phase lasts at least three episodes of the longest
     kind. Atari games may last 27,000 env steps but hardly ever do. So with a limit above 20,000, a
     phase lasts at least 6,000 env steps, and longer episodes are cut.
     """
-    phases = min(PHASES, config.updates)
+    phases = min(PHASES, updates)
     if driver.episodes_survive_phases:
         return phases
-    env_steps = config.updates * config.rollout_length  # of one environment
+    env_steps = updates * driver.algorithm.rollout_length  # of one environment
     limit = driver.spec.max_episode_steps or UNLIMITED
     episodes = env_steps // (limit if limit <= LONGEST_PLANNED else ASSUMED)
     return min(phases, max(1, episodes // 3))

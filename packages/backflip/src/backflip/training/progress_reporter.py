@@ -102,13 +102,17 @@ class ProgressReporter:
         return self._every_few_seconds(at)
 
     def evaluating(self, episodes: int) -> OnEpisodes:
-        """Return a callback that reports an evaluation's progress every few seconds."""
+        """Report that an evaluation begins; return a callback that reports its progress.
+
+        Compiling or making environments may take many seconds before the first env step.
+        """
         in_all = episodes * self._seeds
 
         def at(ended: int, env_steps: int) -> Progress:
             done = f"{min(ended, in_all):,} of {in_all:,} episodes"  # the last round may have more
             return replace(self._newest, doing=f"evaluating: {done}, {env_steps:,} env steps")
 
+        self._report(at(0, 0))
         return self._every_few_seconds(at)
 
     def _every_few_seconds(self, at: Callable[..., Progress]) -> Callable[..., None]:

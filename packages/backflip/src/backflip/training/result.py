@@ -1,5 +1,6 @@
 """The result of a finished run."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,12 @@ class Result:
         optimum: the best possible mean return from the same starts, per seed, if known.
         seconds: `setup`, `compile`, `train`, `answers` (waiting for people), `evaluate` and
             `total`, over all sessions of the run.
+        teacher: who answered the queries; None for `train`.
+        parent: the id of the run that this run carried on, if any. `env_steps` and `labels` then
+            include those of the parent.
+        own_env_steps: env steps of this run alone, if it has a parent.
+        own_labels: labels of this run alone, if it has a parent.
+        more: a command line that carries the run on, with an example of a budget.
     """
 
     folder: Path
@@ -37,6 +44,11 @@ class Result:
     returns: Sequence[float]
     optimum: Sequence[float] | None
     seconds: Mapping[str, float]
+    teacher: str | None = None
+    parent: str | None = None
+    own_env_steps: int | None = None
+    own_labels: int | None = None
+    more: str | None = None
 
     @property
     def score(self) -> list[float] | None:
@@ -51,8 +63,8 @@ class Result:
         best = ""
         if self.optimum is not None:
             best = f" of at most {sum(self.optimum) / len(self.optimum):.4g}"
-        labels = "" if self.labels is None else f"{self.labels} labels, "
-        steps = f"{labels}{self.env_steps:,} env steps"
+        labels = "" if self.labels is None else f"{_of_all(self.labels, self.own_labels)} labels, "
+        steps = f"{labels}{_of_all(self.env_steps, self.own_env_steps)} env steps"
         return f"{steps}; true return {returns:.4g}{best}; in {from_here(self.folder)}"
 
     def policy(self, seed: int | None = None) -> Policy:
@@ -68,6 +80,11 @@ class Result:
             "seeds": list(self.seeds),
             "env_steps": self.env_steps,
             "labels": self.labels,
+            "teacher": self.teacher,
+            "parent": self.parent,
+            "own_env_steps": self.own_env_steps,
+            "own_labels": self.own_labels,
+            "more": self.more,
             "returns": list(self.returns),
             "optimum": None if self.optimum is None else list(self.optimum),
             "score": self.score,
@@ -75,3 +92,17 @@ class Result:
             "folder": str(from_here(self.folder)),
         }
         return {name: value for name, value in fields.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, folder: Path, fields: Mapping[str, Any]) -> "Result":
+        """Return the result of the run in `folder` from the result of `to_json`."""
+        known = {field.name for field in dataclasses.fields(cls)} - {"folder"}
+        missing = dict.fromkeys(("labels", "optimum"))
+        return cls(
+            folder=folder, **missing | {name: x for name, x in fields.items() if name in known}
+        )
+
+
+def _of_all(number: int, own: int | None) -> str:
+    """Return a number; of a run with a parent, also how many of them are its own."""
+    return f"{number:,}" if own is None else f"{number:,} ({own:,} in this run)"

@@ -11,7 +11,7 @@ import dataclasses
 import json
 import shlex
 import signal
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -46,7 +46,26 @@ from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
 
 CHECKPOINT = "checkpoint.safetensors"
+CONTINUES = "continues"  # the entry of a configuration with what the parents had done
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
+
+
+class Checkpoint(NamedTuple):
+    """The content of a run's newest readable checkpoint.
+
+    Attributes:
+        arrays: the state as named arrays, without the empty rows of replays.
+        phases: finished phases.
+        seconds: seconds of each part of the run.
+        extra: the JSON values saved with the state.
+        note: one line for the user if the newest file is not usable, else None.
+    """
+
+    arrays: Mapping[str, np.ndarray]
+    phases: int
+    seconds: Mapping[str, float]
+    extra: Mapping[str, Any]
+    note: str | None
 
 
 class Restored(NamedTuple):
@@ -56,11 +75,13 @@ class Restored(NamedTuple):
         state: the saved state, or the initial state if nothing was saved.
         phases: finished phases.
         extra: the JSON values saved with the state.
+        begun: something was saved, by an earlier session or by a parent.
     """
 
     state: Any
     phases: int
     extra: Mapping[str, Any]
+    begun: bool
 
 
 @final
@@ -106,24 +127,13 @@ class Session:
             UsageError: the configuration differs from that of the checkpoint.
             DamagedFile: no checkpoint of this run can be read.
         """
-        path = self.folder / CHECKPOINT
-        if not has_checkpoint(path):
-            return Restored(state, 0, {})
-        loaded = load_arrays(path)
-        self.reporter.note = loaded.note
-        try:
-            about = from_json(json.loads(loaded.metadata["about"]))
-            phases, config = about["phases"], about["config"]
-            self.clock.resume_from(about["seconds"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise DamagedFile(f"`{path}` was not written by this backflip") from error
-        if loaded.metadata["fingerprint"] != fingerprint(self.run):
-            raise UsageError(
-                f"run `{self.run.ulid}` cannot be resumed with a changed configuration: "
-                f"{'; '.join(differences(config, resolved(self.run)))}; start a new run instead"
-            )
-        arrays = whole(loaded.arrays, flatten(state))
-        return Restored(unflatten(state, arrays), phases, about["extra"])
+        if not has_checkpoint(self.folder / CHECKPOINT):
+            return Restored(state, 0, {}, begun=False)
+        saved = load_checkpoint(self.run)
+        self.reporter.note = saved.note
+        self.clock.resume_from(saved.seconds)
+        arrays = whole(saved.arrays, flatten(state))
+        return Restored(unflatten(state, arrays), saved.phases, saved.extra, begun=True)
 
     def log_phase(
         self,
@@ -196,13 +206,9 @@ class Session:
         """Replace the checkpoint and the policy after `phases` phases."""
         self._metrics.sync()
         self.clock.book("train")
-        about = {
-            "config": resolved(self.run),
-            "phases": phases,
-            "seconds": self.clock.seconds,
-            "extra": extra or {},
-        }
-        metadata = {"fingerprint": fingerprint(self.run), "about": json.dumps(to_json(about))}
+        metadata = checkpoint_metadata(
+            self.run, phases=phases, seconds=self.clock.seconds, extra=extra or {}
+        )
         save_arrays(self.folder / CHECKPOINT, trimmed(flatten(state)), metadata)
         part = built.driver.algorithm.policy(learners.algorithm)
         self._save_policy(POLICY, built, flatten(part), self._env_steps)
@@ -248,7 +254,12 @@ class Session:
         save_arrays(self.folder / name, arrays, {"about": json.dumps(to_json(about))})
 
     def finish(
-        self, evaluation: Evaluation, *, env_steps: int, labels: int | None = None
+        self,
+        evaluation: Evaluation,
+        *,
+        env_steps: int,
+        labels: int | None = None,
+        teacher: str | None = None,
     ) -> Result:
         """Record the evaluation, mark the run as finished, and return the result."""
         self.clock.book("evaluate")
@@ -261,6 +272,8 @@ class Session:
             seeds=self.run.seeds,
             env_steps=env_steps,
             labels=labels,
+            teacher=teacher,
+            **_own_share(self.run, env_steps, labels),
             returns=evaluation.returns.mean(1).tolist(),
             optimum=None if np.isnan(optimum).any() else optimum.tolist(),
             seconds={name: round(value, 3) for name, value in self.clock.seconds.items()},
@@ -303,12 +316,54 @@ class Session:
         if isinstance(error, KeyboardInterrupt):
             saved = has_checkpoint(self.folder / CHECKPOINT)
             kept = "all finished phases are saved" if saved else "no phase was finished"
-            resume = f"backflip resume {_command_line_name(self.run)}"
+            resume = f"backflip resume {name_on_command_line(self.run)}"
             stopped = Ended if isinstance(error, Terminated) else Interrupted
             raise stopped(f"interrupted ({kept}); resume with: {resume}") from None
 
 
-def _command_line_name(run: Run) -> str:
+def _own_share(run: Run, env_steps: int, labels: int | None) -> dict[str, Any]:
+    """Return the fields of a result that only a run with a parent has."""
+    before = run.config.get(CONTINUES)
+    if not before:
+        return {}
+    own = {"parent": run.manifest["parent"], "own_env_steps": env_steps - before["env_steps"]}
+    return own if labels is None else own | {"own_labels": labels - before["labels"]}
+
+
+def load_checkpoint(run: Run) -> Checkpoint:
+    """Return a run's newest readable checkpoint.
+
+    Raises:
+        UsageError: the configuration differs from that of the checkpoint.
+        DamagedFile: no checkpoint of this run can be read.
+    """
+    path = run.folder / CHECKPOINT
+    loaded = load_arrays(path)
+    try:
+        about = from_json(json.loads(loaded.metadata["about"]))
+        saved = Checkpoint(
+            loaded.arrays, about["phases"], about["seconds"], about["extra"], loaded.note
+        )
+        config = about["config"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFile(f"`{path}` was not written by this backflip") from error
+    if loaded.metadata["fingerprint"] != fingerprint(run):
+        raise UsageError(
+            f"run `{run.ulid}` cannot be resumed with a changed configuration: "
+            f"{'; '.join(differences(config, resolved(run)))}; start a new run instead"
+        )
+    return saved
+
+
+def checkpoint_metadata(
+    run: Run, *, phases: int, seconds: Mapping[str, float], extra: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the metadata of a checkpoint, from which `load_checkpoint` reads everything else."""
+    about = {"config": resolved(run), "phases": phases, "seconds": seconds, "extra": extra}
+    return {"fingerprint": fingerprint(run), "about": json.dumps(to_json(about))}
+
+
+def name_on_command_line(run: Run) -> str:
     """Return a run's id, or its folder if it is not in the default home."""
     folder = run.folder.resolve()
     default = default_home().resolve() / "runs"
@@ -327,6 +382,8 @@ def begin_session(
     info: RunInfo,
     report: Report | None,
     began: float,
+    parent: str | None = None,
+    inherit: Callable[[Run], None] | None = None,
 ) -> Session:
     """Create the run's folder and return its first session.
 
@@ -341,6 +398,8 @@ def begin_session(
         info: name, group, question and tags.
         report: the progress callback.
         began: `time.perf_counter()` when the session began.
+        parent: the id of the run that this run carries on, if any.
+        inherit: writes what a run gets from its parent into its folder, before it is a run.
     """
     show = report or _ignore_progress
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
@@ -349,17 +408,27 @@ def begin_session(
         show(dataclasses.replace(nothing_done, note=note))
 
     kept = captured(place.home, place.cwd, argv, info, say)
+    about: dict[str, Any] = {
+        "command": command,
+        "env": env,
+        "algorithm": algorithm,
+        "config": config,
+    }
+
+    def capture(folder: Path, cwd: Path) -> Mapping[str, Any]:
+        if inherit is not None:
+            manifest = json.dumps(to_json({"run": folder.name, "seeds": list(seeds), **about}))
+            inherit(Run(folder, json.loads(manifest)))
+        return kept.keep(folder, cwd)
+
     writer = create_run(
         place.home,
-        command=command,
-        config=config,
+        **about,
         seeds=seeds,
-        env=env,
-        algorithm=algorithm,
         argv=kept.argv,
         cwd=place.cwd,
-        info=kept.info,
-        capture=kept.keep,
+        info=dataclasses.replace(kept.info, parent=kept.info.parent or parent),
+        capture=capture,
     )
     with closed_on_error(writer):
         return Session(writer, report, began)

@@ -25,19 +25,20 @@ from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.clips import Clip, episode_start, from_arrays, observed
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.program_source import ProgramSource
+from backflip.preferences.program_source import Nobody
 from backflip.preferences.schedule import label_schedule
-from backflip.preferences.teachers import SimulatedTeacher
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
 from backflip.training.build import Built
+from backflip.training.continuation import before_of, planned
+from backflip.training.finished import with_more
 from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
 from backflip.training.memory import report_replay_memory
-from backflip.training.planning import plan
 from backflip.training.policy import refuse_changed
 from backflip.training.query_maker import QueryMaker, some_clips
 from backflip.training.result import Result
 from backflip.training.session import Session
 from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_more import asks
 from backflip.training.teaching_picture import (
     DURING_SHARE,
     PICTURE,
@@ -53,6 +54,12 @@ RANDOM_CLIPS = 64  # clips of the random policy kept for each seed
 # Most env steps of each seed and record that get a picture, where the environment draws itself: to
 # choose clips from if the teacher sees them, else for the picture at the end of teaching.
 PICTURES_TO_CHOOSE, PICTURES_TO_KEEP = 1_024, 128
+HOW_ANSWERED = {
+    "human": ", on the page",
+    "terminal": ", in this terminal",
+    "oracle": ", by the true reward",
+    "noisy": ", by the true reward, with mistakes",
+}
 LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": 0.5}
 
 
@@ -82,13 +89,15 @@ class TeachRun:
         self.first_clip: Clip | None = None  # of the first seed, under random actions
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
         self.newest_label = 0  # the newest record of the label store used in a fit
-        self.phases = plan(self.built.config.updates, self.config.phases)
+        self.before = before_of(self.session.run)
+        self.phases = planned(self.session.run, self.built.config)
         self.start = Start(**self.session.run.config.get("start", {}))
-        self.due = label_schedule(self.config.labels - self.start.labels, len(self.phases))
+        self.due = self._queries_due()
+        self.asks = asks(self.session.run)
         env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
-        if not any(self.due):  # without queries, people are not needed
-            self.source = ProgramSource(SimulatedTeacher())
+        if not self.asks:  # people are not needed
+            self.source = Nobody()
         self.answers: Answers
         self.query_maker = QueryMaker(
             spec.id,
@@ -101,6 +110,18 @@ class TeachRun:
         )
         most = PICTURES_TO_CHOOSE if self.source.shows_clips else PICTURES_TO_KEEP
         self.pictures = max(most, 4 * self.config.clip_length)
+
+    def _queries_due(self) -> list[int]:
+        """Return the number of queries before phase 1, after phase 1, ...
+
+        A child begins with a phase of learning, whose clips its first queries are about, and with
+        the open queries of its parent.
+        """
+        phases = len(self.phases)
+        if not self.before.updates:
+            return label_schedule(self.config.labels - self.start.labels, phases)
+        count = self.config.labels - self.before.labels - self.before.open_queries
+        return [0, *label_schedule(count, phases - 1)] if phases > 1 else [0]
 
     def _queried_run(self) -> QueriedRun:
         """Return the run for the answer source."""
@@ -134,7 +155,7 @@ class TeachRun:
         functions = {updates: self._function(updates) for updates in set(self.phases)}
         self.session.clock.book("setup")
         for number in range(done, len(self.phases)):
-            if number == 0:
+            if number == 0 and not self.before.updates:
                 self._make_queries(None, reward, 0)
                 learners = self._warm_up(learners)
             if number == done:
@@ -152,16 +173,29 @@ class TeachRun:
         )
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
-        result = self.session.finish(evaluation, env_steps=env_steps, labels=labels)
+        result = self.session.finish(
+            evaluation, env_steps=env_steps, labels=labels, teacher=self._teacher()
+        )
         self.answers.set_status("finished", result=result.summary())
-        return result
+        return with_more(result, self.session.run)
 
     def _who_answers(self) -> str:
+        if not self.asks:
+            return self._teacher()
+        how = HOW_ANSWERED.get(self.source.teacher.partition(":")[0], "")
+        queries = sum(self.due) + self.before.open_queries
+        return f"{self.source.teacher} answers {queries} queries of each seed{how}"
+
+    def _teacher(self) -> str:
+        """Return who teaches, for the user."""
         if self.start.reward_from:
-            return f"the reward model of `{self.start.reward_from}` is the teacher"
-        if not any(self.due):
-            return "all labels are imported"
-        return f"{self.source.teacher} answers {sum(self.due)} queries of each seed"
+            return f"nobody is asked: the reward model of `{self.start.reward_from}` teaches"
+        if self.before.labels and not self.asks:
+            by = self.session.run.config["teacher"]
+            return f"nobody is asked: {self.before.labels} earlier labels of each seed ({by}) teach"
+        if not self.asks:
+            return "nobody is asked: all labels are imported"
+        return self.source.teacher
 
     def _begin(self) -> tuple[Learner, Any, int]:
         """Return learners, reward parameters and the number of finished phases."""
@@ -170,7 +204,7 @@ class TeachRun:
         refuse_changed(self.session.run, spec)
         restored = self.session.restore(blank)
         learners, reward = restored.state
-        if restored.phases == 0:
+        if not restored.begun:
             import_initial_labels(self.start, self.store, self.seeds)
             reward = initial_reward(self.start, self.model, spec.id, len(self.seeds))
         self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
@@ -197,7 +231,8 @@ class TeachRun:
         """Train for phase `number` (from 0), make queries and save; return the learners."""
         env_steps = self._env_steps(number + 1)
         self.answers.set_status("learning", phase=number, env_steps=self._env_steps(number))
-        done, updates = sum(self.phases[:number]), self.phases[number]
+        done = self.before.updates + sum(self.phases[:number])
+        updates = self.phases[number]
         report = self.session.reporter.learning(
             self.driver.algorithm, number, len(self.phases), done=done, updates=updates
         )
@@ -250,9 +285,8 @@ class TeachRun:
 
         The first phase includes the env steps before learning starts.
         """
-        if phases == 0:
-            return 0
-        return env_steps_after(self.driver.algorithm, sum(self.phases[:phases]))
+        updates = self.before.updates + sum(self.phases[:phases])
+        return env_steps_after(self.driver.algorithm, updates) if updates else 0
 
     def _watch_random_policy(self) -> None:
         """Pass each seed's random policy to the reward model, and keep some of its clips."""

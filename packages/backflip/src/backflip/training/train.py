@@ -4,6 +4,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,24 @@ from backflip.core.spec import conversions
 from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
 from backflip.training.build import Built, build, rebuild
+from backflip.training.continuation import (
+    before_of,
+    build_child,
+    check_fits,
+    found_run,
+    inherit_checkpoint,
+    open_parent,
+    place_of_child,
+    planned,
+)
+from backflip.training.finished import result_of, with_more
 from backflip.training.memory import check_memory, report_replay_memory
-from backflip.training.planning import evaluation_episodes, phase_count, plan
+from backflip.training.planning import evaluation_episodes, phase_count
 from backflip.training.policy import refuse_changed
 from backflip.training.progress import Report
 from backflip.training.result import Result
 from backflip.training.session import (
+    CONTINUES,
     Session,
     begin_session,
     closed_on_error,
@@ -77,7 +90,7 @@ def train(
                 "env_args": dict(env_args or {}),
                 "settings": dataclasses.asdict(built.config),
                 "evaluation_episodes": evaluation_episodes(built.driver),
-                "phases": phase_count(built.config, built.driver),
+                "phases": phase_count(built.config.updates, built.driver),
             },
             seeds=numbers,
             argv=sys.argv if argv is None else argv,
@@ -89,9 +102,69 @@ def train(
         return _perform(session, built)
 
 
-def resume_train(run: Run, report: Report | None = None) -> Result:
-    """Resume a run of `train`; return its result."""
+def train_more(
+    run: Run | Path | str,
+    *,
+    env_steps: int,
+    home: Path | str | None = None,
+    argv: Sequence[str] | None = None,
+    info: RunInfo = NO_INFO,
+    report: Report | None = None,
+) -> Result:
+    """Train the policies of a run of `train` further, in a new run; return its result.
+
+    The new run has the settings and seeds of `run`, its parent, and starts from where it ended.
+    Schedules go on as those of one run with both budgets.
+
+    Args:
+        run: the parent, finished or stopped: a run, its folder, or its id in `home`.
+        env_steps: env steps of each seed, in addition to those of the parent.
+        home: the folder for `runs/`, in which the parent is looked up by its id.
+        argv: the command line to record; this process's by default.
+        info: name, group, question and tags of the new run.
+        report: the progress callback, as of `train`.
+
+    Raises:
+        UsageError: `run` cannot be carried on; no run was created.
+        Interrupted: Ctrl-C; the message says how to resume.
+    """
     began = time.perf_counter()
+    runtime.prepare()
+    parent = open_parent(found_run(run, home), "train")
+    place = place_of_child(parent.run, home)
+    built = build_child(parent, env_steps)
+    with closed_on_error(built.driver):
+        check_memory(built.driver, built.config, len(parent.run.seeds))
+        check_fits(parent, {"learners": built.driver.start(parent.run.seeds)})
+        own = built.config.updates - parent.updates
+        session = begin_session(
+            place,
+            command="train",
+            env=parent.run.manifest["env"],
+            algorithm=parent.run.manifest["algorithm"],
+            config={
+                **parent.run.config,
+                "settings": dataclasses.asdict(built.config),
+                "phases": phase_count(own, built.driver),
+                CONTINUES: parent.before()._asdict(),
+            },
+            seeds=parent.run.seeds,
+            argv=sys.argv if argv is None else argv,
+            info=info,
+            report=report,
+            began=began,
+            parent=parent.run.ulid,
+            inherit=partial(inherit_checkpoint, parent),
+        )
+    with session:
+        return _perform(session, built)
+
+
+def resume_train(run: Run, report: Report | None = None) -> Result:
+    """Resume a run of `train`; return its result. A finished run has nothing left to do."""
+    began = time.perf_counter()
+    if (result := result_of(run)) is not None:
+        return result
     runtime.prepare()
     with resume_session(run, report, began) as session:
         return _perform(session, rebuild(run))
@@ -99,7 +172,7 @@ def resume_train(run: Run, report: Report | None = None) -> Result:
 
 def _perform(session: Session, built: Built) -> Result:
     """Complete a run of `train` and return its result."""
-    driver, config, run = built.driver, built.config, session.run
+    driver, run = built.driver, session.run
     try:
         report_replay_memory(driver, len(run.seeds), session.reporter.say)
         for line in conversions(driver.spec):
@@ -107,14 +180,14 @@ def _perform(session: Session, built: Built) -> Result:
         refuse_changed(run, driver.spec)
         restored = session.restore({"learners": driver.start(run.seeds)})
         learners = restored.state["learners"]
-        if not restored.phases:
+        if not restored.begun:
             env_steps, num_envs = env_steps_after(driver.algorithm, 0), driver.algorithm.num_envs
             warming_up = session.reporter.acting_at_random("warming up", env_steps, num_envs)
             learners = driver.fill_replay(learners, warming_up)
-        phases = plan(config.updates, run.config["phases"])
+        phases = planned(run, built.config)
         functions = {updates: driver.phase(updates) for updates in set(phases)}
         session.clock.book("setup")
-        done = sum(phases[: restored.phases])
+        done = before_of(run).updates + sum(phases[: restored.phases])
         for number, updates in enumerate(phases[restored.phases :], restored.phases + 1):
             learning = session.reporter.learning(
                 driver.algorithm, number - 1, len(phases), done=done, updates=updates
@@ -135,6 +208,7 @@ def _perform(session: Session, built: Built) -> Result:
             episodes=episodes,
             on_progress=session.reporter.evaluating(episodes),
         )
-        return session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
+        result = session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
+        return with_more(result, run)
     finally:
         driver.close()

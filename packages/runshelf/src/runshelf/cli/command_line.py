@@ -87,6 +87,7 @@ def _open_closed_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
@@ -102,7 +103,7 @@ def _failed(program: str, error: Exception, *, debug: bool) -> int:
     if not known:
         name = type(error).__name__ + (f": {error}" if message else "")
         message = f"unexpected {name}; --debug shows the traceback"
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):  # nobody reads stderr, or its terminal is closed
         print(f"{program}: {kind}{' '.join(message.split())}", file=sys.stderr)
     return status
 

@@ -12,8 +12,8 @@ from runshelf.cli.arguments import whole
 LOCAL = "127.0.0.1"  # pages listen on this machine only, unless `--host` says otherwise
 
 
-def add_server_options(parser: argparse.ArgumentParser, group: str) -> None:
-    """Add `--open`, `--port` and `--host` under a heading."""
+def add_server_options(parser: argparse.ArgumentParser, group: str) -> "argparse._ArgumentGroup":
+    """Add `--open`, `--port` and `--host` under a heading; return the group of options."""
     page = parser.add_argument_group(group)
     page.add_argument(
         "--open",
@@ -32,6 +32,7 @@ def add_server_options(parser: argparse.ArgumentParser, group: str) -> None:
         metavar="ADDRESS",
         help="listen on this address, not only on this machine; the printed address has a token",
     )
+    return page
 
 
 def page_opener(options: argparse.Namespace, what: str) -> Callable[[str], str]:

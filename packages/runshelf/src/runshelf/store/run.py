@@ -56,7 +56,7 @@ class RunInfo:
         group: the group it belongs to; by default runs with the same configuration.
         question: the question that the run should answer.
         tags: words to search for.
-        parent: the id of the run that it repeats.
+        parent: the id of the run that it repeats or carries on.
         budget_seconds: its time limit.
         cost_per_hour: its cost per hour, in the unit of the weekly budget.
     """

@@ -4,10 +4,12 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.durations import duration
+from runshelf.errors import UserFacingError
 from runshelf.formatting import number, roughly
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
@@ -84,7 +86,7 @@ class Broken(NamedTuple):
 
 @final
 class Relative(NamedTuple):
-    """A link to a run that this run repeats, or that repeats this run."""
+    """A link to a run that this run repeats or carries on, or that does so to this run."""
 
     how: str
     address: str
@@ -123,18 +125,21 @@ def read_head(row: RunRow, relatives: Sequence[Relative]) -> RunHead:
 
 
 def relatives_of(index: Index, row: RunRow) -> list[Relative]:
-    """Return the run that this run repeats, and the runs that repeat this run."""
+    """Return the run that this run repeats or carries on, and the runs that do so to this run."""
     found: list[Relative] = []
     parent = index.run(row.parent) if row.parent else None
     if parent:
-        found.append(_relative("repeats", parent))
+        found.append(_relative("carries on" if _carries_on(row, parent) else "repeats", parent))
     filter_ = f"parent={row.ulid}"
     children = index.runs(filter_, limit=_MOST_RELATED)
-    found += [_relative("repeated by", child) for child in children.rows]
+    found += [
+        _relative("carried on by" if _carries_on(child, row) else "repeated by", child)
+        for child in children.rows
+    ]
     more = children.total - len(children.rows)
     if more > 0:
         address = with_query("/", [("show", "runs"), ("filter", filter_)])
-        found.append(Relative("repeated by", address, f"{more} more"))
+        found.append(Relative("child runs", address, f"{more} more"))
     return found
 
 
@@ -235,6 +240,17 @@ def _spread(key: str, placed: Sequence[tuple[float, Picture]]) -> Pictures:
     step = (len(ordered) - 1) / (_PER_KEY - 1)
     kept = [ordered[round(place * step)] for place in range(_PER_KEY)]
     return Pictures(key, kept, len(ordered) - _PER_KEY)
+
+
+def _carries_on(child: RunRow, parent: RunRow) -> bool:
+    """Return whether a run started from its parent's end; otherwise, it repeats the parent.
+
+    The configuration has `continues` then. A run that repeats such a run has the same one.
+    """
+    with suppress(UserFacingError):
+        of_child, of_parent = (open_run(one.folder).config for one in (child, parent))
+        return of_child.get("continues") != of_parent.get("continues")
+    return False
 
 
 def _relative(how: str, row: RunRow) -> Relative:

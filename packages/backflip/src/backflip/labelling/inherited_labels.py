@@ -1,0 +1,41 @@
+"""The labels that a child run gets from its parent: all clips, queries, answers and films."""
+
+import shutil
+from pathlib import Path
+
+from backflip.labelling.label_queue import LabelQueue
+from backflip.preferences.films import FILMS
+from backflip.preferences.label_file import LABELS, LabelFile
+from backflip.preferences.labels import Counts, LabelStore
+from runshelf.errors import UsageError
+from runshelf.store.files import disk_errors
+
+
+def inherited_counts(parent: Path) -> Counts:
+    """Return the numbers of queries and answers in the folder of a run.
+
+    Raises:
+        UsageError: the run has no labels.
+        DamagedFile: its labels are damaged.
+    """
+    path = parent / LABELS
+    if not path.is_file():
+        raise UsageError(f"`{parent}` has no `{LABELS}`: choose a run of teach that has its labels")
+    with LabelStore.open(path) as store:
+        return store.counts()
+
+
+def inherit_labels(parent: Path, child: Path) -> None:
+    """Copy the labels of a run into the folder of its child.
+
+    Open queries stay open. People who ended labelling in the parent can label again.
+    """
+    with LabelFile.open_to_read(parent / LABELS) as labels:
+        labels.copy_to(child / LABELS)
+    with LabelStore.open(child / LABELS) as store:
+        queue = LabelQueue(store)
+        if queue.labelling_finished():
+            queue.finish_labelling("backflip", finished=False)
+    if (parent / FILMS).is_dir():
+        with disk_errors(child / FILMS):
+            shutil.copytree(parent / FILMS, child / FILMS)

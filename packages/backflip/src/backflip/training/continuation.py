@@ -1,0 +1,185 @@
+"""Carries a run on: a child run trains the learners of its parent from where it ended.
+
+The child has its parent's configuration with a larger budget, and starts from the parent's whole
+checkpoint: networks, optimizers, statistics, replay, reward model, random keys. The checkpoint is
+copied into the child's folder before the child exists as a run, so a child never needs its parent
+again. Updates and env steps are counted on from those of the parent, so that every schedule goes on
+as that of one run with both budgets: a learning rate that ended at 0 rises to the share of the
+updates that is to come, and falls to its end again.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from backflip.algorithms.interface import Settings
+from backflip.core.checkpoint import has_checkpoint, save_arrays
+from backflip.core.settings import LARGEST_COUNT
+from backflip.core.trees import flatten, unflatten
+from backflip.drivers.learning import env_steps_after
+from backflip.training import runtime
+from backflip.training.build import Built, build, env_args_of, rebuild
+from backflip.training.fingerprint import resolved
+from backflip.training.planning import plan
+from backflip.training.policy import refuse_changed
+from backflip.training.renamed_settings import current_names
+from backflip.training.replay_rows import whole
+from backflip.training.session import (
+    CHECKPOINT,
+    CONTINUES,
+    Checkpoint,
+    checkpoint_metadata,
+    load_checkpoint,
+    name_on_command_line,
+)
+from runshelf.errors import DamagedFile, UsageError
+from runshelf.store.run import Run, find_run, is_locked, open_run
+
+
+class Before(NamedTuple):
+    """What a child's parent and the parents before it had done, for each seed.
+
+    Attributes:
+        updates: updates.
+        env_steps: env steps, random ones included.
+        labels: labels; 0 for `train`.
+        open_queries: queries without an answer; 0 for `train`.
+        configuration: identifies the parent's configuration without its seeds.
+    """
+
+    updates: int = 0
+    env_steps: int = 0
+    labels: int = 0
+    open_queries: int = 0
+    configuration: str = ""
+
+
+class Parent(NamedTuple):
+    """A run that can be carried on.
+
+    Attributes:
+        run: the run.
+        checkpoint: its newest checkpoint.
+        updates: updates of each seed so far.
+        env_steps: env steps of each seed so far.
+    """
+
+    run: Run
+    checkpoint: Checkpoint
+    updates: int
+    env_steps: int
+
+    def before(self, labels: int = 0, open_queries: int = 0) -> Before:
+        """Return what a child of this run starts from."""
+        what = _configuration(self.run)
+        return Before(self.updates, self.env_steps, labels, open_queries, what)
+
+
+def before_of(run: Run) -> Before:
+    """Return what the parents of a run had done; all zero for a run without a parent."""
+    return Before(**run.config.get(CONTINUES, {}))
+
+
+def planned(run: Run, config: Settings) -> list[int]:
+    """Return the updates of each phase of a run itself, without those of its parents."""
+    phases = run.config["phases"] if "phases" in run.config else run.config["teaching"]["phases"]
+    return plan(config.updates - before_of(run).updates, phases)
+
+
+def found_run(run: Run | Path | str, home: Path | str | None) -> Run:
+    """Return a run, also from its folder or from its id in `home`.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    if isinstance(run, Run):
+        return run
+    return open_run(run) if isinstance(run, Path) else find_run(runtime.place_of(home).home, run)
+
+
+def place_of_child(parent: Run, home: Path | str | None) -> runtime.Place:
+    """Return the folders of a child: in its parent's home, where commands find both."""
+    folder = parent.folder.resolve()
+    return runtime.place_of(folder.parents[1] if folder.parent.name == "runs" else home)
+
+
+def open_parent(run: Run, command: str) -> Parent:
+    """Return a run that `command` can carry on.
+
+    Raises:
+        UsageError: it is a run of another command, it is running, or it has no checkpoint.
+        DamagedFile: its checkpoint is damaged.
+    """
+    name, kind = name_on_command_line(run), run.manifest["command"]
+    if kind not in ("train", "teach"):
+        raise UsageError(f"run `{name}` is a run of `{kind}`; only `train` and `teach` have --more")
+    if kind != command:
+        raise UsageError(f"run `{name}` is a run of `{kind}`; try backflip {kind} --more {name}")
+    if is_locked(run):
+        raise UsageError(f"run `{name}` is running: wait for its end, or stop it with Ctrl-C")
+    if not has_checkpoint(run.folder / CHECKPOINT):
+        raise UsageError(
+            f"run `{name}` ended before its first phase was over, so there is nothing to carry on; "
+            f"try backflip resume {name}"
+        )
+    checkpoint, built = load_checkpoint(run), rebuild(run)
+    try:
+        refuse_changed(run, built.driver.spec)
+        updates = before_of(run).updates
+        updates += sum(planned(run, built.config)[: checkpoint.phases])
+        return Parent(run, checkpoint, updates, env_steps_after(built.driver.algorithm, updates))
+    finally:
+        built.driver.close()
+
+
+def build_child(parent: Parent, env_steps: int) -> Built:
+    """Return driver and settings of a child that makes `env_steps` more env steps of each seed.
+
+    Raises:
+        UsageError: `env_steps` is out of range.
+    """
+    most = LARGEST_COUNT - parent.env_steps
+    if not 1 <= env_steps <= most:
+        raise UsageError(f"`env_steps` must lie between 1 and {most:,}, got {env_steps:,}")
+    run = parent.run
+    total = {"env_steps": parent.env_steps + env_steps}
+    return build(
+        run.manifest["algorithm"],
+        run.manifest["env"],
+        env_args=env_args_of(run),
+        settings=current_names(run.config["settings"]) | total,
+        complete=True,
+        learned_reward=run.manifest["command"] == "teach",
+    )
+
+
+def check_fits(parent: Parent, blank: Any) -> None:
+    """Refuse a checkpoint whose arrays differ from those of `blank`, the state before training.
+
+    Raises:
+        UsageError: the message has the first difference and the version that wrote the run.
+    """
+    try:
+        unflatten(blank, whole(parent.checkpoint.arrays, flatten(blank)))
+    except DamagedFile as error:
+        version = parent.run.manifest.get("versions", {}).get("backflip", "an unknown version")
+        first = str(error).partition("; ")[0]
+        raise UsageError(
+            f"run `{name_on_command_line(parent.run)}` was written by backflip {version}, and "
+            f"cannot be carried on by this version ({first}); start a new run instead"
+        ) from error
+
+
+def inherit_checkpoint(parent: Parent, child: Run) -> None:
+    """Write the parent's state as the first checkpoint of a child, before its first phase."""
+    saved = parent.checkpoint
+    metadata = checkpoint_metadata(child, phases=0, seconds={}, extra=saved.extra)
+    save_arrays(child.folder / CHECKPOINT, saved.arrays, metadata)
+
+
+def _configuration(run: Run) -> str:
+    entries: Mapping[str, Any] = {**resolved(run), "seeds": None}
+    text = json.dumps(entries, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,73 @@
+"""The budget and the configuration of a child of a run of `teach`."""
+
+import dataclasses
+from typing import NamedTuple
+
+from backflip.preferences.program_source import Nobody
+from backflip.training.build import Built
+from backflip.training.continuation import Before, before_of
+from backflip.training.initial_labels import Start
+from backflip.training.session import name_on_command_line
+from backflip.training.teach_config import TeachConfig
+from runshelf.errors import UsageError
+from runshelf.store.run import Run
+
+
+class MoreBudget(NamedTuple):
+    """What a child adds to its parent, for each seed."""
+
+    labels: int
+    env_steps: int
+
+
+def asks(run: Run) -> bool:
+    """Return whether a run of `teach` makes queries, beyond labels that it starts with."""
+    start = Start(**run.config.get("start", {}))
+    return run.config["teaching"]["labels"] > max(start.labels, before_of(run).labels)
+
+
+def can_ask(run: Run) -> bool:
+    """Return whether a run of `teach` has a teacher who can answer queries of a child."""
+    borrowed = run.config.get("start", {}).get("reward_from")
+    return run.config["teacher"] != Nobody.teacher and not borrowed
+
+
+def more_budget(
+    parent: Run, before: Before, labels: int | None, env_steps: int | None
+) -> MoreBudget:
+    """Return the budget of a child; without `env_steps`, as many for each label as so far.
+
+    Raises:
+        UsageError: nothing more is asked for, or nobody can answer.
+    """
+    if labels is None and env_steps is None:
+        raise UsageError("how much more? Add --labels 50, --env-steps 50000, or both")
+    if labels is None:
+        return MoreBudget(0, env_steps or 0)
+    if labels < 1:
+        raise UsageError(f"`labels` must be at least 1, got {labels}; try --labels 50")
+    if not can_ask(parent):
+        raise UsageError(
+            f"run `{name_on_command_line(parent)}` has no teacher who could answer: use "
+            "--env-steps without --labels, or start a new run"
+        )
+    if env_steps is None:
+        env_steps = round(before.env_steps * (labels / before.labels if before.labels else 1))
+    return MoreBudget(labels, env_steps)
+
+
+def child_config(parent: Run, before: Before, built: Built, labels: int) -> TeachConfig:
+    """Return the configuration of teaching of a child that gets `labels` more labels.
+
+    Raises:
+        UsageError: there are too few updates for queries between them.
+    """
+    config = TeachConfig(**parent.config["teaching"])
+    updates = built.config.updates - before.updates
+    if labels and updates < 2:
+        least = 2 * built.driver.algorithm.num_envs * built.driver.algorithm.rollout_length
+        raise UsageError(
+            f"labels need two updates or more, with queries between them; try --env-steps {least}"
+        )
+    phases = min(max(config.phases, 2 if labels else 1), updates)
+    return dataclasses.replace(config, labels=before.labels + labels, phases=phases)
