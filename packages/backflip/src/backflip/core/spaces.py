@@ -78,6 +78,14 @@ def leaves(space: Space, name: str) -> Iterator[tuple[str, Space]]:
         yield from leaves(part, _name_of_part(space, name, key))
 
 
+def names_of_numbers(space: Space) -> tuple[str, ...]:
+    """Return a name for each number of a flattened element, as in `obs['velocity'][2]`."""
+    sizes = [(name, width(leaf)) for name, leaf in leaves(space, "obs")]
+    return tuple(
+        name if size == 1 else f"{name}[{index}]" for name, size in sizes for index in range(size)
+    )
+
+
 def width(space: Space) -> int:
     """Return how many numbers a flattened element has; one of n choices is n numbers, one-hot."""
     if isinstance(space, Group):

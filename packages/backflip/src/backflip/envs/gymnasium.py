@@ -6,7 +6,7 @@ in one line that names row, env step and value.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, final
 
 import gymnasium
@@ -16,7 +16,14 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from backflip.core.errors import EnvironmentFailed
-from backflip.core.spaces import Group, InvalidValue, MultiDiscrete, Space, flattened
+from backflip.core.spaces import (
+    Group,
+    InvalidValue,
+    MultiDiscrete,
+    Space,
+    flattened,
+    names_of_numbers,
+)
 from backflip.core.spec import Box, EnvSpec, OwnSpaces
 from backflip.envs.metadata import class_of, number_names
 from backflip.envs.pictures import NONE
@@ -88,10 +95,11 @@ class GymnasiumEnv:
         self._autoreset = _autoreset_mode(env_id, vector)
         self._seen: Any = vector.single_observation_space
         self._own = own or own_spaces(env_id, self._seen, vector.single_action_space)
+        observation = learned_observation(self._own.observation)
         limit = max_episode_steps or _time_limit(vector)
         self._spec = EnvSpec(
             env_id,
-            learned_observation(self._own.observation),
+            observation,
             learned_action(self._own.action),
             limit,
             frame_stack,
@@ -217,6 +225,8 @@ class GymnasiumEnv:
         """Return the names that the environment states of its numbers, if it observes a vector."""
         if len(box.shape) != 1 or isinstance(self._seen, spaces.Discrete):
             return ()
+        if isinstance(self._own.observation, Group | MultiDiscrete):
+            return names_of_numbers(self._own.observation)
         envs = getattr(self._vector, "envs", None)
         return number_names(envs[0].unwrapped if envs else class_of(env_id), box.shape[0])
 
