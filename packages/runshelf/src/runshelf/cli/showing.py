@@ -14,7 +14,7 @@ from runshelf.comparison.runs import Change, Comparison
 from runshelf.durations import duration
 from runshelf.errors import UserFacingError
 from runshelf.index.entry import read_status
-from runshelf.index.grouping import group_of
+from runshelf.index.grouping import group_of_run
 from runshelf.recorder.output_files import LIST
 from runshelf.recorder.output_log import OUTPUT
 from runshelf.recorder.output_reader import read_output, read_part
@@ -43,7 +43,7 @@ def about(run: Run) -> dict[str, Any]:
         "run": run.ulid,
         **manifest,
         "folder": str(run.folder),
-        "group": group_of(run.manifest),
+        "group": group_of_run(run),
         "state": status.state.name,
         "note": status.state.note,
         "since": status.state.since,
@@ -144,7 +144,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "state", f"{state.name}{note}{took}" + (f", {moment_of(since)}" if since else "")
     yield "run", run.ulid
     yield "name", harmless(manifest.get("name") or "")
-    yield "group", harmless(group_of(manifest))
+    yield "group", harmless(group_of_run(run))
     yield "tags", ", ".join(map(harmless, _sequence(manifest.get("tags"))))
     yield "parent", harmless(manifest.get("parent") or "")
     yield "command", harmless(_command(manifest))

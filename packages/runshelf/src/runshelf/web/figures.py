@@ -7,7 +7,7 @@ import numpy as np
 from markupsafe import Markup
 
 from runshelf.charts.plot import Line
-from runshelf.formatting import count
+from runshelf.formatting import count, plural
 from runshelf.statistics import CONFIDENCE, interval
 from runshelf.store import series
 from runshelf.web import run_files
@@ -128,12 +128,18 @@ def _read(
         found = run_files.read_metrics(
             part.folder, lambda folder: series.read_series(folder, metrics, axis), {}
         )
-        seeds = sorted({seed for per in found.values() for seed in per}, key=str) or [None]
+        seeds = _counted(part, {seed for per in found.values() for seed in per})
         for metric in metrics:
             for seed in seeds:
                 curve = found.get(metric, {}).get(seed)
                 members[metric].append(_member(subject, part, seed, curve, view))
     return members
+
+
+def _counted(part: Part, logged: set[int | None]) -> list[int | None]:
+    """Return the seeds of a run that count, of those that were logged; at least one."""
+    counted = logged if part.seeds is None else logged & (part.seeds | {None})
+    return sorted(counted or logged or {None}, key=str)
 
 
 def _member(
@@ -248,11 +254,15 @@ def _notes(
     subjects: Sequence[Subject], aligned: Sequence[Aligned], axis: str, view: ChartView
 ) -> list[str]:
     notes = [
-        f"{clean(subject.title, 80)}: only the newest {len(subject.parts)} of"
-        f" {len(subject.parts) + subject.left_out} runs are drawn"
+        f"{clean(subject.title, 80)}: only the newest {subject.read} of"
+        f" {subject.read + subject.left_out} runs are drawn"
         for subject in subjects
         if subject.left_out
     ]
+    repeats = sum(subject.repeats for subject in subjects)
+    if repeats:
+        verb = "repeats a seed and is" if repeats == 1 else "repeat seeds and are"
+        notes.append(f"{plural(repeats, 'run')} {verb} not counted")
     buckets = max((len(one.x) for one in aligned if one.bucketed), default=0)
     if buckets:
         along = UNITS.get(axis, axis).partition(" since")[0]
