@@ -15,6 +15,7 @@ from runshelf.durations import duration
 from runshelf.errors import UserFacingError
 from runshelf.index.entry import read_status
 from runshelf.index.grouping import group_of_run
+from runshelf.index.identity import IMPORT, source_of
 from runshelf.recorder.output_files import LIST
 from runshelf.recorder.output_log import OUTPUT
 from runshelf.recorder.output_reader import read_output, read_part
@@ -149,12 +150,17 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "parent", harmless(manifest.get("parent") or "")
     yield "command", harmless(_command(manifest))
     yield "in", harmless(manifest.get("cwd") or "")
+    yield "source", harmless(source_of(manifest) or "")
     yield "env", harmless(manifest.get("env") or "")
     yield "algorithm", harmless(manifest.get("algorithm") or "")
     yield "seeds", value_of(run.manifest["seeds"])
     yield "config", harmless(json.dumps(manifest["config"], ensure_ascii=False))[:2000]
     yield "cost", "" if status.cost is None else f"{status.cost:.2f}"
     yield "git", _git(_mapping(manifest.get("git")))
+    if manifest["command"] == IMPORT:
+        unknown = "unknown: imported logs do not record it"
+        yield from ((name, unknown) for name in ("code", "packages", "hardware"))
+        return
     yield "code", _code(run)
     yield "python", _python(_mapping(manifest.get("python")), _mapping(manifest.get("versions")))
     yield "hardware", _hardware(_mapping(manifest.get("hardware")))

@@ -34,7 +34,9 @@ def sample_values(connection: sqlite3.Connection, wanted: Wanted, seeds: Seeds) 
         seeds: the counted seeds of each run, by the run's number.
     """
     runs = list(seeds)
-    whole: dict[int, object] = dict(_select(connection, "run, {column} FROM summaries", wanted, runs))
+    whole: dict[int, object] = dict(
+        _select(connection, "run, {column} FROM summaries", wanted, runs)
+    )
     by_seed: dict[int, dict[int, object]] = {}
     for run, seed, value in _select(
         connection, "run, seed, {column} FROM seed_summaries", wanted, runs

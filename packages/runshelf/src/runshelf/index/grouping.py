@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple, final
 
 from runshelf.index.identity import (
@@ -17,7 +16,7 @@ from runshelf.index.identity import (
     argv_without_seeds,
     has_settings,
     identity_of,
-    source_of,
+    label_of,
 )
 from runshelf.index.rows import Repeat, RunRow
 from runshelf.store.run import Run
@@ -74,8 +73,7 @@ def title_of(manifest: Mapping[str, Any]) -> str:
     env, algorithm = manifest.get("env"), manifest.get("algorithm")
     if manifest.get("command") == IMPORT:
         named = [algorithm, env] if has_settings(manifest) else []
-        folder = PurePosixPath(source_of(manifest) or IMPORT).name
-        return _shortened(" ".join(str(word) for word in named if word) or folder)
+        return _shortened(" ".join(str(word) for word in named if word) or label_of(manifest))
     if env:
         return f"{algorithm or manifest.get('command')} {env}"
     words = " ".join(argv_without_seeds(manifest))

@@ -107,6 +107,14 @@ def source_of(manifest: Mapping[str, Any]) -> str | None:
     return source if isinstance(source, str) and source else None
 
 
+def label_of(manifest: Mapping[str, Any]) -> str:
+    """Return the short form of an import's folder, which no other import of the home has."""
+    label = _mapping(manifest.get("imported")).get("label")
+    if isinstance(label, str) and label:
+        return label
+    return PurePosixPath(source_of(manifest) or IMPORT).name
+
+
 def seeds_of(manifest: Mapping[str, Any]) -> list[int]:
     """Return the seeds of a run: recorded, else in its settings, else in its variable `SEED`."""
     recorded = [seed for seed in _list(manifest.get("seeds")) if _is_seed(seed)]

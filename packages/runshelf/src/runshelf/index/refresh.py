@@ -314,7 +314,7 @@ def _store_summaries(
     )
 
 
-def _statistics(one: Summary) -> list[float]:
+def _statistics(one: Summary) -> list[float | int]:
     return [*map(float, (one.last, one.minimum, one.maximum, one.mean)), int(one.count)]
 
 

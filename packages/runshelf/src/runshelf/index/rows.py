@@ -19,7 +19,7 @@ class RunRow:
         command: `teach`, `train`, `run`, `script` or `import`.
         env: the environment's id, if it has one.
         algorithm: the algorithm's name, if it has one.
-        state: running, finished, failed, interrupted, stopped or lost.
+        state: running, finished, failed, interrupted, stopped, lost or imported.
         note: the reason for the state, one line; may be empty.
         since: when the state began, ISO 8601; may be empty.
         question: the question that it is to answer.

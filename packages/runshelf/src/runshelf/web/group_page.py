@@ -112,9 +112,9 @@ def _seeds(rows: Sequence[RunRow], found: Samples) -> dict[str, str]:
     left_out: dict[str, dict[str, list[str]]] = {}
     for repeat in found.repeats:
         why = {
-            "seed": f"counted in {titles[repeat.of]}",
-            "source": f"the same folder as {titles[repeat.of]}",
-            "values": f"all values are those of {titles[repeat.of]}",
+            "seed": f"repeats {titles[repeat.of]}",
+            "source": f"same folder as {titles[repeat.of]}",
+            "values": f"same values as {titles[repeat.of]}",
         }[repeat.why]
         seed = [] if repeat.seed is None else [str(repeat.seed)]
         left_out.setdefault(repeat.run, {}).setdefault(why, []).extend(seed)
@@ -123,7 +123,7 @@ def _seeds(rows: Sequence[RunRow], found: Samples) -> dict[str, str]:
     for row in rows:
         parts = [", ".join(map(str, counted.get(row.ulid, ()))) if row.seeds else ""]
         for why, seeds in left_out.get(row.ulid, {}).items():
-            parts.append(" ".join([*([", ".join(seeds)] if seeds else []), f"not counted: {why}"]))
+            parts.append(f"{', '.join(seeds)} (not counted: {why})".lstrip())
         texts[row.ulid] = "; ".join(part for part in parts if part)
     return texts
 
