@@ -252,10 +252,10 @@ def field_of_double(value: float) -> bytes:
 # --- groups -----------------------------------------------------------------------------------
 
 
-def groups_of(home: Path):
+def groups_of(home: Path, *columns: str):
     with open_index(home) as index:
         index.refresh()
-        return {row.group: row for row in index.groups(columns=["charts/episodic_return"]).rows}
+        return {row.group: row for row in index.groups(columns=columns).rows}
 
 
 def test_trainings_group_by_the_settings_in_their_files(tmp_path: Path) -> None:
@@ -264,7 +264,8 @@ def test_trainings_group_by_the_settings_in_their_files(tmp_path: Path) -> None:
         trained(tmp_path / "logs" / name, 4096, total=4096, seed=seed, rate=rate)
     trained(tmp_path / "logs" / "CartPole-v1__ppo__2__1600000009", 2048, total=4096, seed=2)
     imported(tmp_path / "home", tmp_path / "logs")
-    found = sorted(groups_of(tmp_path / "home").values(), key=lambda row: row.n)
+    groups = groups_of(tmp_path / "home", "charts/episodic_return")
+    found = sorted(groups.values(), key=lambda row: row.n)
     assert [(row.n, row.seeds, row.runs) for row in found] == [(1, [3], 1), (2, [1, 2], 3)]
     assert found[1].values["charts/episodic_return"] == 2.0
 
