@@ -13,10 +13,11 @@ from runshelf.store import series
 from runshelf.web import run_files
 from runshelf.web.alignment import Aligned, Member, align, any_finite, centred, finals, smoothed
 from runshelf.web.cache import Cache
-from runshelf.web.charts import UNITS, Mark, chart
+from runshelf.web.charts import TIMES, UNITS, Mark, chart
 from runshelf.web.colours import LineStyle, line_styles
 from runshelf.web.parameters import ChartView
 from runshelf.web.sanitize import clean
+from runshelf.web.seed_ends import SeedEnd, early_ends, ends_note, fewer_seeds
 from runshelf.web.subjects import Part, Subject
 
 _SPARSE = 80
@@ -37,6 +38,7 @@ class CurveSummary(NamedTuple):
         high: upper end of its interval.
         least: smallest of the last values.
         least_of: the seed with the smallest value.
+        ends: what to say about seeds that end before the others; may be empty.
     """
 
     label: str
@@ -48,6 +50,7 @@ class CurveSummary(NamedTuple):
     high: float
     least: float
     least_of: str
+    ends: str = ""
 
 
 @final
@@ -107,13 +110,13 @@ def figures(
 def point_tables(
     subjects: Sequence[Subject], metric: str, axis: str, view: ChartView
 ) -> list[tuple[str, Sequence[tuple[float, ...]]]]:
-    """Return the title of each subject with rows of x, centre, low and high."""
+    """Return the title of each subject with rows of x, seeds, centre, low and high."""
     found: list[tuple[str, Sequence[tuple[float, ...]]]] = []
     for subject in subjects:
         members = _read(subject, [metric], axis, view)[metric]
         aligned = align(members, _TABLE_POINTS, positive=view.log)
         band = centred(aligned, view.centre, view.share)
-        columns = (aligned.x, band.centre, band.low, band.high)
+        columns = (aligned.x, band.seeds, band.centre, band.low, band.high)
         rows = [tuple(map(float, row)) for row in zip(*columns, strict=True)]
         found.append((subject.title, rows))
     return found
@@ -174,11 +177,25 @@ def _figure(
         _summary(subject, style, one, view)
         for subject, style, one in zip(subjects, styles, aligned, strict=True)
     ]
+    ends = [early_ends(seeds) for seeds in members]
+    rows = [row._replace(ends=_ends(early)) for row, early in zip(rows, ends, strict=True)]
     svg = chart(clean(metric, 200), lines, axis, log=view.log, marks=marks)
     most = max((row.seeds for row in rows), default=0)
     bucketed = any(one.bucketed for one in aligned)
     band = _band_text(view, most, bucketed=bucketed)
-    return Figure(metric, svg, rows, band, _notes(subjects, aligned, axis, view))
+    notes = _notes(subjects, aligned, axis, view)
+    notes += [
+        (f"{row.label}: " if len(rows) > 1 else "")
+        + ends_note(early, row.seeds, clock=axis in TIMES)
+        for row, early in zip(rows, ends, strict=True)
+        if early
+    ]
+    return Figure(metric, svg, rows, band, notes)
+
+
+def _ends(early: Sequence[SeedEnd]) -> str:
+    """Return `1 ends early`."""
+    return f"{len(early)} {'ends' if len(early) == 1 else 'end'} early" if early else ""
 
 
 def _line(
@@ -204,6 +221,7 @@ def _line(
         high=high,
         seeds=seeds if alone and len(seeds) > 1 else (),
         raw=raw,
+        fewer=fewer_seeds(aligned),
         invalid=aligned.left_out_at,
     )
 
