@@ -104,4 +104,4 @@ def test_a_repeated_seed_is_not_drawn(tmp_path: Path) -> None:
     subject = group(tmp_path, "g")
     (figure,) = figures([subject], ["score"], "env_steps", ChartView(), Cache())
     assert (figure.curves[0].of, figure.curves[0].centre) == (2, 6.0)
-    assert "1 run repeats a seed and is not counted" in figure.notes
+    assert "1 repeat of a seed not counted" in figure.notes

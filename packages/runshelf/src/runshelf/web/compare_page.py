@@ -83,7 +83,8 @@ def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     keys = [key for key in every_key if not (of_group and is_seed_key(key))]
     found: dict[str, object] = {}
     for key in keys:
-        values = {repr(config[key]): config[key] for config in every if key in config}
+        # A run without the setting has another value than those with it.
+        values = {repr(config.get(key)): config.get(key) for config in every}
         found[key] = values.popitem()[1] if len(values) == 1 else f"{len(values)} values"
     for name in ("env", "algorithm"):
         if manifests and (value := manifest.text(manifests[0].get(name))):

@@ -148,9 +148,11 @@ def _counted(part: Part, logged: set[int | None]) -> list[int | None]:
 def _member(
     subject: Subject, part: Part, seed: int | None, curve: series.Series | None, view: ChartView
 ) -> Member:
-    label = part.name if seed is None else f"seed {seed}"
-    if seed is not None and len(subject.parts) > 1:
-        label = f"{part.name} seed {seed}"
+    counted = [one for one in part.seeds or () if one is not None]
+    known = counted[0] if seed is None and len(counted) == 1 else seed
+    label = part.name if known is None else f"seed {known}"
+    if known is not None and len(subject.parts) > 1:
+        label = f"{part.name} seed {known}"
     if curve is None:
         return Member(label, np.empty(0), np.empty(0))
     low, high = view.bounds
@@ -279,8 +281,7 @@ def _notes(
     ]
     repeats = sum(subject.repeats for subject in subjects)
     if repeats:
-        verb = "repeats a seed and is" if repeats == 1 else "repeat seeds and are"
-        notes.append(f"{plural(repeats, 'run')} {verb} not counted")
+        notes.append(f"{plural(repeats, 'repeat')} of a seed not counted")
     buckets = max((len(one.x) for one in aligned if one.bucketed), default=0)
     if buckets:
         along = UNITS.get(axis, axis).partition(" since")[0]

@@ -148,11 +148,9 @@ def _notes(rows: Sequence[RunRow], found: Samples) -> list[Note]:
 
 
 def _of(some: Sequence[RunRow], rows: Sequence[RunRow]) -> str:
-    return (
-        f"all {plural(len(rows), 'run')}"
-        if len(some) == len(rows)
-        else (f"{len(some)} of {plural(len(rows), 'run')}")
-    )
+    if len(some) < len(rows):
+        return f"{len(some)} of {plural(len(rows), 'run')}"
+    return "the run" if len(rows) == 1 else f"all {plural(len(rows), 'run')}"
 
 
 def _within(difference: Difference) -> str:
