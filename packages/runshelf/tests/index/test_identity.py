@@ -162,6 +162,8 @@ def test_imports_group_by_the_settings_in_their_files(group) -> None:
     # The name of a folder tells the seed and the algorithm, but no setting.
     unknown = {"config": {"exp_name": "ppo", "seed": 1}}
     assert group(LOGS | unknown) != group(LOGS | unknown | other)
+    same_end = {"imported": {"from": "/elsewhere/a", "kind": "cleanrl"}}
+    assert group(LOGS | unknown) != group(LOGS | unknown | same_end)
 
 
 # --- seeds ------------------------------------------------------------------------------------

@@ -105,3 +105,14 @@ def test_a_repeated_seed_is_not_drawn(tmp_path: Path) -> None:
     (figure,) = figures([subject], ["score"], "env_steps", ChartView(), Cache())
     assert (figure.curves[0].of, figure.curves[0].centre) == (2, 6.0)
     assert "1 repeat of a seed not counted" in figure.notes
+
+
+def test_overlapping_runs_draw_each_seed_once(tmp_path: Path) -> None:
+    for seeds, value in (((0, 1), 1.0), ((1, 2), 4.0)):
+        writer = begin(tmp_path, group="g", manifest={"seeds": list(seeds)})
+        for seed in seeds:
+            log(writer, 3, seed=seed, score=lambda x, value=value: value)
+        finish(writer)
+    subject = group(tmp_path, "g")
+    (figure,) = figures([subject], ["score"], "env_steps", ChartView(), Cache())
+    assert (figure.curves[0].of, figure.curves[0].centre) == (3, 3.0)
