@@ -141,6 +141,7 @@ def test_runs_are_named_after_their_folders_and_can_be_found(tmp_path: Path) -> 
         assert [row.name for row in index.runs(sort="name").rows] == [
             *("logs/seed0/PPO_1", "logs/seed1/PPO_1"),
         ]
+        assert index.runs("source~logs/seed1/").total == 1
         assert index.runs("seed0/PPO").total == index.runs(f'"{tmp_path}/logs/seed1"').total == 1
         assert len({row.group for row in index.groups().rows}) == 2
         assert index.groups("name~seed0").rows[0].group.startswith("logs/seed0/PPO_1 ")

@@ -320,7 +320,8 @@ class Index:
         estimates = {
             key: estimate(values)
             for key, field in columns.items()
-            if field.kind == "metric" and (values := self._sample_values(field, numbers, found))
+            if field.kind == "metric"
+            and (values := self._sample_values(field, numbers, rows, found))
         }
         others = {
             key: [value for _, value in self._values(field, numbers)]
@@ -343,9 +344,12 @@ class Index:
             estimates=estimates,
         )
 
-    def _sample_values(self, field: Field, numbers: Sequence[int], found: Samples) -> list[float]:
-        ulids = dict(self._select_in(Sql("SELECT ulid, number FROM runs WHERE number"), numbers))
-        seeds = {ulids[ulid]: of for ulid, of in found.seeds_by_run().items()}
+    def _sample_values(
+        self, field: Field, numbers: Sequence[int], rows: Sequence[RunRow], found: Samples
+    ) -> list[float]:
+        """Return a metric's value in each independent sample of the runs with these numbers."""
+        number_of = {row.ulid: number for row, number in zip(rows, numbers, strict=True)}
+        seeds = {number_of[ulid]: of for ulid, of in found.seeds_by_run().items()}
         return sample_values(self._connection, Wanted(field.number, field.column), seeds)
 
     def _offer_means(self, members: Mapping[str, Sequence[int]]) -> None:
@@ -354,9 +358,8 @@ class Index:
         @functools.cache
         def found(metric: int, column: str, group: str) -> list[float]:
             rows = self._run_rows(members[group], {})
-            return self._sample_values(
-                Field("metric", column, metric), members[group], samples(rows)
-            )
+            field = Field("metric", column, metric)
+            return self._sample_values(field, members[group], rows, samples(rows))
 
         def mean(*of: Any) -> float | None:
             return estimate(found(*of)).mean if found(*of) else None

@@ -47,6 +47,7 @@ OWN = {
     "group": Field("text", "r.grouping"),
     "question": Field("text", "r.question"),
     "parent": Field("text", "r.parent"),
+    "source": Field("text", "r.source"),
     "tag": Field("many", "r.tags"),
     "seed": Field("many", "r.seeds"),
     "created": Field("moment", "r.created"),
