@@ -9,7 +9,7 @@ from packages.runshelf.tests.index.homes import make_run, ulid
 from scipy import stats
 
 from runshelf.index.grouping import samples
-from runshelf.index.rows import Repeat
+from runshelf.index.rows import Estimate, Repeat
 from runshelf.index.run_index import open_index
 
 STOPPED = [{"status": "stopped", "time": "2026-11-21T11:00:00+00:00"}]
@@ -87,6 +87,7 @@ def test_only_runs_that_match_the_filter_count(home: Path) -> None:
     add(home, 2, [7], {7: 2.0})
     row = the_group(home, "score", filter="score<2")
     assert (row.n, row.values["score"], row.repeats) == (1, 1.0, [])
+    assert row.estimates["score"] == Estimate(1, 1.0, None, None)
 
 
 def test_runs_without_seeds_count_once_if_all_values_are_identical(home: Path) -> None:

@@ -51,11 +51,12 @@ def sample_values(connection: sqlite3.Connection, wanted: Wanted, seeds: Seeds) 
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Return the mean of samples with its 95 % interval; all NaN if a value is NaN."""
+    """Return the mean of samples with its 95 % interval; NaN if a value is NaN."""
+    with np.errstate(invalid="ignore"):  # of opposite infinities
+        mean = float(np.mean(values))
+    if len(values) < 2 or not np.isfinite(mean):
+        return Estimate(len(values), mean, None, None)
     found = mean_interval(np.array(values)[:, None])
-    mean = float(np.mean(values))
-    if not np.isfinite(mean):
-        return Estimate(len(values), mean, float("nan"), float("nan"))
     return Estimate(len(values), mean, float(found.low[0]), float(found.high[0]))
 
 

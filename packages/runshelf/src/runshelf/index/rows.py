@@ -91,14 +91,15 @@ class Estimate:
     Attributes:
         n: the number of samples that have the metric.
         mean: the mean of their values.
-        low: the lower end of its 95 % interval (Student's t); NaN with fewer than two samples.
+        low: the lower end of its 95 % interval (Student's t); None with fewer than two samples, and
+            if a value is NaN or infinite.
         high: the upper end.
     """
 
     n: int
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 @final
