@@ -104,6 +104,15 @@ def test_runs_without_seeds_count_once_if_all_values_are_identical(home: Path) -
     assert row.repeats == [Repeat(ulid(1), None, ulid(2), "values")]
 
 
+def test_a_run_without_a_seed_is_no_sample_beside_a_seed_with_its_values(home: Path) -> None:
+    add(home, 1, [4], {4: 1.0})
+    add(home, 2, [], {None: 1.0})
+    add(home, 3, [5], {5: 1.0})
+    row = the_group(home)
+    assert (row.n, row.seeds) == (2, [4, 5])
+    assert [(one.run, one.why) for one in row.repeats] == [(ulid(2), "values")]
+
+
 def test_runs_without_any_value_are_not_known_to_be_repeats(home: Path) -> None:
     add(home, 1, [], {})
     add(home, 2, [], {})

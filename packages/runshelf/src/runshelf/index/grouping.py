@@ -93,13 +93,14 @@ def samples(rows: Iterable[RunRow]) -> Samples:
     newest_first = sorted(rows, key=_age, reverse=True)
     for row in sorted(newest_first, key=_rank):
         for seed in dict.fromkeys(row.seeds) or [None]:
-            keys = [("seed", seed)] if seed is not None else [*_keys_without_seed(row)]
+            own = [*_keys_without_seed(row)]
+            keys = own if seed is None else [("seed", seed)]
             known = next((key for key in keys if key in taken), None)
             if known:
                 repeats.append(Repeat(row.ulid, seed, taken[known], known[0]))
             else:
                 counted.append(Sample(row, seed))
-                taken |= dict.fromkeys(keys, row.ulid)
+                taken |= dict.fromkeys([*keys, *own], row.ulid)
     counted.sort(key=lambda sample: _age(sample.run), reverse=True)
     return Samples(counted, repeats)
 
@@ -113,8 +114,9 @@ def _age(row: RunRow) -> tuple[float, str]:
     return row.created, row.ulid
 
 
-def _rank(row: RunRow) -> int:
-    return _PREFERENCE.get(row.state, len(_PREFERENCE))
+def _rank(row: RunRow) -> tuple[bool, int]:
+    """Return a key that sorts runs: those with seeds first, then those whose end is known."""
+    return not row.seeds, _PREFERENCE.get(row.state, len(_PREFERENCE))
 
 
 def _keys_without_seed(row: RunRow) -> Iterator[tuple[str, object]]:
