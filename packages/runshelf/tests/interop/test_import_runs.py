@@ -122,6 +122,18 @@ def test_neighbouring_folders_of_different_trainings_are_different_runs(tmp_path
     assert len(imported(tmp_path / "home", tmp_path / "logs")) == 3
 
 
+def test_equal_schedules_do_not_join_folders(tmp_path: Path) -> None:
+    rows = [
+        {"time/total_timesteps": 100 * n, "time/iterations": n, "train/learning_rate": 1 - n / 9}
+        for n in range(1, 9)
+    ]
+    progress(tmp_path / "logs" / "a", rows)
+    tags = ("time/iterations", "train/learning_rate")
+    values = [(100 * n, tag, float(row[tag])) for n, row in enumerate(rows, 1) for tag in tags]
+    logdir(tmp_path / "logs" / "b", *values)
+    assert len(imported(tmp_path / "home", tmp_path / "logs")) == 2
+
+
 def test_distant_folders_are_not_joined(tmp_path: Path) -> None:
     Training(1).progress(tmp_path / "logs" / "a" / "b" / "c")
     Training(1).monitors(tmp_path / "logs" / "d")

@@ -121,11 +121,21 @@ def _are_neighbours(one: Path, other: Path) -> bool:
 
 
 def _are_equal(one: _Logs, other: _Logs) -> bool:
-    common = one.values.keys() & other.values.keys()
-    pairs = np.array([(one.values[key], other.values[key]) for key in common])
-    return len(common) >= _LEAST and bool(
-        np.isclose(*pairs.T, rtol=_CLOSE, atol=_CLOSE, equal_nan=True).all()
-    )
+    """Return whether all common values are equal, some of them by more than a schedule."""
+    common = sorted(one.values.keys() & other.values.keys())
+    ours, theirs = ([logs.values[key] for key in common] for logs in (one, other))
+    if not np.isclose(ours, theirs, rtol=_CLOSE, atol=_CLOSE, equal_nan=True).all():
+        return False
+    by_tag: dict[str, list[float]] = {}
+    for (tag, _), value in zip(common, ours, strict=True):
+        by_tag.setdefault(tag, []).append(value)
+    return any(_is_irregular(values) for values in by_tag.values())
+
+
+def _is_irregular(values: Sequence[float]) -> bool:
+    """Return whether values in the order of steps lie on no line, as those of a schedule do."""
+    bends = np.diff([value for value in values if np.isfinite(value)], 2)
+    return len(values) >= _LEAST and bool((abs(bends) > _CLOSE * np.abs(values).max()).any())
 
 
 def _means(logs: _Logs) -> list[float]:
