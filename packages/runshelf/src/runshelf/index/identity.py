@@ -3,6 +3,7 @@
 Runs of one group agree in all three, and may differ in their seeds only.
 """
 
+import functools
 import hashlib
 import json
 import re
@@ -11,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeGuard, cast, final
 
 from runshelf.errors import UserFacingError
-from runshelf.snapshot.code_snapshot import CodeFile, read_snapshot
+from runshelf.snapshot.code_snapshot import CODE, CodeFile, read_snapshot
 from runshelf.store.summary import Summary
 
 UNKNOWN = ""
@@ -62,11 +63,10 @@ class Identity(NamedTuple):
 
 def identity_of(folder: Path, manifest: Mapping[str, Any]) -> Identity:
     """Return the identity of the run in `folder`, which has this manifest."""
-    files = code_of(folder)
     packages = computing(packages_of(manifest))
     return Identity(
         _digest(configuration_of(manifest)),
-        UNKNOWN if files is None else _digest(files),
+        _digest_of_code(folder, _stamp(folder / CODE)),
         _digest(packages) if packages else UNKNOWN,
     )
 
@@ -207,6 +207,20 @@ def argv_without_seeds(manifest: Mapping[str, Any]) -> list[str]:
     if kept and _PYTHON.fullmatch(PurePosixPath(kept[0]).name):
         kept[0] = "python"
     return kept
+
+
+@functools.lru_cache(maxsize=256)  # the entry of a running run is read every few seconds
+def _digest_of_code(folder: Path, _: tuple[int, int] | None) -> str:
+    files = code_of(folder)
+    return UNKNOWN if files is None else _digest(files)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def _seed_settings(config: Any) -> Iterator[tuple[str, object]]:
