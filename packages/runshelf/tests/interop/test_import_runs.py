@@ -85,6 +85,7 @@ class Training:
 # --- one run per training ---------------------------------------------------------------------
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("envs", [1, 4])
 def test_neighbouring_folders_of_one_training_are_one_run(tmp_path: Path, envs: int) -> None:
     names = ["monitor.csv"] if envs == 1 else [f"{n}.monitor.csv" for n in range(envs)]
@@ -198,7 +199,7 @@ TABLE = "|param|value|\n|-|-|\n|total_timesteps|{total}|\n|seed|{seed}|\n|learni
 def trained(folder: Path, last: int, *, total: int, seed: int = 1, rate: float = 0.1) -> Path:
     """Write an event file of CleanRL with iterations of 2048 env steps, up to `last`."""
     ends = [(step, "charts/SPS", 900.0) for step in range(2048, last + 1, 2048)]
-    episodes = [(step, "charts/episodic_return", seed + 0.5) for step in range(30, last, 30)]
+    episodes = [(step, "charts/episodic_return", seed + 0.5) for step in range(90, last, 90)]
     logdir(folder, *ends, *episodes)
     (path,) = folder.iterdir()
     table = TABLE.format(total=total, seed=seed, rate=rate)
@@ -206,13 +207,14 @@ def trained(folder: Path, last: int, *, total: int, seed: int = 1, rate: float =
     return folder
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("last", "total", "state", "note"),
     [
         # CleanRL stops after the last whole iteration.
-        (499712, 500000, "finished", "499,712 of 500,000"),
-        (497664, 500000, "stopped", "497,664 of 500,000"),
-        (20480, 500000, "stopped", "20,480 of 500,000"),
+        (49152, 50_000, "finished", "49,152 of 50,000"),
+        (47104, 50_000, "stopped", "47,104 of 50,000"),
+        (2048, 50_000, "stopped", "2,048 of 50,000"),
     ],
 )
 def test_a_log_that_ends_before_its_total_is_stopped(
