@@ -301,6 +301,16 @@ def test_a_given_group_pools(tmp_path: Path) -> None:
     assert [(name, row.n) for name, row in groups_of(tmp_path / "home").items()] == [("ours", 2)]
 
 
+def test_a_folder_that_is_imported_from_above_is_the_same_sample(tmp_path: Path) -> None:
+    training = Training(1)
+    training.events(tmp_path / "logs" / "tb" / "PPO_1")
+    imported(tmp_path / "home", tmp_path / "logs" / "tb" / "PPO_1")
+    training.monitors(tmp_path / "logs" / "monitor")
+    imported(tmp_path / "home", tmp_path / "logs")
+    (row,) = groups_of(tmp_path / "home").values()
+    assert (row.runs, row.n) == (2, 1)
+
+
 def test_a_log_that_grew_is_the_same_sample(tmp_path: Path) -> None:
     for iterations in (10, 20):
         Training(1, iterations).events(tmp_path / "PPO_1")

@@ -135,9 +135,12 @@ def _imported_before(home: Path) -> tuple[dict[str, str], dict[str, str]]:
 def _label(folder: Path, path: Path, labels: dict[str, str]) -> str:
     """Return the end of a folder's path, from the imported folder on, and add it to `labels`.
 
-    It is longer if another folder of the home has this label.
+    It is longer if another folder of the home has this label. A folder keeps its label.
     """
     here = Path(os.path.normpath(folder.absolute()))
+    known = next((label for label, source in labels.items() if source == str(here)), None)
+    if known:
+        return known
     top = Path(os.path.normpath(path.absolute()))
     above = top.parent if top.is_dir() else top.parent.parent
     length = len(here.relative_to(above).parts)
