@@ -62,7 +62,7 @@ def _settings(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
     every = [configuration_of(manifest) for manifest in manifests]
     if len(sources) > 1 and any(one.get("source") for one in every):
         return ["unknown: the logs hold none"]
-    config = [flat(one.pop("config")) for one in every]
+    config = [flat(one.pop("config", {})) for one in every]
     named = _changed(config)
     if named:
         every = [{k: v for k, v in one.items() if k != "argv"} for one in every]

@@ -84,11 +84,9 @@ def configuration_of(manifest: Mapping[str, Any]) -> dict[str, object]:
         "config": config,
     }
     if manifest.get("command") == IMPORT:
-        imported = _mapping(manifest.get("imported"))
-        return chosen | {
-            "kind": imported.get("kind"),
-            "source": None if has_settings(manifest) else source_of(manifest),
-        }
+        if not has_settings(manifest):
+            return {"command": IMPORT, "source": source_of(manifest)}
+        return chosen | {"kind": _mapping(manifest.get("imported")).get("kind")}
     if manifest.get("env"):
         return chosen
     snapshot = _mapping(manifest.get("snapshot"))
