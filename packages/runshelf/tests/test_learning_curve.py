@@ -194,6 +194,17 @@ def test_svg_of_flat_and_of_huge_values_is_finite(values: list[float]) -> None:
     assert not re.search("nan|inf", svg.split("</style>")[1])
 
 
+def test_a_seed_that_ends_early_is_named_with_its_end() -> None:
+    found = curve(
+        [record(s, n, 1.0 + s) for s, end in ((4, 50), (5, 20)) for n in range(10, end, 10)]
+    )
+    svg = learning_curve_svg(found, title="t")
+    assert "mean of 2 seeds, up to 10" in texts(svg)
+    assert "Seed 5 and the mean end at 10 environment steps." in svg
+    together = curve([record(s, n, 1.0) for s, end in ((4, 1000), (5, 990)) for n in (10, end)])
+    assert "mean of 2 seeds" in texts(learning_curve_svg(together, title="t"))
+
+
 def test_disjoint_seeds_are_drawn_without_a_mean() -> None:
     svg = learning_curve_svg(curve([record(0, 1, 2.0), record(1, 2, 3.0)]), title="t")
     assert len(points(svg, "seed")) == 2

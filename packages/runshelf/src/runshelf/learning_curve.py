@@ -14,12 +14,13 @@ from runshelf.charts.picture import Legend, picture
 from runshelf.charts.plot import Line, y_scale
 from runshelf.charts.scales import Scale
 from runshelf.errors import UsageError
-from runshelf.formatting import count, plural
+from runshelf.formatting import count, plural, short
 from runshelf.statistics import mean_interval
 from runshelf.store.files import write_whole
 from runshelf.store.metrics import read_metrics
 
 RETURN = "episode_return_mean"
+_NEAR = 0.02  # of the longest seed: seeds that end so close together end together
 MOST_POINTS = 100  # per curve; the chart has too few pixels to show more
 
 
@@ -163,7 +164,7 @@ def _legend(curve: Curve, optimum: int | float | None) -> list[Legend]:
     entries = [Legend("centre", f"seed {curve.seeds[0]} (a single seed)")]
     if len(curve.seeds) > 1:
         entries = [
-            Legend("centre", f"mean of {plural(len(curve.seeds), 'seed')}"),
+            Legend("centre", f"mean of {plural(len(curve.seeds), 'seed')}{_up_to(curve)}"),
             Legend("band", "worst to best seed"),
             Legend("seed", "one seed"),
         ]
@@ -172,14 +173,30 @@ def _legend(curve: Curve, optimum: int | float | None) -> list[Legend]:
     return entries
 
 
+def _up_to(curve: Curve) -> str:
+    """Return where the mean ends, since a seed ends there; empty if all end together."""
+    found = _first_end(curve)
+    return f", up to {short(found[1])}" if found else ""
+
+
+def _first_end(curve: Curve) -> tuple[int, float] | None:
+    """Return the shortest seed and where it ends; None if all end within 2 % of the longest."""
+    ends = [float(curve.env_steps[np.isfinite(row)][-1]) for row in curve.values]
+    first = min(ends)
+    is_early = first < (1 - _NEAR) * max(ends)
+    return (curve.seeds[ends.index(first)], first) if is_early else None
+
+
 def _description(curve: Curve, value_label: str, optimum: int | float | None) -> str:
     begins, last = np.nanmean(curve.values[:, 0]), [_last(row) for row in curve.values]
     text = (
         f"{value_label} over environment steps, {plural(len(curve.seeds), 'seed')}: from "
         f"{begins:.4g} to a mean of {np.mean(last):.4g} (worst seed {min(last):.4g}, best "
-        f"{max(last):.4g}) after "
+        f"{max(last):.4g}) after {'up to ' if _first_end(curve) else ''}"
         f"{count(round(curve.env_steps[-1]))} environment steps of each seed."
     )
+    if found := _first_end(curve):
+        text += f" Seed {found[0]} and the mean end at {count(round(found[1]))} environment steps."
     return text + (f" The optimum is {optimum:.4g}." if optimum is not None else "")
 
 

@@ -19,6 +19,7 @@ from runshelf.errors import UsageError
 from runshelf.index import database, refresh
 from runshelf.index.location import cache_folder, is_on_network, places
 from runshelf.index.refresh import Progress
+from runshelf.index.rows import Repeat
 from runshelf.index.run_index import Index, open_index
 from runshelf.store.home import make_shared, shared
 from runshelf.store.run import create_run, resume_run
@@ -74,7 +75,8 @@ def test_a_row_has_the_content_of_the_folder(home: Path) -> None:
         ]
         (row,) = index.runs(columns=columns).rows
     assert (row.ulid, row.folder, row.command) == (ulid(1), folder, "run")
-    assert (row.name, row.group, row.question, row.tags) == ("n", "n", "why?", ["a", "b"])
+    assert (row.name, row.question, row.tags) == ("n", "why?", ["a", "b"])
+    assert row.group.startswith("ppo dot ")
     assert (row.seeds, row.env, row.algorithm, row.parent) == ([4, 5], "dot", "ppo", ulid(0))
     assert (row.state, row.since, row.note) == ("finished", "2026-11-21T11:00:00.000+00:00", "")
     assert (row.created, row.seconds, row.cost) == (1795255200.0, 3600.0, 3.0)
@@ -166,7 +168,9 @@ def test_groups(home: Path) -> None:
         assert (page.total, a.group, b.group) == (2, "a", "b")
         assert (a.runs, a.seeds, a.n, a.states) == (2, [1, 2], 2, {"finished": 2})
         assert (b.runs, b.seeds, b.n, a.question, b.question) == (2, [], 2, "which?", None)
-        assert a.values == {"loss": 2.0, "lr": "2 values", "same": 7, "seconds": 7200.0}
+        # The newest run has both seeds; the older run of seed 1 is a repeat of it.
+        assert a.repeats == [Repeat(ulid(0), 1, ulid(1), "seed")]
+        assert a.values == {"loss": 3.0, "lr": "2 values", "same": 7, "seconds": 7200.0}
         names = {
             sort: [row.group for row in index.groups(sort=sort).rows]
             for sort in ("-created", "created", "-loss", "loss", "-runs", "group", "-group", "lr")

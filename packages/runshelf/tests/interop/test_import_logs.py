@@ -88,7 +88,7 @@ def test_each_folder_with_event_files_is_a_run(tmp_path):
     assert run.manifest["tags"] == ["old"]
     assert run.manifest["imported"]["from"] == str(logs / "b" / "c")
     assert run.manifest["created"].startswith("2020-09-13T12:26:40")
-    assert state_of(run).name == "finished"
+    assert state_of(run).name == "imported"
     assert run.manifest["git"] is None
     assert len(said) == 2
     assert list(run.folder.glob("*.npz")), "compacted at once"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from runshelf.charts.scales import Scale
 
@@ -34,6 +34,7 @@ class Line:
         high: the upper end of the band.
         seeds: single seeds, drawn thin.
         raw: `y` before smoothing, drawn thin.
+        fewer: where `y` is the mean of fewer seeds than elsewhere: drawn thin, from a tick on.
         invalid: positions of NaNs and infinities.
         dots: whether to mark each point.
     """
@@ -47,6 +48,7 @@ class Line:
     high: Float[np.ndarray, " points"] | None = None
     seeds: Sequence[Float[np.ndarray, " points"]] = ()
     raw: Float[np.ndarray, " points"] | None = None
+    fewer: Bool[np.ndarray, " points"] | None = None
     invalid: Sequence[float] = field(default_factory=list[float])
     dots: bool = False
 
@@ -142,8 +144,7 @@ def _curve(line: Line, x: Scale, y: Scale, box: tuple[int, int]) -> str:
         parts.append(f'<path class="seed" d="{seeds}"/>')
     if line.raw is not None:
         parts.append(f'<path class="raw" d="{_path(at, y.place(line.raw), box)}"/>')
-    centre = _path(at, y.place(line.y), box)
-    parts.append(f'<path class="centre" d="{centre}"/>')
+    parts.append(_centre(line, at, y.place(line.y), box))
     if line.dots:
         dots = "".join(_path(at[[n]], y.place(line.y[[n]]), box) for n in range(len(at)))
         parts.append(f'<path class="dots" d="{dots}"/>')
@@ -152,6 +153,24 @@ def _curve(line: Line, x: Scale, y: Scale, box: tuple[int, int]) -> str:
         marks = "".join(f"M{round(box[0] * at)} {box[1]}v{-box[1] // 25}" for at in places)
         parts.append(f'<path class="invalid" d="{marks}"/>')
     return "".join([*parts, "</g>"])
+
+
+def _centre(line: Line, x: np.ndarray, y: np.ndarray, box: tuple[int, int]) -> str:
+    """Return the mean; where it is over fewer seeds, as a thin line with ticks at its ends."""
+    if line.fewer is None or not line.fewer.any():
+        return f'<path class="centre" d="{_path(x, y, box)}"/>'
+    # The thin line begins at the last point of the thick one.
+    beside = np.convolve(line.fewer, [1, 1, 1], "same") > 0
+    ends = np.flatnonzero(beside & ~line.fewer & np.isfinite(y))
+    ticks = "".join(
+        f"M{round(box[0] * x[n])} {round(box[1] * (1 - y[n]) - box[1] / 30)}v{box[1] // 15}"
+        for n in ends.tolist()
+    )
+    return (
+        f'<path class="centre" d="{_path(x, np.where(line.fewer, np.nan, y), box)}"/>'
+        f'<path class="fewer" d="{_path(x, np.where(beside, y, np.nan), box)}"/>'
+        f'<path class="end" d="{ticks}"/>'
+    )
 
 
 def _path(x: np.ndarray, y: np.ndarray, box: tuple[int, int]) -> str:

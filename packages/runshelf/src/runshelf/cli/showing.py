@@ -14,7 +14,8 @@ from runshelf.comparison.runs import Change, Comparison
 from runshelf.durations import duration
 from runshelf.errors import UserFacingError
 from runshelf.index.entry import read_status
-from runshelf.index.grouping import group_of
+from runshelf.index.grouping import group_of_run
+from runshelf.index.identity import IMPORT, source_of
 from runshelf.recorder.output_files import LIST
 from runshelf.recorder.output_log import OUTPUT
 from runshelf.recorder.output_reader import read_output, read_part
@@ -43,7 +44,7 @@ def about(run: Run) -> dict[str, Any]:
         "run": run.ulid,
         **manifest,
         "folder": str(run.folder),
-        "group": group_of(run.manifest),
+        "group": group_of_run(run),
         "state": status.state.name,
         "note": status.state.note,
         "since": status.state.since,
@@ -144,17 +145,22 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "state", f"{state.name}{note}{took}" + (f", {moment_of(since)}" if since else "")
     yield "run", run.ulid
     yield "name", harmless(manifest.get("name") or "")
-    yield "group", harmless(group_of(manifest))
+    yield "group", harmless(group_of_run(run))
     yield "tags", ", ".join(map(harmless, _sequence(manifest.get("tags"))))
     yield "parent", harmless(manifest.get("parent") or "")
     yield "command", harmless(_command(manifest))
     yield "in", harmless(manifest.get("cwd") or "")
+    yield "source", harmless(source_of(manifest) or "")
     yield "env", harmless(manifest.get("env") or "")
     yield "algorithm", harmless(manifest.get("algorithm") or "")
     yield "seeds", value_of(run.manifest["seeds"])
     yield "config", harmless(json.dumps(manifest["config"], ensure_ascii=False))[:2000]
     yield "cost", "" if status.cost is None else f"{status.cost:.2f}"
     yield "git", _git(_mapping(manifest.get("git")))
+    if manifest["command"] == IMPORT:
+        unknown = "unknown: imported logs do not record it"
+        yield from ((name, unknown) for name in ("code", "packages", "hardware"))
+        return
     yield "code", _code(run)
     yield "python", _python(_mapping(manifest.get("python")), _mapping(manifest.get("versions")))
     yield "hardware", _hardware(_mapping(manifest.get("hardware")))

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, final
 
 from runshelf.comparison.code import CodeDiff, diff_code
 from runshelf.comparison.metrics import MetricsDiff, diff_metrics
-from runshelf.comparison.settings import flat, packages_of, side_by_side
+from runshelf.comparison.settings import flat, side_by_side
+from runshelf.index.identity import packages_of
 from runshelf.store.run import Run
 
 

@@ -1,7 +1,7 @@
 """Compares the settings of several runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast, final
+from typing import NamedTuple, cast, final
 
 _DEEPEST = 20  # levels of nested mappings; a deeper mapping counts as one value
 
@@ -28,18 +28,6 @@ def side_by_side(of_each: Sequence[Mapping[str, object]]) -> tuple[list[Row], li
 def flat(value: object) -> dict[str, object]:
     """Return a flat mapping with nested keys joined by dots; empty if `value` is not a mapping."""
     return dict(_flat(value, "", 0))
-
-
-def packages_of(manifest: Mapping[str, Any]) -> dict[str, object]:
-    """Return package versions by name: of the program's Python, else of the recorder's."""
-    python = manifest.get("python")
-    if not isinstance(python, dict):
-        versions = manifest.get("versions")
-        return cast("dict[str, object]", versions) if isinstance(versions, dict) else {}
-    fields = cast("dict[str, Any]", python)
-    packages = fields.get("packages")
-    named = cast("dict[str, object]", packages) if isinstance(packages, dict) else {}
-    return {"python": fields.get("version"), **named}
 
 
 def _flat(value: object, prefix: str, depth: int) -> Iterator[tuple[str, object]]:

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-VERSION = 1
+VERSION = 2
 # Identifies our databases in the file header ("bkfl").
 APPLICATION = 0x626B666C
 BUSY_SECONDS = 5.0
@@ -25,6 +25,7 @@ CREATE TABLE runs(
     name TEXT, grouping TEXT NOT NULL, command TEXT NOT NULL, env TEXT, algorithm TEXT,
     state TEXT NOT NULL, note TEXT NOT NULL, since TEXT NOT NULL,
     question TEXT, tags TEXT NOT NULL, seeds TEXT NOT NULL, parent TEXT,
+    source TEXT, code TEXT NOT NULL, content TEXT NOT NULL,
     created REAL NOT NULL, seconds REAL, cost REAL, words TEXT NOT NULL,
     stamp INTEGER NOT NULL, beat INTEGER NOT NULL, metrics_stamp TEXT NOT NULL,
     summarised REAL NOT NULL, summary_seconds REAL NOT NULL
@@ -43,6 +44,12 @@ CREATE TABLE summaries(
     PRIMARY KEY(metric, run)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX summaries_by_run ON summaries(run);
+CREATE TABLE seed_summaries(
+    metric INTEGER NOT NULL, run INTEGER NOT NULL, seed INTEGER NOT NULL,
+    last REAL, minimum REAL, maximum REAL, mean REAL, count INTEGER NOT NULL,
+    PRIMARY KEY(metric, run, seed)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX seed_summaries_by_run ON seed_summaries(run);
 """
 
 
@@ -160,7 +167,7 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
         if _pragma(connection, "user_version") != VERSION:
             with writing(connection):
                 clear(connection)
-        for table in ("runs", "keys", "settings", "metrics", "summaries"):
+        for table in ("runs", "keys", "settings", "metrics", "summaries", "seed_summaries"):
             connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
     except BaseException:
         connection.close()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast, final
 from runshelf.errors import DamagedFile
 from runshelf.index.database import folded
 from runshelf.index.grouping import group_of
+from runshelf.index.identity import identity_of, seeds_of, source_of
 from runshelf.index.rows import RunRow
 from runshelf.store.liveness import HEARTBEAT
 from runshelf.store.periods import finite, periods, seconds_of
@@ -96,8 +97,10 @@ def read_entry(folder: Path) -> Entry:
         raise DamagedFile(f"`{folder}` is a copy of run {clean(run.ulid):.40}: give it its own id")
     texts = {key: _text(manifest.get(key)) for key in ("name", "env", "algorithm", "question")}
     tags = [clean(tag) for tag in _list(manifest.get("tags")) if isinstance(tag, str)]
-    group = clean(group_of(manifest))
-    searched = [run.ulid, group, *texts.values(), *tags]
+    identity = identity_of(folder, manifest)
+    group = clean(group_of(manifest, identity))
+    source = _text(source_of(manifest))
+    searched = [run.ulid, group, *texts.values(), *tags, source]
     status = read_status(run)
     row = RunRow(
         ulid=run.ulid,
@@ -111,8 +114,11 @@ def read_entry(folder: Path) -> Entry:
         since=status.state.since,
         question=texts["question"],
         tags=tags,
-        seeds=[seed for seed in manifest["seeds"] if type(seed) is int and abs(seed) < 2**63],
+        seeds=seeds_of(manifest),
         parent=_text(manifest.get("parent")),
+        source=source,
+        code=identity.code,
+        content="",
         created=seconds_of(manifest["created"]) or 0.0,
         seconds=status.seconds,
         cost=status.cost,

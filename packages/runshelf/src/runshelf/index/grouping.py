@@ -1,64 +1,131 @@
-"""Groups: runs with the same configuration and different seeds."""
+"""Groups: runs with the same configuration, code and packages, and different seeds.
+
+A group has one sample per seed. A run that repeats a seed is listed as a repeat and not counted, so
+that means and intervals are over independent samples. Everything that counts seeds uses `samples`.
+"""
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, final
 
-# The runs of a group may differ in these settings.
-SEED_KEYS = frozenset({"seed", "seeds", "first_seed", "random_seed", "rng_seed"})
+from runshelf.index.identity import (
+    IMPORT,
+    Identity,
+    argv_without_seeds,
+    has_settings,
+    identity_of,
+    label_of,
+)
+from runshelf.index.rows import Repeat, RunRow
+from runshelf.store.run import Run
 
 _LONGEST = 60
+_DIGITS = 6  # of the hash in a group's name
+# A run whose end is known is preferred to an import, and an import to a run that was cut.
+_PREFERENCE = {"finished": 0, "imported": 1}
 
 
-def group_of(manifest: Mapping[str, Any]) -> str:
+@final
+class Sample(NamedTuple):
+    """One seed of one run; `seed` is None if the run has none."""
+
+    run: RunRow
+    seed: int | None
+
+
+@final
+class Samples(NamedTuple):
+    """The independent samples among some runs, newest run first, and the repeats."""
+
+    counted: list[Sample]
+    repeats: list[Repeat]
+
+    def seeds_by_run(self) -> dict[str, list[int | None]]:
+        """Return the counted seeds of each run that has any, by the run's id."""
+        found: dict[str, list[int | None]] = {}
+        for run, seed in self.counted:
+            found.setdefault(run.ulid, []).append(seed)
+        return found
+
+
+def group_of(manifest: Mapping[str, Any], identity: Identity) -> str:
     """Return the name of a run's group.
 
-    This is the group in the manifest, else the run's name, else the algorithm and environment (or
-    the command line) with a hash of four digits of the configuration without its seeds.
+    This is the group that the user gave, else the algorithm and environment (or the command line)
+    with a hash of six digits of the identity.
     """
-    given = manifest.get("group") or manifest.get("name")
+    given = manifest.get("group")
     if given:
         return str(given)
-    config = _without_seeds(manifest.get("config") or {})
-    words = [str(word) for word in manifest.get("argv") or ()]
-    argv = [] if manifest.get("env") else _argv_without_seeds(words)
-    parts = (manifest.get("command"), manifest.get("algorithm"), manifest.get("env"), config, argv)
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
-    return f"{_title(manifest, argv)} {digest[:4]}"
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
+    return f"{title_of(manifest)} {digest[:_DIGITS]}"
 
 
-def _title(manifest: Mapping[str, Any], argv: Sequence[str]) -> str:
-    """Return the algorithm and environment, or the command line, shortened."""
-    if manifest.get("env"):
-        return f"{manifest.get('algorithm') or manifest['command']} {manifest['env']}"
-    words = " ".join(argv) or str(manifest.get("command") or "run")
+def group_of_run(run: Run) -> str:
+    """Return the name of the group of a run."""
+    return group_of(run.manifest, identity_of(run.folder, run.manifest))
+
+
+def title_of(manifest: Mapping[str, Any]) -> str:
+    """Return the algorithm and environment, the command line, or the folder of an import."""
+    env, algorithm = manifest.get("env"), manifest.get("algorithm")
+    if manifest.get("command") == IMPORT:
+        named = [algorithm, env] if has_settings(manifest) else []
+        return _shortened(" ".join(str(word) for word in named if word) or label_of(manifest))
+    if env:
+        return f"{algorithm or manifest.get('command')} {env}"
+    words = " ".join(argv_without_seeds(manifest))
+    return _shortened(words or str(manifest.get("command") or "run"))
+
+
+def samples(rows: Iterable[RunRow]) -> Samples:
+    """Return the independent samples among the runs of a group.
+
+    Each seed counts once: in the newest run that has finished, else in the newest run. Runs without
+    seeds count once per folder that they were imported from, and once if all their values are
+    identical.
+    """
+    counted: list[Sample] = []
+    repeats: list[Repeat] = []
+    taken: dict[tuple[str, object], str] = {}
+    newest_first = sorted(rows, key=_age, reverse=True)
+    for row in sorted(newest_first, key=_rank):
+        for seed in dict.fromkeys(row.seeds) or [None]:
+            own = [*_keys_without_seed(row)]
+            keys = own if seed is None else [("seed", seed)]
+            known = next((key for key in keys if key in taken), None)
+            if known:
+                repeats.append(Repeat(row.ulid, seed, taken[known], known[0]))
+            else:
+                counted.append(Sample(row, seed))
+                taken |= dict.fromkeys([*keys, *own], row.ulid)
+    counted.sort(key=lambda sample: _age(sample.run), reverse=True)
+    return Samples(counted, repeats)
+
+
+def seeds_of_samples(counted: Sequence[Sample]) -> list[int]:
+    """Return the seeds of samples, in order."""
+    return sorted(sample.seed for sample in counted if sample.seed is not None)
+
+
+def _age(row: RunRow) -> tuple[float, str]:
+    return row.created, row.ulid
+
+
+def _rank(row: RunRow) -> tuple[bool, int]:
+    """Return a key that sorts runs: those with seeds first, then those whose end is known."""
+    return not row.seeds, _PREFERENCE.get(row.state, len(_PREFERENCE))
+
+
+def _keys_without_seed(row: RunRow) -> Iterator[tuple[str, object]]:
+    if row.source:
+        yield "source", row.source
+    if row.content:
+        yield "values", row.content
+
+
+def _shortened(words: str) -> str:
     words = re.sub(r"\s+", " ", words)
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 3]}..."
-
-
-def _without_seeds(config: Any) -> Any:
-    if not isinstance(config, Mapping):
-        return config
-    return {
-        key: _without_seeds(value)
-        for key, value in config.items()
-        if str(key).lower() not in SEED_KEYS
-    }
-
-
-def _argv_without_seeds(argv: Sequence[str]) -> list[str]:
-    """Return a command line without `--seed 3`, `--seed=3` and `seed=3`."""
-    kept: list[str] = []
-    skips = False
-    for word in argv:
-        key, equals, _ = word.lstrip("-").partition("=")
-        is_seed = key.lower().replace("-", "_") in SEED_KEYS
-        if skips:
-            skips = False
-        elif is_seed and (equals or word.startswith("-")):
-            skips = not equals
-        else:
-            kept.append(word)
-    return kept

@@ -5,10 +5,12 @@ when its heartbeat changes. Writes are short transactions, so that several proce
 index at once; they may read a folder twice, with the same result.
 """
 
+import json
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -23,6 +25,7 @@ from runshelf.index.entry import (
     metrics_stamp,
     read_entry,
 )
+from runshelf.index.identity import content_of
 from runshelf.index.rows import to_columns
 from runshelf.store.home import is_beside_runs
 from runshelf.store.run import is_ulid
@@ -81,6 +84,8 @@ class Known(NamedTuple):
     metrics_stamp: str
     summarised: float
     summary_seconds: float
+    content: str
+    seeds: str
 
 
 @final
@@ -163,8 +168,8 @@ def _foreign(entry: os.DirEntry[str]) -> str:
 
 def _known(connection: sqlite3.Connection) -> dict[str, Known]:
     rows = connection.execute(
-        "SELECT ulid, number, stamp, state, beat, metrics_stamp, summarised, summary_seconds"
-        " FROM runs"
+        "SELECT ulid, number, stamp, state, beat, metrics_stamp, summarised, summary_seconds,"
+        " content, seeds FROM runs"
     )
     return {ulid: Known(*rest) for ulid, *rest in rows}
 
@@ -214,11 +219,25 @@ def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
     now = time.time()
     if known and (metrics == known.metrics_stamp or _is_too_soon(entry, known, now)):
         kept = (known.metrics_stamp, known.summarised, known.summary_seconds)
-        return Reading(stamp, entry, *kept, None)
+        return Reading(
+            stamp, _with_logged(entry, known.content, json.loads(known.seeds)), *kept, None
+        )
     check_files(folder)
     began = time.perf_counter()
     summaries = summarise(folder)
+    entry = _with_logged(entry, content_of(summaries), _logged_seeds(summaries))
     return Reading(stamp, entry, metrics, now, time.perf_counter() - began, summaries)
+
+
+def _with_logged(entry: Entry, content: str, seeds: Sequence[int]) -> Entry:
+    """Add what the metrics say: their digest, and the seeds of a run that recorded none."""
+    row = replace(entry.row, content=content, seeds=entry.row.seeds or list(seeds))
+    return entry._replace(row=row)
+
+
+def _logged_seeds(summaries: Mapping[str, Summary]) -> list[int]:
+    seeds = {seed for one in summaries.values() for seed in one.seeds if abs(seed) < 2**63}
+    return sorted(seeds)
 
 
 def _is_too_soon(entry: Entry, known: Known, now: float) -> bool:
@@ -232,8 +251,9 @@ def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
         return
     with writing(connection):
         for number in numbers:
-            for table, column in (("settings", "run"), ("summaries", "run"), ("runs", "number")):
-                connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
+            for table in ("settings", "summaries", "seed_summaries"):
+                connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
+            connection.execute("DELETE FROM runs WHERE number = ?", (number,))
 
 
 def _store(connection: sqlite3.Connection, readings: Sequence[Reading]) -> None:
@@ -280,19 +300,25 @@ def _store_summaries(
 ) -> None:
     kept = {clean(name): summaries[name] for name in list(summaries)[:MOST_METRICS]}
     metrics = _numbers(connection, "metrics", list(kept))
-    connection.execute("DELETE FROM summaries WHERE run = ?", (number,))
+    for table in ("summaries", "seed_summaries"):
+        connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
     connection.executemany(
         "INSERT INTO summaries VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(metrics[name], number, *_statistics(one)) for name, one in kept.items()],
+    )
+    connection.executemany(
+        "INSERT INTO seed_summaries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (
-                metrics[name],
-                number,
-                *map(float, (one.last, one.minimum, one.maximum, one.mean)),
-                int(one.count),
-            )
-            for name, one in kept.items()
+            (metrics[name], number, seed, *_statistics(one))
+            for name, whole in kept.items()
+            for seed, one in whole.seeds.items()
+            if len(whole.seeds) > 1 and abs(seed) < 2**63
         ],
     )
+
+
+def _statistics(one: Summary) -> list[float | int]:
+    return [*map(float, (one.last, one.minimum, one.maximum, one.mean)), int(one.count)]
 
 
 def _numbers(connection: sqlite3.Connection, table: str, names: Sequence[str]) -> dict[str, int]:

@@ -19,7 +19,7 @@ class RunRow:
         command: `teach`, `train`, `run`, `script` or `import`.
         env: the environment's id, if it has one.
         algorithm: the algorithm's name, if it has one.
-        state: running, finished, failed, interrupted, stopped or lost.
+        state: running, finished, failed, interrupted, stopped, lost or imported.
         note: the reason for the state, one line; may be empty.
         since: when the state began, ISO 8601; may be empty.
         question: the question that it is to answer.
@@ -29,6 +29,9 @@ class RunRow:
         seconds: its running time, over all periods.
         cost: its cost, if known.
         parent: the id of the run that it repeats.
+        source: the folder that it was imported from; None for other runs.
+        code: a digest of its code; empty if its code is unknown.
+        content: a digest of its metrics, without measured times; empty without metrics.
         folder: its folder.
         values: the values of the requested columns that it has, by key.
     """
@@ -49,6 +52,9 @@ class RunRow:
     seconds: float | None
     cost: float | None
     parent: str | None
+    source: str | None
+    code: str
+    content: str
     folder: Path
     values: dict[str, object] = field(default_factory=dict[str, object])
 
@@ -79,33 +85,75 @@ def from_columns(values: Sequence[Any], runs: Path) -> RunRow:
 
 @final
 @dataclass(frozen=True)
+class Estimate:
+    """The mean of a metric over the independent samples of a group.
+
+    Attributes:
+        n: the number of samples that have the metric.
+        mean: the mean of their values.
+        low: the lower end of its 95 % interval (Student's t); None with fewer than two samples, and
+            if a value is NaN or infinite.
+        high: the upper end.
+    """
+
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@final
+@dataclass(frozen=True)
+class Repeat:
+    """A seed of a run that is not counted, since another run has it.
+
+    Attributes:
+        run: the id of the run.
+        seed: the seed; None for a run without seeds.
+        of: the id of the run that is counted.
+        why: `seed`, `source` (imported from the same folder) or `values` (identical values).
+    """
+
+    run: str
+    seed: int | None
+    of: str
+    why: str
+
+
+@final
+@dataclass(frozen=True)
 class GroupRow:
     """One group of a table; only its runs that match the filter count.
 
     Attributes:
         group: its name.
         runs: the number of runs.
-        seeds: their seeds, each once.
-        n: the number of independent samples: seeds, plus runs without seeds.
+        seeds: the seeds of its samples.
+        n: the number of independent samples: seeds, and runs without seeds.
+        repeats: the seeds of runs that are not counted.
         states: the number of runs by state.
         question: the question of the newest run that has one.
         created: when its newest run was created, in Unix seconds.
         env: the environment of the newest run.
         algorithm: the algorithm of the newest run.
-        values: the values of the requested columns, by key: for metrics the mean over the runs,
-            for `seconds` and `cost` the sum, for settings the value, or the number of values.
+        values: the values of the requested columns, by key: for metrics the mean over the samples,
+            for `seconds` and `cost` the sum over all runs, for settings the value, or the number of
+            values.
+        estimates: the mean of each requested metric with its interval, by key.
     """
 
     group: str
     runs: int
     seeds: list[int]
     n: int
+    repeats: list[Repeat]
     states: dict[str, int]
     question: str | None
     created: float
     env: str | None
     algorithm: str | None
     values: dict[str, object] = field(default_factory=dict[str, object])
+    estimates: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
 
 
 @final

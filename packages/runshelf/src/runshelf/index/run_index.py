@@ -1,11 +1,12 @@
 """The index of a home: updated from the run folders, queried for pages of runs and groups."""
 
 import contextlib
+import functools
 import json
 import math
 import sqlite3
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -20,6 +21,8 @@ from runshelf.index.database import (
     writing,
 )
 from runshelf.index.entry import clean
+from runshelf.index.group_values import Wanted, estimate, one_value, sample_values
+from runshelf.index.grouping import Samples, samples, seeds_of_samples
 from runshelf.index.location import places
 from runshelf.index.refresh import Problem, Report
 from runshelf.index.rows import (
@@ -143,11 +146,6 @@ class Index:
             shown = _columns(fields, columns)
             joins, order = ordering(fields, sort, grouped=True)
             condition = where(fields, filter)
-            names = self._column(
-                f"SELECT r.grouping FROM runs r{joins.text} WHERE {condition.text}"
-                f" GROUP BY r.grouping ORDER BY {order}, MAX(r.ulid) DESC",
-                (*joins.parameters, *condition.parameters),
-            )
             members: dict[str, list[int]] = {}
             for name, number in self._connection.execute(
                 f"SELECT r.grouping, r.number FROM runs r WHERE {condition.text}"
@@ -155,6 +153,12 @@ class Index:
                 condition.parameters,
             ):
                 members.setdefault(name, []).append(number)
+            self._offer_means(members)
+            names = self._column(
+                f"SELECT r.grouping FROM runs r{joins.text} WHERE {condition.text}"
+                f" GROUP BY r.grouping ORDER BY {order}, MAX(r.ulid) DESC",
+                (*joins.parameters, *condition.parameters),
+            )
             page = names[max(offset, 0) :][: max(limit, 0)]
             rows = [self._group_row(name, members[name], shown) for name in page]
             return GroupPage(rows, len(names))
@@ -316,23 +320,56 @@ class Index:
     def _group_row(self, name: str, numbers: Sequence[int], columns: dict[str, Field]) -> GroupRow:
         rows = self._run_rows(numbers, {})
         states = [row.state for row in rows]
-        seeds = sorted({seed for row in rows for seed in row.seeds})
-        values = {
+        found = samples(rows)
+        estimates = {
+            key: estimate(values)
+            for key, field in columns.items()
+            if field.kind == "metric"
+            and (values := self._sample_values(field, numbers, rows, found))
+        }
+        others = {
             key: [value for _, value in self._values(field, numbers)]
             for key, field in columns.items()
+            if field.kind != "metric"
         }
+        means: dict[str, object] = {key: one.mean for key, one in estimates.items()}
         return GroupRow(
             group=name,
             runs=len(rows),
-            seeds=seeds,
-            n=len(seeds) + sum(not row.seeds for row in rows),
+            seeds=seeds_of_samples(found.counted),
+            n=len(found.counted),
+            repeats=found.repeats,
             states={state: states.count(state) for state in sorted(set(states))},
             question=next((row.question for row in rows if row.question), None),
             created=rows[0].created,
             env=rows[0].env,
             algorithm=rows[0].algorithm,
-            values={key: _group_value(columns[key], of) for key, of in values.items() if of},
+            values=means | {key: one_value(columns[key], of) for key, of in others.items() if of},
+            estimates=estimates,
         )
+
+    def _sample_values(
+        self, field: Field, numbers: Sequence[int], rows: Sequence[RunRow], found: Samples
+    ) -> list[float]:
+        """Return a metric's value in each independent sample of the runs with these numbers."""
+        number_of = {row.ulid: number for row, number in zip(rows, numbers, strict=True)}
+        seeds = {number_of[ulid]: of for ulid, of in found.seeds_by_run().items()}
+        return sample_values(self._connection, Wanted(field.number, field.column), seeds)
+
+    def _offer_means(self, members: Mapping[str, Sequence[int]]) -> None:
+        """Define the SQL functions that sort groups by a metric."""
+
+        @functools.cache
+        def found(metric: int, column: str, group: str) -> list[float]:
+            rows = self._run_rows(members[group], {})
+            field = Field("metric", column, metric)
+            return self._sample_values(field, members[group], rows, samples(rows))
+
+        def mean(*of: Any) -> float | None:
+            return estimate(found(*of)).mean if found(*of) else None
+
+        self._connection.create_function("group_n", 3, lambda *of: len(found(*of)) or None)
+        self._connection.create_function("group_mean", 3, mean)
 
 
 def open_index(home: Path) -> Index:
@@ -351,16 +388,6 @@ def _original_value(number: int | float | None, text: str) -> object:
     if number is None:
         return text
     return text == "true" if text in ("true", "false") else number
-
-
-def _group_value(field: Field, values: Sequence[Any]) -> object:
-    """Return one value for the values of a group's runs."""
-    if field.kind == "metric":
-        return sum(values) / len(values)
-    if field.kind == "number":
-        return sum(values)
-    different = {json.dumps(value) for value in values}
-    return values[0] if len(different) == 1 else f"{len(different)} values"
 
 
 def _unusable(error: sqlite3.Error) -> UserFacingError:

@@ -47,6 +47,7 @@ OWN = {
     "group": Field("text", "r.grouping"),
     "question": Field("text", "r.question"),
     "parent": Field("text", "r.parent"),
+    "source": Field("text", "r.source"),
     "tag": Field("many", "r.tags"),
     "seed": Field("many", "r.seeds"),
     "created": Field("moment", "r.created"),
@@ -283,8 +284,9 @@ def ordering(fields: Fields, sort: str, *, grouped: bool = False) -> tuple[Sql, 
     Args:
         fields: the keys of the index.
         sort: keys with commas between, `-` before a key for largest first; newest first if empty.
-        grouped: sort groups of runs: by the mean of a metric or a setting, the sum of `seconds` or
-            `cost`, the latest time, the last text in the alphabet, and by `runs`, their number.
+        grouped: sort groups of runs: by the mean of a metric over the independent samples (with the
+            SQL functions `group_n` and `group_mean`), the mean of a setting, the sum of `seconds`
+            or `cost`, the latest time, the last text in the alphabet, and by `runs`, their number.
 
     Raises:
         UsageError: the sort order is malformed, or a key is unknown.
@@ -298,7 +300,10 @@ def ordering(fields: Fields, sort: str, *, grouped: bool = False) -> tuple[Sql, 
             continue
         field = fields.find(key.key, key.position)
         join, present, values = _sort_values(field, f"s{count}")
-        if grouped:
+        if grouped and field.kind == "metric":
+            of_group = f"({field.number}, '{field.column}', r.grouping)"
+            join, present, values = Sql(""), f"group_n{of_group}", [f"group_mean{of_group}"]
+        elif grouped:
             present = f"MAX({present})"
             values = [f"{_aggregate(field, value)}({value})" for value in values]
         joins.append(join)
@@ -331,6 +336,6 @@ def _sort_values(field: Field, alias: str) -> tuple[Sql, str, list[str]]:
 
 
 def _aggregate(field: Field, value: str) -> str:
-    if field.kind == "metric" or (field.kind == "setting" and value.endswith(".number")):
+    if field.kind == "setting" and value.endswith(".number"):
         return "AVG"
     return "SUM" if field.kind == "number" else "MAX"

@@ -187,9 +187,10 @@ def _hparams(message: bytes) -> dict[str, Any]:
     return values
 
 
-def _json_value(value: dict[int, Value]) -> float | bool | str | None:
-    if 2 in value:
-        return double(value[2])
+def _json_value(value: dict[int, Value]) -> float | int | bool | str | None:
+    if 2 in value:  # also of integers
+        number = double(value[2])
+        return int(number) if number.is_integer() and abs(number) < 2**53 else number
     if 3 in value:
         return text(value[3])
     return bool(value[4]) if 4 in value else None

@@ -1,17 +1,21 @@
 """Imports logs of other libraries as runs: TensorBoard event files and SB3's CSV files.
 
-Each folder with such files becomes one run. The hash of its files identifies it, so it is imported
-once only. Links are not followed, and paths inside a file are never opened.
+Each folder with such files becomes one run, and neighbouring folders of one training become one.
+The hash of its files identifies it, so it is imported once only. Links are not followed, and paths
+inside a file are never opened.
 """
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
 
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.index.identity import label_of
 from runshelf.interop.csv_files import Csv
 from runshelf.interop.event_files import Entry, Pictures, Unread
 from runshelf.interop.log_folders import (
@@ -24,17 +28,20 @@ from runshelf.interop.log_folders import (
 )
 from runshelf.interop.log_survey import Survey, entries_of, parse_folder_name, survey_of, text_of
 from runshelf.interop.metric_names import Normaliser, normaliser
+from runshelf.interop.neighbours import joined
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
 from runshelf.store.media import save_clip, save_image
 from runshelf.store.metrics import SEED
 from runshelf.store.records import to_json
-from runshelf.store.run import RunInfo, create_run, list_runs, open_run
+from runshelf.store.run import RunInfo, Status, create_run, list_runs, open_run
 from runshelf.store.series import AXES
 
 LARGEST_PICTURE = 2**26  # pixels of all frames
 
 _PLAUSIBLE = (946684800.0, 4102444800.0)  # the years 2000 to 2100 in Unix seconds
+# Settings with the env steps of the whole training.
+_TOTALS = ("total_timesteps", "n_timesteps", "total_env_steps")
 _TAKEN = frozenset((*AXES, SEED))
 
 
@@ -84,8 +91,8 @@ def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], s
         DamagedFile: no file can be read.
         UserFacingError: a folder cannot be read, or the disk is full.
     """
-    sources = find_log_folders(path, say)
-    known = _imported_before(home)
+    sources = joined(find_log_folders(path, say))
+    known, labels = _imported_before(home)
     done: list[Imported] = []
     skipped: list[Skipped] = []
     for whole in sources:
@@ -100,7 +107,9 @@ def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], s
             folder = home / "runs" / known[digest]
             imported = Imported(source.folder, known[digest], folder, "", 0, False, [])
         else:
-            imported = _import(home, source, digest, info=info, argv=argv)
+            label = _label(source.folder, path, labels)
+            named = _named_by_user(info, label, alone=len(sources) == 1)
+            imported = _import(home, source, digest, label, info=named, argv=argv)
             known[digest] = imported.run
         say(_line_on(imported))
         done.append(imported)
@@ -109,19 +118,52 @@ def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], s
     return Imports(done, skipped)
 
 
-def _imported_before(home: Path) -> dict[str, str]:
-    """Return the ids of imported runs by the hash of their source."""
+def _imported_before(home: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the ids of imported runs by the hash of their source, and their folders by label."""
     known: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for ulid in list_runs(home):
         with suppress(UserFacingError):
-            imported: Any = open_run(home / "runs" / ulid).manifest.get("imported")
+            manifest = open_run(home / "runs" / ulid).manifest
+            imported: Any = manifest.get("imported")
             if isinstance(imported, dict):
                 known[str(imported.get("sha256"))] = ulid
-    return known
+                labels[label_of(manifest)] = str(imported.get("from"))
+    return known, labels
+
+
+def _label(folder: Path, path: Path, labels: dict[str, str]) -> str:
+    """Return the end of a folder's path, from the imported folder on, and add it to `labels`.
+
+    It is longer if another folder of the home has this label. A folder keeps its label.
+    """
+    here = Path(os.path.normpath(folder.absolute()))
+    known = next((label for label, source in labels.items() if source == str(here)), None)
+    if known:
+        return known
+    top = Path(os.path.normpath(path.absolute()))
+    above = top.parent if top.is_dir() else top.parent.parent
+    length = len(here.relative_to(above).parts)
+    while length < len(here.parts) and labels.get(_end(here, length), str(here)) != str(here):
+        length += 1
+    label = _end(here, length)
+    labels[label] = str(here)
+    return label
+
+
+def _end(path: Path, length: int) -> str:
+    return "/".join(path.parts[-length:]) if length else path.name or str(path)
+
+
+def _named_by_user(info: RunInfo, label: str, *, alone: bool) -> RunInfo:
+    """Return run information with the label as the name; a given name replaces its first part."""
+    rest = label.partition("/")[2]
+    name = info.name and (info.name if alone or not rest else f"{info.name}/{rest}")
+    return replace(info, name=name or label)
 
 
 def _import(
-    home: Path, source: LogFolder, digest: str, *, info: RunInfo, argv: Sequence[str]
+    home: Path, source: LogFolder, digest: str, label: str, *, info: RunInfo, argv: Sequence[str]
 ) -> Imported:
     """Make the run of a folder; a kill before the end leaves no run."""
     survey = survey_of(source)
@@ -139,11 +181,13 @@ def _import(
             notes.append("no values found")
         created = survey.first if _PLAUSIBLE[0] <= survey.first <= _PLAUSIBLE[1] else None
         imported = {
-            **{"from": str(source.folder.absolute()), "kind": survey.kind, "sha256": digest},
-            **{"files": source.files, "cautions": cautions, "notes": notes},
+            **{"from": os.path.normpath(source.folder.absolute()), "label": label},
+            **{"kind": survey.kind, "sha256": digest, "files": source.files},
+            **{"cautions": cautions, "notes": notes},
         }
-        # The machine that wrote the logs is unknown.
-        fields: dict[str, Any] = {"git": None, "hardware": {}, "imported": imported}
+        # The machine and the packages that wrote the logs are unknown.
+        unknown: dict[str, Any] = {"git": None, "hardware": {}, "versions": {}}
+        fields = unknown | {"imported": imported}
         return fields | ({"created": _iso(created)} if created else {})
 
     named = parse_folder_name(source)
@@ -162,10 +206,27 @@ def _import(
     )
     with writer:
         compact(writer.folder)
-        writer.record("finished", seconds=max(survey.last - survey.first, 0.0))
+        status, note = _ending(survey, config)
+        writer.record(status, seconds=max(survey.last - survey.first, 0.0), note=note)
     return Imported(
         *(source.folder, writer.run.ulid, writer.folder, survey.kind, values, True, notes)
     )
+
+
+def _ending(survey: Survey, config: Mapping[str, Any]) -> tuple[Status, str]:
+    """Return how a training ended, as far as its log tells, and the reason in words.
+
+    A log that stops less than one logging interval before the total is complete.
+    """
+    totals = [config[key] for key in _TOTALS if type(config.get(key)) is int]
+    total = totals[0] if totals else None
+    previous, last = survey.steps
+    reached = max(last, survey.monitored)
+    if total is None or not reached:
+        return "imported", "its log does not tell whether it had ended"
+    if total - reached <= last - previous:
+        return "finished", f"its log reaches {reached:,} of {total:,} env steps"
+    return "stopped", f"its log ends at {reached:,} of {total:,} env steps"
 
 
 @final

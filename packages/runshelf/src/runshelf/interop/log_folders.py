@@ -33,7 +33,10 @@ class Skipped(NamedTuple):
 @final
 @dataclass(frozen=True)
 class LogFolder:
-    """A folder, and the sorted names of the logs in it."""
+    """A folder, and the sorted paths of its logs, relative to it.
+
+    A log may lie in a neighbouring folder, if both hold logs of one training.
+    """
 
     folder: Path
     files: list[str]
@@ -41,17 +44,18 @@ class LogFolder:
     @property
     def events(self) -> list[Path]:
         """The event files in the folder."""
-        return [self.folder / name for name in self.files if "tfevents" in name]
+        return [self.folder / name for name in self.files if "tfevents" in Path(name).name]
 
     @property
     def progress(self) -> Path | None:
         """The `progress.csv`, if there is one."""
-        return self.folder / _PROGRESS if _PROGRESS in self.files else None
+        found = [name for name in self.files if Path(name).name == _PROGRESS]
+        return self.folder / found[0] if found else None
 
     @property
     def monitors(self) -> list[Path]:
         """The `monitor.csv` files, one per environment."""
-        return [self.folder / name for name in self.files if _is_monitor(name)]
+        return [self.folder / name for name in self.files if _is_monitor(Path(name).name)]
 
     def digest(self) -> str:
         """Return the SHA-256 of the names and contents of all files."""

@@ -1,6 +1,7 @@
 """Surveys a folder of logs before import: its names, times and configuration."""
 
 import math
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from runshelf.interop.protobuf import WireError
 from runshelf.interop.tfrecord import TornFile
 from runshelf.snapshot.command_settings import parse_value
 
+# Tags with env steps as their steps, logged once an iteration.
+_REGULAR = frozenset({"charts/SPS", "time/fps"})
 _SB3_FOLDER = re.compile(r"(.+)_(\d+)")
 
 
@@ -26,18 +29,27 @@ class FolderName(NamedTuple):
     config: dict[str, Any]
 
 
+_NOTHING = FolderName(None, None, None, {})
+
+
 def parse_folder_name(source: LogFolder) -> FolderName:
     """Parse a folder's name: CleanRL's `env__exp__seed__time`, SB3's `PPO_1`."""
-    parts = source.folder.absolute().name.split("__")
+    folders = [source.folder, *((source.folder / name).parent for name in source.files)]
+    parsed = [_parse(Path(os.path.normpath(folder.absolute()))) for folder in folders]
+    return next((one for one in parsed if one != _NOTHING), _NOTHING)
+
+
+def _parse(folder: Path) -> FolderName:
+    parts = folder.name.split("__")
     if len(parts) == 4 and parts[2].isdigit() and parts[3].isdigit():
         env, algorithm, seed = parts[0], parts[1], int(parts[2])
-        if source.folder.absolute().parent.name == "ALE":
+        if folder.parent.name == "ALE":
             env = f"ALE/{env}"
         return FolderName(env, algorithm, seed, {"exp_name": algorithm, "seed": seed})
     match = _SB3_FOLDER.fullmatch(parts[-1])
     if match and match[1].isupper():
         return FolderName(None, match[1].lower(), None, {})
-    return FolderName(None, None, None, {})
+    return _NOTHING
 
 
 @final
@@ -51,6 +63,8 @@ class Survey:
         first, last: the earliest and latest time in Unix seconds; infinite if there is none.
         config: the hyperparameters.
         env: the environment's id, if a file has it.
+        steps: the two last env steps of a tag that is logged regularly; 0 if there are none.
+        monitored: the env steps of all episodes in monitor files.
     """
 
     source: LogFolder
@@ -59,6 +73,16 @@ class Survey:
     last: float = -math.inf
     config: dict[str, Any] = field(default_factory=dict[str, Any])
     env: str | None = None
+    steps: tuple[int, int] = (0, 0)
+    monitored: int = 0
+
+    def reach(self, step: int) -> None:
+        """Include an env step of a tag that is logged regularly."""
+        previous, last = self.steps
+        if step > last:
+            self.steps = (last, step)
+        elif previous < step < last:
+            self.steps = (step, last)
 
     @property
     def library(self) -> Library:
@@ -93,11 +117,14 @@ def survey_of(source: LogFolder) -> Survey:
     if progress:
         for row in read_table(progress).rows:
             survey.tags.update(row)
+            if isinstance(steps := row.get("time/total_timesteps"), int):
+                survey.reach(steps)
     for path in source.monitors:
         table = read_table(path)
         survey.env = survey.env or text_of(table.head.get("env_id"))
         start = table.head.get("t_start")
         for row in table.rows:
+            survey.monitored += length if isinstance(length := row["l"], int) else 0
             if isinstance(start, int | float) and isinstance(row.get("t"), int | float):
                 survey.see(start + float(row["t"]))
     return survey
@@ -111,6 +138,8 @@ def _survey_entry(survey: Survey, entry: Entry) -> None:
         survey.config |= _settings_of_table(entry.content)
     else:
         survey.tags.add(entry.tag)
+        if entry.tag in _REGULAR:
+            survey.reach(entry.step)
 
 
 def _settings_of_table(text: str) -> dict[str, Any]:

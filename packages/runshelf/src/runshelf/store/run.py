@@ -30,8 +30,8 @@ from runshelf.store.records import LinesWriter, from_json, read_lines, to_json
 
 SCHEMA = 1
 LATEST = "latest"
-Status = Literal["started", "resumed", "interrupted", "failed", "finished", "stopped"]
-ENDS: tuple[Status, ...] = ("interrupted", "failed", "finished", "stopped")
+Status = Literal["started", "resumed", "interrupted", "failed", "finished", "stopped", "imported"]
+ENDS: tuple[Status, ...] = ("interrupted", "failed", "finished", "stopped", "imported")
 
 _MANIFEST = "run.json"
 _EVENTS = "events.jsonl"
@@ -309,9 +309,10 @@ def find_run(home: Path, name: str) -> Run:
         raise UsageError(
             f"`{name}` is the prefix of {len(matches)} runs ({_some(matches)}): type more of it"
         )
-    if "/" in name or (name and (Path(name) / _MANIFEST).is_file()):
-        return open_run(Path(name))
     called = _called(home, ulids, name)
+    # Names of imported runs are the ends of paths.
+    if name and ((Path(name) / _MANIFEST).is_file() or ("/" in name and not called)):
+        return open_run(Path(name))
     if len(called) == 1:
         return called[0]
     if called:

@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple, final
 from runshelf.store.liveness import SILENCE_SECONDS, is_alive, read_heartbeat
 from runshelf.store.run import Run, is_locked
 
-StateName = Literal["running", "finished", "failed", "interrupted", "stopped", "lost"]
-OVER: tuple[StateName, ...] = ("finished", "failed", "interrupted", "stopped")
+StateName = Literal["running", "finished", "failed", "interrupted", "stopped", "lost", "imported"]
+OVER: tuple[StateName, ...] = ("finished", "failed", "interrupted", "stopped", "imported")
 
 
 @final
@@ -14,8 +14,9 @@ class State(NamedTuple):
     """The state of a run.
 
     Attributes:
-        name: `finished` with success, `failed`, `interrupted` by Ctrl-C, `stopped` by its budget,
-            `running`, or `lost`: it was running and its process is gone.
+        name: `finished` with success, `failed`, `interrupted` by Ctrl-C, `stopped` before its
+            end, `running`, `lost`: it was running and its process is gone; or `imported`: its log
+            does not tell how it ended.
         since: the time of the last status event; empty for a run without events.
         note: the reason in one line; may be empty.
     """
@@ -43,6 +44,8 @@ def state_of(run: Run) -> State:
 def _why(event: dict[str, object]) -> str:
     if "error" in event:
         return str(event["error"])
+    if "note" in event:
+        return str(event["note"])
     exit_status = event.get("exit_status")
     return f"exit status {exit_status}" if exit_status else ""
 

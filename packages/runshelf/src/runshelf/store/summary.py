@@ -3,9 +3,9 @@
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -17,6 +17,7 @@ from runshelf.store.records import from_json, to_line
 from runshelf.store.series import NOT_METRICS, Series, series_by_seed
 
 SUMMARY = "summary.json"
+_FORMAT = 2  # older summaries lack the seeds; they are computed again
 _INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
@@ -33,6 +34,7 @@ class Summary:
         maximum: the largest value.
         mean: the mean value.
         count: the number of values, NaNs included.
+        seeds: the summary of each seed.
     """
 
     last: float
@@ -40,6 +42,7 @@ class Summary:
     maximum: float
     mean: float
     count: int
+    seeds: Mapping[int, "Summary"] = field(default_factory=dict[int, "Summary"], compare=False)
 
 
 def summarise(folder: Path) -> dict[str, Summary]:
@@ -61,12 +64,9 @@ def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
     Raises:
         UserFacingError: a file cannot be read, or the disk is full.
     """
-    metrics = {
-        name: dict(zip(("last", "min", "max", "mean", "n"), astuple(summary), strict=True))
-        for name, summary in _summary(folder).items()
-    }
+    metrics = {name: _to_fields(summary) for name, summary in _summary(folder).items()}
     lines = {broken.path.name: broken.line for broken in kept}
-    about = {"files": _sizes(folder), **({"kept": lines} if kept else {})}
+    about = {"format": _FORMAT, "files": _sizes(folder), **({"kept": lines} if kept else {})}
     fields = {**about, "metrics": metrics}
     write_whole(folder / SUMMARY, to_line(fields) + b"\n")
 
@@ -88,9 +88,13 @@ def kept_as_lines(folder: Path) -> list[BrokenLine]:
 def _summary(folder: Path) -> dict[str, Summary]:
     columns = read_columns(folder)
     names = sorted(columns.keys() - NOT_METRICS)
-    return {
-        name: _summary_of(list(series_by_seed(columns, name, "step").values())) for name in names
-    }
+    return {name: _of_seeds(series_by_seed(columns, name, "step")) for name in names}
+
+
+def _of_seeds(series: Mapping[int | None, Series]) -> Summary:
+    whole = _summary_of(list(series.values()))
+    seeds = {seed: _summary_of([one]) for seed, one in series.items() if seed is not None}
+    return replace(whole, seeds=seeds)
 
 
 def _summary_of(seeds: Sequence[Series]) -> Summary:
@@ -106,11 +110,23 @@ def _written_summary(folder: Path) -> dict[str, Summary] | None:
     """Return the summary on disk; None if it is missing, invalid or out of date."""
     with suppress(*_INVALID):
         metrics: dict[str, Any] = from_json(_fields(folder)["metrics"])
-        return {
-            name: Summary(m["last"], m["min"], m["max"], m["mean"], m["n"])
-            for name, m in metrics.items()
-        }
+        return {name: _from_fields(one) for name, one in metrics.items()}
     return None
+
+
+def _to_fields(summary: Summary) -> dict[str, Any]:
+    fields = {
+        **{"last": summary.last, "min": summary.minimum, "max": summary.maximum},
+        **{"mean": summary.mean, "n": summary.count},
+    }
+    seeds = {str(seed): _to_fields(one) for seed, one in summary.seeds.items()}
+    return fields | ({"seeds": seeds} if seeds else {})
+
+
+def _from_fields(fields: Mapping[str, Any]) -> Summary:
+    seeds = {int(seed): _from_fields(one) for seed, one in fields.get("seeds", {}).items()}
+    numbers = (fields[name] for name in ("last", "min", "max", "mean", "n"))
+    return Summary(*numbers, seeds=seeds)
 
 
 def _fields(folder: Path) -> dict[str, Any]:
@@ -120,7 +136,7 @@ def _fields(folder: Path) -> dict[str, Any]:
         ValueError: it is out of date. An invalid file raises any of `_INVALID`.
     """
     fields: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
-    if fields["files"] != _sizes(folder):
+    if fields.get("format") != _FORMAT or fields["files"] != _sizes(folder):
         raise ValueError("out of date")
     return fields
 

@@ -19,6 +19,7 @@ from runshelf.web import (
     chart_page,
     code_page,
     downloads,
+    group_page,
     home_page,
     manifest,
     output_page,
@@ -119,12 +120,16 @@ class Pages:
         chosen: Chosen = (("group", name),)
         live = await self._live(Watched(chosen))
         (runs,) = await self._reader.query(lambda index: runs_of(index, chosen))
+        others = await self._reader.query(
+            lambda index: group_page.candidates(index, name, runs.rows[0])
+        )
         states = [row.state for row in runs.rows]
         return await self._page(
             "group.html",
-            lambda: chart_page.charts(
-                chosen, [subject_of("group", runs)], view, self._reader.cache
-            ),
+            lambda: {
+                **chart_page.charts(chosen, [subject_of("group", runs)], view, self._reader.cache),
+                "contents": group_page.contents(name, runs.rows, others),
+            },
             name=name,
             rows=runs.rows,
             left_out=runs.left_out,

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, final
 
 from runshelf.comparison.code import CodeDiff
 from runshelf.comparison.metrics import MetricsDiff, diff_metrics
-from runshelf.comparison.settings import Row, flat, packages_of, side_by_side
-from runshelf.index.grouping import SEED_KEYS
+from runshelf.comparison.settings import Row, flat, side_by_side
+from runshelf.index.identity import argv_without_seeds, is_seed_key, packages_of
 from runshelf.index.rows import RunRow
 from runshelf.web import code_page, manifest, run_files
 from runshelf.web.sanitize import clean
@@ -78,15 +78,19 @@ def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Return the configuration of a run or group; varying values are replaced by their number."""
     every = [flat(one.get("config")) for one in manifests]
     # The runs of a group always differ in their seeds.
-    ignored = SEED_KEYS if len(manifests) > 1 else frozenset[str]()
-    keys = dict.fromkeys(key for config in every for key in config if key not in ignored)
+    of_group = len(manifests) > 1
+    every_key = dict.fromkeys(key for config in every for key in config)
+    keys = [key for key in every_key if not (of_group and is_seed_key(key))]
     found: dict[str, object] = {}
     for key in keys:
-        values = {repr(config[key]): config[key] for config in every if key in config}
+        # A run without the setting has another value than those with it.
+        values = {repr(config.get(key)): config.get(key) for config in every}
         found[key] = values.popitem()[1] if len(values) == 1 else f"{len(values)} values"
     for name in ("env", "algorithm"):
         if manifests and (value := manifest.text(manifests[0].get(name))):
             found.setdefault(name, value)
+    if manifests and not manifests[0].get("env"):
+        found["command line"] = " ".join(argv_without_seeds(manifests[0]))
     return found
 
 

@@ -7,16 +7,17 @@ import numpy as np
 from markupsafe import Markup
 
 from runshelf.charts.plot import Line
-from runshelf.formatting import count
+from runshelf.formatting import count, plural
 from runshelf.statistics import CONFIDENCE, interval
 from runshelf.store import series
 from runshelf.web import run_files
 from runshelf.web.alignment import Aligned, Member, align, any_finite, centred, finals, smoothed
 from runshelf.web.cache import Cache
-from runshelf.web.charts import UNITS, Mark, chart
+from runshelf.web.charts import TIMES, UNITS, Mark, chart
 from runshelf.web.colours import LineStyle, line_styles
 from runshelf.web.parameters import ChartView
 from runshelf.web.sanitize import clean
+from runshelf.web.seed_ends import SeedEnd, early_ends, ends_note, fewer_seeds
 from runshelf.web.subjects import Part, Subject
 
 _SPARSE = 80
@@ -37,6 +38,7 @@ class CurveSummary(NamedTuple):
         high: upper end of its interval.
         least: smallest of the last values.
         least_of: the seed with the smallest value.
+        ends: what to say about seeds that end before the others; may be empty.
     """
 
     label: str
@@ -48,6 +50,7 @@ class CurveSummary(NamedTuple):
     high: float
     least: float
     least_of: str
+    ends: str = ""
 
 
 @final
@@ -107,13 +110,13 @@ def figures(
 def point_tables(
     subjects: Sequence[Subject], metric: str, axis: str, view: ChartView
 ) -> list[tuple[str, Sequence[tuple[float, ...]]]]:
-    """Return the title of each subject with rows of x, centre, low and high."""
+    """Return the title of each subject with rows of x, seeds, centre, low and high."""
     found: list[tuple[str, Sequence[tuple[float, ...]]]] = []
     for subject in subjects:
         members = _read(subject, [metric], axis, view)[metric]
         aligned = align(members, _TABLE_POINTS, positive=view.log)
         band = centred(aligned, view.centre, view.share)
-        columns = (aligned.x, band.centre, band.low, band.high)
+        columns = (aligned.x, band.seeds, band.centre, band.low, band.high)
         rows = [tuple(map(float, row)) for row in zip(*columns, strict=True)]
         found.append((subject.title, rows))
     return found
@@ -128,7 +131,7 @@ def _read(
         found = run_files.read_metrics(
             part.folder, lambda folder: series.read_series(folder, metrics, axis), {}
         )
-        seeds = sorted({seed for per in found.values() for seed in per}, key=str) or [None]
+        seeds = _counted(part, {seed for per in found.values() for seed in per})
         for metric in metrics:
             for seed in seeds:
                 curve = found.get(metric, {}).get(seed)
@@ -136,12 +139,20 @@ def _read(
     return members
 
 
+def _counted(part: Part, logged: set[int | None]) -> list[int | None]:
+    """Return the seeds of a run that count, of those that were logged; at least one."""
+    counted = logged if part.seeds is None else logged & (part.seeds | {None})
+    return sorted(counted or logged or {None}, key=str)
+
+
 def _member(
     subject: Subject, part: Part, seed: int | None, curve: series.Series | None, view: ChartView
 ) -> Member:
-    label = part.name if seed is None else f"seed {seed}"
-    if seed is not None and len(subject.parts) > 1:
-        label = f"{part.name} seed {seed}"
+    counted = [one for one in part.seeds or () if one is not None]
+    known = counted[0] if seed is None and len(counted) == 1 else seed
+    label = part.name if known is None else f"seed {known}"
+    if known is not None and len(subject.parts) > 1:
+        label = f"{part.name} seed {known}"
     if curve is None:
         return Member(label, np.empty(0), np.empty(0))
     low, high = view.bounds
@@ -168,11 +179,25 @@ def _figure(
         _summary(subject, style, one, view)
         for subject, style, one in zip(subjects, styles, aligned, strict=True)
     ]
+    ends = [early_ends(seeds) for seeds in members]
+    rows = [row._replace(ends=_ends(early)) for row, early in zip(rows, ends, strict=True)]
     svg = chart(clean(metric, 200), lines, axis, log=view.log, marks=marks)
     most = max((row.seeds for row in rows), default=0)
     bucketed = any(one.bucketed for one in aligned)
     band = _band_text(view, most, bucketed=bucketed)
-    return Figure(metric, svg, rows, band, _notes(subjects, aligned, axis, view))
+    notes = _notes(subjects, aligned, axis, view)
+    notes += [
+        (f"{row.label}: " if len(rows) > 1 else "")
+        + ends_note(early, row.seeds, clock=axis in TIMES)
+        for row, early in zip(rows, ends, strict=True)
+        if early
+    ]
+    return Figure(metric, svg, rows, band, notes)
+
+
+def _ends(early: Sequence[SeedEnd]) -> str:
+    """Return `1 ends early`."""
+    return f"{len(early)} {'ends' if len(early) == 1 else 'end'} early" if early else ""
 
 
 def _line(
@@ -198,6 +223,7 @@ def _line(
         high=high,
         seeds=seeds if alone and len(seeds) > 1 else (),
         raw=raw,
+        fewer=fewer_seeds(aligned),
         invalid=aligned.left_out_at,
     )
 
@@ -248,11 +274,14 @@ def _notes(
     subjects: Sequence[Subject], aligned: Sequence[Aligned], axis: str, view: ChartView
 ) -> list[str]:
     notes = [
-        f"{clean(subject.title, 80)}: only the newest {len(subject.parts)} of"
-        f" {len(subject.parts) + subject.left_out} runs are drawn"
+        f"{clean(subject.title, 80)}: only the newest {subject.read} of"
+        f" {subject.read + subject.left_out} runs are drawn"
         for subject in subjects
         if subject.left_out
     ]
+    repeats = sum(subject.repeats for subject in subjects)
+    if repeats:
+        notes.append(f"{plural(repeats, 'repeat')} of a seed not counted")
     buckets = max((len(one.x) for one in aligned if one.bucketed), default=0)
     if buckets:
         along = UNITS.get(axis, axis).partition(" since")[0]

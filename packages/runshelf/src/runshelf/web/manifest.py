@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from runshelf.comparison.settings import flat, packages_of
+from runshelf.comparison.settings import flat
 from runshelf.errors import UserFacingError
 from runshelf.formatting import number, size
 from runshelf.index.entry import typed
+from runshelf.index.identity import packages_of
 from runshelf.store.run import open_run
 
 

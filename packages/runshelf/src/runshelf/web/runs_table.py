@@ -16,7 +16,7 @@ MOST_EXPORTED = 10_000
 _MOST_OFFERED = 300
 # Longer group names do not fit in an address.
 LONGEST_NAME = 2_000
-STATES = ("running", "finished", "failed", "interrupted", "stopped", "lost")
+STATES = ("running", "finished", "failed", "interrupted", "stopped", "lost", "imported")
 
 
 @final

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from runshelf.errors import UsageError
+from runshelf.index.grouping import samples
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
 from runshelf.web.runs_table import quoted, run_title
@@ -25,10 +26,17 @@ class Runs(NamedTuple):
 
 @final
 class Part(NamedTuple):
-    """One run of a subject: its folder and its name within the subject."""
+    """One run of a subject.
+
+    Attributes:
+        folder: its folder.
+        name: its name within the subject.
+        seeds: the seeds that count; None for all. A run without seeds has the seed None.
+    """
 
     folder: Path
     name: str
+    seeds: frozenset[int | None] | None = None
 
 
 @final
@@ -41,8 +49,10 @@ class Subject:
         key: the group's name, or the run's id.
         title: its name on the page.
         group: the group's name, which determines the colour.
-        parts: its runs, oldest first.
-        left_out: number of older runs that are not drawn.
+        parts: its runs with their independent seeds, oldest first.
+        read: number of runs that were read.
+        left_out: number of older runs that were not read.
+        repeats: number of seeds of runs that repeat another run's seed and are not drawn.
     """
 
     kind: str
@@ -50,7 +60,9 @@ class Subject:
     title: str
     group: str
     parts: tuple[Part, ...]
+    read: int = 1
     left_out: int = 0
+    repeats: int = 0
 
 
 def runs_of_group(index: Index, group: str) -> Runs:
@@ -102,5 +114,12 @@ def subject_of(kind: str, runs: Runs) -> Subject:
         return Subject("run", rows[0].ulid, names[0], group, (Part(rows[0].folder, names[0]),))
     if len({*names}) < len(names):  # runs of a group often share a name
         names = [f"…{row.ulid[-8:]}" for row in rows]
-    parts = tuple(Part(row.folder, name) for row, name in zip(rows, names, strict=True))
-    return Subject("group", group, group, group, parts, runs.left_out)
+    found = samples(rows)
+    counted = found.seeds_by_run()
+    parts = tuple(
+        Part(row.folder, name, frozenset(counted[row.ulid]))
+        for row, name in zip(rows, names, strict=True)
+        if row.ulid in counted
+    )
+    repeats = len(found.repeats)
+    return Subject("group", group, group, group, parts, len(rows), runs.left_out, repeats)
