@@ -301,6 +301,34 @@ def test_a_lost_run_shows_the_output_of_its_program(tmp_path: Path) -> None:
         assert "the last words" in page(server, f"{path}/output")
 
 
+def test_a_part_of_an_id_or_a_name_leads_to_the_run(server: Server, home: Path) -> None:
+    folder = folder_of(home, "fast 1")
+    short = folder.name[-8:]
+    for name in (short, short.lower(), folder.name.lower(), quoted("fast 1")):
+        for rest in ("", "/code", "/output?before=10"):
+            response = server.get(f"/runs/{name}{rest}")
+            assert (response.status, response.headers["location"]) == (
+                307,
+                f"/runs/{folder.name}{rest}",
+            )
+    assert server.get("/runs/latest").headers["location"] == f"/runs/{failed_of(home).name}"
+    for path in (f"/compare?run={short}&group=slow", f"/chart?metric=loss&run={short}"):
+        assert "fast 1" in page(server, path)
+    assert "8 runs match `0`" in page(server, "/runs/0", 404)
+    assert "no run `nothing` here" in page(server, "/runs/nothing", 404)
+
+
+def test_pages_show_the_short_form_of_an_id(server: Server, home: Path) -> None:
+    named, unnamed = folder_of(home, "fast 1").name, failed_of(home).name
+    table, group = page(server, "/?show=runs"), page(server, "/group?name=fast")
+    for ulid in (named, unnamed):
+        text = page(server, f"/runs/{ulid}")
+        for shown in (text, table):
+            assert f">{ulid[-8:]}<" in shown
+            assert f">{ulid}<" not in shown
+    assert f">{named[-8:]}<" in group
+
+
 @pytest.mark.parametrize("query", ["", "run=x", "group=slow", "&".join(["group=slow"] * 3)])
 def test_a_comparison_needs_two_subjects(server: Server, query: str) -> None:
     page(server, f"/compare?{query}", 404)

@@ -21,6 +21,7 @@ from backflip.training.progress import Progress, decimal, health_line, plain_lin
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
 from runshelf.statistics import mean_interval
+from runshelf.store.run_ids import short_id
 
 SECONDS_BETWEEN_LINES = 3.0  # at least
 SHARE_BETWEEN_LINES = 1 / 40  # of the elapsed time, so that long runs print fewer lines
@@ -145,7 +146,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
     parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
     memory = f"{peak_memory_mib():,.0f} MiB at most"
     console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
-    console.print(Text(f"run {result.run} in {from_here(result.folder)}"), soft_wrap=True)
+    console.print(Text(f"run {short_id(result.run)} in {from_here(result.folder)}"), soft_wrap=True)
     for name, what in FILES.items():
         if (result.folder / name).exists():
             console.print(Text(f"  {name:<23} {what}"), soft_wrap=True)

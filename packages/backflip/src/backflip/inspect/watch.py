@@ -147,7 +147,7 @@ def checkpoints(run: Run, seed: int | None) -> list[SavedPolicy]:
     if not has_checkpoint(run.folder / POLICY):
         kind = run.manifest["command"]
         raise UsageError(
-            f"run `{run.ulid}` of kind `{kind}` has no policy to watch: runs of train and teach "
+            f"run `{run.short}` of kind `{kind}` has no policy to watch: runs of train and teach "
             "save one after their first phase"
         )
     kept = [load_saved_policy(path, seed) for path in policy_files(run.folder)]

@@ -152,7 +152,7 @@ def refuse_changed(run: Run, spec: EnvSpec) -> None:
         changed = changes(spec_from_json(about["spec"]), spec)
     if changed:
         raise UsageError(
-            f"environment `{spec.id}` has changed since run `{run.ulid}` was trained: {changed}"
+            f"environment `{spec.id}` has changed since run `{run.short}` was trained: {changed}"
         )
 
 

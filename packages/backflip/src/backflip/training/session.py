@@ -119,7 +119,7 @@ class Session:
             raise DamagedFile(f"`{path}` was not written by this backflip") from error
         if loaded.metadata["fingerprint"] != fingerprint(self.run):
             raise UsageError(
-                f"run `{self.run.ulid}` cannot be resumed with a changed configuration: "
+                f"run `{self.run.short}` cannot be resumed with a changed configuration: "
                 f"{'; '.join(differences(config, resolved(self.run)))}; start a new run instead"
             )
         arrays = whole(loaded.arrays, flatten(state))
@@ -284,10 +284,10 @@ class Session:
 
 
 def _command_line_name(run: Run) -> str:
-    """Return a run's id, or its folder if it is not in the default home."""
+    """Return a run's short id, or its folder if it is not in the default home."""
     folder = run.folder.resolve()
     default = runtime.default_home().resolve() / "runs"
-    return run.ulid if folder.parent == default else shlex.quote(str(folder))
+    return run.short if folder.parent == default else shlex.quote(str(folder))
 
 
 def begin_session(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from runshelf.cli.arguments import RUN, add_command, add_output, home, whole
 from runshelf.cli.tables import harmless, moment_of, print_table, size_of
 from runshelf.durations import duration
+from runshelf.store.run_ids import short_id
 
 if TYPE_CHECKING:
     from runshelf.index.refresh import Progress
@@ -34,7 +35,7 @@ def add(commands: Any) -> None:
     parser = _add(commands, "rm", "move runs to the trash", _rm)
     parser.add_argument("run", nargs="+", metavar="RUN", help=RUN)
     parser = _add(commands, "restore", "move runs back from the trash", _restore)
-    parser.add_argument("run", nargs="*", metavar="RUN", help="a run's id or its beginning")
+    parser.add_argument("run", nargs="*", metavar="RUN", help="the beginning or end of a run's id")
     _add_gc(commands)
     parser = _add(commands, "du", "show how much disk space runs take", _du)
     parser.add_argument(
@@ -124,7 +125,7 @@ def _row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
 
 def _run_columns(rows: Sequence["RunRow"]) -> dict[str, Sequence[object]]:
     columns: dict[str, Sequence[object]] = {
-        "run": [row.ulid for row in rows],
+        "run": [short_id(row.ulid) for row in rows],
         "created": [moment_of(row.created) for row in rows],
         "state": [row.state for row in rows],
         "took": [duration(row.seconds) for row in rows],
@@ -184,7 +185,7 @@ def _diff(options: argparse.Namespace) -> "Outcome":
     found = compare(home(options), one, other)
     if options.json:
         return comparison_fields(found)
-    print_comparison(found, all_code=options.code)
+    print_comparison(one, other, found, all_code=options.code)
     return None
 
 
@@ -195,9 +196,9 @@ def _rm(options: argparse.Namespace) -> "Outcome":
     # Find all runs before moving the first one: a mistyped name must change nothing.
     found = [find_run(home(options), name) for name in options.run]
     runs = {run.ulid: run for run in found}
-    for ulid, run in runs.items():
+    for run in runs.values():
         remove(home(options), run)
-        print(f"run {ulid} is in the trash; runshelf restore {ulid} brings it back")
+        print(f"run {run.short} is in the trash; runshelf restore {run.short} brings it back")
     return {"removed": list(runs)} if options.json else None
 
 
@@ -208,11 +209,11 @@ def _restore(options: argparse.Namespace) -> "Outcome":
         known = trashed(home(options))
         if options.json:
             return {"trash": known}
-        print("\n".join(known) or "the trash is empty")
+        print("\n".join(map(short_id, known)) or "the trash is empty")
         return None
     runs = [restore(home(options), name) for name in options.run]
     for run in runs:
-        print(f"run {run.ulid} is back in {harmless(run.folder)}")
+        print(f"run {run.short} is back in {harmless(run.folder)}")
     return {"restored": [run.ulid for run in runs]} if options.json else None
 
 
@@ -275,7 +276,7 @@ def _du(options: argparse.Namespace) -> "Outcome":
     rows = usage.runs[: options.limit]
     if rows:
         columns = {
-            "run": [row.run for row in rows],
+            "run": [short_id(row.run) for row in rows],
             "own": [size_of(row.bytes) for row in rows],
             "code, shared": [size_of(row.code_bytes) for row in rows],
             "": ["in the trash" if row.is_trashed else "" for row in rows],

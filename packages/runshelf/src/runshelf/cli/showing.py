@@ -22,6 +22,7 @@ from runshelf.snapshot.code_snapshot import CODE, read_snapshot
 from runshelf.store.metrics import BrokenLine, broken_lines
 from runshelf.store.periods import seconds_of
 from runshelf.store.run import Run
+from runshelf.store.run_ids import short_id
 from runshelf.store.summary import Summary, summarise
 
 TAIL_LINES = 10
@@ -112,6 +113,7 @@ def print_packages(run: Run) -> None:
 def comparison_fields(found: Comparison) -> dict[str, Any]:
     """Return the JSON document of a comparison."""
     fields = found._asdict()
+    fields = {"run": fields.pop("one"), **fields}
     for name, value in fields.items():
         if isinstance(value, list):
             fields[name] = [change._asdict() for change in cast("list[Change]", value)]
@@ -121,9 +123,12 @@ def comparison_fields(found: Comparison) -> dict[str, Any]:
     return fields
 
 
-def print_comparison(found: Comparison, *, all_code: bool) -> None:
+def print_comparison(one: Run, other: Run, found: Comparison, *, all_code: bool) -> None:
     """Print the differences between two runs, configuration first."""
-    print(f"A {found.one}\nB {found.other}")
+    for letter, run in (("A", one), ("B", other)):
+        print(
+            f"{letter} {run.short}  {harmless(run.manifest.get('name') or group_of(run.manifest))}"
+        )
     _print_changes("configuration", found.config)
     _print_changes("command", found.command)
     _print_code_diff(found.code, all_code=all_code)
@@ -142,11 +147,11 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     since = seconds_of(state.since)
     yield "question", harmless(manifest.get("question") or "")
     yield "state", f"{state.name}{note}{took}" + (f", {moment_of(since)}" if since else "")
-    yield "run", run.ulid
+    yield "run", f"{run.short} ({run.ulid})"
     yield "name", harmless(manifest.get("name") or "")
     yield "group", harmless(group_of(manifest))
     yield "tags", ", ".join(map(harmless, _sequence(manifest.get("tags"))))
-    yield "parent", harmless(manifest.get("parent") or "")
+    yield "parent", harmless(short_id(str(manifest.get("parent") or "")))
     yield "command", harmless(_command(manifest))
     yield "in", harmless(manifest.get("cwd") or "")
     yield "env", harmless(manifest.get("env") or "")

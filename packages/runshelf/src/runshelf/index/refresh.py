@@ -24,7 +24,7 @@ from runshelf.index.entry import (
     read_entry,
 )
 from runshelf.index.rows import to_columns
-from runshelf.store.run import is_ulid
+from runshelf.store.run_ids import is_ulid
 from runshelf.store.state import OVER
 from runshelf.store.summary import Summary, summarise
 

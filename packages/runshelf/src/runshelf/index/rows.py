@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+from runshelf.store.run_ids import short_id
+
 
 @final
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class RunRow:
     parent: str | None
     folder: Path
     values: dict[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def short(self) -> str:
+        """The short form of the id, which tables and pages show."""
+        return short_id(self.ulid)
 
 
 _OF_THE_TABLE = [one.name for one in fields(RunRow) if one.name not in ("folder", "values")]

@@ -39,7 +39,8 @@ from runshelf.index.sql_conditions import (
     ordering,
     where,
 )
-from runshelf.store.run import find_run
+from runshelf.store.run import LATEST, find_run
+from runshelf.store.run_ids import SHORT, is_ulid
 
 MOST_COLUMNS = 200
 # SQLite limits the number of parameters of a statement to some thousands.
@@ -170,6 +171,25 @@ class Index:
             numbers = self._column("SELECT number FROM runs WHERE ulid = ?", (clean(ulid),))
             return self._run_rows(numbers, {})[0] if numbers else None
 
+    def called(self, name: str) -> list[RunRow]:
+        """Return the runs that a name may mean, newest first: as `find`, but opens no folder."""
+        is_id = (
+            "(substr(ulid, 1, length(?1)) = ?1 OR substr(ulid, -length(?1)) = ?1)",
+            name.upper(),
+        )
+        is_name = ("name = ?1", name)
+        tests = [is_id, is_name] if len(name) >= SHORT else [is_name, is_id]
+        if is_ulid(name):
+            tests = [("ulid = ?1", name)]
+        elif name == LATEST:
+            tests = [("?1 <> '' AND ulid = (SELECT MAX(ulid) FROM runs)", name)]
+        with self._transaction():
+            for test, value in tests if name else ():
+                select = f"SELECT number FROM runs WHERE {test} ORDER BY ulid DESC"
+                if numbers := self._column(select, (clean(value),)):
+                    return self._run_rows(numbers, {})
+        return []
+
     def find(self, name: str) -> RunRow:
         """Return the run that `store.run.find_run` finds.
 
@@ -182,7 +202,7 @@ class Index:
             self.refresh()
             row = self.run(found.ulid)
         if row is None:
-            raise UsageError(f"run `{found.ulid}` is not in `{self.home / 'runs'}`")
+            raise UsageError(f"run `{found.short}` is not in `{self.home / 'runs'}`")
         return row
 
     def version(self) -> int | None:

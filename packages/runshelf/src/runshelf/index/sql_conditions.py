@@ -54,6 +54,8 @@ OWN = {
     "cost": Field("number", "r.cost"),
 }
 _ALIASES = {"tags": "tag", "seeds": "seed", "run": "id", "ulid": "id"}
+# Ids of runs: equal to their beginnings and ends, among them the short form.
+_IDS = ("r.ulid", "r.parent")
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOST_SUGGESTIONS_COMPARED = 2_000
@@ -155,6 +157,12 @@ def _condition(fields: Fields, term: Term) -> Sql:
 
 
 def _text_condition(field: Field, term: Term) -> Sql:
+    if field.column in _IDS and term.operator in ("=", "!=") and term.value:
+        part = term.value.upper()
+        is_part = "(substr({0}, 1, length(?)) = ? OR substr({0}, -length(?)) = ?)"
+        negation = "NOT " if term.operator == "!=" else ""
+        column = f"COALESCE({field.column}, '')"
+        return Sql(negation + is_part.format(column), (part, part, part, part))
     return _text_test(f"COALESCE({field.column}, '')", term)
 
 

@@ -30,6 +30,7 @@ from runshelf.store.media import save_clip, save_image
 from runshelf.store.metrics import SEED
 from runshelf.store.records import to_json
 from runshelf.store.run import RunInfo, create_run, list_runs, open_run
+from runshelf.store.run_ids import short_id
 from runshelf.store.series import AXES
 
 LARGEST_PICTURE = 2**26  # pixels of all frames
@@ -324,5 +325,7 @@ def _iso(time: float) -> str:
 def _line_on(imported: Imported) -> str:
     source, run, _, kind, values, is_new, notes = imported
     if not is_new:
-        return f"`{source}` was imported before: {run}"
-    return f"`{source}` imported as {run}: " + "; ".join([f"{values} values ({kind})", *notes])
+        return f"`{source}` was imported before: {short_id(run)}"
+    return f"`{source}` imported as {short_id(run)}: " + "; ".join(
+        [f"{values} values ({kind})", *notes]
+    )

@@ -33,7 +33,8 @@ from runshelf.snapshot.interpreter import InterpreterQuery, find_executable, fin
 from runshelf.snapshot.machine import machine
 from runshelf.snapshot.secrets import MASK, find_secrets, is_relevant, relevant_environment
 from runshelf.store.files import disk_errors
-from runshelf.store.run import Run, RunInfo, new_ulid
+from runshelf.store.run import Run, RunInfo
+from runshelf.store.run_ids import new_ulid
 
 CLEAN = "code"
 _MAX_NAMED = 3
@@ -253,7 +254,7 @@ class _Plan:
 def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
     argv = [str(word) for word in cast("list[Any]", parent.manifest.get("argv") or [])]
     if not argv:
-        raise UsageError(f"run `{parent.ulid}` has no recorded command line to repeat")
+        raise UsageError(f"run `{parent.short}` has no recorded command line to repeat")
     masked = [str(name) for name in cast("list[Any]", parent.manifest.get("masked") or [])]
     argv, left = change(argv, changes)
     if not records_itself(parent):

@@ -4,17 +4,19 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, final
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from runshelf.index.rows import RunRow
+from runshelf.index.run_index import Index
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
-from runshelf.store.run import is_ulid
+from runshelf.store.run_ids import is_ulid
 from runshelf.web import (
     chart_page,
     code_page,
@@ -43,6 +45,8 @@ from runshelf.web.reader import Reader
 from runshelf.web.report import report
 from runshelf.web.subjects import Runs, Subject, row_of_run, runs_of, subject_of
 from runshelf.web.templates import render, static_files, static_version
+
+Handler = Callable[[Request], Awaitable[Response]]
 
 MOST_STREAMS = 48
 _STATIC_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
@@ -82,6 +86,8 @@ class Pages:
             "/runs/{run}/file": self.run_file,
             "/runs/{run}/media/{name}": self.run_media,
         }
+        for path in [path for path in handlers if path.startswith("/runs/")]:
+            handlers[path] = self._with_whole_id(handlers[path])
         routes = [Route(path, _with_size_check(handler)) for path, handler in handlers.items()]
         return Starlette(routes=routes, exception_handlers=dict.fromkeys(HANDLED, show_error))
 
@@ -195,8 +201,14 @@ class Pages:
         """The code of a run: files, uncommitted changes, changes since another run."""
         row = await self._row(request)
         path = request.query_params.get("path")
-        against = request.query_params.get("against") or row.parent
-        parent = await self._reader.query(lambda index: index.run(against) if against else None)
+        against = request.query_params.get("against")
+
+        def find(index: Index) -> RunRow | None:
+            if against:
+                return row_of_run(index, against)
+            return index.run(row.parent) if row.parent else None
+
+        parent = await self._reader.query(find)
         home = self._reader.home
         return await self._run_page(
             row, "code", "run_code.html", lambda: code_page.read(home, row, path, parent)
@@ -327,14 +339,24 @@ class Pages:
 
     async def _row(self, request: Request) -> RunRow:
         run = request.path_params["run"]
-        if not is_ulid(run):
-            raise NoFile("not a run's id")
         return await self._reader.query(lambda index: row_of_run(index, run))
 
+    def _with_whole_id(self, handler: Handler) -> Handler:
+        """Return a handler that redirects from a part of a run's id, or its name, to the run."""
 
-def _with_size_check(
-    handler: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
+        async def redirected(request: Request) -> Response:
+            if is_ulid(request.path_params["run"]):
+                return await handler(request)
+            row = await self._row(request)
+            rest = request.url.path.removeprefix("/runs/").partition("/")[2]
+            path = quote(f"/runs/{row.ulid}/{rest}".rstrip("/"))
+            query = request.url.query
+            return RedirectResponse(f"{path}?{query}" if query else path, 307)
+
+        return redirected
+
+
+def _with_size_check(handler: Handler) -> Handler:
     async def checked(request: Request) -> Response:
         check_size(request)
         return await handler(request)

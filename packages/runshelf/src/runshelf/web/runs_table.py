@@ -184,8 +184,8 @@ def sort_key(key: str) -> str:
 
 
 def run_title(row: RunRow) -> str:
-    """Return the name of a run, or the end of its id if it has none."""
-    return row.name or f"…{row.ulid[-8:]}"
+    """Return the name of a run, or its short id if it has none."""
+    return row.name or row.short
 
 
 def _offered(keys: Keys) -> Keys:

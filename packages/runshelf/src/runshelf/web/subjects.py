@@ -12,6 +12,7 @@ from runshelf.web.runs_table import quoted, run_title
 from runshelf.web.sanitize import clean
 
 MOST_RUNS = 200
+_MOST_MATCHES = 5
 _MOST_SPELLINGS = 100  # names that differ only in case
 
 
@@ -71,15 +72,22 @@ def runs_of_group(index: Index, group: str) -> Runs:
 
 
 def row_of_run(index: Index, run: str) -> RunRow:
-    """Return a run.
+    """Return a run by its id, a part of its id, its name, or `latest`.
 
     Raises:
-        UsageError: the run does not exist.
+        UsageError: no run or several runs match.
     """
-    row = index.run(run)
-    if row is None:
+    found = index.called(run)
+    if not found:
         raise UsageError(f"there is no run `{clean(run, 40)}` here")
-    return row
+    if len(found) > 1:
+        shown = ", ".join(f"{row.short} ({run_title(row)})" for row in found[:_MOST_MATCHES])
+        more = len(found) - _MOST_MATCHES
+        others = f" and {more} more" if more > 0 else ""
+        raise UsageError(
+            f"{len(found)} runs match `{clean(run, 40)}`: add one of {clean(shown, 400)}{others}"
+        )
+    return found[0]
 
 
 def runs_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Runs]:
@@ -101,6 +109,6 @@ def subject_of(kind: str, runs: Runs) -> Subject:
     if kind == "run":
         return Subject("run", rows[0].ulid, names[0], group, (Part(rows[0].folder, names[0]),))
     if len({*names}) < len(names):  # runs of a group often share a name
-        names = [f"…{row.ulid[-8:]}" for row in rows]
+        names = [row.short for row in rows]
     parts = tuple(Part(row.folder, name) for row, name in zip(rows, names, strict=True))
     return Subject("group", group, group, group, parts, runs.left_out)
