@@ -51,7 +51,7 @@ def test_a_removed_run_is_in_the_trash_and_can_be_restored(home: Path) -> None:
 
 def test_a_running_run_is_not_removed(home: Path) -> None:
     with create_run(home, command="run", config={}, argv=[]) as writer:
-        with pytest.raises(UsageError, match=f"run {writer.run.ulid} is running: stop it first"):
+        with pytest.raises(UsageError, match=f"run {writer.run.short} is running: stop it first"):
             remove(home, writer.run)
         assert list_runs(home) == [writer.run.ulid]
         (writer.folder / "events.jsonl").write_text('{"status": "finished", "time": ""}\n')

@@ -121,7 +121,7 @@ def test_a_recorded_run_cannot_be_resumed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with create_run(tmp_path, command="run", config={}, argv=[]) as writer:
-        ulid = writer.run.ulid
+        ulid = writer.run.short
     assert main(["resume", ulid, "--home", str(tmp_path)]) == 2
     says = f"run `{ulid}` is a run of `run`; only `teach` and `train` can be resumed"
     assert capsys.readouterr().err == f"backflip: error: {says}\n"

@@ -322,7 +322,7 @@ def test_rm_refuses_a_running_run(home: Path, screen: Screen) -> None:
 def test_gc_changes_nothing_without_yes(home: Path, screen: Screen) -> None:
     screen("rm", "run1")
     text = screen("gc", "--trash", "0")
-    assert "1 old runs in the trash" in text
+    assert "1 old run in the trash" in text
     assert "2 runs with metrics to compact" in text
     assert "nothing has been changed; runshelf gc --yes does it" in text
     assert screen("restore").split() == [ulid(1)[-8:]]

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runshelf.cli.arguments import RUN, add_command, add_output, home, whole
-from runshelf.cli.tables import harmless, moment_of, print_table, size_of
+from runshelf.cli.tables import harmless, moment_of, print_table, result_text, size_of
 from runshelf.durations import duration
+from runshelf.errors import UsageError, did_you_mean
+from runshelf.formatting import plural
 from runshelf.store.run_ids import short_id
 
 if TYPE_CHECKING:
@@ -69,6 +71,12 @@ def _add_runs(commands: Any) -> None:
     )
     parser.add_argument("--all", action="store_true", help="show all rows")
     parser.add_argument("--groups", action="store_true", help="list groups instead of runs")
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="from now on, the metric that all tables and pages of this home show first as the "
+        "result; `none` for the usual one",
+    )
 
 
 def _add_show(commands: Any) -> None:
@@ -95,6 +103,8 @@ def _runs(options: argparse.Namespace) -> "Outcome":
     limit = 2**31 if options.all else options.limit
     columns = [key.strip() for key in options.columns.split(",") if key.strip()]
     with _fresh_index(home(options)) as index:
+        if options.metric is not None:
+            _name_metric(index, options.metric)
         query = index.groups if options.groups else index.runs
         page = query(" ".join(options.filter), options.sort, columns, limit)
     if options.json:
@@ -107,10 +117,29 @@ def _runs(options: argparse.Namespace) -> "Outcome":
     rows: Any = page.rows
     table = _group_columns(rows) if options.groups else _run_columns(rows)
     table |= {key: [row.values.get(key) for row in rows] for key in columns}
-    print_table(table, right=("runs", "n", "took", "cost", *columns))
+    print_table(table, right=("runs", "n", "took", "cost", list(table)[1], *columns))
     if len(rows) < page.total:
         print(f"{len(rows)} of {page.total}; --all shows all", file=sys.stderr)
     return None
+
+
+def _name_metric(index: "Index", metric: str) -> None:
+    """Name the result of the runs of a home, once for all commands and pages.
+
+    Raises:
+        UsageError: no run has the metric.
+    """
+    from runshelf.store.results import name_metric
+
+    if metric == "none":
+        name_metric(index.home, None)
+    else:
+        known = index.keys().metrics
+        if metric not in known:
+            hint = did_you_mean(metric, known) or f": known are {', '.join(known[:10]) or 'none'}"
+            raise UsageError(f"no run has a metric `{metric}`{hint}")
+        name_metric(index.home, metric)
+    index.refresh()
 
 
 def _row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
@@ -125,7 +154,8 @@ def _row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
 
 def _run_columns(rows: Sequence["RunRow"]) -> dict[str, Sequence[object]]:
     columns: dict[str, Sequence[object]] = {
-        "run": [short_id(row.ulid) for row in rows],
+        "run": [row.short for row in rows],
+        **_result_column(rows),
         "created": [moment_of(row.created) for row in rows],
         "state": [row.state for row in rows],
         "took": [duration(row.seconds) for row in rows],
@@ -136,19 +166,29 @@ def _run_columns(rows: Sequence["RunRow"]) -> dict[str, Sequence[object]]:
         "cost": [None if row.cost is None else round(row.cost, 2) for row in rows],
         "tags": [row.tags for row in rows],
     }
-    always = ("run", "created", "state", "took", "group")
+    always = (*list(columns)[:2], "created", "state", "took", "group")
     return {name: cells for name, cells in columns.items() if name in always or any(cells)}
 
 
 def _group_columns(rows: Sequence["GroupRow"]) -> dict[str, Sequence[object]]:
     return {
         "group": [row.group for row in rows],
+        **_result_column(rows),
         "runs": [row.runs for row in rows],
         "n": [row.n for row in rows],
         "created": [moment_of(row.created) for row in rows],
         "states": [", ".join(f"{n} {state}" for state, n in row.states.items()) for row in rows],
         **({"question": [row.question for row in rows]} if any(r.question for r in rows) else {}),
     }
+
+
+def _result_column(rows: "Sequence[RunRow | GroupRow]") -> dict[str, list[str]]:
+    """Return the column of results; its heading is the metric if all rows have the same one."""
+    metrics = {row.result.metric for row in rows if row.result}
+    results = [row.result for row in rows]
+    if len(metrics) == 1:
+        return {metrics.pop(): [result_text(result) for result in results]}
+    return {"result": [result_text(result, named=True) for result in results]}
 
 
 def _listed(seeds: Sequence[int]) -> str:
@@ -237,18 +277,17 @@ def _gc(options: argparse.Namespace) -> "Outcome":
             "kept": [{"file": str(one.path), "line": one.line} for one in garbage.kept],
         }
     lines = [
-        (len(garbage.trashed), "old runs in the trash", size_of(garbage.trashed_bytes)),
-        (len(garbage.objects), "code files that no run uses", size_of(garbage.object_bytes)),
-        (len(garbage.leftovers), "folders of runs that never started", ""),
+        (len(garbage.trashed), "old run", "in the trash", size_of(garbage.trashed_bytes)),
+        (len(garbage.objects), "code file", "without a run", size_of(garbage.object_bytes)),
+        (len(garbage.leftovers), "folder", "of runs that never started", ""),
         (
-            len(garbage.compactable),
-            "runs with metrics to compact",
+            *(len(garbage.compactable), "run", "with metrics to compact"),
             f"{size_of(garbage.lines_bytes)} now",
         ),
     ]
-    for count, what, size in lines:
+    for count, what, which, size in lines:
         if count:
-            print(f"{count:>8,} {what}{f', {size}' if size else ''}")
+            print(f"  {plural(count, what)} {which}{f', {size}' if size else ''}")
     for one in garbage.kept:
         print(f"{harmless(str(one.path))} is not compacted: line {one.line} is not a metric record")
     if not any(count for count, *_ in lines):
@@ -305,8 +344,8 @@ def _reindex(options: argparse.Namespace) -> "Outcome":
         skipped = [{"folder": str(p.folder), "message": p.message} for p in problems]
         return {"runs": total, "index": path and str(path), "skipped": skipped, "seconds": seconds}
     where = f"`{harmless(path)}`" if path else "memory: no place is writable"
-    skipped = f", {len(problems)} folders skipped" if problems else ""
-    print(f"{total:,} runs in {where}{skipped}, {duration(seconds)}")
+    skipped = f", {plural(len(problems), 'folder')} skipped" if problems else ""
+    print(f"{plural(total, 'run')} in {where}{skipped}, {duration(seconds)}")
     return None
 
 

@@ -9,6 +9,8 @@ from runshelf import formatting
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from runshelf.store.results import Result
+
 _STYLES = {
     "running": "bold cyan",
     "finished": "green",
@@ -49,6 +51,14 @@ def value_of(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(value_of(item) for item in cast("Sequence[object]", value))
     return harmless(value)
+
+
+def result_text(result: "Result | None", *, named: bool = False) -> str:
+    """Return the value of a result, with the name of its metric if `named`; empty for None."""
+    if result is None:
+        return ""
+    value = result.missing if result.value is None else formatting.number(result.value)
+    return f"{value} {result.metric}" if named and result.value is not None else value
 
 
 def moment_of(seconds: float) -> str:

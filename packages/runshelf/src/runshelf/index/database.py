@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-VERSION = 1
+VERSION = 2
 # Identifies our databases in the file header ("bkfl").
 APPLICATION = 0x626B666C
 BUSY_SECONDS = 5.0
@@ -27,7 +27,8 @@ CREATE TABLE runs(
     question TEXT, tags TEXT NOT NULL, seeds TEXT NOT NULL, parent TEXT,
     created REAL NOT NULL, seconds REAL, cost REAL, words TEXT NOT NULL,
     stamp INTEGER NOT NULL, beat INTEGER NOT NULL, metrics_stamp TEXT NOT NULL,
-    summarised REAL NOT NULL, summary_seconds REAL NOT NULL
+    summarised REAL NOT NULL, summary_seconds REAL NOT NULL,
+    result INTEGER
 ) STRICT;
 CREATE INDEX runs_by_group ON runs(grouping);
 CREATE TABLE keys(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
@@ -43,6 +44,7 @@ CREATE TABLE summaries(
     PRIMARY KEY(metric, run)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX summaries_by_run ON summaries(run);
+CREATE TABLE named(metric TEXT NOT NULL) STRICT;
 """
 
 
@@ -160,7 +162,7 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
         if _pragma(connection, "user_version") != VERSION:
             with writing(connection):
                 clear(connection)
-        for table in ("runs", "keys", "settings", "metrics", "summaries"):
+        for table in ("runs", "keys", "settings", "metrics", "summaries", "named"):
             connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
     except BaseException:
         connection.close()

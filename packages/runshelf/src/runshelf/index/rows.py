@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+from runshelf.store.results import Result
 from runshelf.store.run_ids import short_id
 
 
@@ -33,6 +34,7 @@ class RunRow:
         parent: the id of the run that it repeats.
         folder: its folder.
         values: the values of the requested columns that it has, by key.
+        result: its result; None without metrics.
     """
 
     ulid: str
@@ -53,6 +55,7 @@ class RunRow:
     parent: str | None
     folder: Path
     values: dict[str, object] = field(default_factory=dict[str, object])
+    result: Result | None = None
 
     @property
     def short(self) -> str:
@@ -60,7 +63,9 @@ class RunRow:
         return short_id(self.ulid)
 
 
-_OF_THE_TABLE = [one.name for one in fields(RunRow) if one.name not in ("folder", "values")]
+_OF_THE_TABLE = [
+    one.name for one in fields(RunRow) if one.name not in ("folder", "values", "result")
+]
 # `group` is an SQL keyword.
 COLUMNS = ", ".join("grouping" if name == "group" else name for name in _OF_THE_TABLE)
 
@@ -72,16 +77,17 @@ def to_columns(row: RunRow) -> dict[str, Any]:
     return found | {"tags": json.dumps(row.tags), "seeds": json.dumps(row.seeds)}
 
 
-def from_columns(values: Sequence[Any], runs: Path) -> RunRow:
+def from_columns(values: Sequence[Any], runs: Path, result: Result | None) -> RunRow:
     """Return the row of a run from its values in the database.
 
     Args:
         values: the values of `COLUMNS`, in order.
         runs: the folder that holds all runs.
+        result: the run's result.
     """
     found = dict(zip(_OF_THE_TABLE, values, strict=True))
     found |= {"tags": json.loads(found["tags"]), "seeds": json.loads(found["seeds"])}
-    return RunRow(**found, folder=runs / found["ulid"])
+    return RunRow(**found, folder=runs / found["ulid"], result=result)
 
 
 @final
@@ -101,6 +107,7 @@ class GroupRow:
         algorithm: the algorithm of the newest run.
         values: the values of the requested columns, by key: for metrics the mean over the runs,
             for `seconds` and `cost` the sum, for settings the value, or the number of values.
+        result: the mean over seeds of the result that most runs have; None without metrics.
     """
 
     group: str
@@ -113,6 +120,40 @@ class GroupRow:
     env: str | None
     algorithm: str | None
     values: dict[str, object] = field(default_factory=dict[str, object])
+    result: Result | None = None
+
+
+def _is_known(row: RunRow) -> tuple[bool, bool]:
+    return row.state == "finished", row.result is not None and row.result.value is not None
+
+
+def result_of_group(rows: Sequence[RunRow]) -> Result | None:
+    """Return the mean over the seeds of a group's runs of the result that most of them have.
+
+    A run of several seeds counts as many times. Of runs of the same seeds one counts: the newest
+    finished one.
+
+    Args:
+        rows: the runs, newest first.
+    """
+    known_last = sorted(
+        reversed(rows),
+        key=lambda row: (
+            row.state == "finished",
+            bool(row.result and row.result.value is not None),
+        ),
+    )
+    results = {tuple(row.seeds) or row.ulid: row for row in known_last if row.result}
+    found = [(row.result, max(len(row.seeds), 1)) for row in results.values() if row.result]
+    if not found:
+        return None
+    names = [result.metric for result, _ in found if result.value is not None]
+    names = names or [result.metric for result, _ in found]
+    metric = max(dict.fromkeys(names), key=names.count)
+    known = [(r.value, n) for r, n in found if r.metric == metric and r.value is not None]
+    seeds = sum(n for _, n in known)
+    mean = sum(value * n for value, n in known) / seeds if seeds else None
+    return Result(metric, mean, seeds)
 
 
 @final

@@ -30,6 +30,7 @@ from runshelf.index.rows import (
     RunPage,
     RunRow,
     from_columns,
+    result_of_group,
 )
 from runshelf.index.sql_conditions import (
     NEWEST_FIRST,
@@ -39,6 +40,7 @@ from runshelf.index.sql_conditions import (
     ordering,
     where,
 )
+from runshelf.store.results import Result
 from runshelf.store.run import LATEST, find_run
 from runshelf.store.run_ids import SHORT, is_ulid
 
@@ -295,9 +297,10 @@ class Index:
 
     def _run_rows(self, numbers: Sequence[int], columns: dict[str, Field]) -> list[RunRow]:
         found: dict[int, RunRow] = {}
+        results = self._results(numbers)
         table = Sql(f"SELECT number, {COLUMNS} FROM runs WHERE number")
         for number, *values in self._select_in(table, numbers):
-            found[number] = from_columns(values, self.home / "runs")
+            found[number] = from_columns(values, self.home / "runs", results.get(number))
         for name, field in columns.items():
             for number, value in self._values(field, numbers):
                 found[number].values[name] = value
@@ -312,6 +315,19 @@ class Index:
                 f"{select.text} IN ({marks})", (*select.parameters, *chunk)
             )
 
+    def _results(self, numbers: Sequence[int]) -> dict[int, Result]:
+        """Return the result of each run that has metrics."""
+        select = (
+            "SELECT r.number, r.seeds, m.name, s.last, s.count FROM runs r"
+            " JOIN metrics m ON m.number = r.result"
+            " JOIN summaries s ON s.metric = r.result AND s.run = r.number WHERE r.number"
+        )
+        found: dict[int, Result] = {}
+        for number, seeds, metric, last, count in self._select_in(Sql(select), numbers):
+            value = (math.nan if last is None else last) if count else None
+            found[number] = Result(metric, value, max(len(json.loads(seeds)), 1))
+        return found
+
     def _values(self, field: Field, numbers: Sequence[int]) -> Iterator[tuple[int, object]]:
         """Yield the number and the value of each run that has a key."""
         match field.kind:
@@ -320,7 +336,10 @@ class Index:
                 for run, number, value in self._select_in(Sql(text, (field.number,)), numbers):
                     yield run, _original_value(number, value)
             case "metric":
-                text = f"SELECT run, {field.column} FROM summaries WHERE metric = ? AND run"
+                text = (
+                    f"SELECT run, {field.column} FROM summaries"
+                    " WHERE metric = ? AND count > 0 AND run"
+                )
                 for run, value in self._select_in(Sql(text, (field.number,)), numbers):
                     yield run, math.nan if value is None else value
             case kind:
@@ -348,6 +367,7 @@ class Index:
             env=rows[0].env,
             algorithm=rows[0].algorithm,
             values={key: _group_value(columns[key], of) for key, of in values.items() if of},
+            result=result_of_group(rows),
         )
 
 
@@ -371,7 +391,7 @@ def _original_value(number: int | float | None, text: str) -> object:
 
 def _group_value(field: Field, values: Sequence[Any]) -> object:
     """Return one value for the values of a group's runs."""
-    if field.kind == "metric":
+    if field.kind in ("metric", "result"):
         return sum(values) / len(values)
     if field.kind == "number":
         return sum(values)

@@ -16,7 +16,7 @@ from runshelf.index.database import folded
 from runshelf.index.entry import clean
 from runshelf.index.filter_syntax import Term, parse_filter, parse_sort
 
-Kind = Literal["text", "number", "moment", "many", "setting", "metric"]
+Kind = Literal["text", "number", "moment", "many", "setting", "metric", "result"]
 
 
 @final
@@ -52,6 +52,9 @@ OWN = {
     "created": Field("moment", "r.created"),
     "seconds": Field("number", "r.seconds"),
     "cost": Field("number", "r.cost"),
+    "result": Field(
+        "result", "(SELECT last FROM summaries WHERE metric = r.result AND run = r.number)"
+    ),
 }
 _ALIASES = {"tags": "tag", "seeds": "seed", "run": "id", "ulid": "id"}
 # Ids of runs: equal to their beginnings and ends, among them the short form.
@@ -244,6 +247,7 @@ _CONDITIONS = {
     "many": _many_condition,
     "setting": _setting_condition,
     "metric": _metric_condition,
+    "result": _number_condition,
 }
 
 
@@ -325,7 +329,7 @@ def _sort_values(field: Field, alias: str) -> tuple[Sql, str, list[str]]:
         case "many":
             value = f"json_extract({field.column}, '$[0]')"
             return Sql(""), value, [value]
-        case "moment" | "number":
+        case "moment" | "number" | "result":
             return Sql(""), field.column, [field.column]
         case "setting":
             on = f"{alias}.key = ? AND {alias}.run = r.number"
@@ -339,6 +343,8 @@ def _sort_values(field: Field, alias: str) -> tuple[Sql, str, list[str]]:
 
 
 def _aggregate(field: Field, value: str) -> str:
-    if field.kind == "metric" or (field.kind == "setting" and value.endswith(".number")):
+    if field.kind in ("metric", "result") or (
+        field.kind == "setting" and value.endswith(".number")
+    ):
         return "AVG"
     return "SUM" if field.kind == "number" else "MAX"

@@ -17,6 +17,7 @@ from runshelf.store.records import from_json, to_line
 from runshelf.store.series import NOT_METRICS, Series, series_by_seed
 
 SUMMARY = "summary.json"
+_RULES = 2  # of computing the numbers; a file with other rules is out of date
 _INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
@@ -25,7 +26,8 @@ _INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionE
 class Summary:
     """One metric of a run in five numbers.
 
-    Minimum, maximum and mean ignore NaNs; they are NaN if all values are.
+    Minimum, maximum and mean ignore NaNs; they are NaN if all values are. A metric that was never
+    measured, as a return if no episode has ended, has NaNs and a count of 0.
 
     Attributes:
         last: the last value, averaged over seeds.
@@ -66,7 +68,7 @@ def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
         for name, summary in _summary(folder).items()
     }
     lines = {broken.path.name: broken.line for broken in kept}
-    about = {"files": _sizes(folder), **({"kept": lines} if kept else {})}
+    about = {"rules": _RULES, "files": _sizes(folder), **({"kept": lines} if kept else {})}
     fields = {**about, "metrics": metrics}
     write_whole(folder / SUMMARY, to_line(fields) + b"\n")
 
@@ -94,6 +96,8 @@ def _summary(folder: Path) -> dict[str, Summary]:
 
 
 def _summary_of(seeds: Sequence[Series]) -> Summary:
+    if not seeds:
+        return Summary(*[math.nan] * 4, count=0)
     values = np.concatenate([series.y for series in seeds])
     known = values[~np.isnan(values)]
     last = np.array([series.y[-1] for series in seeds])
@@ -120,7 +124,7 @@ def _fields(folder: Path) -> dict[str, Any]:
         ValueError: it is out of date. An invalid file raises any of `_INVALID`.
     """
     fields: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
-    if fields["files"] != _sizes(folder):
+    if fields["rules"] != _RULES or fields["files"] != _sizes(folder):
         raise ValueError("out of date")
     return fields
 

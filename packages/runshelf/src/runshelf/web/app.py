@@ -69,7 +69,7 @@ class Pages:
 
     def app(self) -> Starlette:
         """Return the application, without a guard."""
-        handlers = {
+        handlers: dict[str, Handler] = {
             "/": self.home,
             "/table.csv": self.csv,
             "/group": self.group,
