@@ -129,12 +129,12 @@ def _name_metric(index: "Index", metric: str) -> None:
     Raises:
         UsageError: no run has the metric.
     """
-    from runshelf.store.results import name_metric
+    from runshelf.store.results import name_metric, usual_first
 
     if metric == "none":
         name_metric(index.home, None)
     else:
-        known = index.keys().metrics
+        known = usual_first(index.keys().metrics)
         if metric not in known:
             hint = did_you_mean(metric, known) or f": known are {', '.join(known[:10]) or 'none'}"
             raise UsageError(f"no run has a metric `{metric}`{hint}")

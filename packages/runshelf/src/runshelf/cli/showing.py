@@ -11,6 +11,7 @@ from typing import Any, cast
 from runshelf.cli.tables import (
     harmless,
     moment_of,
+    plain,
     print_table,
     result_text,
     size_of,
@@ -183,7 +184,7 @@ def _result(run: Run) -> str:
     found = read_result(run.folder, named_metric(run.folder.parent.parent))
     if found is None:
         return ""
-    spread = f", {found.spread}" if found.spread else ""
+    spread = f", {plain(found.spread)}" if found.spread else ""
     value = result_text(found.result)
     return harmless(f"{found.result.metric} {value}{spread}")
 
@@ -324,7 +325,7 @@ def _print_changes(title: str, changes: Sequence[Change]) -> None:
         "A": [_cell(change.one) for change in shown],
         "B": [_cell(change.other) for change in shown],
     }
-    print_table(columns)
+    print_table(columns, beside=("A", "B"))
     _print_rest(len(changes) - len(shown))
 
 

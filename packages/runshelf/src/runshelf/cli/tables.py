@@ -57,8 +57,13 @@ def result_text(result: "Result | None", *, named: bool = False) -> str:
     """Return the value of a result, with the name of its metric if `named`; empty for None."""
     if result is None:
         return ""
-    value = result.missing if result.value is None else formatting.number(result.value)
+    value = result.missing if result.value is None else plain(formatting.number(result.value))
     return f"{value} {result.metric}" if named and result.value is not None else value
+
+
+def plain(text: str) -> str:
+    """Return text with minus signs that can be copied into a command."""
+    return text.replace("−", "-")
 
 
 def moment_of(seconds: float) -> str:
@@ -66,7 +71,12 @@ def moment_of(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
 
 
-def print_table(columns: Mapping[str, Sequence[object]], *, right: Sequence[str] = ()) -> None:
+def print_table(
+    columns: Mapping[str, Sequence[object]],
+    *,
+    right: Sequence[str] = (),
+    beside: Sequence[str] = (),
+) -> None:
     """Print a table with escaped cells and coloured states, as wide as the terminal at most.
 
     If stdout is not a terminal, nothing is shortened or coloured.
@@ -74,6 +84,9 @@ def print_table(columns: Mapping[str, Sequence[object]], *, right: Sequence[str]
     Args:
         columns: the cells by heading; all columns have the same number.
         right: headings of right-aligned columns.
+        beside: headings of columns whose cells are compared with each other in each row; cells of
+            other columns are compared with those above and below. A long cell is cut where it is
+            like the others.
     """
     from rich.console import Console
     from rich.table import Table
@@ -83,7 +96,7 @@ def print_table(columns: Mapping[str, Sequence[object]], *, right: Sequence[str]
     width = terminal.width if terminal.is_terminal else 0
     texts = {name: [value_of(cell) for cell in cells] for name, cells in columns.items()}
     widths = _fitted(texts, width) if width else dict.fromkeys(texts)
-    texts = {name: texts[name] for name in widths}
+    texts = _cut({name: texts[name] for name in widths}, widths, beside)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in texts:
         table.add_column(
@@ -96,6 +109,23 @@ def print_table(columns: Mapping[str, Sequence[object]], *, right: Sequence[str]
     for row in zip(*texts.values(), strict=True):
         table.add_row(*(_styled(name, cell) for name, cell in zip(texts, row, strict=True)))
     Console(width=width or _WHOLE, highlight=False).print(table)
+
+
+def _cut(
+    texts: Mapping[str, list[str]], widths: Mapping[str, int | None], beside: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the cells of columns, shortened to their widths; None stands for any width."""
+    found = {name: list(cells) for name, cells in texts.items()}
+    for name, width in widths.items():
+        if width is not None and name not in beside:
+            found[name] = formatting.shortened(texts[name], width)
+    here = [name for name in beside if widths.get(name)]
+    most = min((widths[name] or 0 for name in here), default=0)
+    for row in range(len(texts[here[0]]) if here else 0):
+        cells = formatting.shortened([texts[name][row] for name in here], most)
+        for name, cell in zip(here, cells, strict=True):
+            found[name][row] = cell
+    return found
 
 
 def _styled(name: str, cell: str) -> "Text":

@@ -127,6 +127,10 @@ def _is_known(row: RunRow) -> tuple[bool, bool]:
     return row.state == "finished", row.result is not None and row.result.value is not None
 
 
+def _is_known(row: RunRow) -> tuple[bool, bool]:
+    return row.state == "finished", row.result is not None and row.result.value is not None
+
+
 def result_of_group(rows: Sequence[RunRow]) -> Result | None:
     """Return the mean over the seeds of a group's runs of the result that most of them have.
 
@@ -136,14 +140,9 @@ def result_of_group(rows: Sequence[RunRow]) -> Result | None:
     Args:
         rows: the runs, newest first.
     """
-    known_last = sorted(
-        reversed(rows),
-        key=lambda row: (
-            row.state == "finished",
-            bool(row.result and row.result.value is not None),
-        ),
-    )
-    results = {tuple(row.seeds) or row.ulid: row for row in known_last if row.result}
+    results: dict[object, RunRow] = {}
+    for row in sorted(rows, key=_is_known, reverse=True):  # stable: the newest comes first
+        results.setdefault(tuple(row.seeds) or row.ulid, row)
     found = [(row.result, max(len(row.seeds), 1)) for row in results.values() if row.result]
     if not found:
         return None

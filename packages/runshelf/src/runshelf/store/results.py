@@ -7,7 +7,7 @@ reward, else a loss, else another metric. Metrics of the machine are never the r
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,9 @@ _OTHERS = (
     r"loss",
     r"(^|[/_.])(?!.*(learning_rate|^lr$|_coef$|epsilon|_std$|_min$|_max$|^time/))",
 )
-_MACHINE = re.compile(r"^system[/.]|memory|_per_second$|(^|/)(fps|SPS)$")
+_MACHINE = re.compile(
+    r"^system[/.]|memory|_per_second$|(^|/)(fps|SPS)$|^(cpu_percent|processes|disk_free_bytes)$|^gpu"
+)
 
 
 @final
@@ -94,6 +96,8 @@ class RunResult:
         if self.interval is None:
             return ""
         low, high = map(number, self.interval)
+        if low == high:
+            return f"the same for all {len(self.values)} seeds"
         worst = min(self.values, key=lambda seed: (self.values[seed], str(seed)))
         lowest = f"lowest {number(self.values[worst])} (seed {worst})"
         return f"mean of {len(self.values)} seeds, 95 % interval {low} to {high}, {lowest}"
@@ -119,6 +123,11 @@ def read_result(folder: Path, named: str | None) -> RunResult | None:
     return RunResult(Result(metric, mean, len(values)), values)
 
 
+def is_of_machine(metric: str) -> bool:
+    """Return whether a metric describes the use of the machine."""
+    return _MACHINE.search(metric) is not None
+
+
 def is_return(metric: str) -> bool:
     """Return whether a metric is a return of episodes."""
     return any(re.search(pattern, metric) for pattern in _RETURNS)
@@ -135,8 +144,13 @@ def result_metric(counts: Mapping[str, int], named: str | None = None) -> str | 
     """
     if named in counts:
         return named
-    usual = [name for name in counts if not _MACHINE.search(name)]
+    usual = [name for name in counts if not is_of_machine(name)]
     return min(usual, key=lambda name: _rank(name, counts[name]), default=None)
+
+
+def usual_first(metrics: Iterable[str]) -> list[str]:
+    """Return metrics in the order in which they are chosen as the result."""
+    return sorted(metrics, key=lambda name: (is_of_machine(name), _rank(name, 1)))
 
 
 def _rank(metric: str, count: int) -> tuple[int, int, str]:

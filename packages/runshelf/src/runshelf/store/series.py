@@ -146,10 +146,10 @@ def series_by_seed(
     return series
 
 
-def axes_of(folder: Path, metrics: Sequence[str]) -> dict[str, list[str]]:
-    """Return the axes along which every seed of a metric can be drawn, by metric.
+def axes_instead(folder: Path, metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
+    """Return the metrics that have values, but none along an axis, with the axes that they have.
 
-    Metrics without values are left out. `step` is always one: it falls back to the order.
+    `step` is always one of them: it falls back to the order of the values.
 
     Raises:
         UserFacingError: a file cannot be read.
@@ -157,11 +157,9 @@ def axes_of(folder: Path, metrics: Sequence[str]) -> dict[str, list[str]]:
     columns = read_columns(folder)
     found: dict[str, list[str]] = {}
     for metric in metrics:
-        seeds = series_by_seed(columns, metric, "step").keys()
-        if seeds:
-            found[metric] = [
-                axis for axis in AXES if seeds == series_by_seed(columns, metric, axis).keys()
-            ]
+        rows = _measured(columns, metric).rows if metric in columns else np.zeros(0)
+        if len(rows) and not _lies_along(columns, rows, axis):
+            found[metric] = [each for each in AXES if _lies_along(columns, rows, each)]
     return found
 
 
@@ -208,6 +206,11 @@ def _measured(columns: Mapping[str, Column], metric: str) -> Column:
     elif not _OF_VARIANCES.search(metric):
         return Column(rows, y)
     return Column(rows[~missing], y[~missing])
+
+
+def _lies_along(columns: Mapping[str, Column], rows: np.ndarray, axis: str) -> bool:
+    found = _positions(columns, rows, axis)
+    return found is None or bool(found[1].any())
 
 
 def _positions(

@@ -90,10 +90,10 @@ def centred(aligned: Aligned, centre: Centre, smoothing: float = 0.0) -> Interva
     return interval(smoothed(aligned.values, smoothing), centre)
 
 
-def finals(aligned: Aligned) -> Float[np.ndarray, " seeds"]:
-    """Return each seed's last value; NaN for a seed without values."""
+def finals(members: Sequence[Member]) -> Float[np.ndarray, " seeds"]:
+    """Return each seed's last finite value; NaN for a seed without one."""
     return np.array(
-        [row[np.isfinite(row)][-1:].sum() if any_finite(row) else np.nan for row in aligned.values]
+        [m.y[np.isfinite(m.y)][-1] if any_finite(m.y) else np.nan for m in members], float
     )
 
 

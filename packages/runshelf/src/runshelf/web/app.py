@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from runshelf.index.rows import RunRow
+from runshelf.index.rows import RunRow, result_of_group
 from runshelf.index.run_index import Index
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
@@ -115,8 +115,8 @@ class Pages:
 
     async def csv(self, request: Request) -> Response:
         """The table as CSV."""
-        view, keys = table_view(request.query_params), await self._reader.keys()
-        text = await self._reader.query(lambda index: runs_table.csv_of(index, view, keys))
+        view = table_view(request.query_params)
+        text = await self._reader.query(lambda index: runs_table.csv_of(index, view))
         return downloads.text_download(text, f"{view.show}.csv", "text/csv; charset=utf-8")
 
     async def group(self, request: Request) -> Response:
@@ -133,6 +133,7 @@ class Pages:
             ),
             name=name,
             rows=runs.rows,
+            found=result_of_group(runs.rows),
             left_out=runs.left_out,
             states_of=runs_table.ordered_states({state: states.count(state) for state in states}),
             question=next((row.question for row in runs.rows if row.question), ""),

@@ -7,14 +7,17 @@ from typing import Any, NamedTuple, final
 from runshelf.comparison.code import CodeDiff
 from runshelf.comparison.metrics import MetricsDiff, diff_metrics
 from runshelf.comparison.settings import Row, flat, packages_of, side_by_side
+from runshelf.formatting import shortened
 from runshelf.index.grouping import SEED_KEYS
-from runshelf.index.rows import RunRow
+from runshelf.index.rows import RunRow, result_of_group
+from runshelf.store.results import Result
 from runshelf.web import code_page, manifest, run_files
 from runshelf.web.sanitize import clean
 
 MOST_ROWS = 500
 _MOST_METRICS = 200
 _MOST_READ = 20
+_LONGEST_LABEL = 60
 
 
 @final
@@ -22,6 +25,8 @@ class Comparison(NamedTuple):
     """The result of a comparison.
 
     Attributes:
+        labels: the titles, shortened where they are alike.
+        results: the result of each subject.
         different: configuration keys that differ.
         same: configuration keys that do not differ.
         packages: packages whose versions differ.
@@ -33,6 +38,8 @@ class Comparison(NamedTuple):
         most: upper limit of table rows.
     """
 
+    labels: list[str]
+    results: list[Result | None]
     different: list[Row]
     same: list[Row]
     packages: list[Row]
@@ -55,6 +62,8 @@ def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]])
     ][:2]
     folders = [folder for _, folder in with_code]
     return Comparison(
+        labels=shortened([clean(title, 400) for title in titles], _LONGEST_LABEL),
+        results=[result_of_group(of) for of in rows],
         different=_as_text(different),
         same=_as_text(same),
         packages=_as_text(packages),
