@@ -50,7 +50,17 @@ def page() -> str:
         "One row for each file in `docs/scores`, which also holds the command, the commit, the "
         "machine and the return of every seed.\n",
         *table(
-            ("algorithm", "environment", "env steps", "seeds", "bar", "mean", "worst", "s", "met"),
+            (
+                "algorithm",
+                "environment",
+                "env steps",
+                "seeds",
+                "bar",
+                "mean ± 95 %",
+                "worst",
+                "s",
+                "met",
+            ),
             [score_row(score) for score in scores],
         ),
         "Other runs:\n",

@@ -120,7 +120,11 @@ def shortened(texts: Sequence[str], most: int) -> list[str]:
     distinct = list(dict.fromkeys(texts))
     if all(len(text) <= most for text in distinct):
         return list(texts)
-    parts = _without_common(distinct, most) if len(distinct) > 1 else distinct
+    parts = distinct
+    for split in (_TOKEN.findall, list[str]) if len(distinct) > 1 else ():
+        parts = _without_common(distinct, [split(text) for text in distinct], most)
+        if all(len(part) <= most for part in parts):
+            break
     heads = dict.fromkeys([(most - 1) // 2, *range(most - 1, -1, -1)])
     cuts = ([_middle_cut(part, most, head) for part in parts] for head in heads)
     found = next((cut for cut in cuts if len({*cut}) == len(cut)), None)
@@ -133,12 +137,16 @@ def shortened(texts: Sequence[str], most: int) -> list[str]:
     return [by_text[text] for text in texts]
 
 
-def _without_common(texts: Sequence[str], most: int) -> list[str]:
+def _without_common(texts: Sequence[str], words: Sequence[Sequence[str]], most: int) -> list[str]:
     """Return texts without the words that all have at the beginning and at the end.
 
     As many of these words as there is room for are kept, nearest to the difference.
+
+    Args:
+        texts: the texts.
+        words: the words of each text, or its characters.
+        most: the most characters of a text.
     """
-    words = [_TOKEN.findall(text) for text in texts]
     first = _alike(words)
     last = _alike([of[first:][::-1] for of in words])
     middles = [of[first : len(of) - last] for of in words]

@@ -153,7 +153,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
 
 
 def _table(result: Result) -> Table:
-    """Return the table of seeds, and of several seeds the mean with its 95 % interval."""
+    """Return the table of seeds, and of several seeds the mean ± half its 95 % interval."""
     columns: dict[str, tuple[list[float], int]] = {"true return": (list(result.returns), 1)}
     if result.score is not None and result.optimum is not None:
         columns["optimum"] = (list(result.optimum), 1)
@@ -169,7 +169,11 @@ def _table(result: Result) -> Table:
         cells = [_cell(values[row], decimals) for values, decimals in columns.values()]
         table.add_row(str(seed), *cells, end_section=row == len(result.seeds) - 1)
     if len(result.seeds) > 1:
-        table.add_row("mean", *(mean_cell(*column) for column in columns.values()))
+        means = [mean_cell(*column) for column in columns.values()]
+        table.add_row("mean", *means)
+        if any("±" in mean for mean in means):
+            table.caption = "±: 95 % interval of the mean over seeds (Student's t)"
+            table.caption_justify = "left"
     return table
 
 

@@ -97,7 +97,7 @@ class RunResult:
             return ""
         low, high = map(number, self.interval)
         if low == high:
-            return f"the same for all {len(self.values)} seeds"
+            return f"the same for each of {len(self.values)} seeds"
         worst = min(self.values, key=lambda seed: (self.values[seed], str(seed)))
         lowest = f"lowest {number(self.values[worst])} (seed {worst})"
         return f"mean of {len(self.values)} seeds, 95 % interval {low} to {high}, {lowest}"

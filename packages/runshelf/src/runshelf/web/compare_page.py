@@ -55,22 +55,23 @@ def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]])
     manifests = [[manifest.read_manifest(row.folder) for row in runs[:_MOST_READ]] for runs in rows]
     different, same = side_by_side([_configuration(of) for of in manifests])
     packages, _ = side_by_side([packages_of(of[0]) for of in manifests])
+    labels = shortened([clean(title, 400) for title in titles], _LONGEST_LABEL)
     with_code = [
-        (title, runs[0].folder)
-        for title, runs in zip(titles, rows, strict=True)
+        (label, runs[0].folder)
+        for label, runs in zip(labels, rows, strict=True)
         if code_page.has_code(runs[0].folder)
     ][:2]
     folders = [folder for _, folder in with_code]
     return Comparison(
-        labels=shortened([clean(title, 400) for title in titles], _LONGEST_LABEL),
+        labels=labels,
         results=[result_of_group(of) for of in rows],
         different=_as_text(different),
         same=_as_text(same),
         packages=_as_text(packages),
         code=code_page.difference(home, *folders) if len(folders) == 2 else None,
-        code_of=[title for title, _ in with_code],
+        code_of=[label for label, _ in with_code],
         metrics=[_metrics(rows[0], other) for other in rows[1:]],
-        notes=_notes(titles, rows),
+        notes=_notes(labels, rows),
     )
 
 
@@ -99,10 +100,10 @@ def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     return found
 
 
-def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]:
+def _notes(labels: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]:
     return [
-        f"{clean(title, 80)}: only the settings of its newest {_MOST_READ} runs are compared"
-        for title, runs in zip(titles, rows, strict=True)
+        f"{label}: only the settings of its newest {_MOST_READ} runs are compared"
+        for label, runs in zip(labels, rows, strict=True)
         if len(runs) > _MOST_READ
     ]
 

@@ -112,9 +112,8 @@ def figures(
     others = _other_axes(subjects, missing, axis)
     for along in dict.fromkeys([axis, *others.values()]):
         here = [metric for metric in missing if others.get(metric, axis) == along]
-        part_view, part_marks = (
-            (view, marks) if along == axis else (view._replace(start="", end=""), ())
-        )
+        here_view = view if along == axis else view._replace(start="", end="")
+        here_marks = marks if along == axis else ()
         read = [_read(subject, here, along, here_view) for subject in subjects] if here else []
         for metric in here:
             curves = [per[metric] for per in read]
@@ -252,6 +251,7 @@ def _line(
         seeds=seeds if alone and len(seeds) > 1 else (),
         raw=raw,
         invalid=aligned.left_out_at,
+        dots=len(aligned.x) == 1,
     )
 
 

@@ -6,7 +6,7 @@ from runshelf.store.results import is_of_machine
 
 # Returns and scores first, then losses, then other metrics; system metrics last.
 _FIRST = (
-    r"^(eval|test)?.*(episode_)?returns?(_mean)?$",
+    r"^(eval|test)?.*(episode_)?returns?(_mean)?$|ep_rew_mean$|episodic_return$|eval/mean_reward$",
     r"(success|accuracy|score|win_rate)",
     r"return|reward_mean|reward$",
     r"episode_length_mean|^loss$|_loss$|/loss$|^loss/",
