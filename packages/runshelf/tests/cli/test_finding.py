@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from packages.runshelf.tests.index.homes import make_run, ulid
 
+from runshelf.cli import tables
 from runshelf.cli.main import main
 from runshelf.cli.tables import harmless, size_of, value_of
 from runshelf.store.run import create_run, find_run
@@ -72,9 +73,10 @@ def test_runs_are_listed_newest_first_with_the_requested_columns(
     home: Path, screen: Screen
 ) -> None:
     lines = screen("runs", "--columns", "lr, loss").splitlines()
-    assert lines[0].split()[:4] == ["run", "created", "state", "took"]
+    assert lines[0].split()[:5] == ["run", "loss", "created", "state", "took"]
     assert [line.split()[0] for line in lines[1:]] == [ulid(n)[-8:] for n in (2, 1, 0)]
-    assert lines[1].split()[-2:] == ["0.01", "2"]
+    assert lines[1].split()[1] == "2"
+    assert lines[1].split()[-1] == "0.01"
     assert "finished" in lines[1]
     assert "1 h" in lines[1]
     assert "does it learn?" in lines[1]
@@ -108,10 +110,40 @@ def test_groups_are_listed(home: Path, screen: Screen) -> None:
     assert "3 finished" in screen("runs", "--groups")
 
 
+def test_the_result_is_the_second_column_and_can_be_named_once(home: Path, screen: Screen) -> None:
+    heads = [line.split()[:2] for line in screen("runs").splitlines()]
+    assert heads == [["run", "loss"], *([ulid(n)[-8:], f"{n}"] for n in (2, 1, 0))]
+    make_run(home, 3, records=[{"loss": 7.0, "acc": 0.5}])
+    assert screen("runs").splitlines()[0].split()[:2] == ["run", "result"]
+    assert "0.5 acc" in screen("runs")
+    rows = screen.json("runs", "--metric", "loss", "--sort=-result")["runs"]
+    assert [row["result"]["value"] for row in rows] == [7.0, 2.0, 1.0, 0.0]
+    assert screen("runs", "result>1").splitlines()[1].split()[:2] == [ulid(3)[-8:], "7"]
+    assert "result      loss 7" in screen("show", ulid(3))
+    (group, _) = screen.json("runs", "--groups", "--sort=created")["groups"]
+    assert group["result"] == {"metric": "loss", "value": 1.0, "seeds": 3}
+    screen("runs", "--metric", "los", status=2)
+    assert "no run has a metric `los`, did you mean `loss`?" in screen.err
+    screen("runs", "--metric", "none")
+    assert screen.json("show", ulid(3))["result"] == (
+        {"metric": "acc", "value": 0.5, "seeds": 1, "low_95": None, "high_95": None}
+    )
+
+
+def test_a_narrow_table_cuts_names_where_they_are_alike() -> None:
+    names = [f"a long name of a run with a learning rate of {rate}" for rate in (0.1, 0.2)]
+    widths = {"name": 20}
+    cut = tables._cut({"name": names}, widths, ())["name"]
+    assert [name[-3:] for name in cut] == ["0.1", "0.2"]
+    assert max(map(len, cut)) <= 20
+    sides = {side: [f"{'x' * 30}{number}"] for side, number in (("A", 1), ("B", 2))}
+    beside = tables._cut(sides, {"A": 9, "B": 9}, ("A", "B"))
+    assert beside == {"A": ["…xxxxxxx1"], "B": ["…xxxxxxx2"]}
+
+
 def test_every_command_shows_and_takes_the_short_form_of_an_id(home: Path, screen: Screen) -> None:
     short = ulid(1)[-8:]
-    assert screen("show", short.lower()).splitlines()[1].startswith("state")
-    assert f"{short} ({ulid(1)})" in screen("show", short)
+    assert f"{short} ({ulid(1)})" in screen("show", short.lower())
     assert screen("diff", short, "run2").splitlines()[:2] == [
         f"A {short}  run1",
         f"B {ulid(2)[-8:]}  run2",

@@ -271,7 +271,7 @@ def _print_metrics(metrics: Mapping[str, Summary]) -> None:
     _print_rest(len(metrics) - len(names))
 
 
-def _measured(row: Mapping[str, float], key: str) -> float | str:
+def _measured(row: Mapping[str, float], key: str) -> object:
     return row[key] if row["n"] or key == "n" else "-"
 
 

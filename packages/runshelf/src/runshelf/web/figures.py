@@ -216,8 +216,8 @@ def _figure(
         for subject, style, seeds, one in zip(subjects, styles, members, aligned, strict=True)
     ]
     rows = [
-        _summary(subject, label, style, seeds, view)
-        for subject, label, style, seeds in zip(subjects, labels, styles, members, strict=True)
+        _summary(subject, label, style, one, view)
+        for subject, label, style, one in zip(subjects, labels, styles, aligned, strict=True)
     ]
     svg = chart(clean(metric, 200), lines, axis, log=view.log, marks=marks)
     most = max((row.seeds for row in rows), default=0)
@@ -268,9 +268,9 @@ def _spread(members: Sequence[Member], aligned: Aligned) -> tuple[np.ndarray | N
 
 
 def _summary(
-    subject: Subject, label: str, style: LineStyle, members: Sequence[Member], view: ChartView
+    subject: Subject, label: str, style: LineStyle, aligned: Aligned, view: ChartView
 ) -> CurveSummary:
-    last = finals(members)
+    last = finals(aligned)
     valid = np.isfinite(last)
     title = clean(subject.title, 400)
     if not valid.any():
@@ -287,7 +287,7 @@ def _summary(
         low=float(final.low[0]),
         high=float(final.high[0]),
         least=float(last[least]),
-        least_of=clean(members[least].label, 60),
+        least_of=clean(aligned.labels[least], 60),
     )
 
 
