@@ -288,7 +288,9 @@ class _Writer:
     def _note_broken(self, path: Path, table: Csv) -> None:
         if table.broken:
             lines = ", ".join(map(str, sorted(table.broken)[:5]))
-            self._notes.append(f"`{path.name}`: {len(table.broken)} broken lines ({lines})")
+            self._notes.append(
+                f"`{path.name}`: {plural(len(table.broken), 'broken line')} ({lines})"
+            )
 
 
 def _save_picture(folder: str, data: bytes) -> dict[str, Any]:

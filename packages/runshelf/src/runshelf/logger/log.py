@@ -26,6 +26,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast, final
 
 from runshelf.environment import variable
 from runshelf.errors import UsageError, UserFacingError, did_you_mean
+from runshelf.formatting import plural
 from runshelf.logger import script
 
 # Not imported from `store.series`, which needs numpy.
@@ -243,7 +244,7 @@ class _Problems:
         total = sum(self._counts.values())
         if total > len(self._counts):
             kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(self._counts.items()))
-            script.say(f"{total} values could not be logged: {kinds}")
+            script.say(f"{plural(total, 'value')} could not be logged: {kinds}")
 
 
 @final

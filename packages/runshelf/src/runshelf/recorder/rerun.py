@@ -16,6 +16,7 @@ from typing import Any, cast, final
 
 from runshelf.environment import exported
 from runshelf.errors import UsageError
+from runshelf.formatting import plural
 from runshelf.recorder.ending import Ending
 from runshelf.recorder.environment_changes import (
     changed_lock_files,
@@ -272,7 +273,9 @@ def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
     for item in snapshot.left_out[:_MAX_NAMED]:
         say(f"`{item.path}` was not archived ({item.why}), so it is missing")
     if (more := len(snapshot.left_out) - _MAX_NAMED) > 0:
-        say(f"{more:_} more files were not archived: `{parent.folder / CODE}` lists them")
+        were = "was" if more == 1 else "were"
+        listed = f"`{parent.folder / CODE}` lists them"
+        say(f"{plural(more, 'more file')} {were} not archived: {listed}")
     return _Plan(tuple(argv), snapshot, parent.folder.absolute().parents[1], parent)
 
 
