@@ -63,6 +63,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
     horizon, rewards, seeds = fields["horizon"], fields["rewards"], fields["seeds"]
     seen, action = fields["observation"], fields["action"]
     within = f"{_number(seen['low'])} to {_number(seen['high'])}"
+    starts = plural(seeds["distinct_starts"], "different start")
     return [
         ("observation", f"{seen['dtype']} {tuple(seen['shape'])}, {within}"),
         ("action", _action(action)),

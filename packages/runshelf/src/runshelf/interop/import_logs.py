@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, final
 
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.formatting import plural
 from runshelf.interop.csv_files import Csv
 from runshelf.interop.event_files import Entry, Pictures, Unread
 from runshelf.interop.log_folders import (
@@ -328,6 +329,5 @@ def _line_on(imported: Imported) -> str:
     source, run, _, kind, values, is_new, notes = imported
     if not is_new:
         return f"`{source}` was imported before: {short_id(run)}"
-    return f"`{source}` imported as {short_id(run)}: " + "; ".join(
-        [f"{values} values ({kind})", *notes]
-    )
+    said = "; ".join([f"{plural(values, 'value')} ({kind})", *notes])
+    return f"`{source}` imported as {short_id(run)}: {said}"
