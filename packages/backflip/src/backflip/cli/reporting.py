@@ -83,10 +83,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
             f"{_in_seconds(horizon['episode_seconds'])}",
         ),
         ("deterministic", _repeats(fields)),
-        (
-            "seeds",
-            f"{plural(seeds['rows'], 'seed')}, {plural(seeds['distinct_starts'], 'different start')}",
-        ),
+        ("seeds", f"{plural(seeds['rows'], 'seed')}, {starts}"),
         ("reward depends on action", _reward_delay(fields["actions"])),
         ("speed", f"{fields['env_steps_per_second']:,} env steps/s, random actions"),
     ]
