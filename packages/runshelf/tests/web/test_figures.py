@@ -78,10 +78,9 @@ def test_a_metric_without_the_axis_is_drawn_over_another_and_says_so(tmp_path: P
     assert both.notes[0] == "drawn over steps as logged: some runs logged it without env steps"
     (whole,) = figures([stepped], ["loss"], "env_steps", ChartView(), Cache())
     assert (whole.axis, whole.notes) == ("env_steps", [])
-    ((_, rows),) = single_chart([timed], "loss", zoomed._replace(axis="env_steps"), Cache())[
-        "point_tables"
-    ]
-    assert [row[0] for row in rows] == [0.0, 1.0, 2.0]
+    chart = single_chart([timed, stepped], "loss", zoomed, Cache())
+    assert chart["choice"].axis == "env_steps"
+    assert [row[0] for row in chart["point_tables"][0][1]] == [0.0, 1.0, 2.0]
 
 
 def test_a_curve_that_ends_with_nan_has_its_last_finite_value_and_a_note(tmp_path: Path) -> None:
