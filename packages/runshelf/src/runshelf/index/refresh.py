@@ -296,9 +296,8 @@ def _store_summaries(
         ],
     )
     result = result_metric({name: one.count for name, one in kept.items()}, named)
-    connection.execute(
-        "UPDATE runs SET result = ? WHERE number = ?", (result and metrics[result], number)
-    )
+    chosen = None if result is None else metrics[result]
+    connection.execute("UPDATE runs SET result = ? WHERE number = ?", (chosen, number))
 
 
 def _rename_results(connection: sqlite3.Connection, home: Path) -> None:

@@ -15,6 +15,7 @@ from runshelf.errors import UsageError, did_you_mean
 from runshelf.index.database import folded
 from runshelf.index.entry import clean
 from runshelf.index.filter_syntax import Term, parse_filter, parse_sort
+from runshelf.store.run_ids import SHORT
 
 Kind = Literal["text", "number", "moment", "many", "setting", "metric", "result"]
 
@@ -57,7 +58,7 @@ OWN = {
     ),
 }
 _ALIASES = {"tags": "tag", "seeds": "seed", "run": "id", "ulid": "id"}
-# Ids of runs: equal to their beginnings and ends, among them the short form.
+# Ids of runs, which are equal to their short form.
 _IDS = ("r.ulid", "r.parent")
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -160,12 +161,9 @@ def _condition(fields: Fields, term: Term) -> Sql:
 
 
 def _text_condition(field: Field, term: Term) -> Sql:
-    if field.column in _IDS and term.operator in ("=", "!=") and term.value:
-        part = term.value.upper()
-        is_part = "(substr({0}, 1, length(?)) = ? OR substr({0}, -length(?)) = ?)"
-        negation = "NOT " if term.operator == "!=" else ""
-        column = f"COALESCE({field.column}, '')"
-        return Sql(negation + is_part.format(column), (part, part, part, part))
+    if field.column in _IDS and len(term.value) == SHORT and term.operator in ("=", "!="):
+        short = Sql(f"substr(COALESCE({field.column}, ''), -{SHORT}) = ?", (term.value.upper(),))
+        return short if term.operator == "=" else Sql(f"NOT {short.text}", short.parameters)
     return _text_test(f"COALESCE({field.column}, '')", term)
 
 
