@@ -110,18 +110,32 @@ def figures(
     found = {metric: cache.get(key) for metric, key in keys.items()}
     missing = [metric for metric in metrics if found[metric] is None]
     others = _other_axes(subjects, missing, axis)
-    for along in dict.fromkeys([axis, *others.values()]):
-        here = [metric for metric in missing if others.get(metric, axis) == along]
-        here_view = view if along == axis else view._replace(start="", end="")
-        here_marks = marks if along == axis else ()
-        read = [_read(subject, here, along, here_view) for subject in subjects] if here else []
-        for metric in here:
-            curves = [per[metric] for per in read]
-            figure = _figure(subjects, metric, curves, along, here_view, here_marks)
-            if along != axis:
-                figure.notes.insert(0, _axis_note(subjects, along, axis))
-            found[metric] = cache.put(keys[metric], figure, size=len(figure.svg) * 2)
+    usual = [metric for metric in missing if metric not in others]
+    drawn = _figures_along(subjects, usual, axis, view, marks)
+    for along in {*others.values()}:
+        rest = [metric for metric, other in others.items() if other == along]
+        note = _axis_note(subjects, along, axis)
+        drawn |= _figures_along(subjects, rest, along, view._replace(start="", end=""), (), note)
+    for metric, figure in drawn.items():
+        found[metric] = cache.put(keys[metric], figure, size=len(figure.svg) * 2)
     return [figure for metric in metrics if isinstance(figure := found[metric], Figure)]
+
+
+def _figures_along(
+    subjects: Sequence[Subject],
+    metrics: Sequence[str],
+    axis: str,
+    view: ChartView,
+    marks: Sequence[Mark],
+    note: str = "",
+) -> dict[str, Figure]:
+    """Return the charts of metrics that have values along an axis, with a note for each legend."""
+    read = [_read(subject, metrics, axis, view) for subject in subjects] if metrics else []
+    found: dict[str, Figure] = {}
+    for metric in metrics:
+        figure = _figure(subjects, metric, [per[metric] for per in read], axis, view, marks)
+        found[metric] = figure._replace(notes=[note, *figure.notes]) if note else figure
+    return found
 
 
 def _other_axes(subjects: Sequence[Subject], metrics: Sequence[str], axis: str) -> dict[str, str]:
@@ -135,9 +149,7 @@ def _other_axes(subjects: Sequence[Subject], metrics: Sequence[str], axis: str) 
     found: dict[str, str] = {}
     for metric, every in lacking.items():
         able = [other for other in _OTHER_AXES if all(other in one for one in every)]
-        found[metric] = next(
-            other for other in able if other == "step" or _all_have(folders, metric, other)
-        )
+        found[metric] = next(other for other in able if _all_have(folders, metric, other))
     return found
 
 
