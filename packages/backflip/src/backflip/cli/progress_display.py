@@ -30,7 +30,7 @@ FILES = {
     "curve.svg": "learning curve, mean and spread over seeds",
     "curve.csv": "the learning curve as numbers, with the 95 % interval of the mean",
     "clips.png": "clips before and after training",
-    "teaching.webp": "the same as a moving picture, and in between",
+    "teaching.webp": "clips before, during and after training, animated",
     "labels.sqlite": "all clips and all answers",
     "metrics-train.jsonl": "metrics, one line per seed and update",
     "policy.safetensors": "the trained policies",

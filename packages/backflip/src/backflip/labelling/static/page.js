@@ -195,7 +195,8 @@ function showSaving() {
 
 function showBanner() {
   const doing = state?.status.doing;
-  const resume = `run: backflip resume ${run}`;
+  const name = run.length === 26 ? run.slice(-8) : run; // the short form of an id
+  const resume = `run: backflip resume ${name}`;
   let text = "";
   if (doing === "stopped") text = `The training program is not running. To continue, ${resume}`;
   else if (stream.lostFor > 4000 && doing !== "finished") text = `Connection lost, retrying. If the program was stopped, ${resume}`;
