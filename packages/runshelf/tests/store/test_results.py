@@ -95,7 +95,7 @@ def test_without_an_ended_episode_there_is_no_result_yet(tmp_path: Path) -> None
     assert found.result.missing == "no episode ended"
 
 
-def test_a_summary_written_under_other_rules_is_read_again(tmp_path: Path) -> None:
+def test_a_summary_of_an_older_format_is_read_again(tmp_path: Path) -> None:
     folder = episodes(tmp_path, [[10.0, 20.0], [NAN, NAN]])
     write_summary(folder)
     assert summarise(folder)["episode_return_mean"].last == 15.0
@@ -104,7 +104,7 @@ def test_a_summary_written_under_other_rules_is_read_again(tmp_path: Path) -> No
     fields["metrics"]["episode_return_mean"]["last"] = NAN
     path.write_text(json.dumps(fields))
     assert math.isnan(summarise(folder)["episode_return_mean"].last), "the file is used"
-    del fields["rules"]
+    del fields["format"]
     path.write_text(json.dumps(fields))
     assert summarise(folder)["episode_return_mean"].last == 15.0
 

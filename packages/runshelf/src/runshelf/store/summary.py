@@ -17,7 +17,7 @@ from runshelf.store.records import from_json, to_line
 from runshelf.store.series import NOT_METRICS, Series, series_by_seed
 
 SUMMARY = "summary.json"
-_RULES = 2  # of computing the numbers; a file with other rules is out of date
+_FORMAT = 2  # older summaries count means over no episodes as values; they are computed again
 _INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
@@ -68,7 +68,7 @@ def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
         for name, summary in _summary(folder).items()
     }
     lines = {broken.path.name: broken.line for broken in kept}
-    about = {"rules": _RULES, "files": _sizes(folder), **({"kept": lines} if kept else {})}
+    about = {"format": _FORMAT, "files": _sizes(folder), **({"kept": lines} if kept else {})}
     fields = {**about, "metrics": metrics}
     write_whole(folder / SUMMARY, to_line(fields) + b"\n")
 
@@ -124,7 +124,7 @@ def _fields(folder: Path) -> dict[str, Any]:
         ValueError: it is out of date. An invalid file raises any of `_INVALID`.
     """
     fields: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
-    if fields["rules"] != _RULES or fields["files"] != _sizes(folder):
+    if fields.get("format") != _FORMAT or fields["files"] != _sizes(folder):
         raise ValueError("out of date")
     return fields
 
