@@ -174,6 +174,7 @@ def test_the_short_form_tells_runs_of_one_moment_apart_and_finds_each(tmp_path):
         writer.close()
         assert writer.run.short == short_id(writer.run.ulid)
         assert find_run(tmp_path, writer.run.short.lower()) == writer.run
+        assert find_run(tmp_path, writer.run.short[:7]) == writer.run
 
 
 def test_a_name_comes_before_a_part_of_an_id_that_is_shorter_than_the_short_form(home):

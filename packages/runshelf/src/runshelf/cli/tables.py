@@ -95,7 +95,7 @@ def print_table(
     terminal = Console()
     width = terminal.width if terminal.is_terminal else 0
     texts = {name: [value_of(cell) for cell in cells] for name, cells in columns.items()}
-    widths = _fitted(texts, width) if width else dict.fromkeys(texts)
+    widths = _fitted(texts, width, beside) if width else dict.fromkeys(texts)
     texts = _cut({name: texts[name] for name in widths}, widths, beside)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in texts:
@@ -134,11 +134,13 @@ def _styled(name: str, cell: str) -> "Text":
     return Text(cell, _STYLES.get(cell, "") if name == "state" else "")
 
 
-def _fitted(texts: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
+def _fitted(
+    texts: Mapping[str, Sequence[str]], width: int, beside: Sequence[str]
+) -> dict[str, int]:
     """Return column widths that fit into `width`.
 
     The widest of the long columns are shortened. If that is not enough, long columns are left out,
-    the last one first.
+    the last one first, then others. The first two columns and those in `beside` stay.
     """
     from rich.cells import cell_len
 
@@ -148,8 +150,9 @@ def _fitted(texts: Mapping[str, Sequence[str]], width: int) -> dict[str, int]:
         widest = max(long, key=widths.__getitem__, default="")
         if widths.get(widest, 0) > _SHORTEST:
             widths[widest] -= 1
-        elif len(long) > 1:
-            del widths[long[-1]]
         else:
-            break
+            spare = [name for name in list(widths)[2:] if name not in beside]
+            if not spare:
+                break
+            del widths[next((name for name in reversed(spare) if name in long), spare[-1])]
     return widths

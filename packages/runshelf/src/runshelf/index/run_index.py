@@ -175,10 +175,11 @@ class Index:
 
     def called(self, name: str) -> list[RunRow]:
         """Return the runs that a name may mean, newest first: as `find`, but opens no folder."""
-        is_id = (
-            "(substr(ulid, 1, length(?1)) = ?1 OR substr(ulid, -length(?1)) = ?1)",
-            name.upper(),
+        is_part = (
+            "substr(ulid, 1, length(?1)) = ?1 OR substr(ulid, -length(?1)) = ?1"
+            f" OR substr(substr(ulid, -{SHORT}), 1, length(?1)) = ?1"
         )
+        is_id = (is_part, name.upper())
         is_name = ("name = ?1", name)
         tests = [is_id, is_name] if len(name) >= SHORT else [is_name, is_id]
         if is_ulid(name):

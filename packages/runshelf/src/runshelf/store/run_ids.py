@@ -39,6 +39,13 @@ def short_id(ulid: str) -> str:
 
 
 def matching(ulids: Iterable[str], text: str) -> list[str]:
-    """Return the ids that begin or end with `text`, in any case; none for an empty text."""
+    """Return the ids that begin or end with `text`, or whose short form begins with it.
+
+    In any case; none for an empty text.
+    """
     part = text.upper()
-    return [ulid for ulid in ulids if part and (ulid.startswith(part) or ulid.endswith(part))]
+    return [ulid for ulid in ulids if part and _matches(ulid, part)]
+
+
+def _matches(ulid: str, part: str) -> bool:
+    return ulid.startswith(part) or ulid.endswith(part) or short_id(ulid).startswith(part)
