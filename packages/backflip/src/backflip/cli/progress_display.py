@@ -172,7 +172,7 @@ def _table(result: Result) -> Table:
         means = [mean_cell(*column) for column in columns.values()]
         table.add_row("mean", *means)
         if any("±" in mean for mean in means):
-            table.caption = "±: 95 % interval of the mean over seeds (Student's t)"
+            table.caption = "±: 95 % interval (Student's t)"
             table.caption_justify = "left"
     return table
 
