@@ -121,8 +121,10 @@ def shortened(texts: Sequence[str], most: int) -> list[str]:
     if all(len(text) <= most for text in distinct):
         return list(texts)
     parts = distinct
-    for split in (_TOKEN.findall, list[str]) if len(distinct) > 1 else ():
-        parts = _without_common(distinct, [split(text) for text in distinct], most)
+    by_word = [_TOKEN.findall(text) for text in distinct]
+    by_letter = [[*text] for text in distinct]
+    for split in (by_word, by_letter) if len(distinct) > 1 else ():
+        parts = _without_common(distinct, split, most)
         if all(len(part) <= most for part in parts):
             break
     heads = dict.fromkeys([(most - 1) // 2, *range(most - 1, -1, -1)])
