@@ -80,7 +80,7 @@ def results_page(rows: Mapping[str, Row], measured: Mapping[str, Any]) -> str:
     """Return docs/results.md."""
     taught = [row for row in rows.values() if row.words[1] != "train"]
     trained = [row for row in rows.values() if row.words[1] == "train"]
-    head = ("bar", "mean", "worst", "s", "met", "commit", "command")
+    head = ("bar", "mean ± 95 %", "worst", "s", "met", "commit", "command")
     parts = [
         INTRO,
         "## Teaching from comparisons\n",

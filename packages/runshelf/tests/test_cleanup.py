@@ -52,7 +52,7 @@ def test_a_removed_run_is_in_the_trash_and_can_be_restored(home: Path) -> None:
 
 def test_a_running_run_is_not_removed(home: Path) -> None:
     with create_run(home, command="run", config={}, argv=[]) as writer:
-        with pytest.raises(UsageError, match=f"run {writer.run.ulid} is running: stop it first"):
+        with pytest.raises(UsageError, match=f"run {writer.run.short} is running: stop it first"):
             remove(home, writer.run)
         assert list_runs(home) == [writer.run.ulid]
         (writer.folder / "events.jsonl").write_text('{"status": "finished", "time": ""}\n')
@@ -78,7 +78,7 @@ def test_names_that_cannot_be_restored(home: Path) -> None:
         restore(home, "x")
     for number in (1, 2):
         remove(home, open_run(make_run(home, number)))
-    with pytest.raises(UsageError, match=f"`01A` matches 2 runs .*{ulid(1)}, {ulid(2)}"):
+    with pytest.raises(UsageError, match=f"`01A` matches 2 runs .*{ulid(1)[-8:]}, {ulid(2)[-8:]}"):
         restore(home, "01A")
     for name in ("", "../..", "*", "x"):
         with pytest.raises(UsageError, match="there is no run"):

@@ -121,7 +121,7 @@ def test_a_recorded_run_cannot_be_resumed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with create_run(tmp_path, command="run", config={}, argv=[]) as writer:
-        ulid = writer.run.ulid
+        ulid = writer.run.short
     assert main(["resume", ulid, "--home", str(tmp_path)]) == 2
     says = f"run `{ulid}` is a run of `run`; only `teach` and `train` can be resumed"
     assert capsys.readouterr().err == f"backflip: error: {says}\n"
@@ -399,6 +399,8 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
     assert rows[0] == ["3", "20.0", "22.0", "0.909", "50", "99"]
     # t with 2 degrees of freedom, 4.303, times 1 / √3
     assert rows[3] == ["mean", "21.0 ± 2.5", "22.0", "0.955 ± 0.113", "50", "99"]
+    assert text.count("±: 95 % interval") == 1
+    assert "run 01X in" in text
     assert "labels.sqlite" in text
     assert "curve.svg" not in text
 

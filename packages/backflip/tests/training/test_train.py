@@ -640,7 +640,9 @@ def test_a_run_is_not_resumed_with_an_edited_environment(
         begin(env="changes:Changes", settings=settings, **of)
     changes.numbers, changes.choices = 4, 3
     run = the_run(tmp_path)
-    said = f"`changes:Changes` has changed since run `{run.ulid}` was trained: its observation was "
+    said = (
+        f"`changes:Changes` has changed since run `{run.short}` was trained: its observation was "
+    )
     said += r"\(3,\), now \(4,\) and its action was one of 2, now one of 3"
     with pytest.raises(UsageError, match=said):
         resume(run)

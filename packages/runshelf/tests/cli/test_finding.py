@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from packages.runshelf.tests.index.homes import make_run, ulid
 
+from runshelf.cli import tables
 from runshelf.cli.main import main
 from runshelf.cli.tables import harmless, size_of, value_of
 from runshelf.store.run import create_run, find_run
@@ -72,9 +73,10 @@ def test_runs_are_listed_newest_first_with_the_requested_columns(
     home: Path, screen: Screen
 ) -> None:
     lines = screen("runs", "--columns", "lr, loss").splitlines()
-    assert lines[0].split()[:4] == ["run", "created", "state", "took"]
-    assert [line.split()[0] for line in lines[1:]] == [ulid(2), ulid(1), ulid(0)]
-    assert lines[1].split()[-2:] == ["0.01", "2"]
+    assert lines[0].split()[:5] == ["run", "loss", "created", "state", "took"]
+    assert [line.split()[0] for line in lines[1:]] == [ulid(n)[-8:] for n in (2, 1, 0)]
+    assert lines[1].split()[1] == "2"
+    assert lines[1].split()[-1] == "0.01"
     assert "finished" in lines[1]
     assert "1 h" in lines[1]
     assert "does it learn?" in lines[1]
@@ -106,6 +108,56 @@ def test_groups_are_listed(home: Path, screen: Screen) -> None:
     (row,) = screen.json("runs", "--groups", "--columns", "loss")["groups"]
     assert (row["group"], row["runs"], row["n"], row["values"]) == ("g", 3, 3, {"loss": 1.0})
     assert "3 finished" in screen("runs", "--groups")
+
+
+def test_the_result_is_the_second_column_and_can_be_named_once(home: Path, screen: Screen) -> None:
+    heads = [line.split()[:2] for line in screen("runs").splitlines()]
+    assert heads == [["run", "loss"], *([ulid(n)[-8:], f"{n}"] for n in (2, 1, 0))]
+    make_run(home, 3, records=[{"loss": 7.0, "acc": 0.5}])
+    assert screen("runs").splitlines()[0].split()[:2] == ["run", "result"]
+    assert "0.5 acc" in screen("runs")
+    rows = screen.json("runs", "--metric", "loss", "--sort=-result")["runs"]
+    assert [row["result"]["value"] for row in rows] == [7.0, 2.0, 1.0, 0.0]
+    assert screen("runs", "result>1").splitlines()[1].split()[:2] == [ulid(3)[-8:], "7"]
+    assert "result      loss 7" in screen("show", ulid(3))
+    group = screen.json("runs", "--groups", "group=g")["groups"][0]
+    assert group["result"] == {"metric": "loss", "value": 1.0, "seeds": 3}
+    screen("runs", "--metric", "los", status=2)
+    assert "no run has a metric `los`, did you mean `loss`?" in screen.err
+    screen("runs", "--metric", "none")
+    assert screen.json("show", ulid(3))["result"] == (
+        {"metric": "acc", "value": 0.5, "seeds": 1, "low_95": None, "high_95": None}
+    )
+
+
+def test_a_narrow_table_cuts_names_where_they_are_alike() -> None:
+    names = [f"a long name of a run with a learning rate of {rate}" for rate in (0.1, 0.2)]
+    widths = {"name": 20}
+    cut = tables._cut({"name": names}, widths, ())["name"]
+    assert [name[-3:] for name in cut] == ["0.1", "0.2"]
+    assert max(map(len, cut)) <= 20
+    sides = {side: [f"{'x' * 30}{number}"] for side, number in (("A", 1), ("B", 2))}
+    beside = tables._cut(sides, {"A": 9, "B": 9}, ("A", "B"))
+    assert beside == {"A": ["…xxxxxx1"], "B": ["…xxxxxx2"]}
+
+
+def test_every_command_shows_and_takes_the_short_form_of_an_id(home: Path, screen: Screen) -> None:
+    short = ulid(1)[-8:]
+    assert f"{short} ({ulid(1)})" in screen("show", short.lower())
+    assert screen("diff", short, "run2").splitlines()[:2] == [
+        f"A {short}  run1",
+        f"B {ulid(2)[-8:]}  run2",
+    ]
+    fields = screen.json("diff", short, "run2")
+    assert (fields["run"], fields["other"]) == (ulid(1), ulid(2))
+    for line in (["runs"], ["du"], ["rm", short], ["restore"], ["restore", short]):
+        printed = screen(*line)
+        assert short in printed, line
+        assert ulid(1) not in printed.replace(f"runs/{ulid(1)}", ""), line
+    path = str(home / "out.csv")
+    assert screen("export", short, path).startswith(f"run {short}, ")
+    assert screen.json("export", short, f"{path}.csv")["run"] == ulid(1)
+    assert [row["run"] for row in screen.json("runs", f"id={short.lower()}")["runs"]] == [ulid(1)]
 
 
 def test_empty_results_and_unknown_keys_are_reported(
@@ -147,7 +199,7 @@ def test_on_a_terminal_the_table_fits_and_has_colours(home: Path) -> None:
     os.close(master)
     assert done.returncode == 0, text
     assert "\x1b[32mfinished" in text
-    assert ulid(8) in text
+    assert ulid(8)[-8:] in text
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     assert max(len(line) for line in plain.splitlines()) <= 90
 
@@ -172,8 +224,8 @@ def test_show_starts_with_the_question_and_has_all_data(home: Path, screen: Scre
     text = screen("show", "n")
     assert text.splitlines()[0].split(None, 1) == ["question", "why?"]
     for expected in (
-        *("finished, 1 h", ulid(9), "'a b.py'", ulid(0), "2.00", "cccccccccccc on main"),
-        *("uncommitted changes", "git@host:x", "Z80, 8 cores, 16.0 GiB, H200", "1 packages"),
+        *("finished, 1 h", ulid(9), "'a b.py'", ulid(0)[-8:], "2.00", "cccccccccccc on main"),
+        *("uncommitted changes", "git@host:x", "Z80, 8 cores, 16.0 GiB, H200", "1 package;"),
         *("--api-key, env:WANDB_API_KEY", "hello", "oh", "loss", "0.5", "a.txt", "run.json"),
     ):
         assert expected in text, expected
@@ -280,12 +332,12 @@ def test_text_of_values_and_sizes() -> None:
 def test_rm_and_restore(home: Path, screen: Screen) -> None:
     assert screen("rm", "run1", ulid(2)).count("is in the trash") == 2
     assert [row["run"] for row in screen.json("runs")["runs"]] == [ulid(0)]
-    assert screen("restore").split() == [ulid(1), ulid(2)]
+    assert screen("restore").split() == [ulid(1)[-8:], ulid(2)[-8:]]
     assert screen.json("restore", ulid(1)) == {"restored": [ulid(1)]}
     assert screen.json("runs")["total"] == 2
     assert screen.json("rm", "run1", "run1") == {"removed": [ulid(1)]}
     screen("restore", "zzz", status=2)
-    assert ulid(2) in screen.err
+    assert ulid(2)[-8:] in screen.err
 
 
 def test_rm_moves_nothing_if_one_name_is_mistyped(home: Path, screen: Screen) -> None:
@@ -296,16 +348,16 @@ def test_rm_moves_nothing_if_one_name_is_mistyped(home: Path, screen: Screen) ->
 def test_rm_refuses_a_running_run(home: Path, screen: Screen) -> None:
     with create_run(home, command="run", config={}, argv=[]) as writer:
         screen("rm", "latest", status=2)
-        assert f"run {writer.run.ulid} is running: stop it first" in screen.err
+        assert f"run {writer.run.short} is running: stop it first" in screen.err
 
 
 def test_gc_changes_nothing_without_yes(home: Path, screen: Screen) -> None:
     screen("rm", "run1")
     text = screen("gc", "--trash", "0")
-    assert "1 old runs in the trash" in text
+    assert "1 old run in the trash" in text
     assert "2 runs with metrics to compact" in text
     assert "nothing has been changed; runshelf gc --yes does it" in text
-    assert screen("restore").split() == [ulid(1)]
+    assert screen("restore").split() == [ulid(1)[-8:]]
     done = screen.json("gc", "--trash", "0", "--yes")
     assert (done["done"], done["trashed"], len(done["compactable"])) == (True, [ulid(1)], 2)
     assert screen("restore") == "the trash is empty\n"

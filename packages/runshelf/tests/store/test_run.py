@@ -18,15 +18,8 @@ import pytest
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store import run as module
 from runshelf.store.records import read_lines
-from runshelf.store.run import (
-    RunInfo,
-    create_run,
-    find_run,
-    list_runs,
-    new_ulid,
-    open_run,
-    resume_run,
-)
+from runshelf.store.run import RunInfo, create_run, find_run, list_runs, open_run, resume_run
+from runshelf.store.run_ids import is_ulid, new_ulid, short_id
 
 CONFIG = {"lr": 1e-3, "clip": math.inf, "goal": (80, 105), "nested": {"on": True}}
 
@@ -106,7 +99,7 @@ def test_ids_sort_by_creation_and_follow_the_specification():
     for letter in ids[0][:10]:
         milliseconds = milliseconds * 32 + "0123456789ABCDEFGHJKMNPQRSTVWXYZ".index(letter)
     assert before <= milliseconds <= before + 1000
-    assert all(module._ULID.fullmatch(ulid) for ulid in ids)
+    assert all(is_ulid(ulid) for ulid in ids)
 
 
 def fake(home, ulid):
@@ -136,9 +129,18 @@ def test_list_is_oldest_first_and_only_runs(home):
 
 
 @pytest.mark.parametrize(
-    ("name", "ulid"), [("latest", OTHER), (A, A), ("01B", OTHER), ("01bx5", OTHER), (B.lower(), B)]
+    ("name", "ulid"),
+    [
+        ("latest", OTHER),
+        (A, A),
+        ("01B", OTHER),
+        ("01bx5", OTHER),
+        (B.lower(), B),
+        (B[-8:], B),
+        (C[-9:].lower(), C),
+    ],
 )
-def test_find_by_id_prefix_or_latest(home, name, ulid):
+def test_find_by_a_part_of_the_id_or_latest(home, name, ulid):
     assert find_run(home, name).ulid == ulid
 
 
@@ -156,7 +158,7 @@ def test_find_by_name(home):
         path.write_text(json.dumps(manifest))
     assert find_run(home, "mine").ulid == A
     assert find_run(home, "größe").ulid == B
-    with pytest.raises(UsageError, match=f"2 runs are named `twice` .{C} of .*{OTHER} of"):
+    with pytest.raises(UsageError, match=f"2 runs are named `twice`.*`{OTHER[-8:]}` .*`{C[-8:]}`"):
         find_run(home, "twice")
     (home / "runs" / C / "run.json").write_text('damaged "twice"')
     assert find_run(home, "twice").ulid == OTHER, "others are not disturbed"
@@ -164,16 +166,49 @@ def test_find_by_name(home):
         find_run(home, "min")
 
 
+def test_the_short_form_tells_runs_of_one_moment_apart_and_finds_each(tmp_path):
+    made = [create(tmp_path) for _ in range(20)]
+    shorts = {short_id(writer.run.ulid) for writer in made}
+    assert len(shorts) == 20
+    for writer in made:
+        writer.close()
+        assert writer.run.short == short_id(writer.run.ulid)
+        assert find_run(tmp_path, writer.run.short.lower()) == writer.run
+        assert find_run(tmp_path, writer.run.short[:7]) == writer.run
+
+
+def test_a_name_comes_before_a_part_of_an_id_that_is_shorter_than_the_short_form(home):
+    for ulid, name in ((A, OTHER[-3:]), (B, C[-8:])):
+        path = home / "runs" / ulid / "run.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"name": name}))
+    assert find_run(home, OTHER[-3:]).ulid == A
+    assert find_run(home, OTHER[-4:]).ulid == OTHER
+    assert find_run(home, C[-8:]).ulid == C
+
+
+def test_runs_that_a_text_may_mean_are_listed_with_what_tells_them_apart(tmp_path):
+    for seed, env in ((1, "dot"), (2, "Pendulum-v1")):
+        create(tmp_path, seeds=[seed], env=env).close()
+    with pytest.raises(UsageError) as caught:
+        find_run(tmp_path, "0")
+    first, second = (open_run(tmp_path / "runs" / ulid) for ulid in list_runs(tmp_path))
+    assert f"`{second.short}` (ppo Pendulum-v1, seed 2, 20" in str(caught.value)
+    assert f"`{first.short}` (ppo dot, seed 1, 20" in str(caught.value)
+    (second.folder / "run.json").write_text("{")
+    with pytest.raises(UsageError, match=rf"`{second.short}` \(damaged\), `{first.short}` \(ppo"):
+        find_run(tmp_path, "0")
+
+
 def test_find_suggests_similar_runs(home):
-    with pytest.raises(UsageError, match=f"is the prefix of 3 runs .*{A}, {B}, {C}"):
+    with pytest.raises(UsageError, match=f"3 runs begin .*`{C[-8:]}` .*`{B[-8:]}` .*`{A[-8:]}`"):
         find_run(home, "01A")
-    with pytest.raises(UsageError, match=rf"is the prefix of 4 runs .*{OTHER}, \.\.\."):
+    with pytest.raises(UsageError, match=rf"4 runs begin .*`{OTHER[-8:]}` .* and 1 more"):
         find_run(home, "01")
-    with pytest.raises(UsageError, match=f"no run `01BX6`.*did you mean {OTHER}"):
+    with pytest.raises(UsageError, match=f"no run `01BX6`.*did you mean `{OTHER[-8:]}`"):
         find_run(home, "01BX6")
     with pytest.raises(UsageError, match=r"no run `latset`.*did you mean `latest`"):
         find_run(home, "latset")
-    with pytest.raises(UsageError, match=f"no run `zzzz`.*the latest are .*{OTHER}"):
+    with pytest.raises(UsageError, match=f"no run `zzzz`.*the latest are .*{OTHER[-8:]}"):
         find_run(home, "zzzz")
     with pytest.raises(UsageError, match="no run ``"):
         find_run(home, "")
@@ -247,7 +282,7 @@ def test_a_second_writer_is_refused_with_the_process_id(tmp_path, writer):
     )
     command = [sys.executable, "-c", script, str(writer.folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    assert done.stdout.startswith(f"UserFacingError run `{writer.run.ulid}` is being written by")
+    assert done.stdout.startswith(f"UserFacingError run `{writer.run.short}` is being written by")
     assert f"({os.getpid()})" in done.stdout
     assert len(writer.run.events()) == 1
 

@@ -76,6 +76,8 @@ def test_without_values_the_grid_is_empty() -> None:
 def test_finals_are_the_last_values_of_each_seed() -> None:
     found = align([member([1, 2], [5, 6]), member([1, 2, 3], [7, 8, NAN])])
     assert finals(found).tolist() == [6, 8]
+    many = align([member(list(range(1000)), [*[0.0] * 999, 7.0])])
+    assert (many.bucketed, finals(many).tolist()) == (True, [7.0])
 
 
 def test_smoothing_is_a_centred_moving_mean_and_keeps_gaps() -> None:

@@ -1,5 +1,6 @@
 """Charts with their tables: zoom, cache, search."""
 
+import math
 import re
 from pathlib import Path
 
@@ -7,7 +8,9 @@ import pytest
 from packages.runshelf.tests.web.runs import begin, done, finish, log
 
 from runshelf.index.run_index import open_index
+from runshelf.store.metrics import MetricsWriter
 from runshelf.web.cache import Cache
+from runshelf.web.chart_page import single_chart
 from runshelf.web.charts import Mark
 from runshelf.web.figures import Figure, figures, point_tables
 from runshelf.web.metric_choice import choose
@@ -51,6 +54,73 @@ def test_a_chart_is_cached_until_its_files_or_view_change(
     with file.open("a") as more:
         more.write('{"seed": 0, "env_steps": 1200, "loss": 7.0}\n')
     assert drawn(subject, ChartView(), cache).curves[0].centre == 7.0
+
+
+def scripted(home: Path, name: str, records: list[dict[str, object]]) -> Subject:
+    """A run without seeds, made of these records."""
+    writer = begin(home, seed=None, name=name)
+    with MetricsWriter(writer.folder, "log-1") as file:
+        for record in records:
+            file.write(record)
+    folder = finish(writer)
+    return Subject("run", folder.name, name, name, (Part(folder, name),))
+
+
+def test_a_metric_without_the_axis_is_drawn_over_another_and_says_so(tmp_path: Path) -> None:
+    timed = scripted(tmp_path, "timed", [{"time": 10.0 + n, "loss": 1.0} for n in range(3)])
+    stepped = scripted(tmp_path, "stepped", [{"env_steps": n, "loss": 2.0} for n in range(4)])
+    zoomed = ChartView(start="100", end="200")
+    (alone,) = figures([timed], ["loss"], "env_steps", zoomed, Cache())
+    assert (alone.axis, alone.curves[0].seeds) == ("seconds", 1)
+    assert alone.notes[0] == "drawn over wall-clock: the run logged it without env steps"
+    (both,) = figures([timed, stepped], ["loss"], "env_steps", ChartView(), Cache())
+    assert both.axis == "step", "the second run has no time"
+    assert [curve.seeds for curve in both.curves] == [1, 1]
+    assert both.notes[0] == "drawn over steps as logged: some runs logged it without env steps"
+    (whole,) = figures([stepped], ["loss"], "env_steps", ChartView(), Cache())
+    assert (whole.axis, whole.notes) == ("env_steps", [])
+    chart = single_chart([timed, stepped], "loss", zoomed, Cache())
+    assert chart["choice"].axis == "env_steps"
+    assert [row[0] for row in chart["point_tables"][0][1]] == [0.0, 1.0, 2.0]
+
+
+def test_a_curve_that_ends_with_nan_has_its_last_finite_value_and_a_note(tmp_path: Path) -> None:
+    one = scripted(tmp_path, "one", [{"step": n, "loss": v} for n, v in ((0, 3.0), (1, math.nan))])
+    (figure,) = figures([one], ["loss"], "step", ChartView(), Cache())
+    assert figure.curves[0].centre == 3.0
+    assert figure.notes == [
+        "1 value is NaN or infinite, the first marked red on the x-axis",
+        "ends with NaN or infinity: one; the table has the last finite value",
+    ]
+    assert 'class="invalid" d="M1000 ' in figure.svg, "the mark is at the end of the axis"
+
+
+def test_updates_without_episodes_are_no_invalid_values(tmp_path: Path) -> None:
+    records = [
+        {"env_steps": n, "episodes": n % 2, "episode_return_mean": 5.0 if n % 2 else math.nan}
+        for n in range(9)
+    ]
+    one = scripted(tmp_path, "one", [*records])
+    (figure,) = figures([one], ["episode_return_mean"], "env_steps", ChartView(), Cache())
+    assert (figure.curves[0].centre, figure.notes) == (5.0, [])
+    assert "invalid" not in figure.svg
+
+
+def test_labels_that_are_too_long_are_cut_where_they_are_alike(tmp_path: Path) -> None:
+    names = [f"a long name that all runs of this sweep share, rate {rate}" for rate in (1, 2)]
+    subjects = [scripted(tmp_path, name, [{"step": 1, "loss": 1.0}]) for name in names]
+    (figure,) = figures(subjects, ["loss"], "step", ChartView(), Cache())
+    assert [curve.label for curve in figure.curves] == (
+        [f"… runs of this sweep share, rate {rate}" for rate in (1, 2)]
+    )
+    assert [curve.title for curve in figure.curves] == names
+
+
+def test_metrics_of_all_subjects_come_first(tmp_path: Path) -> None:
+    one = scripted(tmp_path, "one", [{"step": 1, "episode_return": 1.0, "zeta": 1.0}])
+    other = scripted(tmp_path, "other", [{"step": 1, "zeta": 1.0}])
+    assert choose([one, other], ChartView(), Cache()).metrics == ["zeta", "episode_return"]
+    assert choose([one], ChartView(), Cache()).metrics == ["episode_return", "zeta"]
 
 
 def test_metrics_are_searched_by_substring(subject: Subject) -> None:

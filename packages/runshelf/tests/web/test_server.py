@@ -6,6 +6,7 @@ The numbers in test names refer to the attack list in docs/pages.md.
 import csv
 import io
 import json
+import math
 import os
 import re
 import signal
@@ -35,6 +36,7 @@ from packages.runshelf.tests.web.runs import begin, done, finish, log, print_to
 from PIL import Image
 from tests.server_client import Server
 
+from runshelf.cli.main import main
 from runshelf.snapshot.code_snapshot import Limits, take_snapshot, write_snapshot
 from runshelf.store.home import shared
 from runshelf.store.metrics import MetricsWriter
@@ -174,12 +176,8 @@ def test_the_interval_in_the_table_is_students_t(server: Server, home: Path) -> 
         if json.loads(path.read_text()).get("group") == "slow":
             lines = (path.parent / "metrics-train.jsonl").read_text().splitlines()
             last.append([json.loads(line)["episode_return_mean"] for line in lines])
-    # 200 records fall into 160 buckets; average within the last bucket, as the chart does.
-    ends = []
-    for values in last:
-        x = np.arange(1, 201) * 256.0
-        bucket = np.minimum(((x - x[0]) / (x[-1] - x[0]) * 160).astype(int), 159)
-        ends.append(np.mean(np.array(values)[bucket == 159]))
+    # 200 records fall into 160 buckets of the chart; the table has the last value itself.
+    ends = [values[-1] for values in last]
     half = 2.776 * np.std(ends, ddof=1) / 5**0.5
     text = page(server, "/group", name="slow")
     shown = re.search(r"(\d[\d.]*) to (\d[\d.]*)</td>", text)
@@ -300,6 +298,62 @@ def test_a_lost_run_shows_the_output_of_its_program(tmp_path: Path) -> None:
         until(lambda: "the last words" in page(server, path))
         assert ">lost<" in page(server, path).replace("</i>", ">")
         assert "the last words" in page(server, f"{path}/output")
+
+
+def test_the_result_comes_first_on_every_page(tmp_path: Path) -> None:
+    writer = begin(tmp_path, seed=0, group="g")
+    log(writer, 20, episode_return_mean=lambda x: 100 * x)
+    with MetricsWriter(writer.folder, "evaluation") as file:
+        file.write({"seed": 0, "env_steps": 20 * 256, "evaluation_return": 321.5})
+    finish(writer)
+    fresh = begin(tmp_path, seed=1, group="fresh", config={"seed": 1})
+    with MetricsWriter(fresh.folder, "train") as file:
+        file.write({"seed": 1, "env_steps": 1, "episodes": 0, "episode_return_mean": math.nan})
+    with serving(tmp_path) as server:
+        shown = '<b>321.5</b> <span class="soft">evaluation_return</span>'
+        compared = page(server, "/compare?group=g&group=fresh")
+        for text in (
+            *(page(server, "/"), page(server, "/?show=runs"), page(server, "/group?name=g")),
+            *(page(server, f"/runs/{writer.run.ulid}"), compared),
+        ):
+            assert shown in text
+        assert '<td class="n soft" colspan="4">no values</td>' in compared
+        assert "NaN" not in compared
+        for text in (page(server, "/?show=runs"), page(server, f"/runs/{fresh.run.ulid}")):
+            assert "no episode ended" in text
+            assert "NaN" not in text
+        assert main(["runs", "--metric", "episode_return_mean", "--home", str(tmp_path)]) == 0
+        until(lambda: "321.5" not in page(server, "/?show=runs"))
+        assert "<b>100</b>" in page(server, "/?show=runs")
+    fresh.close()
+
+
+def test_a_part_of_an_id_or_a_name_leads_to_the_run(server: Server, home: Path) -> None:
+    folder = folder_of(home, "fast 1")
+    short = folder.name[-8:]
+    for name in (short, short.lower(), folder.name.lower(), quoted("fast 1")):
+        for rest in ("", "/code", "/output?before=10"):
+            response = server.get(f"/runs/{name}{rest}")
+            assert (response.status, response.headers["location"]) == (
+                307,
+                f"/runs/{folder.name}{rest}",
+            )
+    assert server.get("/runs/latest").headers["location"] == f"/runs/{failed_of(home).name}"
+    for path in (f"/compare?run={short}&group=slow", f"/chart?metric=loss&run={short}"):
+        assert "fast 1" in page(server, path)
+    assert "8 runs match `0`" in page(server, "/runs/0", 404)
+    assert "no run `nothing` here" in page(server, "/runs/nothing", 404)
+
+
+def test_pages_show_the_short_form_of_an_id(server: Server, home: Path) -> None:
+    named, unnamed = folder_of(home, "fast 1").name, failed_of(home).name
+    table, group = page(server, "/?show=runs"), page(server, "/group?name=fast")
+    for ulid in (named, unnamed):
+        text = page(server, f"/runs/{ulid}")
+        for shown in (text, table):
+            assert f">{ulid[-8:]}<" in shown
+            assert f">{ulid}<" not in shown
+    assert f">{named[-8:]}<" in group
 
 
 @pytest.mark.parametrize("query", ["", "run=x", "group=slow", "&".join(["group=slow"] * 3)])

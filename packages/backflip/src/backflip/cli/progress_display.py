@@ -21,6 +21,7 @@ from backflip.training.progress import Progress, decimal, health_line, plain_lin
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
 from runshelf.statistics import mean_interval
+from runshelf.store.run_ids import short_id
 
 SECONDS_BETWEEN_LINES = 3.0  # at least
 SHARE_BETWEEN_LINES = 1 / 40  # of the elapsed time, so that long runs print fewer lines
@@ -29,7 +30,7 @@ FILES = {
     "curve.svg": "learning curve, mean and spread over seeds",
     "curve.csv": "the learning curve as numbers, with the 95 % interval of the mean",
     "clips.png": "clips before and after training",
-    "teaching.webp": "the same as a moving picture, and in between",
+    "teaching.webp": "clips before, during and after training, animated",
     "labels.sqlite": "all clips and all answers",
     "metrics-train.jsonl": "metrics, one line per seed and update",
     "policy.safetensors": "the trained policies",
@@ -154,7 +155,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
     parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
     memory = f"{peak_memory_mib():,.0f} MiB at most"
     console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
-    console.print(Text(f"run {result.run} in {from_here(result.folder)}"), soft_wrap=True)
+    console.print(Text(f"run {short_id(result.run)} in {from_here(result.folder)}"), soft_wrap=True)
     for name, what in FILES.items():
         if (result.folder / name).exists():
             console.print(Text(f"  {name:<23} {what}"), soft_wrap=True)
@@ -170,7 +171,7 @@ def _own_share(result: Result) -> str:
 
 
 def _table(result: Result) -> Table:
-    """Return the table of seeds, and of several seeds the mean with its 95 % interval."""
+    """Return the table of seeds, and of several seeds the mean ± half its 95 % interval."""
     columns: dict[str, tuple[list[float], int]] = {"true return": (list(result.returns), 1)}
     if result.score is not None and result.optimum is not None:
         columns["optimum"] = (list(result.optimum), 1)
@@ -186,7 +187,11 @@ def _table(result: Result) -> Table:
         cells = [_cell(values[row], decimals) for values, decimals in columns.values()]
         table.add_row(str(seed), *cells, end_section=row == len(result.seeds) - 1)
     if len(result.seeds) > 1:
-        table.add_row("mean", *(mean_cell(*column) for column in columns.values()))
+        means = [mean_cell(*column) for column in columns.values()]
+        table.add_row("mean", *means)
+        if any("±" in mean for mean in means):
+            table.caption = "±: 95 % interval (Student's t)"
+            table.caption_justify = "left"
     return table
 
 

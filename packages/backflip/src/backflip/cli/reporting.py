@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from backflip.core.paths import from_here
 from runshelf.cli.tables import harmless, print_table
+from runshelf.formatting import plural
 
 if TYPE_CHECKING:
     from backflip.inspect.findings import Finding
@@ -24,7 +25,7 @@ def print_report(looked: "LookResult", found: "list[Finding]", verdict: str) -> 
     print()
     names = ("min", "mean", "std", "max")
     rows = {"return": fields["returns"], "length": fields["lengths"], "reward": fields["rewards"]}
-    columns: dict[str, list[object]] = {f"{fields['episodes']} random episodes": list(rows)}
+    columns: dict[str, list[object]] = {plural(fields["episodes"], "random episode"): list(rows)}
     columns |= {name: [_number(row[name]) for row in rows.values()] for name in names}
     print_table(columns, right=names)
     print()
@@ -62,6 +63,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
     horizon, rewards, seeds = fields["horizon"], fields["rewards"], fields["seeds"]
     seen, action = fields["observation"], fields["action"]
     within = f"{_number(seen['low'])} to {_number(seen['high'])}"
+    starts = plural(seeds["distinct_starts"], "different start")
     return [
         ("observation", f"{seen['dtype']} {tuple(seen['shape'])}, {within}"),
         ("action", _action(action)),
@@ -81,7 +83,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
             f"{_in_seconds(horizon['episode_seconds'])}",
         ),
         ("deterministic", _repeats(fields)),
-        ("seeds", f"{seeds['rows']} seeds, {seeds['distinct_starts']} different starts"),
+        ("seeds", f"{plural(seeds['rows'], 'seed')}, {starts}"),
         ("reward depends on action", _reward_delay(fields["actions"])),
         ("speed", f"{fields['env_steps_per_second']:,} env steps/s, random actions"),
     ]
@@ -124,10 +126,10 @@ def _action(action: dict[str, Any]) -> str:
 
 def _repeats(fields: dict[str, Any]) -> str:
     if not fields["determinism"]["same"]:
-        return f"no, {fields['determinism']['env_steps']} env steps"
+        return f"no, {plural(fields['determinism']['env_steps'], 'env step')}"
     if not fields["actions"]["comparable"]:
         return "no, two instances with one seed differ"
-    return f"yes, {fields['determinism']['env_steps']} env steps"
+    return f"yes, {plural(fields['determinism']['env_steps'], 'env step')}"
 
 
 def _reward_delay(actions: dict[str, Any]) -> str:

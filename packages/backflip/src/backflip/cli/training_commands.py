@@ -288,7 +288,7 @@ def _resume(options: argparse.Namespace) -> Reported:
                 return _reported(resume_train(run, display))
         case kind:
             raise UsageError(
-                f"run `{run.ulid}` is a run of `{kind}`; only `teach` and `train` can be resumed"
+                f"run `{run.short}` is a run of `{kind}`; only `teach` and `train` can be resumed"
             )
 
 
@@ -339,7 +339,7 @@ def _labels_of(run: "Run") -> Path:
 
     path = run.folder / LABELS
     if not path.is_file():
-        raise UsageError(f"run `{run.ulid}` of `{run.manifest['command']}` has no labels")
+        raise UsageError(f"run `{run.short}` of `{run.manifest['command']}` has no labels")
     return path
 
 

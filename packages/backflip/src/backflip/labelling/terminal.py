@@ -55,6 +55,7 @@ from backflip.preferences.films import FILMS, Film, Which, read_film
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import Answer, LabelStore, StoredClip
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.store.run_ids import short_id
 
 # All in seconds.
 SHORTEST_FRAME = 1 / 20  # between two screen updates
@@ -373,7 +374,7 @@ class Labeller:
             raise Quit(0, clean(self._status.result) or "training has finished")
         if self._status.doing == "stopped" and not self._pairs:
             why = f" ({clean(self._status.result)})" if self._status.result else ""
-            command = f"backflip resume {self._folder.name}"
+            command = f"backflip resume {short_id(self._folder.name)}"
             raise Quit(1, f"training has stopped{why}: `{command}` continues it")
 
     def _stay(self, now: float) -> None:

@@ -103,7 +103,7 @@ def with_reward_model(start: Start, settings: Mapping[str, Any]) -> dict[str, An
     named = settings.get("reward_model", theirs)
     if named != theirs:
         raise UsageError(
-            f"run `{run.ulid}` has a reward model `{theirs}`, not `{named}`; "
+            f"run `{run.short}` has a reward model `{theirs}`, not `{named}`; "
             f"leave out --set reward_model={named}"
         )
     return {**settings, "reward_model": theirs}
@@ -143,7 +143,7 @@ def _labels(path: Path) -> list[ImportedLabel]:
 def _check_taught(run: Run) -> None:
     if run.manifest["command"] != "teach" or not (run.folder / CHECKPOINT).is_file():
         raise UsageError(
-            f"run `{run.ulid}` has no reward model: choose a run of teach with a checkpoint"
+            f"run `{run.short}` has no reward model: choose a run of teach with a checkpoint"
         )
 
 

@@ -21,6 +21,7 @@ from backflip.training.spec_json import spec_from_json
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.records import from_json
 from runshelf.store.run import Run
+from runshelf.store.run_ids import short_id
 
 POLICY = "policy.safetensors"
 _POLICY_AFTER = "policy-{}.safetensors"
@@ -166,7 +167,8 @@ def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFile(f"`{path}` was not written by this backflip") from error
     if seed is not None and seed not in seeds:
-        raise UsageError(f"run `{path.parent.name}` has no seed {seed}; it has {_listed(seeds)}")
+        run = short_id(path.parent.name)
+        raise UsageError(f"run `{run}` has no seed {seed}; it has {_listed(seeds)}")
     row = seeds.index(seed) if seed is not None else 0
     arrays = {name: np.asarray(array[row]) for name, array in loaded.arrays.items()}
     state = algorithm.init(0)
@@ -194,7 +196,7 @@ def refuse_changed(run: Run, spec: EnvSpec) -> None:
         changed = changes(spec_from_json(about["spec"]), spec)
     if changed:
         raise UsageError(
-            f"environment `{spec.id}` has changed since run `{run.ulid}` was trained: {changed}"
+            f"environment `{spec.id}` has changed since run `{run.short}` was trained: {changed}"
         )
 
 

@@ -349,7 +349,7 @@ def load_checkpoint(run: Run) -> Checkpoint:
         raise DamagedFile(f"`{path}` was not written by this backflip") from error
     if loaded.metadata["fingerprint"] != fingerprint(run):
         raise UsageError(
-            f"run `{run.ulid}` cannot be resumed with a changed configuration: "
+            f"run `{run.short}` cannot be resumed with a changed configuration: "
             f"{'; '.join(differences(config, resolved(run)))}; start a new run instead"
         )
     return saved
@@ -364,10 +364,10 @@ def checkpoint_metadata(
 
 
 def name_on_command_line(run: Run) -> str:
-    """Return a run's id, or its folder if it is not in the default home."""
+    """Return a run's short id, or its folder if it is not in the default home."""
     folder = run.folder.resolve()
     default = default_home().resolve() / "runs"
-    return run.ulid if folder.parent == default else shlex.quote(str(folder))
+    return run.short if folder.parent == default else shlex.quote(str(folder))
 
 
 def begin_session(

@@ -6,6 +6,7 @@ from xml.sax.saxutils import escape
 
 from runshelf.charts.plot import Line, plot
 from runshelf.charts.scales import Scale
+from runshelf.formatting import cut
 
 _WIDTH, _HEIGHT = 760, 420
 _LEFT, _TOP = 74, 66
@@ -52,7 +53,7 @@ def picture(
     """Return a chart as the text of an SVG file.
 
     Args:
-        title: one line; truncated if it is too long.
+        title: one line; cut in the middle if it is too long.
         lines: the curves; only colours 0 and 1 have a style.
         x: the horizontal scale and what it measures.
         y: the vertical scale and what it measures, with its unit.
@@ -91,5 +92,4 @@ def _legend(entries: Sequence[Legend]) -> Iterator[str]:
 
 
 def _cut(title: str) -> str:
-    most = int(_BOX[0] / _TITLE_LETTER)
-    return title if len(title) <= most else title[: most - 1] + "…"
+    return cut(title, int(_BOX[0] / _TITLE_LETTER))

@@ -58,9 +58,15 @@ class Scale:
         return [place * step for place in range(first, last + 1)]
 
     def labels(self, count: int = _TICKS) -> list[tuple[float, str]]:
-        """Return the position of each tick from 0 to 1, and its text."""
+        """Return the position of each tick from 0 to 1, and its text.
+
+        On a scale so narrow that all texts are the same, only the middle tick has one.
+        """
         text: Callable[[float], str] = _clock_text if self.clock else short
-        return [(self.at(tick), text(tick)) for tick in self.ticks(count)]
+        found = [(self.at(tick), text(tick)) for tick in self.ticks(count)]
+        if len(found) > 1 and len({words for _, words in found}) == 1:
+            return [found[len(found) // 2]]
+        return found
 
     def _decades(self) -> float:
         return math.log10(self.high) - math.log10(self.low)

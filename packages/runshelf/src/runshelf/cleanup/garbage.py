@@ -22,7 +22,8 @@ from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
 from runshelf.store.home import INDEX, OBJECTS, RUNS, SHARED, old_shared, shared
 from runshelf.store.metrics import BrokenLine
-from runshelf.store.run import Run, is_locked, is_ulid, list_runs, open_run
+from runshelf.store.run import Run, is_locked, list_runs, open_run
+from runshelf.store.run_ids import is_ulid
 from runshelf.store.state import OVER, state_of
 from runshelf.store.summary import kept_as_lines
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors
 from runshelf.store.home import RUNS, TRASH, make_shared, old_shared, shared
-from runshelf.store.run import Run, is_ulid, open_run
+from runshelf.store.run import Run, open_run
+from runshelf.store.run_ids import is_ulid, matching, short_id
 from runshelf.store.state import state_of
 
 
@@ -25,7 +26,7 @@ def remove(home: Path, run: Run) -> None:
         raise UsageError(f"`{run.folder}` is not in `{runs}`: give its home with --home")
     state = state_of(run)
     if state.name == "running":
-        raise UsageError(f"run {run.ulid} is running: stop it first")
+        raise UsageError(f"run {run.short} is running: stop it first")
     trash = without_links(home, shared(home, TRASH))
     with disk_errors(trash), _locked(run):
         make_shared(home, TRASH)
@@ -34,7 +35,7 @@ def remove(home: Path, run: Run) -> None:
 
 
 def restore(home: Path, name: str) -> Run:
-    """Move the run that `name` identifies, an id or its prefix, from the trash back to the runs.
+    """Move a run, named by its id or a part of it, from the trash back to the runs.
 
     Raises:
         UsageError: no run matches, or more than one.
@@ -42,11 +43,11 @@ def restore(home: Path, name: str) -> Run:
     """
     folders = trash_folders(home)
     known = list(folders)
-    matches = [ulid for ulid in known if name and ulid.startswith(name.upper())]
+    matches = matching(known, name)
     if name == "latest" and known:
         matches = known[-1:]
     if len(matches) != 1:
-        shown = ", ".join((matches or known)[-3:]) or "it is empty"
+        shown = ", ".join(map(short_id, (matches or known)[-3:])) or "it is empty"
         what = f"`{name}` matches {len(matches)} runs" if matches else f"there is no run `{name}`"
         raise UsageError(f"{what} in the trash of `{home}` ({shown})")
     target = home / RUNS / matches[0]
@@ -108,6 +109,6 @@ def _locked(run: Run) -> Generator[None, None, None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
-        raise UsageError(f"run {run.ulid} is being written: stop it first") from error
+        raise UsageError(f"run {run.short} is being written: stop it first") from error
     finally:
         os.close(descriptor)

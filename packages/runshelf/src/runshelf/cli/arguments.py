@@ -14,7 +14,7 @@ from runshelf.errors import UsageError
 if TYPE_CHECKING:
     from runshelf.store.run import RunInfo
 
-RUN = "a run's id, the beginning of its id, its folder, or latest"
+RUN = "a run's id, the beginning or end of its id, its name, its folder, or latest"
 
 
 @final

@@ -156,7 +156,10 @@ def _print_outcome(outcome: Outcome) -> None:
     if isinstance(outcome, Reported):
         outcome.show()
     elif outcome is not None:
-        print(", ".join(f"{name} {value}" for name, value in outcome.items()))
+        from runshelf.store.run_ids import short_id
+
+        shown = outcome | ({"run": short_id(str(outcome["run"]))} if "run" in outcome else {})
+        print(", ".join(f"{name} {value}" for name, value in shown.items()))
 
 
 @contextlib.contextmanager

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runshelf.cli.arguments import RUN, add_command, add_output, home, whole
-from runshelf.cli.tables import harmless, moment_of, print_table, size_of
+from runshelf.cli.tables import harmless, moment_of, print_table, result_text, size_of
 from runshelf.durations import duration
+from runshelf.errors import UsageError, did_you_mean
+from runshelf.formatting import plural
+from runshelf.store.run_ids import short_id
 
 if TYPE_CHECKING:
     from runshelf.index.refresh import Progress
@@ -34,7 +37,7 @@ def add(commands: Any) -> None:
     parser = _add(commands, "rm", "move runs to the trash", _rm)
     parser.add_argument("run", nargs="+", metavar="RUN", help=RUN)
     parser = _add(commands, "restore", "move runs back from the trash", _restore)
-    parser.add_argument("run", nargs="*", metavar="RUN", help="a run's id or its beginning")
+    parser.add_argument("run", nargs="*", metavar="RUN", help="the beginning or end of a run's id")
     _add_gc(commands)
     parser = _add(commands, "du", "show how much disk space runs take", _du)
     parser.add_argument(
@@ -68,6 +71,12 @@ def _add_runs(commands: Any) -> None:
     )
     parser.add_argument("--all", action="store_true", help="show all rows")
     parser.add_argument("--groups", action="store_true", help="list groups instead of runs")
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="from now on, the metric that all tables and pages of this home show first as the "
+        "result; `none` for the usual one",
+    )
 
 
 def _add_show(commands: Any) -> None:
@@ -94,6 +103,8 @@ def _runs(options: argparse.Namespace) -> "Outcome":
     limit = 2**31 if options.all else options.limit
     columns = [key.strip() for key in options.columns.split(",") if key.strip()]
     with _fresh_index(home(options)) as index:
+        if options.metric is not None:
+            _name_metric(index, options.metric)
         query = index.groups if options.groups else index.runs
         page = query(" ".join(options.filter), options.sort, columns, limit)
     if options.json:
@@ -106,10 +117,29 @@ def _runs(options: argparse.Namespace) -> "Outcome":
     rows: Any = page.rows
     table = _group_columns(rows) if options.groups else _run_columns(rows)
     table |= {key: [row.values.get(key) for row in rows] for key in columns}
-    print_table(table, right=("runs", "n", "took", "cost", *columns))
+    print_table(table, right=("runs", "n", "took", "cost", list(table)[1], *columns))
     if len(rows) < page.total:
         print(f"{len(rows)} of {page.total}; --all shows all", file=sys.stderr)
     return None
+
+
+def _name_metric(index: "Index", metric: str) -> None:
+    """Name the result of the runs of a home, once for all commands and pages.
+
+    Raises:
+        UsageError: no run has the metric.
+    """
+    from runshelf.store.results import name_metric, usual_first
+
+    if metric == "none":
+        name_metric(index.home, None)
+    else:
+        known = usual_first(index.keys().metrics)
+        if metric not in known:
+            hint = did_you_mean(metric, known) or f": known are {', '.join(known[:10]) or 'none'}"
+            raise UsageError(f"no run has a metric `{metric}`{hint}")
+        name_metric(index.home, metric)
+    index.refresh()
 
 
 def _row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
@@ -124,7 +154,8 @@ def _row_fields(row: "RunRow | GroupRow") -> dict[str, Any]:
 
 def _run_columns(rows: Sequence["RunRow"]) -> dict[str, Sequence[object]]:
     columns: dict[str, Sequence[object]] = {
-        "run": [row.ulid for row in rows],
+        "run": [row.short for row in rows],
+        **_result_column(rows),
         "created": [moment_of(row.created) for row in rows],
         "state": [row.state for row in rows],
         "took": [duration(row.seconds) for row in rows],
@@ -135,19 +166,29 @@ def _run_columns(rows: Sequence["RunRow"]) -> dict[str, Sequence[object]]:
         "cost": [None if row.cost is None else round(row.cost, 2) for row in rows],
         "tags": [row.tags for row in rows],
     }
-    always = ("run", "created", "state", "took", "group")
+    always = (*list(columns)[:2], "created", "state", "took", "group")
     return {name: cells for name, cells in columns.items() if name in always or any(cells)}
 
 
 def _group_columns(rows: Sequence["GroupRow"]) -> dict[str, Sequence[object]]:
     return {
         "group": [row.group for row in rows],
+        **_result_column(rows),
         "runs": [row.runs for row in rows],
         "n": [row.n for row in rows],
         "created": [moment_of(row.created) for row in rows],
         "states": [", ".join(f"{n} {state}" for state, n in row.states.items()) for row in rows],
         **({"question": [row.question for row in rows]} if any(r.question for r in rows) else {}),
     }
+
+
+def _result_column(rows: "Sequence[RunRow | GroupRow]") -> dict[str, list[str]]:
+    """Return the column of results; its heading is the metric if all rows have the same one."""
+    metrics = {row.result.metric for row in rows if row.result}
+    results = [row.result for row in rows]
+    if len(metrics) == 1:
+        return {metrics.pop(): [result_text(result) for result in results]}
+    return {"result": [result_text(result, named=True) for result in results]}
 
 
 def _listed(seeds: Sequence[int]) -> str:
@@ -184,7 +225,7 @@ def _diff(options: argparse.Namespace) -> "Outcome":
     found = compare(home(options), one, other)
     if options.json:
         return comparison_fields(found)
-    print_comparison(found, all_code=options.code)
+    print_comparison(one, other, found, all_code=options.code)
     return None
 
 
@@ -195,9 +236,9 @@ def _rm(options: argparse.Namespace) -> "Outcome":
     # Find all runs before moving the first one: a mistyped name must change nothing.
     found = [find_run(home(options), name) for name in options.run]
     runs = {run.ulid: run for run in found}
-    for ulid, run in runs.items():
+    for run in runs.values():
         remove(home(options), run)
-        print(f"run {ulid} is in the trash; runshelf restore {ulid} brings it back")
+        print(f"run {run.short} is in the trash; runshelf restore {run.short} brings it back")
     return {"removed": list(runs)} if options.json else None
 
 
@@ -208,11 +249,11 @@ def _restore(options: argparse.Namespace) -> "Outcome":
         known = trashed(home(options))
         if options.json:
             return {"trash": known}
-        print("\n".join(known) or "the trash is empty")
+        print("\n".join(map(short_id, known)) or "the trash is empty")
         return None
     runs = [restore(home(options), name) for name in options.run]
     for run in runs:
-        print(f"run {run.ulid} is back in {harmless(run.folder)}")
+        print(f"run {run.short} is back in {harmless(run.folder)}")
     return {"restored": [run.ulid for run in runs]} if options.json else None
 
 
@@ -237,19 +278,18 @@ def _gc(options: argparse.Namespace) -> "Outcome":
             "kept": [{"file": str(one.path), "line": one.line} for one in garbage.kept],
         }
     lines = [
-        (len(garbage.trashed), "old runs in the trash", size_of(garbage.trashed_bytes)),
-        (len(garbage.objects), "code files that no run uses", size_of(garbage.object_bytes)),
-        (len(garbage.leftovers), "folders of runs that never started", ""),
-        (len(garbage.old_index), "files of an index that is no longer used", ""),
+        (len(garbage.trashed), "old run", "in the trash", size_of(garbage.trashed_bytes)),
+        (len(garbage.objects), "code file", "without a run", size_of(garbage.object_bytes)),
+        (len(garbage.leftovers), "folder", "of runs that never started", ""),
+        (len(garbage.old_index), "file", "of an index that is no longer used", ""),
         (
-            len(garbage.compactable),
-            "runs with metrics to compact",
+            *(len(garbage.compactable), "run", "with metrics to compact"),
             f"{size_of(garbage.lines_bytes)} now",
         ),
     ]
-    for count, what, size in lines:
+    for count, what, which, size in lines:
         if count:
-            print(f"{count:>8,} {what}{f', {size}' if size else ''}")
+            print(f"  {plural(count, what)} {which}{f', {size}' if size else ''}")
     for one in garbage.kept:
         print(f"{harmless(str(one.path))} is not compacted: line {one.line} is not a metric record")
     if not any(count for count, *_ in lines):
@@ -277,7 +317,7 @@ def _du(options: argparse.Namespace) -> "Outcome":
     rows = usage.runs[: options.limit]
     if rows:
         columns = {
-            "run": [row.run for row in rows],
+            "run": [short_id(row.run) for row in rows],
             "own": [size_of(row.bytes) for row in rows],
             "code, shared": [size_of(row.code_bytes) for row in rows],
             "": ["in the trash" if row.is_trashed else "" for row in rows],
@@ -306,8 +346,8 @@ def _reindex(options: argparse.Namespace) -> "Outcome":
         skipped = [{"folder": str(p.folder), "message": p.message} for p in problems]
         return {"runs": total, "index": path and str(path), "skipped": skipped, "seconds": seconds}
     where = f"`{harmless(path)}`" if path else "memory: no place is writable"
-    skipped = f", {len(problems)} folders skipped" if problems else ""
-    print(f"{total:,} runs in {where}{skipped}, {duration(seconds)}")
+    skipped = f", {plural(len(problems), 'folder')} skipped" if problems else ""
+    print(f"{plural(total, 'run')} in {where}{skipped}, {duration(seconds)}")
     return None
 
 

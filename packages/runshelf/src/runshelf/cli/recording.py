@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runshelf.cli.arguments import RUN, add_about, add_command, add_output, home, run_info
 from runshelf.errors import UsageError
+from runshelf.store.run_ids import short_id
 
 if TYPE_CHECKING:
     from runshelf.recorder.ending import Ending
@@ -149,7 +150,8 @@ def _budget(options: argparse.Namespace) -> dict[str, Any] | None:
     print(f"{spent:.2f} spent this week, {of}")
     for one in runs:
         took = f"{one.seconds / 3600:.2f} h"
-        print(f"{one.cost:10.2f}  {took:>9}  {one.state:<11}  {one.run}  {one.name}".rstrip())
+        run = short_id(one.run)
+        print(f"{one.cost:10.2f}  {took:>9}  {one.state:<11}  {run}  {one.name}".rstrip())
     return None
 
 
@@ -160,7 +162,7 @@ def _ended(ending: "Ending", options: argparse.Namespace) -> dict[str, Any] | No
         return ending._asdict()
     how = "" if ending.state == "finished" else f" (exit status {ending.exit_status})"
     cost = "" if ending.cost is None else f", cost {ending.cost:.2f}"
-    say(f"run {ending.run} {ending.state}{how} after {ending.seconds:.1f} s{cost}")
+    say(f"run {short_id(ending.run)} {ending.state}{how} after {ending.seconds:.1f} s{cost}")
     return None
 
 

@@ -4,15 +4,25 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
-from runshelf.cli.tables import harmless, moment_of, print_table, size_of, value_of
+from runshelf.cli.tables import (
+    harmless,
+    moment_of,
+    plain,
+    print_table,
+    result_text,
+    size_of,
+    value_of,
+)
 from runshelf.comparison.code import CodeDiff
 from runshelf.comparison.metrics import MetricsDiff
 from runshelf.comparison.runs import Change, Comparison
 from runshelf.durations import duration
 from runshelf.errors import UserFacingError
+from runshelf.formatting import plural
 from runshelf.index.entry import read_status
 from runshelf.index.grouping import group_of_run
 from runshelf.index.identity import IMPORT, source_of
@@ -22,7 +32,9 @@ from runshelf.recorder.output_reader import read_output, read_part
 from runshelf.snapshot.code_snapshot import CODE, read_snapshot
 from runshelf.store.metrics import BrokenLine, broken_lines
 from runshelf.store.periods import seconds_of
+from runshelf.store.results import named_metric, read_result
 from runshelf.store.run import Run
+from runshelf.store.run_ids import short_id
 from runshelf.store.summary import Summary, summarise
 
 TAIL_LINES = 10
@@ -50,6 +62,7 @@ def about(run: Run) -> dict[str, Any]:
         "since": status.state.since,
         "seconds": status.seconds,
         "cost": status.cost,
+        "result": _result_fields(run),
         "events": run.events(),
         "metrics": {name: _fields(summary) for name, summary in summarise(run.folder).items()},
         "unreadable": [
@@ -113,6 +126,7 @@ def print_packages(run: Run) -> None:
 def comparison_fields(found: Comparison) -> dict[str, Any]:
     """Return the JSON document of a comparison."""
     fields = found._asdict()
+    fields = {"run": fields.pop("one"), **fields}
     for name, value in fields.items():
         if isinstance(value, list):
             fields[name] = [change._asdict() for change in cast("list[Change]", value)]
@@ -122,9 +136,12 @@ def comparison_fields(found: Comparison) -> dict[str, Any]:
     return fields
 
 
-def print_comparison(found: Comparison, *, all_code: bool) -> None:
+def print_comparison(one: Run, other: Run, found: Comparison, *, all_code: bool) -> None:
     """Print the differences between two runs, configuration first."""
-    print(f"A {found.one}\nB {found.other}")
+    for letter, run in (("A", one), ("B", other)):
+        print(
+            f"{letter} {run.short}  {harmless(run.manifest.get('name') or group_of_run(run))}"
+        )
     _print_changes("configuration", found.config)
     _print_changes("command", found.command)
     _print_code_diff(found.code, all_code=all_code)
@@ -142,12 +159,13 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     took = f", {duration(status.seconds)}" if status.seconds is not None else ""
     since = seconds_of(state.since)
     yield "question", harmless(manifest.get("question") or "")
+    yield "result", _result(run)
     yield "state", f"{state.name}{note}{took}" + (f", {moment_of(since)}" if since else "")
-    yield "run", run.ulid
+    yield "run", f"{run.short} ({run.ulid})"
     yield "name", harmless(manifest.get("name") or "")
     yield "group", harmless(group_of_run(run))
     yield "tags", ", ".join(map(harmless, _sequence(manifest.get("tags"))))
-    yield "parent", harmless(manifest.get("parent") or "")
+    yield "parent", harmless(short_id(str(manifest.get("parent") or "")))
     yield "command", harmless(_command(manifest))
     yield "in", harmless(manifest.get("cwd") or "")
     yield "source", harmless(source_of(manifest) or "")
@@ -165,6 +183,24 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "python", _python(_mapping(manifest.get("python")), _mapping(manifest.get("versions")))
     yield "hardware", _hardware(_mapping(manifest.get("hardware")))
     yield "masked", ", ".join(map(harmless, _sequence(manifest.get("masked"))))
+
+
+def _result(run: Run) -> str:
+    """Return the result; of several seeds the mean with its interval and the lowest value."""
+    found = read_result(run.folder, named_metric(run.folder.parent.parent))
+    if found is None:
+        return ""
+    spread = f", {plain(found.spread)}" if found.spread else ""
+    value = result_text(found.result)
+    return harmless(f"{found.result.metric} {value}{spread}")
+
+
+def _result_fields(run: Run) -> dict[str, Any] | None:
+    found = read_result(run.folder, named_metric(run.folder.parent.parent))
+    if found is None:
+        return None
+    low, high = found.interval or (None, None)
+    return asdict(found.result) | {"low_95": low, "high_95": high}
 
 
 def _command(manifest: Mapping[str, Any]) -> str:
@@ -190,28 +226,31 @@ def _code(run: Run) -> str:
         return harmless(error)
     size = size_of(sum(file.bytes for file in snapshot.files))
     left = f", {len(snapshot.left_out)} left out" if snapshot.left_out else ""
-    return f"{len(snapshot.files)} files, {size}{left}; show --code lists them"
+    return f"{plural(len(snapshot.files), 'file')}, {size}{left}; show --code lists them"
 
 
 def _python(python: Mapping[str, Any], versions: Mapping[str, Any]) -> str:
     if not python:
         return harmless(versions.get("python") or "")
     packages = _mapping(python.get("packages"))
-    return harmless(
-        f"{python.get('version')}, {len(packages)} packages; show --packages lists them"
-    )
+    installed = plural(len(packages), "package")
+    return harmless(f"{python.get('version')}, {installed}; show --packages lists them")
 
 
 def _hardware(hardware: Mapping[str, Any]) -> str:
     memory = hardware.get("memory_bytes")
     parts = [
         str(hardware.get("cpu") or ""),
-        f"{hardware['cores']} cores" if hardware.get("cores") else "",
+        _cores(hardware.get("cores")),
         size_of(memory) if isinstance(memory, int) else "",
         *(str(_mapping(gpu).get("name") or "") for gpu in _sequence(hardware.get("gpus"))),
         str(hardware.get("host") or ""),
     ]
     return harmless(", ".join(part for part in parts if part))
+
+
+def _cores(cores: object) -> str:
+    return plural(cores, "core") if isinstance(cores, int) and cores else ""
 
 
 def _print_output_tail(folder: Path) -> None:
@@ -233,10 +272,14 @@ def _print_metrics(metrics: Mapping[str, Summary]) -> None:
         return
     names = sorted(metrics)[:_MOST_METRICS]
     rows = [_fields(metrics[name]) for name in names]
-    numeric = {key: [row[key] for row in rows] for key in rows[0]}
+    numeric = {key: [_measured(row, key) for row in rows] for key in rows[0]}
     print()
     print_table({"metric": names} | numeric, right=list(numeric))
     _print_rest(len(metrics) - len(names))
+
+
+def _measured(row: Mapping[str, float], key: str) -> object:
+    return row[key] if row["n"] or key == "n" else "-"
 
 
 def _print_rest(count: int, where: str = "--json has all") -> None:
@@ -249,12 +292,13 @@ def _print_broken(broken: Sequence[BrokenLine]) -> None:
         kind = "metric record" if one.path.name.startswith("metrics-") else "record"
         print(f"skipped: line {one.line} of {harmless(one.path.name)} is not a {kind}")
     if len(broken) > _MOST_BROKEN:
-        print(f"skipped: {len(broken) - _MOST_BROKEN} more such lines; --json lists all")
+        more = plural(len(broken) - _MOST_BROKEN, "more such line")
+        print(f"skipped: {more}; --json lists all")
 
 
 def _print_outputs(outputs: Sequence[Mapping[str, Any]]) -> None:
     if outputs:
-        print(f"\n{len(outputs)} files in outputs/")
+        print(f"\n{plural(len(outputs), 'file')} in outputs/")
     for output in outputs[:_MOST_FILES]:
         size = output.get("bytes")
         shown = size_of(size) if isinstance(size, int) else ""
@@ -288,7 +332,7 @@ def _print_changes(title: str, changes: Sequence[Change]) -> None:
         "A": [_cell(change.one) for change in shown],
         "B": [_cell(change.other) for change in shown],
     }
-    print_table(columns)
+    print_table(columns, beside=("A", "B"))
     _print_rest(len(changes) - len(shown))
 
 
@@ -304,9 +348,10 @@ def _print_code_diff(code: CodeDiff, *, all_code: bool) -> None:
         print(f"\ncode: cannot be compared: {harmless(code.note)}")
         return
     if not code.files:
-        print(f"\ncode: the same, {code.same} files")
+        print(f"\ncode: the same, {plural(code.same, 'file')}")
         return
-    print(f"\ncode: {len(code.files)} files differ, {code.same} are the same")
+    differ = "differs" if len(code.files) == 1 else "differ"
+    print(f"\ncode: {plural(len(code.files), 'file')} {differ}, {code.same} the same")
     lines: list[str] = []
     for file in code.files:
         if file.note:

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-VERSION = 2
+VERSION = 3
 # Identifies our databases in the file header ("bkfl").
 APPLICATION = 0x626B666C
 BUSY_SECONDS = 5.0
@@ -28,7 +28,8 @@ CREATE TABLE runs(
     source TEXT, code TEXT NOT NULL, content TEXT NOT NULL,
     created REAL NOT NULL, seconds REAL, cost REAL, words TEXT NOT NULL,
     stamp INTEGER NOT NULL, beat INTEGER NOT NULL, metrics_stamp TEXT NOT NULL,
-    summarised REAL NOT NULL, summary_seconds REAL NOT NULL
+    summarised REAL NOT NULL, summary_seconds REAL NOT NULL,
+    result INTEGER
 ) STRICT;
 CREATE INDEX runs_by_group ON runs(grouping);
 CREATE TABLE keys(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
@@ -50,6 +51,7 @@ CREATE TABLE seed_summaries(
     PRIMARY KEY(metric, run, seed)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX seed_summaries_by_run ON seed_summaries(run);
+CREATE TABLE named(metric TEXT NOT NULL) STRICT;
 """
 
 
@@ -167,7 +169,8 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
         if _pragma(connection, "user_version") != VERSION:
             with writing(connection):
                 clear(connection)
-        for table in ("runs", "keys", "settings", "metrics", "summaries", "seed_summaries"):
+        tables = ("runs", "keys", "settings", "metrics", "summaries", "seed_summaries", "named")
+        for table in tables:
             connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
     except BaseException:
         connection.close()

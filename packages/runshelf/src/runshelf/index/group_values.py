@@ -74,7 +74,7 @@ def one_value(field: Field, values: Sequence[object]) -> object:
 def _select(
     connection: sqlite3.Connection, select: str, wanted: Wanted, runs: Sequence[int]
 ) -> Iterator[Any]:
-    text = f"SELECT {select.format(column=wanted.column)} WHERE metric = ? AND run IN"
+    text = f"SELECT {select.format(column=wanted.column)} WHERE metric = ? AND count > 0 AND run IN"
     for first in range(0, len(runs), _CHUNK):
         chunk = runs[first : first + _CHUNK]
         marks = ", ".join("?" * len(chunk))

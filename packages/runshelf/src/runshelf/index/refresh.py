@@ -28,7 +28,8 @@ from runshelf.index.entry import (
 from runshelf.index.identity import content_of
 from runshelf.index.rows import to_columns
 from runshelf.store.home import is_beside_runs
-from runshelf.store.run import is_ulid
+from runshelf.store.results import named_metric, result_metric
+from runshelf.store.run_ids import is_ulid
 from runshelf.store.state import OVER
 from runshelf.store.summary import Summary, summarise
 
@@ -122,8 +123,9 @@ def refresh(
                 problems.append(reading)
             elif reading:
                 readings.append(reading)
-        _store(connection, readings)
+        _store(connection, readings, named_metric(home))
     _report(report, len(changed), len(changed), time.monotonic() - began)
+    _rename_results(connection, home)
     bad = {problem.folder.name for problem in problems}
     _forget(connection, [known[ulid].number for ulid in bad & known.keys()])
     return problems
@@ -256,13 +258,13 @@ def _forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
             connection.execute("DELETE FROM runs WHERE number = ?", (number,))
 
 
-def _store(connection: sqlite3.Connection, readings: Sequence[Reading]) -> None:
+def _store(connection: sqlite3.Connection, readings: Sequence[Reading], named: str | None) -> None:
     with writing(connection):
         for reading in readings:
             number = _store_run(connection, reading)
             _store_settings(connection, number, reading)
             if reading.summaries is not None:
-                _store_summaries(connection, number, reading.summaries)
+                _store_summaries(connection, number, reading.summaries, named)
 
 
 def _store_run(connection: sqlite3.Connection, reading: Reading) -> int:
@@ -296,7 +298,10 @@ def _store_settings(connection: sqlite3.Connection, number: int, reading: Readin
 
 
 def _store_summaries(
-    connection: sqlite3.Connection, number: int, summaries: Mapping[str, Summary]
+    connection: sqlite3.Connection,
+    number: int,
+    summaries: Mapping[str, Summary],
+    named: str | None,
 ) -> None:
     kept = {clean(name): summaries[name] for name in list(summaries)[:MOST_METRICS]}
     metrics = _numbers(connection, "metrics", list(kept))
@@ -315,6 +320,30 @@ def _store_summaries(
             if len(whole.seeds) > 1 and abs(seed) < 2**63
         ],
     )
+    result = result_metric({name: one.count for name, one in kept.items()}, named)
+    chosen = None if result is None else metrics[result]
+    connection.execute("UPDATE runs SET result = ? WHERE number = ?", (chosen, number))
+
+
+def _rename_results(connection: sqlite3.Connection, home: Path) -> None:
+    """Choose the results of all runs again if the user has named another metric for the home."""
+    named = named_metric(home)
+    wanted = [] if named is None else [(named,)]
+    if connection.execute("SELECT metric FROM named").fetchall() == wanted:
+        return
+    runs: dict[int, dict[str, tuple[int, int]]] = {}
+    for run, number, name, count in connection.execute(
+        "SELECT s.run, m.number, m.name, s.count FROM summaries s JOIN metrics m"
+        " ON m.number = s.metric"
+    ):
+        runs.setdefault(run, {})[name] = (number, count)
+    with writing(connection):
+        connection.execute("DELETE FROM named")
+        connection.executemany("INSERT INTO named VALUES (?)", wanted)
+        for run, metrics in runs.items():
+            result = result_metric({name: count for name, (_, count) in metrics.items()}, named)
+            number = None if result is None else metrics[result][0]
+            connection.execute("UPDATE runs SET result = ? WHERE number = ?", (number, run))
 
 
 def _statistics(one: Summary) -> list[float | int]:

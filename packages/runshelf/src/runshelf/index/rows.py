@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+from runshelf.store.results import Result
+from runshelf.store.run_ids import short_id
+
 
 @final
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class RunRow:
         content: a digest of its metrics, without measured times; empty without metrics.
         folder: its folder.
         values: the values of the requested columns that it has, by key.
+        result: its result; None without metrics.
     """
 
     ulid: str
@@ -57,9 +61,17 @@ class RunRow:
     content: str
     folder: Path
     values: dict[str, object] = field(default_factory=dict[str, object])
+    result: Result | None = None
+
+    @property
+    def short(self) -> str:
+        """The short form of the id, which tables and pages show."""
+        return short_id(self.ulid)
 
 
-_OF_THE_TABLE = [one.name for one in fields(RunRow) if one.name not in ("folder", "values")]
+_OF_THE_TABLE = [
+    one.name for one in fields(RunRow) if one.name not in ("folder", "values", "result")
+]
 # `group` is an SQL keyword.
 COLUMNS = ", ".join("grouping" if name == "group" else name for name in _OF_THE_TABLE)
 
@@ -71,16 +83,17 @@ def to_columns(row: RunRow) -> dict[str, Any]:
     return found | {"tags": json.dumps(row.tags), "seeds": json.dumps(row.seeds)}
 
 
-def from_columns(values: Sequence[Any], runs: Path) -> RunRow:
+def from_columns(values: Sequence[Any], runs: Path, result: Result | None) -> RunRow:
     """Return the row of a run from its values in the database.
 
     Args:
         values: the values of `COLUMNS`, in order.
         runs: the folder that holds all runs.
+        result: the run's result.
     """
     found = dict(zip(_OF_THE_TABLE, values, strict=True))
     found |= {"tags": json.loads(found["tags"]), "seeds": json.loads(found["seeds"])}
-    return RunRow(**found, folder=runs / found["ulid"])
+    return RunRow(**found, folder=runs / found["ulid"], result=result)
 
 
 @final
@@ -140,6 +153,8 @@ class GroupRow:
             for `seconds` and `cost` the sum over all runs, for settings the value, or the number of
             values.
         estimates: the mean of each requested metric with its interval, by key.
+        result: the mean over the samples of the result that most of them have; None without
+            metrics.
     """
 
     group: str
@@ -154,6 +169,7 @@ class GroupRow:
     algorithm: str | None
     values: dict[str, object] = field(default_factory=dict[str, object])
     estimates: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
+    result: Result | None = None
 
 
 @final

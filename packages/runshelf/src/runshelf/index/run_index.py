@@ -43,7 +43,9 @@ from runshelf.index.sql_conditions import (
     where,
 )
 from runshelf.store.home import INDEX, has_runs, make_shared, shared
-from runshelf.store.run import find_run
+from runshelf.store.results import Result
+from runshelf.store.run import LATEST, find_run
+from runshelf.store.run_ids import SHORT, is_ulid
 
 MOST_COLUMNS = 200
 # SQLite limits the number of parameters of a statement to some thousands.
@@ -169,11 +171,38 @@ class Index:
             select = "SELECT number FROM runs WHERE grouping = ? ORDER BY created DESC, ulid DESC"
             return self._run_rows(self._column(select, (clean(group),)), {})
 
+    def result_of(self, rows: Sequence[RunRow]) -> Result | None:
+        """Return the result of runs of one group: a mean over independent samples."""
+        with self._transaction():
+            select = "SELECT number FROM runs WHERE ulid = ?"
+            numbers = [number for row in rows for number in self._column(select, (row.ulid,))]
+            return self._result_of(numbers, rows, samples(rows)) if numbers else None
+
     def run(self, ulid: str) -> RunRow | None:
         """Return the run with an id; None if it is not in the index."""
         with self._transaction():
             numbers = self._column("SELECT number FROM runs WHERE ulid = ?", (clean(ulid),))
             return self._run_rows(numbers, {})[0] if numbers else None
+
+    def called(self, name: str) -> list[RunRow]:
+        """Return the runs that a name may mean, newest first: as `find`, but opens no folder."""
+        is_part = (
+            "substr(ulid, 1, length(?1)) = ?1 OR substr(ulid, -length(?1)) = ?1"
+            f" OR substr(substr(ulid, -{SHORT}), 1, length(?1)) = ?1"
+        )
+        is_id = (is_part, name.upper())
+        is_name = ("name = ?1", name)
+        tests = [is_id, is_name] if len(name) >= SHORT else [is_name, is_id]
+        if is_ulid(name):
+            tests = [("ulid = ?1", name)]
+        elif name == LATEST:
+            tests = [("?1 <> '' AND ulid = (SELECT MAX(ulid) FROM runs)", name)]
+        with self._transaction():
+            for test, value in tests if name else ():
+                select = f"SELECT number FROM runs WHERE {test} ORDER BY ulid DESC"
+                if numbers := self._column(select, (clean(value),)):
+                    return self._run_rows(numbers, {})
+        return []
 
     def find(self, name: str) -> RunRow:
         """Return the run that `store.run.find_run` finds.
@@ -187,7 +216,7 @@ class Index:
             self.refresh()
             row = self.run(found.ulid)
         if row is None:
-            raise UsageError(f"run `{found.ulid}` is not in `{self.home / 'runs'}`")
+            raise UsageError(f"run `{found.short}` is not in `{self.home / 'runs'}`")
         return row
 
     def version(self) -> int | None:
@@ -283,9 +312,10 @@ class Index:
 
     def _run_rows(self, numbers: Sequence[int], columns: dict[str, Field]) -> list[RunRow]:
         found: dict[int, RunRow] = {}
+        results = self._results(numbers)
         table = Sql(f"SELECT number, {COLUMNS} FROM runs WHERE number")
         for number, *values in self._select_in(table, numbers):
-            found[number] = from_columns(values, self.home / "runs")
+            found[number] = from_columns(values, self.home / "runs", results.get(number))
         for name, field in columns.items():
             for number, value in self._values(field, numbers):
                 found[number].values[name] = value
@@ -300,6 +330,19 @@ class Index:
                 f"{select.text} IN ({marks})", (*select.parameters, *chunk)
             )
 
+    def _results(self, numbers: Sequence[int]) -> dict[int, Result]:
+        """Return the result of each run that has metrics."""
+        select = (
+            "SELECT r.number, r.seeds, m.name, s.last, s.count FROM runs r"
+            " JOIN metrics m ON m.number = r.result"
+            " JOIN summaries s ON s.metric = r.result AND s.run = r.number WHERE r.number"
+        )
+        found: dict[int, Result] = {}
+        for number, seeds, metric, last, count in self._select_in(Sql(select), numbers):
+            value = (math.nan if last is None else last) if count else None
+            found[number] = Result(metric, value, max(len(json.loads(seeds)), 1))
+        return found
+
     def _values(self, field: Field, numbers: Sequence[int]) -> Iterator[tuple[int, object]]:
         """Yield the number and the value of each run that has a key."""
         match field.kind:
@@ -308,7 +351,10 @@ class Index:
                 for run, number, value in self._select_in(Sql(text, (field.number,)), numbers):
                     yield run, _original_value(number, value)
             case "metric":
-                text = f"SELECT run, {field.column} FROM summaries WHERE metric = ? AND run"
+                text = (
+                    f"SELECT run, {field.column} FROM summaries"
+                    " WHERE metric = ? AND count > 0 AND run"
+                )
                 for run, value in self._select_in(Sql(text, (field.number,)), numbers):
                     yield run, math.nan if value is None else value
             case kind:
@@ -330,9 +376,12 @@ class Index:
         others = {
             key: [value for _, value in self._values(field, numbers)]
             for key, field in columns.items()
-            if field.kind != "metric"
+            if field.kind not in ("metric", "result")
         }
+        result = self._result_of(numbers, rows, found)
         means: dict[str, object] = {key: one.mean for key, one in estimates.items()}
+        if result is not None and result.value is not None:
+            means |= {key: result.value for key, of in columns.items() if of.kind == "result"}
         return GroupRow(
             group=name,
             runs=len(rows),
@@ -346,6 +395,7 @@ class Index:
             algorithm=rows[0].algorithm,
             values=means | {key: one_value(columns[key], of) for key, of in others.items() if of},
             estimates=estimates,
+            result=result,
         )
 
     def _sample_values(
@@ -355,6 +405,20 @@ class Index:
         number_of = {row.ulid: number for row, number in zip(rows, numbers, strict=True)}
         seeds = {number_of[ulid]: of for ulid, of in found.seeds_by_run().items()}
         return sample_values(self._connection, Wanted(field.number, field.column), seeds)
+
+    def _result_of(
+        self, numbers: Sequence[int], rows: Sequence[RunRow], found: Samples
+    ) -> Result | None:
+        """Return the mean over the samples of the metric that is the result of most of them."""
+        results = [sample.run.result for sample in found.counted if sample.run.result]
+        measured = [one.metric for one in results if one.value is not None]
+        names = measured or [one.metric for one in results]
+        if not names:
+            return None
+        metric = max(dict.fromkeys(names), key=names.count)
+        (number,) = self._column("SELECT number FROM metrics WHERE name = ?", (clean(metric),))
+        values = self._sample_values(Field("metric", "last", number), numbers, rows, found)
+        return Result(metric, estimate(values).mean if values else None, len(values))
 
     def _offer_means(self, members: Mapping[str, Sequence[int]]) -> None:
         """Define the SQL functions that sort groups by a metric."""
@@ -368,6 +432,12 @@ class Index:
         def mean(*of: Any) -> float | None:
             return estimate(found(*of)).mean if found(*of) else None
 
+        def result(group: str) -> float | None:
+            rows = self._run_rows(members[group], {})
+            of_group = self._result_of(members[group], rows, samples(rows))
+            return None if of_group is None else of_group.value
+
+        self._connection.create_function("group_result", 1, result)
         self._connection.create_function("group_n", 3, lambda *of: len(found(*of)) or None)
         self._connection.create_function("group_mean", 3, mean)
 

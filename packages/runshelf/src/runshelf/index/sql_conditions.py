@@ -15,8 +15,9 @@ from runshelf.errors import UsageError, did_you_mean
 from runshelf.index.database import folded
 from runshelf.index.entry import clean
 from runshelf.index.filter_syntax import Term, parse_filter, parse_sort
+from runshelf.store.run_ids import SHORT
 
-Kind = Literal["text", "number", "moment", "many", "setting", "metric"]
+Kind = Literal["text", "number", "moment", "many", "setting", "metric", "result"]
 
 
 @final
@@ -53,8 +54,13 @@ OWN = {
     "created": Field("moment", "r.created"),
     "seconds": Field("number", "r.seconds"),
     "cost": Field("number", "r.cost"),
+    "result": Field(
+        "result", "(SELECT last FROM summaries WHERE metric = r.result AND run = r.number)"
+    ),
 }
 _ALIASES = {"tags": "tag", "seeds": "seed", "run": "id", "ulid": "id"}
+# Ids of runs, which are equal to their short form.
+_IDS = ("r.ulid", "r.parent")
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOST_SUGGESTIONS_COMPARED = 2_000
@@ -156,6 +162,9 @@ def _condition(fields: Fields, term: Term) -> Sql:
 
 
 def _text_condition(field: Field, term: Term) -> Sql:
+    if field.column in _IDS and len(term.value) == SHORT and term.operator in ("=", "!="):
+        short = Sql(f"substr(COALESCE({field.column}, ''), -{SHORT}) = ?", (term.value.upper(),))
+        return short if term.operator == "=" else Sql(f"NOT {short.text}", short.parameters)
     return _text_test(f"COALESCE({field.column}, '')", term)
 
 
@@ -237,6 +246,7 @@ _CONDITIONS = {
     "many": _many_condition,
     "setting": _setting_condition,
     "metric": _metric_condition,
+    "result": _number_condition,
 }
 
 
@@ -303,6 +313,8 @@ def ordering(fields: Fields, sort: str, *, grouped: bool = False) -> tuple[Sql, 
         if grouped and field.kind == "metric":
             of_group = f"({field.number}, '{field.column}', r.grouping)"
             join, present, values = Sql(""), f"group_n{of_group}", [f"group_mean{of_group}"]
+        elif grouped and field.kind == "result":
+            present, values = "group_result(r.grouping)", ["group_result(r.grouping)"]
         elif grouped:
             present = f"MAX({present})"
             values = [f"{_aggregate(field, value)}({value})" for value in values]
@@ -322,7 +334,7 @@ def _sort_values(field: Field, alias: str) -> tuple[Sql, str, list[str]]:
         case "many":
             value = f"json_extract({field.column}, '$[0]')"
             return Sql(""), value, [value]
-        case "moment" | "number":
+        case "moment" | "number" | "result":
             return Sql(""), field.column, [field.column]
         case "setting":
             on = f"{alias}.key = ? AND {alias}.run = r.number"

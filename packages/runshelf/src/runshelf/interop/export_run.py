@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.formatting import plural
 from runshelf.interop.event_files import image_event, scalar_event, version_event
 from runshelf.store.columns import to_float
 from runshelf.store.files import disk_errors
@@ -54,7 +55,8 @@ def export_run(run: Run, path: Path, say: Callable[[str], None] = lambda line: N
             partial.mkdir(parents=True)
             overflows = _write_logdir(run, partial, records)
             if overflows:
-                say(f"{overflows} values exceed the largest float: written as infinity")
+                exceed = f"{plural(overflows, 'value')} exceed{'s' if overflows == 1 else ''}"
+                say(f"{exceed} the largest float: written as infinity")
     return len(records)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, final
 
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.formatting import plural
 from runshelf.index.identity import label_of
 from runshelf.interop.csv_files import Csv
 from runshelf.interop.event_files import Entry, Pictures, Unread
@@ -35,6 +36,7 @@ from runshelf.store.media import save_clip, save_image
 from runshelf.store.metrics import SEED
 from runshelf.store.records import to_json
 from runshelf.store.run import RunInfo, Status, create_run, list_runs, open_run
+from runshelf.store.run_ids import short_id
 from runshelf.store.series import AXES
 
 LARGEST_PICTURE = 2**26  # pixels of all frames
@@ -348,7 +350,9 @@ class _Writer:
     def _note_broken(self, path: Path, table: Csv) -> None:
         if table.broken:
             lines = ", ".join(map(str, sorted(table.broken)[:5]))
-            self._notes.append(f"`{path.name}`: {len(table.broken)} broken lines ({lines})")
+            self._notes.append(
+                f"`{path.name}`: {plural(len(table.broken), 'broken line')} ({lines})"
+            )
 
 
 def _save_picture(folder: str, data: bytes) -> dict[str, Any]:
@@ -385,5 +389,6 @@ def _iso(time: float) -> str:
 def _line_on(imported: Imported) -> str:
     source, run, _, kind, values, is_new, notes = imported
     if not is_new:
-        return f"`{source}` was imported before: {run}"
-    return f"`{source}` imported as {run}: " + "; ".join([f"{values} values ({kind})", *notes])
+        return f"`{source}` was imported before: {short_id(run)}"
+    said = "; ".join([f"{plural(values, 'value')} ({kind})", *notes])
+    return f"`{source}` imported as {short_id(run)}: {said}"

@@ -4,6 +4,7 @@ from typing import final
 
 from runshelf.environment import variable
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.formatting import plural
 from runshelf.logger import script
 
 
@@ -50,7 +51,7 @@ class Problems:
         total = sum(self._counts.values())
         if total > len(self._counts):
             kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(self._counts.items()))
-            script.say(f"{total} values could not be logged: {kinds}")
+            script.say(f"{plural(total, 'value')} could not be logged: {kinds}")
 
 
 def _label(name: str) -> str:

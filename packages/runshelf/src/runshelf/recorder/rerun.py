@@ -16,6 +16,7 @@ from typing import Any, cast, final
 
 from runshelf.environment import exported
 from runshelf.errors import UsageError
+from runshelf.formatting import plural
 from runshelf.recorder.ending import Ending
 from runshelf.recorder.environment_changes import (
     changed_lock_files,
@@ -34,7 +35,8 @@ from runshelf.snapshot.machine import machine
 from runshelf.snapshot.secrets import MASK, find_secrets, is_relevant, relevant_environment
 from runshelf.store.files import disk_errors
 from runshelf.store.home import RERUNS, home_of, make_shared
-from runshelf.store.run import Run, RunInfo, new_ulid
+from runshelf.store.run import Run, RunInfo
+from runshelf.store.run_ids import new_ulid
 
 CLEAN = "code"
 _MAX_NAMED = 3
@@ -255,7 +257,7 @@ class _Plan:
 def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
     argv = [str(word) for word in cast("list[Any]", parent.manifest.get("argv") or [])]
     if not argv:
-        raise UsageError(f"run `{parent.ulid}` has no recorded command line to repeat")
+        raise UsageError(f"run `{parent.short}` has no recorded command line to repeat")
     masked = [str(name) for name in cast("list[Any]", parent.manifest.get("masked") or [])]
     argv, left = change(argv, changes)
     if not records_itself(parent):
@@ -273,7 +275,9 @@ def _plan(parent: Run, changes: Mapping[str, str], say: Say) -> _Plan:
     for item in snapshot.left_out[:_MAX_NAMED]:
         say(f"`{item.path}` was not archived ({item.why}), so it is missing")
     if (more := len(snapshot.left_out) - _MAX_NAMED) > 0:
-        say(f"{more:_} more files were not archived: `{parent.folder / CODE}` lists them")
+        were = "was" if more == 1 else "were"
+        listed = f"`{parent.folder / CODE}` lists them"
+        say(f"{plural(more, 'more file')} {were} not archived: {listed}")
     return _Plan(tuple(argv), snapshot, home_of(parent.folder), parent)
 
 

@@ -13,6 +13,7 @@ from typing import Any, final
 from runshelf.durations import duration
 from runshelf.environment import exported
 from runshelf.errors import UserFacingError
+from runshelf.formatting import plural
 from runshelf.recorder.echo import Echo
 from runshelf.recorder.ending import Ending, error_of_ending, state_of_ending
 from runshelf.recorder.launch import Launch, Recording, Say
@@ -226,8 +227,9 @@ class Session:
     def _close_log(self, program: Program) -> None:
         self._log.close()
         if self._log.lost_lines:
-            problem = self._log.problem
-            self._say(f"{self._log.lost_lines} lines of output were not recorded: {problem}")
+            problem, lost = self._log.problem, plural(self._log.lost_lines, "line")
+            were = "was" if self._log.lost_lines == 1 else "were"
+            self._say(f"{lost} of output {were} not recorded: {problem}")
             self._note("lost-output", lines=self._log.lost_lines, error=problem)
         if program.times_emptied:
             self._say(

@@ -3,7 +3,7 @@
     <home>/runs/
         .gitignore        hides the whole folder, unless other programs keep files in it, too
         <id>/             one folder for each run
-        .runshelf/        what the runs share: objects/, trash/, reruns/, index.sqlite, budget.json
+        .runshelf/        what the runs share: objects/, trash/, reruns/, index.sqlite, and settings
 
 A `runs/` folder that holds other files gets no `.gitignore`, which would hide those files as well.
 There, `.runshelf/` and each new run's folder hide themselves.
@@ -23,6 +23,7 @@ TRASH = "trash"
 RERUNS = "reruns"
 INDEX = "index.sqlite"
 BUDGET = "budget.json"
+RESULT_METRIC = "metric.json"
 
 _IGNORE = ".gitignore"
 _IGNORE_ALL = b"# Made by runshelf: nothing in this folder belongs to the repository.\n*\n"

@@ -10,9 +10,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import re
-import secrets
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -27,6 +24,7 @@ from runshelf.store.files import disk_errors, disk_full, is_disk_full, write_who
 from runshelf.store.home import make_run_folder
 from runshelf.store.liveness import HeartbeatWriter
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json
+from runshelf.store.run_ids import SHORT, is_ulid, matching, new_ulid, short_id
 
 SCHEMA = 1
 LATEST = "latest"
@@ -36,9 +34,8 @@ ENDS: tuple[Status, ...] = ("interrupted", "failed", "finished", "stopped", "imp
 _MANIFEST = "run.json"
 _EVENTS = "events.jsonl"
 _LOCK = "lock"
+_MOST_NAMED = 3  # runs in one message
 _CPU_INFO = Path("/proc/cpuinfo")
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
 _REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
 _DISTRIBUTIONS = (
     *("runshelf", "backflip", "jax", "jaxlib", "numpy", "optax", "safetensors"),
@@ -87,6 +84,11 @@ class Run:
     def ulid(self) -> str:
         """The run's id. Ids sort by creation time."""
         return self.manifest["run"]
+
+    @property
+    def short(self) -> str:
+        """The short form of the id, which tables, pages and messages show."""
+        return short_id(self.ulid)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -289,7 +291,9 @@ def open_run(folder: Path) -> Run:
 def find_run(home: Path, name: str) -> Run:
     """Return the run that `name` identifies.
 
-    `name` is an id, a unique prefix of an id, a folder, `latest`, or the unique name of a run.
+    `name` is an id, the beginning or the end of an id that no other run has, a folder, `latest`,
+    or the unique name of a run. A whole name comes before a part of an id that is shorter than the
+    short form.
 
     Raises:
         UsageError: no run matches, or several do; the message lists similar ones.
@@ -302,13 +306,9 @@ def find_run(home: Path, name: str) -> Run:
                 f"there are no runs in `{home / 'runs'}`: start one, or give another `--home`"
             )
         return open_run(home / "runs" / ulids[-1])
-    matches = [ulid for ulid in ulids if name and ulid.startswith(name.upper())]
-    if len(matches) == 1:
+    matches = matching(ulids, name)
+    if len(matches) == 1 and len(name) >= SHORT:
         return open_run(home / "runs" / matches[0])
-    if matches:
-        raise UsageError(
-            f"`{name}` is the prefix of {len(matches)} runs ({_some(matches)}): type more of it"
-        )
     called = _called(home, ulids, name)
     # Names of imported runs are the ends of paths.
     if name and ((Path(name) / _MANIFEST).is_file() or ("/" in name and not called)):
@@ -316,8 +316,15 @@ def find_run(home: Path, name: str) -> Run:
     if len(called) == 1:
         return called[0]
     if called:
-        made = [f"{run.ulid} of {run.manifest['created'][:19]}" for run in called]
-        raise UsageError(f"{len(called)} runs are named `{name}` ({_some(made)}): give an id")
+        shown = _some(home, [run.ulid for run in called])
+        raise UsageError(f"{len(called)} runs are named `{name}`: type the id of one, {shown}")
+    if len(matches) == 1:
+        return open_run(home / "runs" / matches[0])
+    if matches:
+        raise UsageError(
+            f"the ids of {len(matches)} runs begin or end with `{name}`: type one of "
+            f"{_some(home, matches)}"
+        )
     raise UsageError(f"there is no run `{name}` in `{home / 'runs'}`{_nearest(name, ulids)}")
 
 
@@ -348,11 +355,6 @@ def list_runs(home: Path) -> list[str]:
     return sorted(runs)
 
 
-def is_ulid(text: str) -> bool:
-    """Return whether `text` has the form of a run's id."""
-    return _ULID.fullmatch(text) is not None
-
-
 def is_locked(run: Run) -> bool:
     """Return whether a process of this machine holds the run's lock."""
     try:
@@ -366,19 +368,6 @@ def is_locked(run: Run) -> bool:
     finally:
         os.close(descriptor)
     return False
-
-
-def new_ulid() -> str:
-    """Return a new ULID: 26 letters and digits, from 48 bits of milliseconds and 80 random bits.
-
-    The first 20 of the 80 bits are nanoseconds instead, so that ids of one process also sort by
-    creation time within a millisecond.
-
-    Source: github.com/ulid/spec.
-    """
-    milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
-    number = (((milliseconds << 20) | nanoseconds) << 60) | secrets.randbits(60)
-    return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
 
 
 def _now() -> str:
@@ -424,7 +413,7 @@ def _lock(descriptor: int, path: Path) -> None:
     except BlockingIOError as error:
         owner = os.pread(descriptor, 20, 0).decode(errors="replace") or "unknown"
         raise UserFacingError(
-            f"run `{path.parent.name}` is being written by another process ({owner}): "
+            f"run `{short_id(path.parent.name)}` is being written by another process ({owner}): "
             "wait for it to end, or stop it"
         ) from error
 
@@ -445,8 +434,24 @@ def _manifest_problem(manifest: Any) -> str:
     return ""
 
 
-def _some(texts: Sequence[str]) -> str:
-    return ", ".join(texts[-3:]) + (", ..." if len(texts) > 3 else "")
+def _some(home: Path, ulids: Sequence[str]) -> str:
+    """Return the short ids of the newest of some runs, each with what tells them apart."""
+    newest = ulids[: -_MOST_NAMED - 1 : -1]
+    more = len(ulids) - len(newest)
+    shown = ", ".join(_described(home / "runs" / ulid) for ulid in newest)
+    return shown + (f" and {more} more" if more else "")
+
+
+def _described(folder: Path) -> str:
+    try:
+        fields = open_run(folder).manifest
+    except UserFacingError:
+        return f"`{short_id(folder.name)}` (damaged)"
+    made_of = " ".join(str(fields[key]) for key in ("algorithm", "env") if fields.get(key))
+    what = fields.get("name") or made_of or fields["command"]
+    seed = f"seed {fields['seeds'][0]}" if len(fields["seeds"]) == 1 else ""
+    told = ", ".join(part for part in (what, seed, fields["created"][:19]) if part)
+    return f"`{short_id(folder.name)}` ({told})"
 
 
 def _nearest(name: str, ulids: Sequence[str]) -> str:
@@ -454,10 +459,14 @@ def _nearest(name: str, ulids: Sequence[str]) -> str:
         return ", nor any other"
     if get_close_matches(name.lower(), [LATEST], cutoff=0.7):
         return f", did you mean `{LATEST}`?"
-    # Compared with prefixes of the same length, since a prefix is not similar to a whole id.
-    prefixes = {ulid[: max(len(name), 1)]: ulid for ulid in ulids}
-    near = [prefixes[p] for p in get_close_matches(name.upper(), prefixes, n=3, cutoff=0.5)]
-    return f", did you mean {_some(near)}?" if near else f"; the latest are {_some(ulids)}"
+    # Compared with parts of the same length, since a part is not similar to a whole id.
+    parts = {ulid[: len(name)]: ulid for ulid in ulids} | {
+        ulid[-len(name) :]: ulid for ulid in ulids
+    }
+    near = [parts[p] for p in get_close_matches(name.upper(), parts, n=_MOST_NAMED, cutoff=0.5)]
+    shown = [f"`{short_id(ulid)}`" for ulid in near or ulids[: -_MOST_NAMED - 1 : -1]]
+    listed = ", ".join(dict.fromkeys(shown))
+    return f", did you mean {listed}?" if near else f"; the latest are {listed}"
 
 
 def _versions() -> dict[str, str]:

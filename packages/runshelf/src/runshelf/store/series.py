@@ -1,9 +1,13 @@
 """Metrics as curves: names, values over an axis, and downsampling into buckets.
 
 A metric is any numeric field of a record except the axes and the seed. Nothing is sampled randomly.
+
+Some metrics are NaN where there was nothing to measure, as the mean return of a rollout in which no
+episode ended. These are missing values. Any other NaN is a value: something is wrong.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +22,11 @@ from runshelf.store.metrics import SEED, read_columns
 
 AXES = ("step", "env_steps", "updates", "episodes", "frames", "seconds", "time")
 NOT_METRICS = frozenset((*AXES, SEED))
+
+# Means over the episodes that ended, which are NaN if `episodes` is 0 or unknown.
+_OF_EPISODES = re.compile(r"(^|/)(episode_(return|length)_\w+|ep_(rew|len)_mean)$")
+# NaN if the returns are constant.
+_OF_VARIANCES = re.compile(r"(^|/)explained_variance(_mc)?$")
 
 # The axes to try, in order, if some record of a metric lacks the requested axis.
 _FALLBACKS = {
@@ -124,7 +133,7 @@ def series_by_seed(
     """Return one metric over an axis by seed; see `read_series`."""
     if metric not in columns:
         return {}
-    rows, y = columns[metric]
+    rows, y = _measured(columns, metric)
     found = _positions(columns, rows, axis)
     x, has_x = found or (rows, np.ones(len(rows), np.bool_))
     series: dict[int | None, Series] = {}
@@ -135,6 +144,23 @@ def series_by_seed(
             at = x[ordered] if found else np.arange(len(points))
             series[seed] = Series(at.astype(np.float64), y[ordered].astype(np.float64))
     return series
+
+
+def axes_instead(folder: Path, metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
+    """Return the metrics that have values, but none along an axis, with the axes that they have.
+
+    `step` is always one of them: it falls back to the order of the values.
+
+    Raises:
+        UserFacingError: a file cannot be read.
+    """
+    columns = read_columns(folder)
+    found: dict[str, list[str]] = {}
+    for metric in metrics:
+        rows = _measured(columns, metric).rows if metric in columns else np.zeros(0)
+        if len(rows) and not _lies_along(columns, rows, axis):
+            found[metric] = [each for each in AXES if _lies_along(columns, rows, each)]
+    return found
 
 
 def bucket(series: Series, buckets: int) -> Buckets:
@@ -165,6 +191,26 @@ def bucket(series: Series, buckets: int) -> Buckets:
             count=count,
             nans=size - count,
         )
+
+
+def _measured(columns: Mapping[str, Column], metric: str) -> Column:
+    """Return the rows and values of a metric, without NaNs where there was nothing to measure."""
+    rows, y = columns[metric]
+    missing = np.isnan(y)
+    if not missing.any():
+        return Column(rows, y)
+    if _OF_EPISODES.search(metric):
+        if "episodes" in columns:
+            episodes, known = columns["episodes"].at(rows)
+            missing &= ~known | (episodes == 0)
+    elif not _OF_VARIANCES.search(metric):
+        return Column(rows, y)
+    return Column(rows[~missing], y[~missing])
+
+
+def _lies_along(columns: Mapping[str, Column], rows: np.ndarray, axis: str) -> bool:
+    found = _positions(columns, rows, axis)
+    return found is None or bool(found[1].any())
 
 
 def _positions(

@@ -17,7 +17,7 @@ from runshelf.store.records import from_json, to_line
 from runshelf.store.series import NOT_METRICS, Series, series_by_seed
 
 SUMMARY = "summary.json"
-_FORMAT = 2  # older summaries lack the seeds; they are computed again
+_FORMAT = 3  # older summaries lack the seeds, or count means over no episodes; computed again
 _INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
@@ -26,7 +26,8 @@ _INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionE
 class Summary:
     """One metric of a run in five numbers.
 
-    Minimum, maximum and mean ignore NaNs; they are NaN if all values are.
+    Minimum, maximum and mean ignore NaNs; they are NaN if all values are. A metric that was never
+    measured, as a return if no episode has ended, has NaNs and a count of 0.
 
     Attributes:
         last: the last value, averaged over seeds.
@@ -98,6 +99,8 @@ def _of_seeds(series: Mapping[int | None, Series]) -> Summary:
 
 
 def _summary_of(seeds: Sequence[Series]) -> Summary:
+    if not seeds:
+        return Summary(*[math.nan] * 4, count=0)
     values = np.concatenate([series.y for series in seeds])
     known = values[~np.isnan(values)]
     last = np.array([series.y[-1] for series in seeds])

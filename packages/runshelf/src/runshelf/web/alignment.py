@@ -36,6 +36,7 @@ class Aligned(NamedTuple):
         bucketed: whether values are means of buckets rather than single values.
         left_out: number of values that were NaN, infinite, or not positive on a logarithmic scale.
         left_out_at: x of the first few of these.
+        last: last value of each seed, not averaged within a bucket; NaN for a seed without values.
     """
 
     labels: list[str]
@@ -44,6 +45,7 @@ class Aligned(NamedTuple):
     bucketed: bool
     left_out: int
     left_out_at: list[float]
+    last: Float[np.ndarray, " seeds"]
 
 
 def align(members: Sequence[Member], buckets: int = BUCKETS, *, positive: bool = False) -> Aligned:
@@ -68,7 +70,8 @@ def align(members: Sequence[Member], buckets: int = BUCKETS, *, positive: bool =
     for row, member in zip(values, kept, strict=True):
         _fill(member, grid, bucketed, row)
     labels = [member.label for member in members]
-    return Aligned(labels, grid, values, bucketed, left_out, left_out_at[:20])
+    last = np.array([member.y[-1] if len(member.y) else np.nan for member in kept], float)
+    return Aligned(labels, grid, values, bucketed, left_out, left_out_at[:20], last)
 
 
 def smoothed(
@@ -92,9 +95,7 @@ def centred(aligned: Aligned, centre: Centre, smoothing: float = 0.0) -> Interva
 
 def finals(aligned: Aligned) -> Float[np.ndarray, " seeds"]:
     """Return each seed's last value; NaN for a seed without values."""
-    return np.array(
-        [row[np.isfinite(row)][-1:].sum() if any_finite(row) else np.nan for row in aligned.values]
-    )
+    return aligned.last
 
 
 def any_finite(values: np.ndarray) -> bool:

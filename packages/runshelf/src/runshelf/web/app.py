@@ -4,17 +4,19 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, final
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from runshelf.index.rows import RunRow
+from runshelf.index.run_index import Index
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
-from runshelf.store.run import is_ulid
+from runshelf.store.run_ids import is_ulid
 from runshelf.web import (
     chart_page,
     code_page,
@@ -45,6 +47,8 @@ from runshelf.web.report import report
 from runshelf.web.subjects import Runs, Subject, row_of_run, runs_of, subject_of
 from runshelf.web.templates import render, static_files, static_version
 
+Handler = Callable[[Request], Awaitable[Response]]
+
 MOST_STREAMS = 48
 _STATIC_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 _MEDIA_NAME = re.compile(r"[0-9a-f]{64}\.(png|webp|jpg|jpeg|gif)")
@@ -66,7 +70,7 @@ class Pages:
 
     def app(self) -> Starlette:
         """Return the application, without a guard."""
-        handlers = {
+        handlers: dict[str, Handler] = {
             "/": self.home,
             "/table.csv": self.csv,
             "/group": self.group,
@@ -83,6 +87,8 @@ class Pages:
             "/runs/{run}/file": self.run_file,
             "/runs/{run}/media/{name}": self.run_media,
         }
+        for path in [path for path in handlers if path.startswith("/runs/")]:
+            handlers[path] = self._with_whole_id(handlers[path])
         routes = [Route(path, _with_size_check(handler)) for path, handler in handlers.items()]
         return Starlette(routes=routes, exception_handlers=dict.fromkeys(HANDLED, show_error))
 
@@ -110,8 +116,8 @@ class Pages:
 
     async def csv(self, request: Request) -> Response:
         """The table as CSV."""
-        view, keys = table_view(request.query_params), await self._reader.keys()
-        text = await self._reader.query(lambda index: runs_table.csv_of(index, view, keys))
+        view = table_view(request.query_params)
+        text = await self._reader.query(lambda index: runs_table.csv_of(index, view))
         return downloads.text_download(text, f"{view.show}.csv", "text/csv; charset=utf-8")
 
     async def group(self, request: Request) -> Response:
@@ -132,6 +138,7 @@ class Pages:
             },
             name=name,
             rows=runs.rows,
+            found=runs.result,
             left_out=runs.left_out,
             states_of=runs_table.ordered_states({state: states.count(state) for state in states}),
             question=next((row.question for row in runs.rows if row.question), ""),
@@ -151,7 +158,9 @@ class Pages:
             "compare.html",
             lambda: {
                 **chart_page.charts(chosen, subjects, view, self._reader.cache),
-                "comparison": compare(self._reader.home, titles, rows),
+                "comparison": compare(
+                    self._reader.home, titles, rows, [runs.result for runs in found]
+                ),
             },
             subjects=subjects,
             links=[_address(*subject) for subject in chosen],
@@ -200,8 +209,14 @@ class Pages:
         """The code of a run: files, uncommitted changes, changes since another run."""
         row = await self._row(request)
         path = request.query_params.get("path")
-        against = request.query_params.get("against") or row.parent
-        parent = await self._reader.query(lambda index: index.run(against) if against else None)
+        against = request.query_params.get("against")
+
+        def find(index: Index) -> RunRow | None:
+            if against:
+                return row_of_run(index, against)
+            return index.run(row.parent) if row.parent else None
+
+        parent = await self._reader.query(find)
         home = self._reader.home
         return await self._run_page(
             row, "code", "run_code.html", lambda: code_page.read(home, row, path, parent)
@@ -332,14 +347,24 @@ class Pages:
 
     async def _row(self, request: Request) -> RunRow:
         run = request.path_params["run"]
-        if not is_ulid(run):
-            raise NoFile("not a run's id")
         return await self._reader.query(lambda index: row_of_run(index, run))
 
+    def _with_whole_id(self, handler: Handler) -> Handler:
+        """Return a handler that redirects from a part of a run's id, or its name, to the run."""
 
-def _with_size_check(
-    handler: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
+        async def redirected(request: Request) -> Response:
+            if is_ulid(request.path_params["run"]):
+                return await handler(request)
+            row = await self._row(request)
+            rest = request.url.path.removeprefix("/runs/").partition("/")[2]
+            path = quote(f"/runs/{row.ulid}/{rest}".rstrip("/"))
+            query = request.url.query
+            return RedirectResponse(f"{path}?{query}" if query else path, 307)
+
+        return redirected
+
+
+def _with_size_check(handler: Handler) -> Handler:
     async def checked(request: Request) -> Response:
         check_size(request)
         return await handler(request)

@@ -41,10 +41,12 @@ def single_chart(
         gallery = run_page.pictures_of(subjects[0].parts[0].folder, choice.axis)
         marks = run_page.marks_of(gallery, f"/runs/{subjects[0].key}")
     (figure,) = figures(subjects, [metric], choice.axis, view, cache, marks)
+    zoomed = figure.axis == choice.axis  # the ends of the zoom are places on the chosen axis
+    table_view = view if zoomed else view._replace(start="", end="")
     return {
         "figure": figure,
         "choice": choice,
         "view": view,
         "smoothings": SMOOTHINGS,
-        "point_tables": point_tables(subjects, metric, choice.axis, view),
+        "point_tables": point_tables(subjects, metric, figure.axis, table_view),
     }

@@ -44,7 +44,8 @@ def chart(
         log: whether the y-axis is logarithmic.
         marks: links on the x-axis.
     """
-    across = x_scale(lines, [mark.x for mark in marks], clock=axis in TIMES)
+    more = [mark.x for mark in marks] + [x for line in lines for x in line.invalid]
+    across = x_scale(lines, more, clock=axis in TIMES)
     up = y_scale(lines, log=log)
     if across is None or up is None:
         why = "no positive values for a logarithmic scale" if log else "no values along this axis"

@@ -7,14 +7,17 @@ from typing import Any, NamedTuple, final
 from runshelf.comparison.code import CodeDiff
 from runshelf.comparison.metrics import MetricsDiff, diff_metrics
 from runshelf.comparison.settings import Row, flat, side_by_side
+from runshelf.formatting import shortened
 from runshelf.index.identity import argv_without_seeds, is_seed_key, packages_of
 from runshelf.index.rows import RunRow
+from runshelf.store.results import Result
 from runshelf.web import code_page, manifest, run_files
 from runshelf.web.sanitize import clean
 
 MOST_ROWS = 500
 _MOST_METRICS = 200
 _MOST_READ = 20
+_LONGEST_LABEL = 60
 
 
 @final
@@ -22,6 +25,8 @@ class Comparison(NamedTuple):
     """The result of a comparison.
 
     Attributes:
+        labels: the titles, shortened where they are alike.
+        results: the result of each subject.
         different: configuration keys that differ.
         same: configuration keys that do not differ.
         packages: packages whose versions differ.
@@ -33,6 +38,8 @@ class Comparison(NamedTuple):
         most: upper limit of table rows.
     """
 
+    labels: list[str]
+    results: list[Result | None]
     different: list[Row]
     same: list[Row]
     packages: list[Row]
@@ -43,25 +50,33 @@ class Comparison(NamedTuple):
     most: int = MOST_ROWS
 
 
-def compare(home: Path, titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> Comparison:
-    """Compare subjects, each given by its runs, newest first."""
+def compare(
+    home: Path,
+    titles: Sequence[str],
+    rows: Sequence[Sequence[RunRow]],
+    results: Sequence[Result | None],
+) -> Comparison:
+    """Compare subjects, each given by its title, its runs, newest first, and its result."""
     manifests = [[manifest.read_manifest(row.folder) for row in runs[:_MOST_READ]] for runs in rows]
     different, same = side_by_side([_configuration(of) for of in manifests])
     packages, _ = side_by_side([packages_of(of[0]) for of in manifests])
+    labels = shortened([clean(title, 400) for title in titles], _LONGEST_LABEL)
     with_code = [
-        (title, runs[0].folder)
-        for title, runs in zip(titles, rows, strict=True)
+        (label, runs[0].folder)
+        for label, runs in zip(labels, rows, strict=True)
         if code_page.has_code(runs[0].folder)
     ][:2]
     folders = [folder for _, folder in with_code]
     return Comparison(
+        labels=labels,
+        results=list(results),
         different=_as_text(different),
         same=_as_text(same),
         packages=_as_text(packages),
         code=code_page.difference(home, *folders) if len(folders) == 2 else None,
-        code_of=[title for title, _ in with_code],
+        code_of=[label for label, _ in with_code],
         metrics=[_metrics(rows[0], other) for other in rows[1:]],
-        notes=_notes(titles, rows),
+        notes=_notes(labels, rows),
     )
 
 
@@ -94,10 +109,10 @@ def _configuration(manifests: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     return found
 
 
-def _notes(titles: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]:
+def _notes(labels: Sequence[str], rows: Sequence[Sequence[RunRow]]) -> list[str]:
     return [
-        f"{clean(title, 80)}: only the settings of its newest {_MOST_READ} runs are compared"
-        for title, runs in zip(titles, rows, strict=True)
+        f"{label}: only the settings of its newest {_MOST_READ} runs are compared"
+        for label, runs in zip(labels, rows, strict=True)
         if len(runs) > _MOST_READ
     ]
 

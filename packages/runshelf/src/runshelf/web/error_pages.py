@@ -11,7 +11,7 @@ from runshelf.web.templates import render
 
 _MESSAGES = {
     "Not Found": "There is nothing at this address.",
-    "Method Not Allowed": "Nothing can be changed here.",
+    "Method Not Allowed": "These pages can only be read; nothing can be changed here.",
 }
 
 

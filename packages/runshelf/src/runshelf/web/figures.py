@@ -1,13 +1,15 @@
 """Charts of groups and runs with their tables: reads, aligns, averages and draws curves."""
 
+import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple, final
 
 import numpy as np
 from markupsafe import Markup
 
 from runshelf.charts.plot import Line
-from runshelf.formatting import count, plural
+from runshelf.formatting import plural, shortened
 from runshelf.statistics import CONFIDENCE, interval
 from runshelf.store import series
 from runshelf.web import run_files
@@ -21,6 +23,9 @@ from runshelf.web.seed_ends import SeedEnd, early_ends, ends_note, fewer_seeds
 from runshelf.web.subjects import Part, Subject
 
 _SPARSE = 80
+_OTHER_AXES = ("seconds", "updates", "step")  # in place of an axis that a metric lacks
+_LONGEST_LABEL = 36
+_MOST_ENDS = 3
 _TABLE_POINTS = 1_000  # upper limit for the table on the page of one chart
 
 
@@ -29,7 +34,8 @@ class CurveSummary(NamedTuple):
     """The last values of a curve: one row of the table under a chart.
 
     Attributes:
-        label: name of the group or run.
+        label: name of the group or run, shortened where it is like the others.
+        title: its whole name.
         style: colour and dash pattern.
         seeds: number of seeds with values.
         of: number of seeds.
@@ -42,6 +48,7 @@ class CurveSummary(NamedTuple):
     """
 
     label: str
+    title: str
     style: LineStyle
     seeds: int
     of: int
@@ -63,6 +70,7 @@ class Figure(NamedTuple):
         curves: a table row for each curve.
         band: description of the band.
         notes: other remarks for the legend.
+        axis: the x-axis: the wanted one, or another if the metric has no values along it.
     """
 
     metric: str
@@ -70,6 +78,7 @@ class Figure(NamedTuple):
     curves: list[CurveSummary]
     band: str
     notes: list[str]
+    axis: str
 
 
 def figures(
@@ -81,6 +90,9 @@ def figures(
     marks: tuple[Mark, ...] = (),
 ) -> list[Figure]:
     """Return a chart for each metric, with a curve for each subject.
+
+    If a run has no value of a metric along the axis, the chart has an axis that all its runs have,
+    and says so. Marks and zoom, which are places on the wanted axis, do not apply to it.
 
     Args:
         subjects: groups and runs.
@@ -100,11 +112,61 @@ def figures(
     keys = {metric: ("figure", metric, options, names, stamps) for metric in metrics}
     found = {metric: cache.get(key) for metric, key in keys.items()}
     missing = [metric for metric in metrics if found[metric] is None]
-    read = [_read(subject, missing, axis, view) for subject in subjects] if missing else []
-    for metric in missing:
-        figure = _figure(subjects, metric, [per[metric] for per in read], axis, view, marks)
+    others = _other_axes(subjects, missing, axis)
+    usual = [metric for metric in missing if metric not in others]
+    drawn = _figures_along(subjects, usual, axis, view, marks)
+    for along in {*others.values()}:
+        rest = [metric for metric, other in others.items() if other == along]
+        note = _axis_note(subjects, along, axis)
+        drawn |= _figures_along(subjects, rest, along, view._replace(start="", end=""), (), note)
+    for metric, figure in drawn.items():
         found[metric] = cache.put(keys[metric], figure, size=len(figure.svg) * 2)
     return [figure for metric in metrics if isinstance(figure := found[metric], Figure)]
+
+
+def _figures_along(
+    subjects: Sequence[Subject],
+    metrics: Sequence[str],
+    axis: str,
+    view: ChartView,
+    marks: Sequence[Mark],
+    note: str = "",
+) -> dict[str, Figure]:
+    """Return the charts of metrics that have values along an axis, with a note for each legend."""
+    read = [_read(subject, metrics, axis, view) for subject in subjects] if metrics else []
+    found: dict[str, Figure] = {}
+    for metric in metrics:
+        figure = _figure(subjects, metric, [per[metric] for per in read], axis, view, marks)
+        found[metric] = figure._replace(notes=[note, *figure.notes]) if note else figure
+    return found
+
+
+def _other_axes(subjects: Sequence[Subject], metrics: Sequence[str], axis: str) -> dict[str, str]:
+    """Return the axis of each metric that some run has, but not along the wanted axis."""
+    lacking: dict[str, list[list[str]]] = {}
+    folders = [part.folder for subject in subjects for part in subject.parts]
+    for folder in folders if metrics else ():
+        read = functools.partial(series.axes_instead, metrics=metrics, axis=axis)
+        for metric, instead in run_files.read_metrics(folder, read, {}).items():
+            lacking.setdefault(metric, []).append(instead)
+    found: dict[str, str] = {}
+    for metric, every in lacking.items():
+        able = [other for other in _OTHER_AXES if all(other in one for one in every)]
+        found[metric] = next(other for other in able if _all_have(folders, metric, other))
+    return found
+
+
+def _all_have(folders: Sequence[Path], metric: str, axis: str) -> bool:
+    read = functools.partial(series.axes_instead, metrics=[metric], axis=axis)
+    return not any(run_files.read_metrics(folder, read, {}) for folder in folders)
+
+
+def _axis_note(subjects: Sequence[Subject], axis: str, wanted: str) -> str:
+    lacking = UNITS.get(wanted, wanted).partition(" since")[0]
+    here = UNITS.get(axis, axis).partition(" since")[0]
+    several = sum(len(subject.parts) for subject in subjects) > 1
+    who = "some runs" if several else "the run"
+    return f"drawn over {here}: {who} logged it without {lacking}"
 
 
 def point_tables(
@@ -170,14 +232,15 @@ def _figure(
 ) -> Figure:
     buckets = 160 if len(subjects) < 4 else _SPARSE
     aligned = [align(seeds, buckets, positive=view.log) for seeds in members]
+    labels = shortened([clean(subject.title, 400) for subject in subjects], _LONGEST_LABEL)
     styles = line_styles([subject.group for subject in subjects])
     lines = [
         _line(subject, style, seeds, one, view, alone=len(subjects) == 1)
         for subject, style, seeds, one in zip(subjects, styles, members, aligned, strict=True)
     ]
     rows = [
-        _summary(subject, style, one, view)
-        for subject, style, one in zip(subjects, styles, aligned, strict=True)
+        _summary(subject, label, style, one, view)
+        for subject, label, style, one in zip(subjects, labels, styles, aligned, strict=True)
     ]
     ends = [early_ends(seeds) for seeds in members]
     rows = [row._replace(ends=_ends(early)) for row, early in zip(rows, ends, strict=True)]
@@ -185,14 +248,14 @@ def _figure(
     most = max((row.seeds for row in rows), default=0)
     bucketed = any(one.bucketed for one in aligned)
     band = _band_text(view, most, bucketed=bucketed)
-    notes = _notes(subjects, aligned, axis, view)
+    notes = _notes(subjects, aligned, axis, view) + _ends_notes(labels, members)
     notes += [
         (f"{row.label}: " if len(rows) > 1 else "")
         + ends_note(early, row.seeds, clock=axis in TIMES)
         for row, early in zip(rows, ends, strict=True)
         if early
     ]
-    return Figure(metric, svg, rows, band, notes)
+    return Figure(metric, svg, rows, band, notes, axis)
 
 
 def _ends(early: Sequence[SeedEnd]) -> str:
@@ -225,6 +288,7 @@ def _line(
         raw=raw,
         fewer=fewer_seeds(aligned),
         invalid=aligned.left_out_at,
+        dots=len(aligned.x) == 1,
     )
 
 
@@ -240,16 +304,19 @@ def _spread(members: Sequence[Member], aligned: Aligned) -> tuple[np.ndarray | N
     return low, np.interp(aligned.x, buckets.x, buckets.maximum)
 
 
-def _summary(subject: Subject, style: LineStyle, aligned: Aligned, view: ChartView) -> CurveSummary:
+def _summary(
+    subject: Subject, label: str, style: LineStyle, aligned: Aligned, view: ChartView
+) -> CurveSummary:
     last = finals(aligned)
     valid = np.isfinite(last)
-    label = clean(subject.title, 80)
+    title = clean(subject.title, 400)
     if not valid.any():
-        return CurveSummary(label, style, 0, len(last), np.nan, np.nan, np.nan, np.nan, "")
+        return CurveSummary(label, title, style, 0, len(last), np.nan, np.nan, np.nan, np.nan, "")
     final = interval(last[:, None], view.centre)
     least = int(np.nanargmin(last))
     return CurveSummary(
         label,
+        title,
         style,
         seeds=int(valid.sum()),
         of=len(last),
@@ -291,5 +358,21 @@ def _notes(
     left_out = sum(one.left_out for one in aligned)
     if left_out:
         why = "NaN, infinite or not positive" if view.log else "NaN or infinite"
-        notes.append(f"{count(left_out)} values are {why} (red ticks mark the first ones)")
+        are = "is" if left_out == 1 else "are"
+        notes.append(f"{plural(left_out, 'value')} {are} {why}, the first marked red on the x-axis")
     return notes
+
+
+def _ends_notes(labels: Sequence[str], members: Sequence[Sequence[Member]]) -> list[str]:
+    """Return remarks on curves whose last value is not finite."""
+    ends = [
+        f"{label} {member.label}" if len(labels) > 1 else member.label
+        for label, of in zip(labels, members, strict=True)
+        for member in of
+        if len(member.y) and not np.isfinite(member.y[-1])
+    ]
+    if not ends:
+        return []
+    shown = ", ".join(clean(end, 60) for end in ends[:_MOST_ENDS])
+    more = f" and {len(ends) - _MOST_ENDS} more" if len(ends) > _MOST_ENDS else ""
+    return [f"ends with NaN or infinity: {shown}{more}; the table has the last finite value"]

@@ -21,7 +21,7 @@ class Choice(NamedTuple):
     Attributes:
         axes: the axes to choose from.
         axis: the axis to draw.
-        metrics: all metrics that match the search, in order.
+        metrics: all metrics that match the search, in order; those of all subjects come first.
         shown: the metrics on this page.
         pages: number of pages.
         more: whether more metrics match than can be listed.
@@ -37,17 +37,23 @@ class Choice(NamedTuple):
 
 def choose(subjects: Sequence[Subject], view: ChartView, cache: Cache) -> Choice:
     """Return the metrics and axes that a view of some subjects shows."""
-    names: dict[str, None] = {}
+    names: dict[str, int] = {}  # with the number of subjects that have the metric
     axes: dict[str, None] = {}
-    for part in (part for subject in subjects for part in subject.parts):
-        part_axes, part_names = _axes_and_names(part, cache)
-        axes.update(dict.fromkeys(part_axes))
-        names.update(dict.fromkeys(part_names))
+    for subject in subjects:
+        of_subject: dict[str, None] = {}
+        for part in subject.parts:
+            part_axes, part_names = _axes_and_names(part, cache)
+            axes.update(dict.fromkeys(part_axes))
+            of_subject.update(dict.fromkeys(part_names))
+        for name in of_subject:
+            names[name] = names.get(name, 0) + 1
     offered = [axis for axis in ("env_steps", "seconds", "updates") if axis in axes]
     offered = offered or ["step", *(axis for axis in ("time", "seconds") if axis in axes)][:2]
     search = view.find.casefold()
     matching = [name for name in names if search in name.casefold()]
-    ordered = sorted(matching[:MOST_NAMES], key=rank)
+    ordered = sorted(
+        matching[:MOST_NAMES], key=lambda name: (names[name] < len(subjects), rank(name))
+    )
     pages = max(1, -(-len(ordered) // CHARTS))
     page = min(view.page, pages)
     axis = view.axis if view.axis in offered else offered[0]

@@ -2,20 +2,21 @@
 
 import re
 
+from runshelf.store.results import is_of_machine
+
 # Returns and scores first, then losses, then other metrics; system metrics last.
 _FIRST = (
-    r"^(eval|test)?.*(episode_)?returns?(_mean)?$",
+    r"^(eval|test)?.*(episode_)?returns?(_mean)?$|ep_rew_mean$|episodic_return$|eval/mean_reward$",
     r"(success|accuracy|score|win_rate)",
     r"return|reward_mean|reward$",
     r"episode_length_mean|^loss$|_loss$|/loss$|^loss/",
     r"entropy$|kl|explained_variance|grad_norm",
 )
-_LAST = re.compile(r"^system[/.]|memory|_per_second$")
 
 
 def rank(metric: str) -> tuple[int, str]:
     """Return a key that sorts metrics."""
-    if _LAST.search(metric):
+    if is_of_machine(metric):
         return len(_FIRST) + 1, metric
     found = (n for n, pattern in enumerate(_FIRST) if re.search(pattern, metric))
     return next(found, len(_FIRST)), metric

@@ -160,8 +160,8 @@ def chosen_subjects(request: Request, least: int, purpose: str) -> Chosen:
     found = tuple(dict.fromkeys(item for item in items if item[0] in ("run", "group")))
     if not least <= len(found) <= MOST_SUBJECTS:
         raise UsageError(
-            f"the address names {len(found)} runs or groups: {least} to {MOST_SUBJECTS} can be"
-            f" {purpose}; add run=ID or group=NAME to the address"
+            f"{least} to {MOST_SUBJECTS} runs or groups can be {purpose}, the address names"
+            f" {len(found)}; add run=ID or group=NAME to the address"
         )
     return found
 

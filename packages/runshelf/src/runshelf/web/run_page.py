@@ -16,6 +16,7 @@ from runshelf.index.run_index import Index
 from runshelf.store import series
 from runshelf.store.logged_media import Media, media
 from runshelf.store.metrics import broken_lines
+from runshelf.store.results import read_result
 from runshelf.store.run import open_run
 from runshelf.web import run_files
 from runshelf.web.cache import Cache
@@ -102,12 +103,14 @@ class RunHead(NamedTuple):
         progress: progress of a running run; otherwise None.
         left: estimated remaining time in words.
         relatives: runs that it repeats or that repeat it.
+        spread: seeds, interval and lowest value of its result, as text; empty for a single seed.
     """
 
     manifest: Mapping[str, Any]
     progress: Progress | None
     left: str
     relatives: Sequence[Relative]
+    spread: str
 
 
 def read_head(row: RunRow, relatives: Sequence[Relative]) -> RunHead:
@@ -116,12 +119,18 @@ def read_head(row: RunRow, relatives: Sequence[Relative]) -> RunHead:
     Raises:
         UserFacingError: the manifest cannot be read.
     """
-    manifest = open_run(row.folder).manifest
+    manifest, spread = open_run(row.folder).manifest, _spread_of(row)
     if row.state != "running":
-        return RunHead(manifest, None, "", relatives)
+        return RunHead(manifest, None, "", relatives, spread)
     progress = progress_of(row.folder, manifest, time.time() - row.created)
     left = "" if progress.seconds_left is None else roughly(progress.seconds_left)
-    return RunHead(manifest, progress, left, relatives)
+    return RunHead(manifest, progress, left, relatives, spread)
+
+
+def _spread_of(row: RunRow) -> str:
+    metric = row.result.metric if row.result and row.result.value is not None else None
+    found = run_files.read_metrics(row.folder, lambda folder: read_result(folder, metric), None)
+    return found.spread if found and metric else ""
 
 
 def relatives_of(index: Index, row: RunRow) -> list[Relative]:

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, final
 
 from runshelf.errors import UserFacingError
-from runshelf.formatting import moment
+from runshelf.formatting import moment, shortened
 from runshelf.index.rows import GroupRow, Keys, RunRow
 from runshelf.index.run_index import Index
 from runshelf.web.metric_order import rank
 from runshelf.web.parameters import ROWS, TableView, with_query
+from runshelf.web.sanitize import clean
 
 MOST_EXPORTED = 10_000
 _MOST_OFFERED = 300
+_LONGEST_TITLE = 60
 # Longer group names do not fit in an address.
 LONGEST_NAME = 2_000
 STATES = ("running", "finished", "failed", "interrupted", "stopped", "lost", "imported")
@@ -46,6 +48,9 @@ class Table(NamedTuple):
         columns: all columns except the title.
         chosen: keys of the last columns: settings and metrics.
         rows: the rows of this page.
+        titles: names of these rows, shortened where they are alike.
+        groups: names of the groups of these rows, shortened in the same way.
+        metric: the metric of all results; empty if they have several.
         total: number of rows on all pages.
         error: error message for the filter or sort key; empty if valid.
         keys: keys for filters and columns.
@@ -56,6 +61,9 @@ class Table(NamedTuple):
     columns: list[Column]
     chosen: tuple[str, ...]
     rows: Sequence[RunRow | GroupRow]
+    titles: list[str]
+    groups: list[str]
+    metric: str
     total: int
     error: str
     keys: Keys
@@ -65,7 +73,7 @@ class Table(NamedTuple):
 
 def read_table(index: Index, view: TableView, keys: Keys) -> Table:
     """Return a page of the table; with an invalid filter, an empty page and the error message."""
-    chosen = view.columns or default_columns(keys)
+    chosen = view.columns
     offset = (view.page - 1) * ROWS
     rows: Sequence[RunRow | GroupRow] = ()
     total, message = 0, ""
@@ -73,10 +81,16 @@ def read_table(index: Index, view: TableView, keys: Keys) -> Table:
         rows, total = _rows(index, view, chosen, ROWS, offset)
     except UserFacingError as error:
         message = str(error)
+    metrics = {row.result.metric for row in rows if row.result}
+    metric = metrics.pop() if len(metrics) == 1 else ""
+    names = [run_title(row) if isinstance(row, RunRow) else row.group for row in rows]
     return Table(
-        columns=_columns(view, chosen),
+        columns=_columns(view, chosen, metric),
         chosen=chosen,
         rows=rows,
+        titles=shortened([clean(name, 400) for name in names], _LONGEST_TITLE),
+        groups=shortened([clean(row.group, 400) for row in rows], _LONGEST_TITLE),
+        metric=metric,
         total=total,
         error=message,
         keys=_offered(keys),
@@ -85,28 +99,23 @@ def read_table(index: Index, view: TableView, keys: Keys) -> Table:
     )
 
 
-def default_columns(keys: Keys) -> tuple[str, ...]:
-    """Return the default columns: the most important metric."""
-    best = min(keys.metrics, key=rank, default=None)
-    return () if best is None else (f"metric.{best}",)
-
-
-def csv_of(index: Index, view: TableView, keys: Keys) -> str:
+def csv_of(index: Index, view: TableView) -> str:
     """Return all rows of the table as CSV.
 
     Raises:
         UserFacingError: the filter or the sort key is invalid.
     """
-    chosen = view.columns or default_columns(keys)
+    chosen = view.columns
     rows, _ = _rows(index, view, chosen, MOST_EXPORTED, 0)
     text = io.StringIO()
     writer = csv.writer(text)
     head = ("group", "runs", "seeds") if view.show == "groups" else ("run", "name", "group")
-    more = ("states", "question", "env", "algorithm", "created")
+    more = ("states", "question", "env", "algorithm", "created", "result", "result_metric")
     writer.writerow([harmless(cell) for cell in (*head, *more, *chosen)])
     for row in rows:
         values = [row.values.get(column) for column in chosen]
-        writer.writerow([harmless(cell) for cell in (*_head(row), *values)])
+        found = (row.result.value, row.result.metric) if row.result else (None, None)
+        writer.writerow([harmless(cell) for cell in (*_head(row), *found, *values)])
     return text.getvalue()
 
 
@@ -151,14 +160,21 @@ def _head(row: RunRow | GroupRow) -> Iterable[Any]:
     return (row.ulid, row.name, row.group, row.state, row.question, row.env, row.algorithm, when)
 
 
-def _columns(view: TableView, chosen: Sequence[str]) -> list[Column]:
+def _columns(view: TableView, chosen: Sequence[str], metric: str) -> list[Column]:
+    result = ("result", metric or "result", "number")
     runs = [
+        result,
         ("state", "state", "state"),
         ("", "group", "text"),
         ("created", "started", "text"),
         ("seconds", "took", "number"),
     ]
-    groups = [("", "states", "state"), ("", "seeds", "number"), ("created", "latest", "text")]
+    groups = [
+        result,
+        ("", "states", "state"),
+        ("", "seeds", "number"),
+        ("created", "latest", "text"),
+    ]
     fixed = groups if view.show == "groups" else runs
     columns = [_column(view, key, label, kind, ()) for key, label, kind in fixed]
     rests = [tuple(c for c in chosen if c != column) for column in chosen]
@@ -184,8 +200,8 @@ def sort_key(key: str) -> str:
 
 
 def run_title(row: RunRow) -> str:
-    """Return the name of a run, or the end of its id if it has none."""
-    return row.name or f"…{row.ulid[-8:]}"
+    """Return the name of a run, or its short id if it has none."""
+    return row.name or row.short
 
 
 def _offered(keys: Keys) -> Keys:

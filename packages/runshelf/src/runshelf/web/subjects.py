@@ -9,19 +9,28 @@ from runshelf.errors import UsageError
 from runshelf.index.grouping import samples
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
+from runshelf.store.results import Result
 from runshelf.web.runs_table import quoted, run_title
 from runshelf.web.sanitize import clean
 
 MOST_RUNS = 200
+_MOST_MATCHES = 5
 _MOST_SPELLINGS = 100  # names that differ only in case
 
 
 @final
 class Runs(NamedTuple):
-    """The runs of a subject, newest first, and the number of older runs left out."""
+    """The runs of a subject.
+
+    Attributes:
+        rows: the runs, newest first.
+        left_out: the number of older runs that were left out.
+        result: the result of the run, or of the group's independent samples.
+    """
 
     rows: list[RunRow]
     left_out: int = 0
+    result: Result | None = None
 
 
 @final
@@ -79,19 +88,26 @@ def runs_of_group(index: Index, group: str) -> Runs:
     if page.total > len(page.rows):
         spellings = index.groups(f"group={quoted(group)}", limit=_MOST_SPELLINGS).rows
         left_out = sum(row.runs for row in spellings if row.group == group) - len(rows)
-    return Runs(rows, left_out)
+    return Runs(rows, left_out, index.result_of(rows))
 
 
 def row_of_run(index: Index, run: str) -> RunRow:
-    """Return a run.
+    """Return a run by its id, a part of its id, its name, or `latest`.
 
     Raises:
-        UsageError: the run does not exist.
+        UsageError: no run or several runs match.
     """
-    row = index.run(run)
-    if row is None:
+    found = index.called(run)
+    if not found:
         raise UsageError(f"there is no run `{clean(run, 40)}` here")
-    return row
+    if len(found) > 1:
+        shown = ", ".join(f"{row.short} ({run_title(row)})" for row in found[:_MOST_MATCHES])
+        more = len(found) - _MOST_MATCHES
+        others = f" and {more} more" if more > 0 else ""
+        raise UsageError(
+            f"{len(found)} runs match `{clean(run, 40)}`: add one of {clean(shown, 400)}{others}"
+        )
+    return found[0]
 
 
 def runs_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Runs]:
@@ -101,9 +117,13 @@ def runs_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Runs]:
         UsageError: a group or run does not exist.
     """
     return [
-        runs_of_group(index, key) if kind == "group" else Runs([row_of_run(index, key)])
+        runs_of_group(index, key) if kind == "group" else _runs_of_run(row_of_run(index, key))
         for kind, key in chosen
     ]
+
+
+def _runs_of_run(row: RunRow) -> Runs:
+    return Runs([row], result=row.result)
 
 
 def subject_of(kind: str, runs: Runs) -> Subject:
@@ -113,7 +133,7 @@ def subject_of(kind: str, runs: Runs) -> Subject:
     if kind == "run":
         return Subject("run", rows[0].ulid, names[0], group, (Part(rows[0].folder, names[0]),))
     if len({*names}) < len(names):  # runs of a group often share a name
-        names = [f"…{row.ulid[-8:]}" for row in rows]
+        names = [row.short for row in rows]
     found = samples(rows)
     counted = found.seeds_by_run()
     parts = tuple(

@@ -254,7 +254,8 @@ function showSaving() {
 }
 
 function showBanner() {
-  const text = banner(state.status.doing, stream.lostFor, run);
+  const name = run.length === 26 ? run.slice(-8) : run; // the short form of an id
+  const text = banner(state.status.doing, stream.lostFor, name);
   at("banner").hidden = !text;
   put("banner", text);
 }

@@ -59,12 +59,13 @@ function pointedX(chart, event) {
   return data.low + share * (data.high - data.low);
 }
 
-function zoom(low, high) {
+function zoom(low, high, axis) {
   const url = new URL(location.href);
   for (const [name, value] of [["from", low], ["to", high]]) {
     if (value === null) url.searchParams.delete(name);
     else url.searchParams.set(name, String(Number(value.toPrecision(6))));
   }
+  if (axis) url.searchParams.set("x", axis);
   location.href = url;
 }
 
@@ -89,7 +90,7 @@ export function listenToDrags() {
   document.addEventListener("pointerup", (event) => {
     if (chart && Math.abs(event.clientX - from) > SHORTEST_DRAG) {
       const ends = [pointedX(chart, { clientX: from }), pointedX(chart, event)].sort((a, b) => a - b);
-      zoom(...ends);
+      zoom(...ends, curves(chart).axis);
     }
     end();
   });
