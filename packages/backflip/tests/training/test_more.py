@@ -198,7 +198,8 @@ def test_a_child_has_not_forgotten_what_its_parent_learned(
 def taught(home: Path, algorithm: str = "ppo", **changes: Any) -> Result:
     """Teach a little."""
     settings = (PPO if algorithm == "ppo" else DQN) | TEACHING
-    options = {"labels": 8, "seeds": 2, "env_steps": 384, "teacher": "oracle"} | changes
+    options: dict[str, Any] = {"labels": 8, "seeds": 2, "env_steps": 384, "teacher": "oracle"}
+    options |= changes
     return teach("CartPole-v1", algorithm=algorithm, settings=settings, home=home, **options)
 
 
@@ -294,8 +295,9 @@ def refused(tmp_path: Path, run: Run | Path | str, message: str, **more: Any) ->
     """Check that a parent is refused in one line and no run is created."""
     before = list_runs(tmp_path)
     carry_on = teach_more if more.pop("teach", False) else train_more
+    budget: dict[str, Any] = {"env_steps": 64} | more
     with pytest.raises((UsageError, DamagedFile), match=message) as error:
-        carry_on(run, home=tmp_path, **({"env_steps": 64} | more))
+        carry_on(run, home=tmp_path, **budget)
     assert "\n" not in str(error.value)
     assert list_runs(tmp_path) == before
 

@@ -97,10 +97,9 @@ class Result:
     def from_json(cls, folder: Path, fields: Mapping[str, Any]) -> "Result":
         """Return the result of the run in `folder` from the result of `to_json`."""
         known = {field.name for field in dataclasses.fields(cls)} - {"folder"}
-        missing = dict.fromkeys(("labels", "optimum"))
-        return cls(
-            folder=folder, **missing | {name: x for name, x in fields.items() if name in known}
-        )
+        given: dict[str, Any] = {"labels": None, "optimum": None}
+        given |= {name: value for name, value in fields.items() if name in known}
+        return cls(folder=folder, **given)
 
 
 def _of_all(number: int, own: int | None) -> str:
