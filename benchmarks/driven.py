@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from backflip.core.spec import Discrete
+from backflip.core.spaces import Discrete
 from backflip.envs.registry import make_host
 from backflip.training import runtime
 from backflip.training.build import build

@@ -16,7 +16,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.registry import make_native
 
 ENVS = ("CartPole-v1", "Pendulum-v1", "Acrobot-v1")

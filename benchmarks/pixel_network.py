@@ -21,7 +21,8 @@ def ours(seconds: float) -> None:
     import jax.numpy as jnp  # noqa: PLC0415
     import numpy as np  # noqa: PLC0415
 
-    from backflip.core.spec import Box, Discrete, EnvSpec  # noqa: PLC0415
+    from backflip.core.spaces import Box, Discrete  # noqa: PLC0415
+    from backflip.core.spec import EnvSpec  # noqa: PLC0415
     from backflip.networks.actor_critic import actor_critic  # noqa: PLC0415
     from backflip.networks.torsos import halving  # noqa: PLC0415
 

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from backflip.core.spec import Box, EnvSpec
+from backflip.core.spaces import Box
+from backflip.core.spec import EnvSpec
 from backflip.envs.spec import NativeStep
 
 LIMIT = 20  # env steps per episode

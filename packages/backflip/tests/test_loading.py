@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import backflip
-from backflip.core.spec import Discrete
+from backflip.core.spaces import Discrete
 from backflip.envs.registry import make_host, make_native
 from backflip.training.result import Result
 from runshelf.errors import UsageError

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from backflip.algorithms.interface import Algorithm
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 
 KEY = jax.random.key(0)

@@ -11,7 +11,8 @@ from packages.backflip.tests.algorithms.probing import Endless
 
 from backflip.algorithms.interface import Algorithm
 from backflip.core.replay.layout import Sampled
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.drivers.host import HostDriver
 from backflip.envs.gymnasium import GymnasiumEnv

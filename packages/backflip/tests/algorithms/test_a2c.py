@@ -27,7 +27,8 @@ from backflip.algorithms.entries.a2c import A2CConfig
 from backflip.algorithms.parts.rollout_rows import Rows, prepare
 from backflip.algorithms.parts.stochastic_policy import Actor
 from backflip.core import losses, returns
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.drivers.native import NativeDriver
 from backflip.envs.native.cartpole import CartPole
 from backflip.networks.actor_critic import actor_critic

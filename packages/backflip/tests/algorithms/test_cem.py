@@ -24,7 +24,8 @@ from backflip.algorithms import cem as module
 from backflip.algorithms.cem import actions, cem, fitness, make_policy, refit
 from backflip.algorithms.entries.cem import CEMConfig
 from backflip.algorithms.parts.invalid_rows import blank_invalid
-from backflip.core.spec import Box, EnvSpec
+from backflip.core.spaces import Box
+from backflip.core.spec import EnvSpec
 from backflip.drivers.native import NativeDriver
 from backflip.envs.native.cartpole import CartPole
 from runshelf.errors import UsageError

@@ -26,7 +26,8 @@ from backflip.algorithms import ddpg, sac, td3
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.parts import action_scale, critics
 from backflip.core import targets, trees
-from backflip.core.spec import Box, EnvSpec
+from backflip.core.spaces import Box
+from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.drivers.driver import Driver
 from backflip.drivers.native import NativeDriver

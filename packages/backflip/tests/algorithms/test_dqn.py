@@ -22,7 +22,8 @@ from backflip.algorithms.entries.dqn import DQNConfig
 from backflip.algorithms.parts.epsilon_greedy import epsilon
 from backflip.core import trees
 from backflip.core.replay.layout import Sampled
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.drivers.driver import Driver
 from backflip.drivers.host import HostDriver

@@ -12,7 +12,8 @@ import pytest
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.ppo import ppo
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.drivers.clip_material import clip_material
 from backflip.drivers.driver import Driver

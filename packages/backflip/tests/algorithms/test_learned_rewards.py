@@ -21,7 +21,8 @@ from backflip.algorithms.interface import Algorithm, for_learned_reward
 from backflip.algorithms.ppo import ppo
 from backflip.algorithms.sac import sac
 from backflip.algorithms.vpg import vpg
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.trees import flatten, row_of
 from backflip.core.types import Transition
 from backflip.drivers.driver import Driver, Learner

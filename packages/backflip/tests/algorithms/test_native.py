@@ -10,7 +10,8 @@ import pytest
 
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.ppo import ppo
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.trees import where_rows
 from backflip.core.types import Transition
 from backflip.drivers.driver import Learner, own_reward

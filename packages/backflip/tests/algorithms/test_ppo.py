@@ -28,7 +28,8 @@ from backflip.algorithms.parts.rollout_rows import Rows
 from backflip.algorithms.parts.stochastic_policy import Actor, preprocess
 from backflip.algorithms.ppo import PPOState, loss, ppo, signal_share
 from backflip.core import losses, returns
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.statistics import RunningStatistics
 from backflip.core.types import Transition
 from backflip.drivers.native import NativeDriver

@@ -7,7 +7,8 @@ import pytest
 
 from backflip.algorithms.entry import kinds_of
 from backflip.algorithms.registry import algorithms, check_spaces, entry_of, names
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from runshelf.errors import UsageError
 
 

@@ -36,7 +36,8 @@ from backflip.algorithms.vpg import (
     vpg,
 )
 from backflip.core import losses, returns
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.drivers.native import NativeDriver
 from backflip.envs.native.cartpole import CartPole
 

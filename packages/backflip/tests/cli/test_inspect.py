@@ -43,6 +43,28 @@ def test_look_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         assert strip.format == "PNG"
 
 
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("env_id", "limit", "end"),
+    [
+        (
+            "packages.backflip.tests.envs.drawn_envs:Undrawn",
+            "not stated; the longest episode had 12 env steps",
+            "truncated by the time limit",
+        ),
+        ("packages.backflip.tests.inspect.faulty_envs:Line", "none", "0% truncated"),
+    ],
+)
+def test_look_knows_a_time_limit_that_is_not_stated(
+    env_id: str, limit: str, end: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["look", env_id, "--episodes", "8", "--out", str(tmp_path / "clip.png")]) == 0
+    lines = [line.split(None, 2) for line in capsys.readouterr().out.splitlines()]
+    told = {" ".join(line[:2]): line[2] for line in lines if len(line) == 3}
+    assert told["time limit"] == limit
+    assert told["episodes end"].endswith(end)
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.spec import HostEnv, HostStep
 
 ROWS = 3

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from backflip.core.losses import preference_probability
-from backflip.core.spec import Discrete, EnvSpec, newest_frame
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.trees import flatten, row_of, unflatten
 from backflip.core.types import Transition
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel

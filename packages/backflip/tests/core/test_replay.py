@@ -11,7 +11,8 @@ from backflip.core.replay.layout import Layout, Replay, ages, empty, layout, tim
 from backflip.core.replay.priorities import reprioritize
 from backflip.core.replay.rows import add, read, read_steps
 from backflip.core.replay.sampling import sample, sample_on_host
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.trees import where_rows
 from backflip.core.types import Transition
 from backflip.envs.native.dot import Dot

@@ -167,6 +167,18 @@ class NoGraphics(Square):
         raise RuntimeError("no screen")
 
 
+class OneScreen(Square):
+    """Can be made four times; then its graphics library has no more screens."""
+
+    made = 0
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__(render_mode)
+        type(self).made += 1
+        if type(self).made > 4:
+            raise RuntimeError("no more screens")
+
+
 class WindowOnly(Square):
     """Draws only in a window."""
 

@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from packages.backflip.tests.conformance.host_env import check_host_env, random_actions
 
 from backflip.core.errors import EnvironmentFailed
-from backflip.core.spec import Discrete
+from backflip.core.spaces import Discrete
 from backflip.envs.gymnasium import GymnasiumEnv
 from backflip.envs.registry import make_host
 from runshelf.errors import UsageError, UserFacingError

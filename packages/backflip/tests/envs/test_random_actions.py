@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from backflip.core.spec import Box, Discrete
+from backflip.core.spaces import Box, Discrete
 from backflip.envs.random_actions import random_actions, random_actions_on_host
 
 COUNT = 4_000

@@ -24,7 +24,8 @@ import numpy as np
 from dataclasses import dataclass
 from typing import NamedTuple
 import jax.numpy as jnp
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.native.probes import ChosenReward
 
 def wrapped(height: int, limit: int = 6, name: str = "CartPole-v1"):

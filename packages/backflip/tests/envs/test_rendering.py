@@ -135,6 +135,16 @@ def test_without_a_render_that_works_there_are_no_pictures(name: str, why: str) 
     env.step(np.zeros(ROWS, int))
 
 
+def test_an_environment_that_cannot_be_made_again_is_not_drawn() -> None:
+    env = batch("OneScreen")
+    env.draw_rows([0, 1])
+    env.reset([0, 1, 2])
+    assert env.scenes([0, 1]) is None
+    assert env.own_render is not None
+    assert "no more screens" in env.own_render.problem
+    env.step(np.zeros(ROWS, int))
+
+
 def test_a_render_that_fails_later_ends_the_pictures() -> None:
     env = batch("FailsLater")
     env.draw_rows([0])

@@ -13,7 +13,7 @@ from packages.backflip.tests.inspect.faulty_envs import (
     maker_of,
 )
 
-from backflip.core.spec import Box, Discrete
+from backflip.core.spaces import Box, Discrete
 from backflip.inspect.env_checks import REPEATED, audit_actions, repeatability, variants
 
 

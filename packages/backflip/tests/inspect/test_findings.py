@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from backflip.algorithms.registry import entry_of
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.inspect.env_checks import ActionAudit, ActionEffect, Repeatability
 from backflip.inspect.episode_recorder import EpisodeRecording
 from backflip.inspect.findings import findings, verdict

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.inspect.key_bindings import actions, dials
 
 SEEN = Box(np.zeros(1, np.float32), np.ones(1, np.float32), np.dtype(np.float32))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.inspect.clip_files import write_clip
 from backflip.inspect.pictures import agent_frame, enlarged, side_by_side
 from backflip.inspect.track_plots import HEIGHT, with_tracks

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.native.pendulum import Pendulum
 from backflip.envs.registry import make_native
 from backflip.inspect.policy_map import POINTS, map_policy, picture, state_space_of

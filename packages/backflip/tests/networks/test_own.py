@@ -11,7 +11,8 @@ import pytest
 
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.registry import algorithms, entry_of
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.trees import flatten, unflatten
 from backflip.networks.own import own_network
 from backflip.training.algorithm_config import configure

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from packages.backflip.tests.conformance.reward_model import CLAUSES, LENGTH
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.network.model import NetworkRewardModel
 

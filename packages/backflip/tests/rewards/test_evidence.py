@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from backflip.core.losses import preference_loss, preference_probability
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.rewards.interface import LabelledComparison, ObservedClip

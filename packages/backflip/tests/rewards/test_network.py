@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from packages.backflip.tests.conformance.reward_model import keys_of, labelled
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of
 from backflip.rewards.inputs import empty_clip
 from backflip.rewards.network import ensemble as module

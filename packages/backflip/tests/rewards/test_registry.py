@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.network.model import NetworkRewardModel

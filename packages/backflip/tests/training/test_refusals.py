@@ -17,7 +17,8 @@ from backflip.algorithms.registry import algorithms, check_spaces
 from backflip.api import teach
 from backflip.cli import training_commands
 from backflip.core.settings import LARGEST_COUNT
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.registry import make_native
 from backflip.training import memory
 from backflip.training.algorithm_config import configure

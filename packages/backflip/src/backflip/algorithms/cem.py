@@ -31,7 +31,8 @@ from backflip.algorithms.parts.invalid_rows import blank_invalid
 from backflip.algorithms.parts.reward_metrics import reward_metrics
 from backflip.core.gradients import update_ratio
 from backflip.core.schedules import linear
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.networks.single_head import SingleHead, action_outputs, single_head
 from runshelf.errors import UsageError

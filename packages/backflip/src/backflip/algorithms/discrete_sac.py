@@ -37,7 +37,8 @@ from backflip.algorithms.parts.sac_step import SACState, first_state, sac_step
 from backflip.algorithms.parts.saved_policy import saved_policy, with_saved_policy
 from backflip.core.distributions import Categorical
 from backflip.core.gradients import update_ratio
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.statistics import masked_mean
 from backflip.core.targets import bellman_target
 from backflip.core.types import Transition

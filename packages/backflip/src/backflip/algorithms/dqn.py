@@ -47,7 +47,8 @@ from backflip.algorithms.rollouts import gradient_steps
 from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import huber_error, squared_error
 from backflip.core.schedules import linear
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.statistics import masked_mean
 from backflip.core.targets import bellman_target, polyak, value_of_choice
 from backflip.core.types import Transition

@@ -106,6 +106,6 @@ def kinds_of(spec: "EnvSpec") -> tuple[Kind, ...]:
 
 def is_discrete(spec: "EnvSpec") -> bool:
     """Return whether the actions of an environment are discrete."""
-    from backflip.core.spec import Discrete  # noqa: PLC0415  (imports NumPy)
+    from backflip.core.spaces import Discrete  # noqa: PLC0415  (imports NumPy)
 
     return isinstance(spec.action, Discrete)

@@ -17,6 +17,7 @@ from gymnasium.wrappers import TimeLimit
 
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.spaces import (
+    Box,
     Group,
     InvalidValue,
     MultiDiscrete,
@@ -24,7 +25,7 @@ from backflip.core.spaces import (
     flattened,
     names_of_numbers,
 )
-from backflip.core.spec import Box, EnvSpec, OwnSpaces
+from backflip.core.spec import EnvSpec, OwnSpaces
 from backflip.envs.metadata import class_of, number_names
 from backflip.envs.pictures import NONE
 from backflip.envs.rendering import Make, OwnRender
@@ -197,11 +198,11 @@ class GymnasiumEnv:
         Without a render of their own that works, nothing changes and `scenes` has no pictures.
         """
         render, envs = self.own_render, getattr(self._vector, "envs", [])
-        if render is None or self._drawn == list(rows):
+        if render is None or render.problem or self._drawn == list(rows):
             return
         if not self._drawn:
             render.find_mode(envs[0])
-        for row in rows if render.works else ():
+        for row in rows:
             envs[row].make_again(render)
         self._drawn = list(rows) if render.works else []
 
@@ -373,7 +374,9 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def make_again(self, render: OwnRender) -> None:
         """Replace the environment by one that can be drawn, if its spaces are the same."""
-        fresh = render.made()
+        fresh = render.made() if render.works else None
+        if fresh is None:
+            return
         if fresh.observation_space != self.env.observation_space:
             render.problem = "its observation space changes with `render_mode`"
             return

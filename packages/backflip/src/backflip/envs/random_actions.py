@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from backflip.core.spec import Box, Discrete
+from backflip.core.spaces import Box, Discrete
 
 
 def random_actions(action: Box | Discrete, key: PRNGKeyArray, count: int) -> Array:

@@ -79,10 +79,14 @@ class OwnRender:
         self.problem = next(iter(problems), "")
 
     def made(self) -> Any:
-        """Return a new environment that can be drawn."""
+        """Return a new environment that can be drawn, or None and state the problem."""
         assert self._mode is not None
-        with _unseen():
-            return self._made(self._mode)
+        try:
+            with _unseen(), _errors_named():
+                return self._made(self._mode)
+        except _CannotDrawError as error:
+            self.problem = str(error)
+            return None
 
     def picture(self, env: Any) -> bytes:
         """Return a picture of the current state, or none once `render()` has failed."""

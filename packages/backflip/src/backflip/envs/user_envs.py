@@ -13,7 +13,7 @@ from backflip.envs.ids import NATIVE, PREFIXES
 from runshelf.errors import UsageError, did_you_mean, one_line
 
 if TYPE_CHECKING:
-    from backflip.core.spec import Box, Discrete
+    from backflip.core.spaces import Box, Discrete
     from backflip.envs.spec import NativeEnv
 
 NATIVE_PARTS = ("spec", "reset", "step", "observe")
@@ -147,7 +147,7 @@ def _wrong_shapes(env: "NativeEnv", key: Any) -> list[str]:
     import jax  # noqa: PLC0415
     import numpy as np  # noqa: PLC0415
 
-    from backflip.core.spec import Discrete  # noqa: PLC0415
+    from backflip.core.spaces import Discrete  # noqa: PLC0415
 
     one, box = env.spec.action, env.spec.observation
     action = (np.int32(0) if isinstance(one, Discrete) else np.zeros(one.shape, one.dtype),)
@@ -178,7 +178,8 @@ def _wrong_shapes(env: "NativeEnv", key: Any) -> list[str]:
 
 def _invalid_action_space(action: "Box | Discrete") -> list[str]:
     """Return why an action space is not supported; a `Box` may be unbounded."""
-    from backflip.core.spec import LARGEST_BOUND, LARGEST_DISCRETE, Discrete, has_room  # noqa: PLC0415
+    from backflip.core.spaces import Discrete  # noqa: PLC0415
+    from backflip.core.spec import LARGEST_BOUND, LARGEST_DISCRETE, has_room  # noqa: PLC0415
 
     if isinstance(action, Discrete):
         if 1 <= action.n <= LARGEST_DISCRETE:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from backflip.core.spec import Box, Discrete
+from backflip.core.spaces import Box, Discrete
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.spec import HostEnv, HostStep
 

@@ -5,7 +5,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.inspect.env_checks import HELD
 from backflip.inspect.report import Report, per_channel
 

@@ -6,7 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from backflip.core.spec import Discrete, newest_frame
+from backflip.core.spaces import Discrete
+from backflip.core.spec import newest_frame
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.views.choose import view_of
 from backflip.envs.views.view import Interpolates, view_for

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from backflip.core.spec import Box, Discrete, EnvSpec, combinations
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec, combinations
 from backflip.envs.ids import family
 
 # Names of actions, in order, for environments that do not name them.

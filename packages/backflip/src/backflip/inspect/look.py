@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from backflip.core.spec import Discrete, EnvSpec, conversions
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec, conversions
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
 from backflip.inspect.clip_files import checked_file, drawable, first_seconds, frames_of, write_clip

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from backflip.core.errors import EnvironmentFailed
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.rendering import OwnRender
 from backflip.envs.spec import (

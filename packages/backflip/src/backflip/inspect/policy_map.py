@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.ids import family
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, GOAL, JOINT, LIMB, LIMIT
 from backflip.envs.views.numbers import FAR

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.inspect.env_checks import ActionAudit, Repeatability
 from backflip.inspect.observation_stats import ObservationStats
 from backflip.inspect.random_episodes import RandomEpisodes

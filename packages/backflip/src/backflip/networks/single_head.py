@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params, affine, dense
 from backflip.networks.pixel_networks import PixelNetwork
 from backflip.networks.torsos import Torso, torso, unchanged

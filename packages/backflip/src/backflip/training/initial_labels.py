@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from backflip.core.checkpoint import load_arrays
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of, stack_rows, unflatten
 from backflip.preferences.exchange import check_fits, import_labels, labels_of_run, read_labels
 from backflip.preferences.label_lines import ImportedLabel

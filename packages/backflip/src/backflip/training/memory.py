@@ -14,7 +14,8 @@ import psutil
 
 from backflip.algorithms.entries.cem import CEMConfig
 from backflip.algorithms.interface import ReplayPlan, Settings
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.drivers.driver import Driver
 from backflip.drivers.learning import layout_of
 from backflip.networks.pixel_networks import is_own

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from backflip.core import spaces
-from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec, OwnSpaces
 
 
 def spec_to_json(spec: EnvSpec) -> dict[str, Any]:

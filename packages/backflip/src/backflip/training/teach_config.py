@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from backflip.algorithms.interface import Algorithm
 from backflip.core.settings import LARGEST_COUNT, Bounds, Count, Fraction
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from runshelf.errors import UsageError
 
 CLIP_STEPS = 4_096  # env steps, of all environments together, that clips are cut from

@@ -312,7 +312,7 @@ class TeachRun:
             )
         if self.driver.drawing_problem:
             env, why = self.driver.spec.id, self.driver.drawing_problem
-            self.session.reporter.say(f"`{env}` is shown as numbers: {why}")
+            self.session.reporter.say(f"`{env}` is shown as it is observed: {why}")
 
     def _function(self, updates: int) -> Any:
         return self.driver.phase(

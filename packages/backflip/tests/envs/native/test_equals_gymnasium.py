@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from packages.backflip.tests.conformance.native_env import random_actions, roll_out
 
-from backflip.core.spec import Discrete
+from backflip.core.spaces import Discrete
 from backflip.envs.native.acrobot import Acrobot
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.mountain_car import MountainCar

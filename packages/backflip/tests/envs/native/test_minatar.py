@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.core.spec import Discrete
+from backflip.core.spaces import Discrete
 from backflip.envs.native.minatar.asterix import Asterix, AsterixV0
 from backflip.envs.native.minatar.base import Game, MinAtar
 from backflip.envs.native.minatar.breakout import Breakout, BreakoutV0

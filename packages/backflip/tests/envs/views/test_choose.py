@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.ids import NATIVE
 from backflip.envs.registry import make_native
 from backflip.envs.views.acrobot import AcrobotView

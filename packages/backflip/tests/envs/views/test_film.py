@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.views.choose import VIEWS
 from backflip.envs.views.film import DIMMED, Movie, agent_film, ended, film
 from backflip.envs.views.numbers import NumbersView

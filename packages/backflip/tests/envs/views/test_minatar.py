@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.native.minatar.seaquest import Seaquest
 from backflip.envs.views.film import agent_film, film
 from backflip.envs.views.minatar import LINE, MinAtarView, colours, is_planes

@@ -7,7 +7,8 @@ import pytest
 from packages.backflip.tests.envs.views.pixels_of import at
 from PIL import ImageDraw
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.registry import make_host
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, LIMB
 from backflip.envs.views.numbers import NumbersView

@@ -139,9 +139,7 @@ def comparison_fields(found: Comparison) -> dict[str, Any]:
 def print_comparison(one: Run, other: Run, found: Comparison, *, all_code: bool) -> None:
     """Print the differences between two runs, configuration first."""
     for letter, run in (("A", one), ("B", other)):
-        print(
-            f"{letter} {run.short}  {harmless(run.manifest.get('name') or group_of_run(run))}"
-        )
+        print(f"{letter} {run.short}  {harmless(run.manifest.get('name') or group_of_run(run))}")
     _print_changes("configuration", found.config)
     _print_changes("command", found.command)
     _print_code_diff(found.code, all_code=all_code)

@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from backflip.algorithms.parts.invalid_rows import blank
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from runshelf.errors import UsageError
 

@@ -11,7 +11,8 @@ from backflip.algorithms.parts.reward_metrics import reward_metrics
 from backflip.algorithms.parts.rollout_rows import Rows
 from backflip.core import statistics
 from backflip.core.returns import reward_to_go
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.statistics import masked_mean, masked_std
 from backflip.core.types import Transition
 

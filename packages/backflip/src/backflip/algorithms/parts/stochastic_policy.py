@@ -8,7 +8,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.parts.normalization import scale_obs
 from backflip.core.distributions import Categorical, DiagonalNormal
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.statistics import RunningStatistics
 from backflip.networks.actor_critic import ActorCritic
 from backflip.networks.layers import Params

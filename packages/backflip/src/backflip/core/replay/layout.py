@@ -8,7 +8,8 @@ from jaxtyping import Array, Float, Int
 
 from backflip.core.namespace import namespace_of
 from backflip.core.replay import sum_tree
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 
 

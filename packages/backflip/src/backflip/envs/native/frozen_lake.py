@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from backflip.core.spec import Box, Discrete, EnvSpec, OwnSpaces
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec, OwnSpaces
 from backflip.envs.frozen_lake_maps import MAPS
 from backflip.envs.spec import NativeStep
 from runshelf.errors import UsageError, did_you_mean

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from backflip.core.spec import Box, EnvSpec
+from backflip.core.spaces import Box
+from backflip.core.spec import EnvSpec
 from backflip.envs.native.mountain_car import MountainCar, MountainCarState, roll
 from backflip.envs.spec import NativeStep
 

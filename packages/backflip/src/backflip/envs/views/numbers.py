@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.envs.views.canvas import BACKGROUND, BODY, FAINT, JOINT, LIMB, Point
 from backflip.envs.views.view import HEIGHT, UNKNOWN_SECONDS, WIDTH, with_last
 

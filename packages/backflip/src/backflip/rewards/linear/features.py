@@ -26,7 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from backflip.core.spec import Box, Discrete, EnvSpec
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.rewards.inputs import one_hot_action, scaled_action
 
 LARGEST_VECTOR = 32

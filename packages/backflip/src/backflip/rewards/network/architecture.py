@@ -20,7 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from backflip.core.spec import Discrete, EnvSpec
+from backflip.core.spaces import Discrete
+from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params, affine, dense
 from backflip.networks.torsos import convolve
 from backflip.rewards.inputs import (
