@@ -30,7 +30,7 @@ def film_of_policy(run_folder: Path) -> Film:
     env_id, args = run.manifest["env"], env_args_of(run)
     env = open_env(env_id, args, 1)
     try:
-        view, _ = drawable(view_of(env_id, env.spec, args), env.spec)
+        view, _ = drawable(view_of(env_id, env.spec, args), env)
         player = PolicyPlayer(acting.algorithm)
         played = player.play(env, jax.device_put(acting.state), seed=run.seeds[0])
     finally:

@@ -74,8 +74,8 @@ def read_status(folder: Path) -> Status:
     """Return the status of the run in `folder`; `stopped` if there is no status or no trainer."""
     try:
         fields: dict[str, Any] = json.loads((folder / _FILE).read_text())
-        films = {name: fields.pop(name, None) for name in _FILMS}
-        status = Status(**fields, **{name: Film(**film) for name, film in films.items() if film})
+        fields |= {name: Film(**film) for name in _FILMS if (film := fields.get(name))}
+        status = Status(**fields)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return Status("stopped", time.time())
     over = status.doing in ("finished", "stopped")

@@ -58,6 +58,7 @@ class Nobody:
     usual_labels = 0
     config: Mapping[str, Any] = MappingProxyType({})
     needs_films = False
+    shows_clips = False
 
     @contextmanager
     def open(self, run: QueriedRun) -> "Generator[NoAnswers, None, None]":

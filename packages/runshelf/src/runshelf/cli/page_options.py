@@ -12,7 +12,11 @@ from runshelf.cli.arguments import whole
 LOCAL = "127.0.0.1"  # pages listen on this machine only, unless `--host` says otherwise
 
 
-def add_server_options(parser: argparse.ArgumentParser, group: str) -> "argparse._ArgumentGroup":
+# argparse has no public name for the type of a group of options.
+Group = argparse._ArgumentGroup  # pyright: ignore[reportPrivateUsage]
+
+
+def add_server_options(parser: argparse.ArgumentParser, group: str) -> Group:
     """Add `--open`, `--port` and `--host` under a heading; return the group of options."""
     page = parser.add_argument_group(group)
     page.add_argument(

@@ -54,7 +54,9 @@ def report(
         view=view,
         figures=figures(subjects, shown, choice.axis, view, cache),
         left_out=len(choice.metrics) - len(shown),
-        comparison=compare(home, titles, rows) if len(subjects) > 1 else None,
+        comparison=compare(home, titles, rows, [of.result for of in runs])
+        if len(subjects) > 1
+        else None,
         run=_run_fields(rows[0][0]) if is_run else None,
     )
 
