@@ -138,7 +138,8 @@ def _above_a_submodule(tmp: Path) -> Place:
 
 def _in_a_submodule(tmp: Path) -> Place:
     root, module = _with_submodule(tmp)
-    return Place(root, module)
+    # What Python compiles in the submodule would be a change of it for the repository above.
+    return Place(root, module, environ={"PYTHONDONTWRITEBYTECODE": "1"})
 
 
 def _above_a_changed_submodule(tmp: Path) -> Place:
