@@ -38,8 +38,8 @@ class PPOConfig:
         value_coef: c₁, weight of the value loss.
         value_clip_range: how far one update may move the value, in units of returns; 0: no limit.
         max_grad_norm: global gradient-norm clip.
-        max_adam_step: the root mean square of a gradient step of each array of parameters is at
-            most so many learning rates; 0: no limit.
+        max_adam_step: a gradient step moves no parameter by more than so many learning rates; 0: no
+            limit.
         advantage_floor: if the standard deviation of a batch's advantages is below this share of
             that of the discounted return, the learning rate shrinks in proportion; 0: never.
         hidden: widths of the hidden layers, for vector observations and `network=flat`.
