@@ -86,9 +86,11 @@ def test_defaults_of_an_environment_override_those_of_its_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "on"), [(spec((4,), 2), True), (spec((4,)), True), (spec((16, 16, 4), 2), False)]
+    ("env", "on"), [(spec((4,), 2), True), (spec((4,)), False), (spec((16, 16, 4), 2), False)]
 )
-def test_ppo_keeps_from_forgetting_on_vectors_but_not_in_teaching(env: EnvSpec, on: bool) -> None:
+def test_what_keeps_ppo_from_forgetting_is_on_for_discrete_actions_but_not_in_teaching(
+    env: EnvSpec, on: bool
+) -> None:
     entry, off = entry_of("ppo"), {"max_adam_step": 0.0, "advantage_floor": 0.0}
     of_kind = entry.defaults_for(env, {})
     assert [bool(of_kind.get(name, 0.0)) for name in off] == [on, on]
