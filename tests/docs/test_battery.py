@@ -80,7 +80,9 @@ def test_the_battery_measures_a_row_writes_it_and_sees_a_change(tmp_path: Path) 
     now = battery.measured(rows.read_rows(tmp_path)["short"])
     rows.write_row("short", replace(now, commit="0" * 40), tmp_path)
     assert "1 of 1 rows hold" in run_battery(tmp_path).stdout
-    rows.write_row("short", replace(now, commit="0" * 40, **rows.of_returns([9.0, 9.1])), tmp_path)
+    rows.write_row(
+        "short", replace(now, commit="0" * 40, **rows.of_returns([90.0, 91.0])), tmp_path
+    )
     changed = run_battery(tmp_path)
     assert changed.returncode == 1
     assert "FAILS  short" in changed.stdout

@@ -49,18 +49,3 @@ def test_a_step_after_small_gradients_is_bounded() -> None:
     assert free[5_000] == pytest.approx(0.1 / np.sqrt(0.001), rel=0.02)
     assert max(free) == pytest.approx(6.5, rel=0.02)
     np.testing.assert_allclose(bounded, np.clip(free, -1.0, 1.0), rtol=1e-3)
-
-
-def test_an_array_is_shortened_as_a_whole_and_others_are_left_alone() -> None:
-    """Two parameters with directions of 3.16 and 0, RMS 2.24; the other array has 0.9."""
-    params = {"jumps": jnp.zeros(2), "quiet": jnp.zeros(1)}
-    moments = first_moments(params)
-    before = {"jumps": jnp.array([1e-4, 0.0]), "quiet": jnp.array([1.0])}
-    now = {"jumps": jnp.array([1.0, 0.0]), "quiet": jnp.array([0.9])}
-    step = jax.jit(adam_step, static_argnums=(4, 5))
-    for _ in range(5_000):
-        params, moments, _ = step(params, before, moments, 0.0, 1e-5, 1.0)
-    (free, *_), (bounded, *_) = (step(params, now, moments, 1.0, 1e-5, x) for x in (0.0, 1.0))
-    np.testing.assert_allclose(free["jumps"], [-3.2, 0.0], rtol=0.03)
-    np.testing.assert_allclose(bounded["jumps"], [-np.sqrt(2), 0.0], rtol=1e-4)
-    np.testing.assert_array_equal(bounded["quiet"], free["quiet"])

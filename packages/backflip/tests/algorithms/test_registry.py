@@ -9,6 +9,7 @@ from backflip.algorithms.entry import kinds_of
 from backflip.algorithms.registry import algorithms, check_spaces, entry_of, names
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
+from backflip.training.teach_config import teach_settings
 from runshelf.errors import UsageError
 
 
@@ -83,6 +84,20 @@ def test_defaults_of_an_environment_override_those_of_its_kind() -> None:
     assert (ppo["env_steps"], ppo["network"], ppo["entropy_coef"]) == (300_000, "patches", 0.01)
     assert entry_of("td3").defaults_for(spec((17,)), {}) == {}
     assert entry_of("td3").defaults_for(spec((3,)), {})["hidden"] == (64, 64)
+
+
+@pytest.mark.parametrize(
+    ("env", "on"), [(spec((4,), 2), True), (spec((4,)), False), (spec((16, 16, 4), 2), False)]
+)
+def test_what_keeps_ppo_from_forgetting_is_on_for_discrete_actions_but_not_in_teaching(
+    env: EnvSpec, on: bool
+) -> None:
+    entry, off = entry_of("ppo"), {"max_adam_step": 0.0, "advantage_floor": 0.0}
+    of_kind = entry.defaults_for(env, {})
+    assert [bool(of_kind.get(name, 0.0)) for name in off] == [on, on]
+    taught = of_kind | teach_settings("ppo", env)[0]
+    assert [taught.get(name, 0.0) for name in off] == [0.0, 0.0]
+    assert [getattr(entry.config(), name) for name in off] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,9 @@ Departures from the paper:
     c = `advantage_floor` (0: off). Normalised noise would move the policy as far as real
     advantages. DreamerV3 (Hafner et al. 2023, arXiv:2301.04104) bounds its divisor for the same
     reason;
-  * the root mean square of a gradient step of each array is at most `max_adam_step` learning rates
-    (0: off), as in Adafactor (Shazeer & Stern 2018, arXiv:1804.04235, section 6): after a time of
-    small gradients Adam makes steps of up to 6.5 (Dohare et al. 2023, "Overcoming policy collapse
-    in deep reinforcement learning");
+  * no gradient step moves a parameter by more than `max_adam_step` learning rates (0: off), because
+    Adam makes steps of up to 6.5 after a time of small gradients (Dohare et al. 2023, "Overcoming
+    policy collapse in deep reinforcement learning");
   * no adaptive KL penalty; the value loss is clipped only if `value_clip_range` is above 0;
   * the first layer on images takes non-overlapping patches, unless `network=nature`;
   * rows are shuffled by a random bijection, which cannot produce every order;

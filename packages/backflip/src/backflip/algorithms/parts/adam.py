@@ -5,16 +5,14 @@ Source: Kingma & Ba 2015, arXiv:1412.6980, algorithm 1.
 After a long time of small gradients v is small, and a gradient of usual size makes steps of up to
 (1 - .9) / sqrt(1 - .999) = 3.2 learning rates at first and 6.5 after ten steps. Dohare et al. 2023
 ("Overcoming policy collapse in deep reinforcement learning") found that policies collapse this way
-and set both decay rates equal, which bounds a step by one learning rate. Adafactor bounds the root
-mean square of a step for the same reason (Shazeer & Stern 2018, arXiv:1804.04235, section 6): it
-leaves usual steps as they are, and is what `largest` does.
+and set both decay rates equal, which bounds a step by one learning rate. `largest` is that bound
+without other decay rates. Adafactor has a similar one (Shazeer & Stern 2018, arXiv:1804.04235,
+section 6).
 """
 
-from functools import partial
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float
@@ -40,21 +38,16 @@ def adam_step(
 
         m ← .9 m + .1 g,   v ← .999 v + .001 g²,   θ ← θ - learning_rate · m̂ / (√v̂ + eps)
 
-    m̂ and v̂ are bias-corrected. If `largest` is above 0, the direction u = m̂ / (√v̂ + eps) of each
-    array becomes u / max(1, RMS(u) / largest).
+    m̂ and v̂ are bias-corrected. If `largest` is above 0, no parameter moves by more than `largest`
+    learning rates.
     """
     adam: Any = optax.scale_by_adam(eps=eps)
     with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
         direction, moments = adam.update(gradient, moments)
     if largest:
-        direction = jax.tree.map(partial(_shortened, largest), direction)
+        direction = optax.tree.clip(direction, -largest, largest)
 
     def descend(param: Array, direction: Array) -> Array:
         return param - learning_rate * direction
 
     return jax.tree.map(descend, params, direction), moments, optax.tree.norm(gradient)
-
-
-def _shortened(largest: float, direction: Array) -> Array:
-    """Return the direction, shortened to a root mean square of `largest` if it is longer."""
-    return direction / jnp.maximum(1.0, jnp.sqrt(jnp.square(direction).mean()) / largest)
