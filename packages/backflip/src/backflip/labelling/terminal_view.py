@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 from PIL import Image
 
-from backflip.labelling.label_queue import Tally
 from backflip.labelling.status import Status
+from backflip.labelling.tally import Tally
 from backflip.preferences.films import Film
 from runshelf.durations import duration
 
