@@ -133,7 +133,10 @@ def own_answers(file: LabelFile, who: str, before: int | None, count: int) -> li
         " AND (? IS NULL OR e.id < ?) ORDER BY e.id DESC LIMIT ?",
         (who, before, before, count),
     )
-    return [OwnAnswer(*own, bool(corrects)) for *own, corrects in rows]
+    return [
+        OwnAnswer(label, query, answer, at, bool(corrected))
+        for label, query, answer, at, corrected in rows
+    ]
 
 
 class _Known(NamedTuple):

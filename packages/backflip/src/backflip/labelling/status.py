@@ -74,12 +74,16 @@ def read_status(folder: Path) -> Status:
     """Return the status of the run in `folder`; `stopped` if there is no status or no trainer."""
     try:
         fields: dict[str, Any] = json.loads((folder / _FILE).read_text())
-        fields |= {name: Film(**film) for name in _FILMS if (film := fields.get(name))}
+        fields |= {name: _film(fields.get(name)) for name in _FILMS}
         status = Status(**fields)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return Status("stopped", time.time())
     over = status.doing in ("finished", "stopped")
     return status if over or _alive(status.pid) else status._replace(doing="stopped")
+
+
+def _film(fields: dict[str, Any] | None) -> Film | None:
+    return Film(**fields) if fields else None
 
 
 def films_of(status: Status) -> dict[str, Film | None]:

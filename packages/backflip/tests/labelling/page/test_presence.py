@@ -115,7 +115,8 @@ class Network:
         self.kept: list[socket.socket] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.thread = threading.Thread(target=self._accept, daemon=True)
+        self.thread.start()
 
     def _accept(self) -> None:
         while True:
@@ -145,6 +146,8 @@ class Network:
 
     def close(self) -> None:
         """Close everything."""
+        self.listener.shutdown(socket.SHUT_RDWR)  # wakes `accept`
+        self.thread.join()
         self.listener.close()
         for connection in self.kept:
             connection.close()

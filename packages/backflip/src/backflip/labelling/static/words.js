@@ -98,13 +98,13 @@ export function untilLearning(state) {
   const seconds = status.phase_seconds;
   const long = seconds ? ` for about ${duration(seconds < 10 ? seconds : Math.round(seconds))}` : "";
   const learns = status.doing === "learning" ? "learns again" : "learns";
-  if (left <= 0) return status.doing === "waiting" ? "" : `Enough answers: the agent ${learns} next${long}`;
+  if (left <= 0) return `Enough answers: next, the agent ${learns}${long}`;
   return `${count(given)} of ${many(given + left, "answer")}, then the agent ${learns}${long}`;
 }
 
 const DOING = {
   "setting up": ["Setting up", () => "The training program compiles, and the agent acts at random for the first clips."],
-  drawing: ["Drawing the next clips", () => "The first pair appears here as soon as it is ready."],
+  drawing: ["Drawing the next clips", () => "The next pair appears here as soon as it is ready."],
   learning: ["The agent is learning from your answers", (status) => `Training phase ${current(status)}${steps(status)}. New clips follow.`],
   evaluating: ["Rating the agent", () => "The agent plays new episodes with what it has learned. You have nothing more to do."],
   finished: ["Teaching has finished", () => ""],
@@ -126,7 +126,7 @@ function doing(status) {
 }
 
 function noMore({ tally, status }, title) {
-  const starting = status.doing === "waiting";
+  const starting = ["waiting", "drawing"].includes(status.doing);
   const now = starting ? "The agent learns next" : doing(status).title;
   return { title, why: `${many(tally.labels, "answer")}, thank you. ${now}.`, timed: !starting, elapsed };
 }
