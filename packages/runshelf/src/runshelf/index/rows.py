@@ -127,10 +127,6 @@ def _is_known(row: RunRow) -> tuple[bool, bool]:
     return row.state == "finished", row.result is not None and row.result.value is not None
 
 
-def _is_known(row: RunRow) -> tuple[bool, bool]:
-    return row.state == "finished", row.result is not None and row.result.value is not None
-
-
 def result_of_group(rows: Sequence[RunRow]) -> Result | None:
     """Return the mean over the seeds of a group's runs of the result that most of them have.
 

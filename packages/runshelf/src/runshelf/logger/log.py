@@ -26,7 +26,6 @@ from typing import Any, Final, ParamSpec, TypeVar, cast, final
 
 from runshelf.environment import variable
 from runshelf.errors import UsageError, UserFacingError, did_you_mean
-from runshelf.formatting import plural
 from runshelf.logger import script
 
 # Not imported from `store.series`, which needs numpy.
@@ -244,7 +243,9 @@ class _Problems:
         total = sum(self._counts.values())
         if total > len(self._counts):
             kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(self._counts.items()))
-            script.say(f"{plural(total, 'value')} could not be logged: {kinds}")
+            script.say(
+                f"{total} {'value' if total == 1 else 'values'} could not be logged: {kinds}"
+            )
 
 
 @final
