@@ -45,7 +45,7 @@ from runshelf.index.sql_conditions import (
 from runshelf.store.home import INDEX, has_runs, make_shared, shared
 from runshelf.store.results import Result
 from runshelf.store.run import LATEST, find_run
-from runshelf.store.run_ids import SHORT, is_ulid
+from runshelf.store.run_ids import LEAST, SHORT, is_ulid
 
 MOST_COLUMNS = 200
 # SQLite limits the number of parameters of a statement to some thousands.
@@ -187,8 +187,9 @@ class Index:
     def called(self, name: str) -> list[RunRow]:
         """Return the runs that a name may mean, newest first: as `find`, but opens no folder."""
         is_part = (
-            "substr(ulid, 1, length(?1)) = ?1 OR substr(ulid, -length(?1)) = ?1"
-            f" OR substr(substr(ulid, -{SHORT}), 1, length(?1)) = ?1"
+            f"substr(ulid, 1, length(?1)) = ?1 OR length(?1) >= {LEAST}"
+            " AND (substr(ulid, -length(?1)) = ?1"
+            f" OR substr(substr(ulid, -{SHORT}), 1, length(?1)) = ?1)"
         )
         is_id = (is_part, name.upper())
         is_name = ("name = ?1", name)

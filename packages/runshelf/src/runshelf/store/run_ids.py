@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 
 SHORT = 8
+LEAST = 4  # characters of an end: one letter would match some run by chance
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
@@ -48,4 +49,5 @@ def matching(ulids: Iterable[str], text: str) -> list[str]:
 
 
 def _matches(ulid: str, part: str) -> bool:
-    return ulid.startswith(part) or ulid.endswith(part) or short_id(ulid).startswith(part)
+    ends = len(part) >= LEAST and (ulid.endswith(part) or short_id(ulid).startswith(part))
+    return ulid.startswith(part) or ends
