@@ -13,10 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backflip.cli.main import (
-    PROGRAM,
-    main,  # pyright: ignore[reportPrivateUsage]
-)
+from backflip.cli.main import PROGRAM, main
 from backflip.cli.who_answers import attended
 from backflip.preferences.labels import LabelStore, NewQuery
 from runshelf.cli.command_line import build_parser

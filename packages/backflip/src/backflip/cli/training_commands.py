@@ -39,6 +39,7 @@ from runshelf.cli.page_options import add_server_options, page_opener
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
+    from backflip.training.progress import Report
     from backflip.training.result import Result
     from runshelf.store.run import Run
 
@@ -268,21 +269,23 @@ def _resume(options: argparse.Namespace) -> Reported:
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)
-    if run.manifest["command"] in ("teach", "train") and (result := result_of(run)) is not None:
+    kind, teacher = run.manifest["command"], run.config.get("teacher")
+    if kind not in ("teach", "train"):
+        raise UsageError(
+            f"run `{run.ulid}` is a run of `{kind}`; only `teach` and `train` can be resumed"
+        )
+    if kind == "train":
+        refuse_page_options(options, "a run of `train` asks nobody")
+    elif teacher not in PEOPLE:
+        refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")
+    if (result := result_of(run)) is not None:
         print(f"backflip: note: {finished_note(run)}", file=sys.stderr)
         return _reported(result)
-    match run.manifest["command"]:
-        case "teach":
-            from backflip.api import resume_teach
+    with display_for(teacher) as display:
+        return _reported(_resumed(run, options, display))
 
-            teacher = run.config["teacher"]
-            if teacher not in PEOPLE:
-                refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")
-            with display_for(teacher) as display:
-                return _reported(resume_teach(run, display, labelling_of(options, teacher)))
-        case "train":
-            from backflip.training.train import resume_train
 
+<<<<<<< HEAD
             refuse_page_options(options, "a run of `train` asks nobody")
             with display_for(None) as display:
                 return _reported(resume_train(run, display))
@@ -290,6 +293,16 @@ def _resume(options: argparse.Namespace) -> Reported:
             raise UsageError(
                 f"run `{run.short}` is a run of `{kind}`; only `teach` and `train` can be resumed"
             )
+=======
+def _resumed(run: "Run", options: argparse.Namespace, display: "Report | None") -> "Result":
+    if run.manifest["command"] == "train":
+        from backflip.training.train import resume_train
+
+        return resume_train(run, display)
+    from backflip.api import resume_teach
+
+    return resume_teach(run, display, labelling_of(options, run.config["teacher"]))
+>>>>>>> teach
 
 
 def _serve(options: argparse.Namespace) -> None:
