@@ -272,7 +272,7 @@ def _resume(options: argparse.Namespace) -> Reported:
     kind, teacher = run.manifest["command"], run.config.get("teacher")
     if kind not in ("teach", "train"):
         raise UsageError(
-            f"run `{run.ulid}` is a run of `{kind}`; only `teach` and `train` can be resumed"
+            f"run `{run.short}` is a run of `{kind}`; only `teach` and `train` can be resumed"
         )
     if kind == "train":
         refuse_page_options(options, "a run of `train` asks nobody")
@@ -285,15 +285,6 @@ def _resume(options: argparse.Namespace) -> Reported:
         return _reported(_resumed(run, options, display))
 
 
-<<<<<<< HEAD
-            refuse_page_options(options, "a run of `train` asks nobody")
-            with display_for(None) as display:
-                return _reported(resume_train(run, display))
-        case kind:
-            raise UsageError(
-                f"run `{run.short}` is a run of `{kind}`; only `teach` and `train` can be resumed"
-            )
-=======
 def _resumed(run: "Run", options: argparse.Namespace, display: "Report | None") -> "Result":
     if run.manifest["command"] == "train":
         from backflip.training.train import resume_train
@@ -302,7 +293,6 @@ def _resumed(run: "Run", options: argparse.Namespace, display: "Report | None") 
     from backflip.api import resume_teach
 
     return resume_teach(run, display, labelling_of(options, run.config["teacher"]))
->>>>>>> teach
 
 
 def _serve(options: argparse.Namespace) -> None:

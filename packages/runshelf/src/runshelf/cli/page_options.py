@@ -13,15 +13,7 @@ from runshelf.cli.arguments import whole
 LOCAL = "127.0.0.1"  # pages listen on this machine only, unless `--host` says otherwise
 
 
-<<<<<<< HEAD
-# argparse has no public name for the type of a group of options.
-Group = argparse._ArgumentGroup  # pyright: ignore[reportPrivateUsage]
-
-
-def add_server_options(parser: argparse.ArgumentParser, group: str) -> Group:
-=======
 def add_server_options(parser: argparse.ArgumentParser, group: str) -> Any:
->>>>>>> teach
     """Add `--open`, `--port` and `--host` under a heading; return the group of options."""
     page = parser.add_argument_group(group)
     page.add_argument(
