@@ -1,9 +1,11 @@
 """Spaces of several parts: observations as Gymnasium flattens them, actions as one choice."""
 
 import itertools
+import json
 import re
 from copy import deepcopy
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,11 +14,13 @@ import pytest
 from gymnasium import spaces
 from packages.backflip.tests.conformance.host_env import check_host_env
 
+from backflip.cli.main import main
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.spec import Discrete, changes, combinations, conversions, shown_actions
 from backflip.envs.gymnasium import GymnasiumEnv
 from backflip.envs.registry import make_host
 from backflip.inspect.key_bindings import actions
+from backflip.training.train import train
 from runshelf.errors import UsageError
 
 POSITION = spaces.Box(-1, 1, (2,), np.float32)
@@ -236,3 +240,35 @@ def test_an_environment_of_gymnasium_with_a_tuple_can_be_played() -> None:
     assert (obs.sum(1) == 3).all()
     for _, action in zip(range(30), itertools.cycle((0, 1)), strict=False):
         assert (env.step(np.full(3, action)).obs.sum(1) == 3).all()
+
+
+@pytest.mark.medium
+def test_training_says_what_was_flattened_and_the_policy_takes_it_whole(tmp_path: Path) -> None:
+    notes: list[str | None] = []
+    settings = {"hidden": (8,), "num_envs": 2, "rollout_length": 16}
+    result = train(
+        "dqn",
+        "Blackjack-v1",
+        env_steps=512,
+        settings={**settings, "learning_starts": 128},
+        home=tmp_path,
+        report=lambda progress: notes.append(progress.note),
+    )
+    said = [note for note in notes if note and "flattened to one vector of 45 numbers" in note]
+    assert len(said) == 1
+    policy = result.policy()
+    assert policy.act((5, 3, 0)) in (0, 1)
+    batch = (np.array([5, 20]), np.array([3, 4]), np.array([0, 1]))
+    assert policy.act(batch).tolist() == [policy.act((5, 3, 0)), policy.act((20, 4, 1))]
+    with pytest.raises(UsageError, match=r"`obs`\[1\] has index 11 of 11 choices"):
+        policy.act((5, 11, 0))
+    with pytest.raises(UsageError, match="`obs` has the parts 0, 1, expected 0, 1, 2"):
+        policy.act((5, 3))
+
+
+@pytest.mark.medium
+def test_look_says_what_learning_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clip = str(tmp_path / "clip.webp")
+    assert main(["look", "Blackjack-v1", "--episodes", "2", "--json", "--out", clip]) == 0
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    assert facts["own observations"].startswith("a tuple (one of 32; one of 11; one of 2): flat")
