@@ -7,7 +7,9 @@ import numpy as np
 
 from backflip.core import spaces
 from backflip.core.settings import LARGEST_COUNT
-from backflip.core.spaces import Box, Discrete, Group, MultiDiscrete, Space
+from backflip.core.spaces import Box as Box
+from backflip.core.spaces import Discrete as Discrete
+from backflip.core.spaces import Group, MultiDiscrete, Space
 from runshelf.errors import UsageError
 
 UNLIMITED = 1_000  # env steps that an episode without a time limit is assumed to last

@@ -220,19 +220,72 @@ def inverse_erf(parameters: Parameters, x: np.ndarray) -> np.ndarray:
     return np.where(w < 5, near, far) * x
 
 
+def same_bits(parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return the same bits as another type."""
+    return x.view(parameters["new_dtype"])
+
+
+def cumulative(parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return cumulative sums along one axis."""
+    return np.cumsum(x, parameters["axis"])
+
+
+def expanded(parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return x with more axes of length 1."""
+    return np.expand_dims(x, tuple(parameters["dimensions"]))
+
+
+def power(parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return a whole power of x."""
+    return x ** parameters["y"]
+
+
+def reshaped(parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return x in another shape."""
+    return x.reshape(parameters["new_sizes"])
+
+
+def reversed_axes(parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return x with axes reversed."""
+    return np.flip(x, tuple(parameters["dimensions"]))
+
+
+def squeezed(parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return x without axes of length 1."""
+    return np.squeeze(x, tuple(parameters["dimensions"]))
+
+
+def transposed(parameters: Parameters, x: np.ndarray) -> np.ndarray:
+    """Return x with its axes in another order."""
+    return x.transpose(parameters["permutation"])
+
+
 def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return an operation without parameters."""
-    return lambda parameters, *arrays: function(*arrays)
+
+    def operation(parameters: Parameters, *arrays: np.ndarray) -> Any:
+        del parameters
+        return function(*arrays)
+
+    return operation
 
 
 def over_axes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return an operation that reduces axes."""
-    return lambda parameters, x: function(x, axis=tuple(parameters["axes"]))
+
+    def operation(parameters: Parameters, x: np.ndarray) -> Any:
+        return function(x, axis=tuple(parameters["axes"]))
+
+    return operation
 
 
 def along_axis(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return an operation that finds a place along one axis."""
-    return lambda parameters, x: function(x, axis=parameters["axes"][0])
+
+    def operation(parameters: Parameters, x: np.ndarray) -> Any:
+        return function(x, axis=parameters["axes"][0])
+
+    return operation
 
 
 def _unchanged(x: np.ndarray) -> np.ndarray:
@@ -241,6 +294,10 @@ def _unchanged(x: np.ndarray) -> np.ndarray:
 
 def _logistic(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
+
+
+def _rsqrt(x: np.ndarray) -> np.ndarray:
+    return 1 / np.sqrt(x)
 
 
 def _clamp(low: np.ndarray, x: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -289,7 +346,7 @@ ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "pow": np.power,
     "rem": np.fmod,
     "round": np.round,
-    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "rsqrt": _rsqrt,
     "shift_left": np.left_shift,
     "shift_right_logical": np.right_shift,
     "sign": np.sign,
@@ -306,16 +363,16 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     **{name: elementwise(function) for name, function in ELEMENTWISE.items()},
     "argmax": along_axis(np.argmax),
     "argmin": along_axis(np.argmin),
-    "bitcast_convert_type": lambda p, x: x.view(p["new_dtype"]),
+    "bitcast_convert_type": same_bits,
     "broadcast_in_dim": broadcast_in_dim,
     "concatenate": _joined,
     "conv_general_dilated": convolution,
-    "cumsum": lambda p, x: np.cumsum(x, p["axis"]),
+    "cumsum": cumulative,
     "dot_general": dot_general,
     "erf": erf,
     "erf_inv": inverse_erf,
-    "expand_dims": lambda p, x: np.expand_dims(x, tuple(p["dimensions"])),
-    "integer_pow": lambda p, x: x ** p["y"],
+    "expand_dims": expanded,
+    "integer_pow": power,
     "iota": iota,
     "pad": pad,
     "random_bits": random_bits,
@@ -325,11 +382,11 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "reduce_or": over_axes(np.any),
     "reduce_prod": over_axes(np.prod),
     "reduce_sum": over_axes(np.sum),
-    "reshape": lambda p, x: x.reshape(p["new_sizes"]),
-    "rev": lambda p, x: np.flip(x, tuple(p["dimensions"])),
+    "reshape": reshaped,
+    "rev": reversed_axes,
     "select_n": select,
     "slice": slice_of,
     "split": parts,
-    "squeeze": lambda p, x: np.squeeze(x, tuple(p["dimensions"])),
-    "transpose": lambda p, x: x.transpose(p["permutation"]),
+    "squeeze": squeezed,
+    "transpose": transposed,
 }

@@ -5,6 +5,7 @@ from itertools import count
 from typing import Any, NamedTuple, final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from backflip.algorithms.interface import Algorithm
@@ -145,7 +146,7 @@ def _backwards(steps: list[dict[str, Any]], wanted: set[str]) -> Iterator[dict[s
 
 def _dtype(aval: Any) -> str:
     """Return the dtype of an array; random keys are pairs of uint32."""
-    return "uint32" if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key) else aval.dtype.name
+    return "uint32" if jnp.issubdtype(aval.dtype, jax.dtypes.prng_key) else aval.dtype.name
 
 
 def _plain(value: Any) -> Any:

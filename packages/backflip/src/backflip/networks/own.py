@@ -145,7 +145,11 @@ def _checked_shapes(name: str, network: Network, params: Any, spec: EnvSpec) -> 
     if len(out.shape) != 2 or out.shape[0] != ROWS or not out.shape[1]:
         expected = f"for {ROWS} observations, expected ({ROWS}, F)"
         raise _wrong(name, f"`apply` returned shape {out.shape} {expected}")
-    two = jax.tree.map(lambda x: jax.ShapeDtypeStruct((2, *x.shape), x.dtype), (params, batch))
+
+    def of_two_seeds(x: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((2, *x.shape), x.dtype)
+
+    two: Any = jax.tree.map(of_two_seeds, (params, batch))
     _guarded(name, "`jax.vmap(apply)`", lambda: jax.eval_shape(jax.vmap(network.apply), *two))
     return out.shape[1]
 
@@ -170,7 +174,8 @@ def _check_gradient(name: str, network: Network, params: Any, obs: np.ndarray) -
     def total(params: Any) -> Array:
         return jnp.square(network.apply(params, jnp.asarray(obs))).sum()
 
-    gradient = _guarded(name, "the gradient of `apply`", lambda: jax.grad(total)(params))
+    slope: Callable[[Any], Any] = jax.grad(total)
+    gradient = _guarded(name, "the gradient of `apply`", lambda: slope(params))
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient)):
         raise _wrong(name, "the gradient of `apply` is not finite")
 

@@ -61,7 +61,7 @@ class Policy:
             UsageError: the observation is not in its space, or the policy is deterministic and
                 cannot be sampled.
         """
-        acts = self._sample if sample else self._evaluate
+        acts: Any = self._sample if sample else self._evaluate
         if acts is None:
             raise UsageError(
                 f"`{self._name}` learns a deterministic policy, which has no distribution to "
