@@ -16,7 +16,8 @@ from packages.backflip.tests.conformance.host_env import check_host_env
 
 from backflip.cli.main import main
 from backflip.core.errors import EnvironmentFailed
-from backflip.core.spec import Discrete, changes, combinations, conversions, shown_actions
+from backflip.core.spaces import Discrete
+from backflip.core.spec import changes, combinations, conversions, shown_actions
 from backflip.envs.gymnasium import GymnasiumEnv
 from backflip.envs.registry import make_host
 from backflip.inspect.key_bindings import actions
