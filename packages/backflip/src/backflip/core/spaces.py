@@ -69,7 +69,7 @@ class InvalidValue(ValueError):
     """A value is not in its space."""
 
 
-def leaves(space: Space, name: str) -> Iterator[tuple[str, Space]]:
+def leaves(space: Space, name: str) -> Iterator[tuple[str, Box | Discrete | MultiDiscrete]]:
     """Yield all spaces that are not groups, with their names, in the order of flattening."""
     if not isinstance(space, Group):
         yield name, space

@@ -176,8 +176,9 @@ class TeachRun:
         result = self.session.finish(
             evaluation, env_steps=env_steps, labels=labels, teacher=self._teacher()
         )
-        self.answers.set_status("finished", result=result.summary())
-        return with_more(result, self.session.run)
+        result = with_more(result, self.session.run)
+        self.answers.set_status("finished", result=result.summary(), more=result.more)
+        return result
 
     def _who_answers(self) -> str:
         if not self.asks:
