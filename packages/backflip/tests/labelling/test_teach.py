@@ -321,7 +321,7 @@ def test_a_terminal_that_goes_away_stops_the_run_at_once(tmp_path):
     )
     os.close(theirs)
     shown, until = b"", time.monotonic() + 120
-    while b"of 150 labels" not in shown:
+    while b"of 150 answers" not in shown:
         assert time.monotonic() < until, shown[-2000:]
         shown += os.read(ours, 65536)
     os.close(ours)

@@ -1,22 +1,17 @@
 """Compares the metrics of two runs: the step until which they are bit-identical, and summaries."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
 import numpy as np
 
+from runshelf.store.machine_metrics import is_of_machine
 from runshelf.store.series import Series, metric_names, read_series
 from runshelf.store.summary import Summary, summarise
 
 AXIS = "step"
-# Measured of the machine and of speed: these differ between any two runs.
-_OF_MACHINE = re.compile(
-    r"cpu_percent|memory_(bytes|mib)|processes|disk_free_bytes|gpu\d+/.+|system[/.].+"
-    r"|.*(_per_second|/seconds?)|time/(fps|time_elapsed)|charts/SPS"
-)
 _NO_SUMMARY = Summary(math.nan, math.nan, math.nan, math.nan, 0)  # if `summary.json` lacks a metric
 
 
@@ -87,7 +82,7 @@ def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff
         UserFacingError: a file cannot be read.
     """
     names = [set(metric_names(folder)) for folder in (one, other)]
-    measured = {name for name in set[str]().union(*names) if _OF_MACHINE.fullmatch(name)}
+    measured = {name for name in set[str]().union(*names) if is_of_machine(name)}
     ours, theirs = (found - measured for found in names)
     shared = sorted(ours & theirs)
     common = shared[:most]

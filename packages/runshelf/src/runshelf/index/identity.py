@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeGuard, cast, final
 
 from runshelf.errors import UserFacingError
 from runshelf.snapshot.code_snapshot import CODE, CodeFile, read_snapshot
+from runshelf.store.machine_metrics import may_be_measured
 from runshelf.store.summary import Summary
 
 UNKNOWN = ""
@@ -29,12 +30,6 @@ _NOT_CODE = re.compile(
     r"|zip|gz|tar|zst|xz|bz2|7z|db|sqlite3?|sqlite-wal|sqlite-shm|lock|pid|tmp|bak|swp)"
 )
 _DOCUMENTS = frozenset({"license", "licence", "readme", "notes", "todo", "changelog", "authors"})
-# Metrics that measure the machine: they differ between runs that compute the same.
-_MEASURED = re.compile(
-    r"(?:.*[._/ -])?(?:system|seconds?|time|fps|sps|speed|duration|elapsed|memory|cpu|gpu)"
-    r"(?:[._/ -].*)?|.*per_second.*",
-    re.IGNORECASE,
-)
 # Packages whose version can change a result. A tool such as a linter cannot.
 _COMPUTING = re.compile(
     r"(?:backflip|numpy|scipy|numba|cupy.*|triton|nvidia-.*|jax.*|flax|optax|dm-.*|distrax|rlax"
@@ -171,7 +166,7 @@ def content_of(summaries: Mapping[str, Summary]) -> str:
     computed = {
         name: [repr(float(x)) for x in (one.last, one.minimum, one.maximum, one.mean, one.count)]
         for name, one in summaries.items()
-        if not _MEASURED.fullmatch(name)
+        if not may_be_measured(name)
     }
     return _digest(computed) if computed else UNKNOWN
 

@@ -20,6 +20,7 @@ from runshelf.formatting import number
 from runshelf.statistics import mean_interval
 from runshelf.store.files import write_whole
 from runshelf.store.home import RESULT_METRIC, make_shared, shared
+from runshelf.store.machine_metrics import is_of_machine
 from runshelf.store.series import read_series
 from runshelf.store.summary import summarise
 
@@ -41,9 +42,6 @@ _OTHERS = (
     r"(^|[/_.])loss$",
     r"loss",
     r"(^|[/_.])(?!.*(learning_rate|^lr$|_coef$|epsilon|_std$|_min$|_max$|^time/))",
-)
-_MACHINE = re.compile(
-    r"^system[/.]|memory|_per_second$|(^|/)(fps|SPS)$|^(cpu_percent|processes|disk_free_bytes)$|^gpu"
 )
 
 
@@ -120,11 +118,6 @@ def read_result(folder: Path, named: str | None) -> RunResult | None:
     values = {seed: float(of_seed.y[-1]) for seed, of_seed in series.items()}
     mean = sum(values.values()) / len(values) if values else None
     return RunResult(Result(metric, mean, len(values)), values)
-
-
-def is_of_machine(metric: str) -> bool:
-    """Return whether a metric describes the use of the machine."""
-    return _MACHINE.search(metric) is not None
 
 
 def is_return(metric: str) -> bool:

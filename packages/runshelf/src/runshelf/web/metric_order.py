@@ -2,7 +2,7 @@
 
 import re
 
-from runshelf.store.results import is_of_machine
+from runshelf.store.machine_metrics import is_of_machine
 
 # Returns and scores first, then losses, then other metrics; system metrics last.
 _FIRST = (
