@@ -21,8 +21,10 @@ from tests.coroutines import finished
 
 import runshelf
 from runshelf.errors import UsageError
-from runshelf.logger import lazy
+from runshelf.logger import lazy, line_file, names
 from runshelf.logger import log as logger
+from runshelf.logger.line_file import LineFile
+from runshelf.logger.problems import Problems
 from runshelf.store import logged_media, media, series
 from runshelf.store.compacting import compact
 from runshelf.store.metrics import SEED, read_metrics
@@ -38,14 +40,14 @@ def run(tmp_path, monkeypatch):
     (tmp_path / "run.json").write_text('{"ulid": "0"}')
     monkeypatch.setenv("BACKFLIP_RUN", str(tmp_path))
     monkeypatch.delenv("BACKFLIP_STRICT", raising=False)
-    fresh = logger._File(), logger._Problems()
-    for name, value in zip(("_file", "_problems"), fresh, strict=True):
-        monkeypatch.setattr(logger, name, value)
-    for name in ("_names", "_rows", "_windows"):
-        monkeypatch.setattr(logger, name, {})
+    fresh: dict[str, object] = {"_windows": {}, "names": {}, "rows": {}, "problems": Problems()}
+    fresh["_file"] = file = LineFile(before_end=logger._flush_rates)
+    for module in (logger, names, line_file):
+        for name in fresh.keys() & vars(module).keys():
+            monkeypatch.setattr(module, name, fresh[name])
     yield tmp_path
-    fresh[0].pause_syncing()
-    fresh[0].close()
+    file.pause_syncing()
+    file.close()
 
 
 def records(folder):
@@ -295,7 +297,7 @@ def test_invalid_values_are_reported_once_and_raised_only_in_strict_mode(
     assert said in line
     assert len(line) < 500
     assert not [r for r in records(run) if r.keys() - {"step"}]
-    logger._problems.sum_up()
+    logger.problems.sum_up()
     assert capsys.readouterr().err.startswith("runshelf: 3 values could not be logged")
     monkeypatch.setenv("BACKFLIP_STRICT", "1")
     with pytest.raises(UsageError, match=re.escape(said)):
@@ -311,7 +313,7 @@ def test_invalid_values_are_counted_by_kind(run, capsys):
     ):
         assert sum(f"`{name}`: " in line and what in line for line in said) == 1
     assert len(said) == 5
-    logger._problems.sum_up()
+    logger.problems.sum_up()
     assert "2 x None" in capsys.readouterr().err
     assert values(run) == [{"f": 1.0}] * 2
 
@@ -355,7 +357,7 @@ def test_invalid_images_and_clips_are_reported(run, capsys, call, said):
 
 
 def test_too_many_names_are_refused(run, capsys, monkeypatch):
-    monkeypatch.setattr(logger, "MOST_NAMES", 100)
+    monkeypatch.setattr(names, "MOST_NAMES", 100)
     for n in range(300):
         runshelf.log(f"m{n}", 1.0)
     runshelf.log("m5", 2.0)
@@ -729,7 +731,7 @@ def test_a_closed_descriptor_loses_nothing(run):
 
 def test_lines_are_synced_and_a_removed_run_is_noticed(run, capsys, monkeypatch):
     synced = []
-    monkeypatch.setattr(logger, "SYNC_SECONDS", 0.01)
+    monkeypatch.setattr(line_file, "SYNC_SECONDS", 0.01)
     monkeypatch.setattr(os, "fsync", synced.append)
     runshelf.log("a", 1)
     deadline = time.monotonic() + 20

@@ -53,7 +53,7 @@ def test_labels_are_exported_and_imported_by_a_file(
         assert json.loads(capsys.readouterr().out)["labels"] == new
         assert labels_in(other) == 5
     assert main(["labels", "export", str(one), file]) == 0
-    assert capsys.readouterr().out == f"labels 3, run {one.name}, file {file}\n"
+    assert capsys.readouterr().out == f"labels 3, run {one.name[-8:]}, file {file}\n"
 
 
 @pytest.mark.medium

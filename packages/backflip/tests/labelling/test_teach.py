@@ -380,7 +380,7 @@ def test_a_goal_is_for_people(tmp_path, teacher):
 def test_a_goal_means_that_people_answer(tmp_path, monkeypatch):
     chosen = []
 
-    def source(where, settings):
+    def source(where, settings, film_of):
         chosen.append((where, settings.goal))
         raise UsageError("enough")
 

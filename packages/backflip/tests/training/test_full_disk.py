@@ -7,7 +7,7 @@ import sys
 import pytest
 
 # Real disk of 320 KiB, where the kernel lets an unprivileged user mount one.
-TINY_DISK = 'mount -t tmpfs -o size=320k tmpfs "$1" && exec "$2" -c "$3" "$1"'
+TINY_DISK = 'mount -t tmpfs -o size=400k tmpfs "$1" && exec "$2" -c "$3" "$1"'
 UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
 FILL_IT = """
 import sys
@@ -39,7 +39,7 @@ run = make().run
 checkpoint = run.folder / "checkpoint.safetensors"
 ballast = [home / f"ballast{n}" for n in range(3)]
 for file in ballast:
-    file.write_bytes(b"x" * 40_000)
+    file.write_bytes(b"x" * 60_000)
 store = LabelStore.open(run.folder / "labels.sqlite")
 metrics = MetricsWriter(run.folder, "train")
 clip = {"x": np.random.default_rng(0).integers(0, 256, 2000, np.uint8)}
@@ -77,7 +77,7 @@ def test_a_real_full_disk_loses_nothing_and_goes_on_when_there_is_room(tmp_path)
         [*UNSHARE, 'mount -t tmpfs tmpfs "$1"', "sh", str(tmp_path)], capture_output=True
     )
     if not able or able.returncode:
-        pytest.skip("this kernel lets nobody but root mount a tmpfs")
+        pytest.skip("only root can mount a tmpfs on this kernel")
     command = [*UNSHARE, TINY_DISK, "sh", str(tmp_path), sys.executable, FILL_IT]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout == "well\n", done.stderr

@@ -52,6 +52,8 @@ FORMER = {
     | {"entropy_share", "network"},
     "cem": COMMON | {"episodes", "elite_share", "initial_std", "noise", "noise_end", "hidden"},
 }
+# Settings that came later; their defaults leave old runs as they are.
+ADDED = {"ppo": {"advantage_floor", "max_adam_step"}}
 FORMER_NAMES = {new: old for old, new in RENAMED.items()}
 
 
@@ -63,7 +65,7 @@ def former(settings: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", names())
 def test_a_former_configuration_has_all_current_settings(name: str) -> None:
     fields = {field.name for field in dataclasses.fields(algorithms()[name].config)}
-    assert set(current_names(dict.fromkeys(FORMER[name], 0))) == fields
+    assert set(current_names(dict.fromkeys(FORMER[name], 0))) == fields - ADDED.get(name, set())
 
 
 def test_former_names_are_unique_and_unused() -> None:

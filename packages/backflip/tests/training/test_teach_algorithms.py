@@ -74,7 +74,10 @@ def test_every_algorithm_learns_from_preferences_to_the_end(tmp_path, algorithm,
     result = tiny(tmp_path, algorithm, env, report=lambda p: notes.append(p.note), **options)
     assert (result.algorithm, result.labels) == (algorithm, LABELS)
     assert np.isfinite(result.returns).all()
-    line = f"{algorithm} learns `{env}`; oracle answers {LABELS} queries of each seed"
+    line = (
+        f"{algorithm} learns `{env}`; oracle answers {LABELS} queries of each seed, by the true "
+        "reward"
+    )
     assert line in notes
     records = read_metrics(result.folder, "train").records
     assert records[-1]["env_steps"] == result.env_steps

@@ -132,7 +132,7 @@ def test_a_continuous_policy_stays_within_bounds(tmp_path: Path) -> None:
     policy = result.policy()
     action = policy.act(np.array([1.0, 0.0, 0.0]))
     assert action.shape == (1,)
-    policy._act = lambda obs, key: np.full((len(obs), 1), 9.0)  # type: ignore[assignment]
+    policy._evaluate = lambda state, obs, key: np.full((len(obs), 1), 9.0)  # type: ignore[assignment]
     assert policy.act(np.zeros((2, 3))).tolist() == [[2.0], [2.0]]
 
 
@@ -140,7 +140,8 @@ def test_a_continuous_policy_stays_within_bounds(tmp_path: Path) -> None:
 def test_progress_is_reported_after_each_phase(tmp_path: Path) -> None:
     seen: list[Progress] = []
     small(tmp_path, report=seen.append)
-    assert [p.phase for p in seen] == list(range(1, seen[-1].phases + 1))
+    phases = [p.phase for p in seen if not p.doing]
+    assert phases == list(range(1, seen[-1].phases + 1))
     assert seen[-1].env_steps == ENV_STEPS
     assert seen[-1].eta_seconds == 0.0
     assert {"entropy", "episode_return_mean"} <= seen[-1].health.keys()
@@ -179,7 +180,6 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"settings": {"num_envs": 0}}, "`num_envs` must lie between 1 and .*, got 0"),
     ({"settings": {"minibatches": 3}}, "`minibatches` must divide .* = 256, got 3"),
     ({"env_args": {"wind": 3}}, "does not take --env-arg `wind`"),
-    ({"env": "gymnasium:Blackjack-v1"}, "observation space .* not supported"),
 ]
 
 

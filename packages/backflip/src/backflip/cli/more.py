@@ -11,9 +11,7 @@ from backflip.cli.who_answers import (
     refuse_page_options,
 )
 from runshelf.cli.arguments import RUN, home, run_info
-from runshelf.cli.tables import moment_of
 from runshelf.errors import UsageError
-from runshelf.store.periods import seconds_of
 
 if TYPE_CHECKING:
     from backflip.training.result import Result
@@ -73,6 +71,8 @@ def finished_note(run: "Run") -> str:
     """Return when a finished run finished, and how to carry it on."""
     from backflip.training.finished import end_of, more_command
     from backflip.training.session import name_on_command_line
+    from runshelf.cli.tables import moment_of
+    from runshelf.store.periods import seconds_of
 
     seconds = seconds_of((end_of(run) or {}).get("time"))
     when = "" if seconds is None else f" at {moment_of(seconds)}"

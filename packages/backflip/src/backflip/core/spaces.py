@@ -162,8 +162,8 @@ def taken(space: Space, actions: np.ndarray) -> Any:
     A learned action is one number for a space of discrete parts, counted over all combinations
     with the last part fastest, or one vector for a space of boxes. Vectors are clipped.
     """
-    sizes = sizes_of(space)
     columns = actions.reshape(len(actions), -1)
+    sizes = [] if isinstance(space, Discrete) else sizes_of(space)
     if sizes:
         columns = np.stack(np.unravel_index(actions.astype(np.int64), sizes), 1)
     return _built(space, columns)

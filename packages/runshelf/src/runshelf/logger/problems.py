@@ -4,7 +4,6 @@ from typing import final
 
 from runshelf.environment import variable
 from runshelf.errors import UsageError, UserFacingError
-from runshelf.formatting import plural
 from runshelf.logger import script
 
 
@@ -51,7 +50,7 @@ class Problems:
         total = sum(self._counts.values())
         if total > len(self._counts):
             kinds = ", ".join(f"{n} x {kind}" for kind, n in sorted(self._counts.items()))
-            script.say(f"{plural(total, 'value')} could not be logged: {kinds}")
+            script.say(f"{total} values could not be logged: {kinds}")
 
 
 def _label(name: str) -> str:
