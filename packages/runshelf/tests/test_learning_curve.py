@@ -200,7 +200,7 @@ def test_a_seed_that_ends_early_is_named_with_its_end() -> None:
     )
     svg = learning_curve_svg(found, title="t")
     assert "mean of 2 seeds, up to 10" in texts(svg)
-    assert "Seed 5 and the mean end at 10 environment steps." in svg
+    assert "The mean ends at 10 environment steps, with the last value of seed 5." in svg
     together = curve([record(s, n, 1.0) for s, end in ((4, 1000), (5, 990)) for n in (10, end)])
     assert "mean of 2 seeds" in texts(learning_curve_svg(together, title="t"))
 

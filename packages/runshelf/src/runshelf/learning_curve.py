@@ -196,7 +196,8 @@ def _description(curve: Curve, value_label: str, optimum: int | float | None) ->
         f"{count(round(curve.env_steps[-1]))} environment steps of each seed."
     )
     if found := _first_end(curve):
-        text += f" Seed {found[0]} and the mean end at {count(round(found[1]))} environment steps."
+        at = f"{count(round(found[1]))} environment steps"
+        text += f" The mean ends at {at}, with the last value of seed {found[0]}."
     return text + (f" The optimum is {optimum:.4g}." if optimum is not None else "")
 
 

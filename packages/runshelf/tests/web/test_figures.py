@@ -186,3 +186,25 @@ def test_overlapping_runs_draw_each_seed_once(tmp_path: Path) -> None:
     subject = group(tmp_path, "g")
     (figure,) = figures([subject], ["score"], "env_steps", ChartView(), Cache())
     assert (figure.curves[0].of, figure.curves[0].centre) == (3, 3.0)
+
+
+def test_a_seed_whose_last_rollouts_ended_no_episode_does_not_end_early(tmp_path: Path) -> None:
+    for seed in (0, 1, 2):
+        writer = begin(tmp_path, seed=seed, group="g")
+        with MetricsWriter(writer.folder, "train") as file:
+            for n in range(100):
+                ended = seed < 2 or n < 60
+                file.write(
+                    {
+                        "seed": seed,
+                        "env_steps": 256 * n,
+                        "episodes": int(ended),
+                        "episode_return_mean": 1.0 if ended else math.nan,
+                    }
+                )
+        finish(writer)
+    metrics = ["episode_return_mean"]
+    (figure,) = figures([group(tmp_path, "g")], metrics, "env_steps", ChartView(), Cache())
+    (row,) = figure.curves
+    assert (row.seeds, row.of, row.ends) == (3, 3, "")
+    assert not paths(figure, "fewer")

@@ -42,10 +42,12 @@ class Series(NamedTuple):
     Attributes:
         x: positions on the axis.
         y: the values.
+        end: the position of the newest record, which may have had nothing to measure.
     """
 
     x: Float64[np.ndarray, " n"]
     y: Float64[np.ndarray, " n"]
+    end: float = -math.inf
 
 
 @final
@@ -136,14 +138,26 @@ def series_by_seed(
     rows, y = _measured(columns, metric)
     found = _positions(columns, rows, axis)
     x, has_x = found or (rows, np.ones(len(rows), np.bool_))
+    ends = _ends(columns, columns[metric].rows, axis)
     series: dict[int | None, Series] = {}
     for seed, is_of_seed in _seeds(columns, rows):
         points = np.flatnonzero(has_x & is_of_seed)
         if len(points):
             ordered = points[np.argsort(x[points], kind="stable")]
             at = x[ordered] if found else np.arange(len(points))
-            series[seed] = Series(at.astype(np.float64), y[ordered].astype(np.float64))
+            end = max(float(at[-1]), ends.get(seed, -math.inf))
+            series[seed] = Series(at.astype(np.float64), y[ordered].astype(np.float64), end)
     return series
+
+
+def _ends(columns: Mapping[str, Column], rows: np.ndarray, axis: str) -> dict[int | None, float]:
+    """Return the largest position of each seed's rows on an axis; empty if rows have none."""
+    found = _positions(columns, rows, axis)
+    if found is None:
+        return {}
+    x, has = found
+    of_seeds = ((seed, x[has & is_of_seed]) for seed, is_of_seed in _seeds(columns, rows))
+    return {seed: float(np.max(at)) for seed, at in of_seeds if len(at)}
 
 
 def axes_instead(folder: Path, metrics: Sequence[str], axis: str) -> dict[str, list[str]]:
@@ -169,7 +183,8 @@ def bucket(series: Series, buckets: int) -> Buckets:
     A value at x belongs to bucket ⌊(x - x₀) / (x₁ - x₀) · buckets⌋, with x₀ the smallest and x₁ the
     largest x; x₁ itself belongs to the last bucket. Values with non-finite x are left out.
     """
-    series = Series(*(column[np.isfinite(series.x)] for column in series))
+    known = np.isfinite(series.x)
+    series = Series(series.x[known], series.y[known])
     index = _bucket_of(series.x, buckets)
     starts = np.flatnonzero(np.diff(index, prepend=-1))
     if not len(starts):

@@ -5,6 +5,7 @@ into equal buckets, and a seed's value in a bucket is the mean of its values the
 interpolated linearly between its values and has no value outside them. Nothing is random.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
@@ -18,11 +19,19 @@ BUCKETS = 160
 
 @final
 class Member(NamedTuple):
-    """The curve of one seed of one run; `x` is ascending."""
+    """The curve of one seed of one run; `x` is ascending.
+
+    Attributes:
+        label: the name of the seed.
+        x: positions on the axis.
+        y: the values.
+        end: the position of the newest record, which may have had nothing to measure.
+    """
 
     label: str
     x: Float[np.ndarray, " points"]
     y: Float[np.ndarray, " points"]
+    end: float = -math.inf
 
 
 @final

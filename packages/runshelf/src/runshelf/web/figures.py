@@ -219,7 +219,7 @@ def _member(
         return Member(label, np.empty(0), np.empty(0))
     low, high = view.bounds
     inside = (curve.x >= low) & (curve.x <= high)
-    return Member(label, curve.x[inside], curve.y[inside])
+    return Member(label, curve.x[inside], curve.y[inside], min(curve.end, high))
 
 
 def _figure(
@@ -286,7 +286,7 @@ def _line(
         high=high,
         seeds=seeds if alone and len(seeds) > 1 else (),
         raw=raw,
-        fewer=fewer_seeds(aligned),
+        fewer=fewer_seeds(aligned) if early_ends(members) else None,
         invalid=aligned.left_out_at,
         dots=len(aligned.x) == 1,
     )

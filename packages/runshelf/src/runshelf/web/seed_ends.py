@@ -1,5 +1,6 @@
 """Seeds that end before the others: from there on, a mean is over fewer seeds."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
@@ -30,13 +31,21 @@ def early_ends(members: Sequence[Member]) -> list[SeedEnd]:
     for member in members:
         known = member.x[np.isfinite(member.x) & np.isfinite(member.y)]
         if len(known):
-            found.append(SeedEnd(member.label, float(known[-1])))
+            found.append(SeedEnd(member.label, max(float(known[-1]), _end_without_values(member))))
     starts = [float(member.x[0]) for member in members if len(member.x)]
     if not found:
         return []
     last = max(end.x for end in found)
     near = _NEAR * (last - min(starts))
     return sorted((end for end in found if end.x < last - near), key=lambda end: end.x)
+
+
+def _end_without_values(member: Member) -> float:
+    """Return the end of a seed whose last records had nothing to measure, as no episode ended.
+
+    A curve that ends with NaN or infinity ends at its last finite value.
+    """
+    return member.end if np.isfinite(member.y[-1]) else -math.inf
 
 
 def fewer_seeds(aligned: Aligned) -> Bool[np.ndarray, " grid"]:
