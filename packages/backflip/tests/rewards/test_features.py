@@ -299,3 +299,17 @@ def test_only_the_newest_frame_of_a_stack_is_used():
     predict = LinearRewardModel(spec, 4, 7).predict
     one = predict(parameters, batch)
     np.testing.assert_array_equal(one, predict(parameters, batch._replace(obs=older)))
+
+
+def test_directions_without_change_are_not_scaled_to_rounding_noise():
+    """Images with three directions: the order of a sum must not matter for any feature."""
+    rng = np.random.default_rng(0)
+    patterns, walk = rng.random((3, 441)), rng.standard_normal((201, 3)).cumsum(0) / 20
+    seen = (walk @ patterns).astype(np.float32)
+    before, after = seen[:-1], seen[1:]
+    encoder = fit_encoder(before, after)
+    projection, change = np.asarray(encoder.projection), np.asarray(encoder.change)
+    moved = after - before
+    forwards, backwards = moved @ projection, moved[:, ::-1] @ projection[::-1]
+    np.testing.assert_allclose(forwards / change, backwards / change, atol=0.05)
+    assert (np.abs(forwards / change).std(0) > 0.1).sum() >= 3

@@ -37,6 +37,7 @@ VECTOR_LIMIT, SLOW_LIMIT = 5.0, 2.0
 # Variance of the noise assumed on every number, relative to the mean variance. Without it, pixels
 # that hardly ever change would be the slowest features.
 FLICKER = 3e-3
+ROUNDINGS = 1e3  # roundings of float32 below which a slow direction does not change
 
 
 class Encoder(NamedTuple):
@@ -58,13 +59,14 @@ class Groups(NamedTuple):
 
 def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
     """Return the encoder fitted to observation vectors (n, D) and their successors."""
-    mean = before.mean(0)
+    mean, moved = before.mean(0), after - before
+    least = np.float32(1e-6)
     if before.shape[1] <= LARGEST_VECTOR:
         projection = np.diag(1.0 / np.maximum(before.std(0), 1e-3))
     else:
-        projection = _slow_directions(before - mean, after - before)
-    change = ((after - before) @ projection).std(0)
-    change = np.maximum(change, 1e-6)
+        projection = _slow_directions(before - mean, moved)
+        least = np.maximum(least, _rounding(projection, moved))
+    change = np.maximum((moved @ projection).std(0), least)
     return Encoder(*(jnp.asarray(x, jnp.float32) for x in (mean, projection, change)))
 
 
@@ -73,13 +75,30 @@ def _slow_directions(centred: np.ndarray, moved: np.ndarray) -> np.ndarray:
 
     Independent noise of variance ρ on every number adds ρI to Cov(x) and 2ρI to E[Δx Δxᵀ].
     """
-    count, size = centred.shape
-    covariance, moves = centred.T @ centred / count, moved.T @ moved / count
+    size = centred.shape[1]
+    covariance, moves = _second_moment(centred), _second_moment(moved)
     noise = FLICKER * np.trace(covariance) / size * np.eye(size)
     variances, axes = np.linalg.eigh(covariance + noise)
     whiten = axes / np.sqrt(variances)
     _, rotation = np.linalg.eigh(whiten.T @ (moves + 2 * noise) @ whiten)
     return whiten @ rotation[:, : min(SLOW_FEATURES, size)]
+
+
+def _second_moment(rows: np.ndarray) -> np.ndarray:
+    """Return the mean of xxᵀ over rows, in float64: the order of the rows must not matter."""
+    blocks = (rows[start : start + 4_096] for start in range(0, len(rows), 4_096))
+    return np.sum([x.T @ x for x in (block.astype(np.float64) for block in blocks)], 0) / len(rows)
+
+
+def _rounding(projection: np.ndarray, moved: np.ndarray) -> np.ndarray:
+    """Return the least change of each direction that is not rounding noise.
+
+    If images differ in fewer than `SLOW_FEATURES` directions, the slowest directions are those in
+    which nothing changes. What float32 leaves of their change must not be scaled to size 1.
+    """
+    length = np.sqrt(np.square(moved).sum(1).mean())
+    eps = np.finfo(np.float32).eps
+    return ROUNDINGS * eps * length * np.linalg.norm(projection, axis=0)
 
 
 def group_sizes(spec: EnvSpec) -> Groups:
