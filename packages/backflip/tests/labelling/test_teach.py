@@ -59,13 +59,13 @@ def over(folder):
 
 @pytest.fixture
 def answering(person):
-    """Start somebody who answers a run in `home` as soon as it is there; yields the threads."""
+    """Start a labeller who answers a run in `home` as soon as it is there; yields the threads."""
     threads, people = [], []
 
     def work(home, who, stop):
-        somebody = person(folder_of(home), who)
-        people.append(somebody)
-        somebody.answer_until(lambda: stop.is_set() or over(somebody.folder)())
+        labeller = person(folder_of(home), who)
+        people.append(labeller)
+        labeller.answer_until(lambda: stop.is_set() or over(labeller.folder)())
 
     stop = threading.Event()
 
@@ -100,7 +100,7 @@ def test_person_teaches_through_the_page(tmp_path, answering):
         # A hidden repeat, which a chance of one in twenty puts among them, has no opinion.
         asked = store.file.rows("SELECT id FROM queries WHERE repeats IS NULL ORDER BY id")
         first, later = store.opinion(*asked[0]), store.opinion(*asked[-1])
-        assert first is None, "nothing had been learnt"
+        assert first is None, "nothing had been learned"
         assert later["left"].shape == (2, 5)
         assert (later["left"][1] >= 0).all()
     (me,) = people
@@ -123,22 +123,22 @@ def test_training_does_not_wait_for_the_last_answer_of_a_round(tmp_path, person)
         target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **options}
     )
     run.start()
-    somebody = person(folder_of(tmp_path))
-    somebody.answer_until(lambda: len(somebody.acknowledged) == 11)
-    assert comes_true(lambda: read_status(somebody.folder).doing == "waiting")
-    assert not comes_true(lambda: read_status(somebody.folder).phase > 0, seconds=1.0)
-    somebody.answer_until(lambda: len(somebody.acknowledged) == 12)
-    assert comes_true(lambda: read_status(somebody.folder).phase == 1)
-    assert not comes_true(lambda: read_status(somebody.folder).phase > 1, seconds=1.0), (
+    labeller = person(folder_of(tmp_path))
+    labeller.answer_until(lambda: len(labeller.acknowledged) == 11)
+    assert comes_true(lambda: read_status(labeller.folder).doing == "waiting")
+    assert not comes_true(lambda: read_status(labeller.folder).phase > 0, seconds=1.0)
+    labeller.answer_until(lambda: len(labeller.acknowledged) == 12)
+    assert comes_true(lambda: read_status(labeller.folder).phase == 1)
+    assert not comes_true(lambda: read_status(labeller.folder).phase > 1, seconds=1.0), (
         "no second phase: four of the first round are open"
     )
     assert any("waiting for answers at http" in p.waiting_for for p in said)
-    somebody.post("enough", enough=True)
+    labeller.post("enough", enough=True)
     run.join(120)
-    assert read_status(somebody.folder).doing == "finished"
-    with LabelStore.open(somebody.folder / "labels.sqlite") as store:
+    assert read_status(labeller.folder).doing == "finished"
+    with LabelStore.open(labeller.folder / "labels.sqlite") as store:
         assert store.counts().labels == 12
-    with Image.open(somebody.folder / "clips.png") as picture:
+    with Image.open(labeller.folder / "clips.png") as picture:
         assert "after 12 labels" in picture.info["Description"], "not those that were budgeted"
 
 
@@ -199,21 +199,21 @@ def test_undone_or_corrected_answer_is_not_learned_from(tmp_path, person, change
             kwargs={"settings": TINY | {"phases": 1}, "home": home, **labels},
         )
         run.start()
-        somebody = person(folder_of(home))
+        labeller = person(folder_of(home))
         pairs = []
         while not pairs:
-            pairs = somebody.post("take")[1]["pairs"]
+            pairs = labeller.post("take")[1]["pairs"]
         first = pairs[0]["query"]
         if changes_mind:
-            somebody.answer(first, "left")
-            (label,) = somebody.acknowledged
+            labeller.answer(first, "left")
+            (label,) = labeller.acknowledged
             fields = {"label": label, "answer": "right"} if change == "correct" else {}
-            assert somebody.post(change, attempt="a" * 16, **fields)[0] == 200
+            assert labeller.post(change, attempt="a" * 16, **fields)[0] == 200
         if not changes_mind or change == "undo":
-            somebody.answer(first, "right")
-        somebody.answer_until(over(somebody.folder))
+            labeller.answer(first, "right")
+        labeller.answer_until(over(labeller.folder))
         run.join(60)
-        return load_arrays(somebody.folder / "checkpoint.safetensors").arrays
+        return load_arrays(labeller.folder / "checkpoint.safetensors").arrays
 
     steady, changed = (taught(tmp_path / str(x), x) for x in (False, True))
     for name, array in steady.items():
@@ -236,11 +236,11 @@ def test_dead_page_restarts_on_the_same_port(tmp_path, answering, person):
     )
     run.start()
     folder = folder_of(tmp_path)
-    somebody = person(folder)
-    somebody.answer_until(lambda: len(somebody.acknowledged) >= 2)
+    labeller = person(folder)
+    labeller.answer_until(lambda: len(labeller.acknowledged) >= 2)
     (pid,) = pages_of(folder)
     os.kill(pid, signal.SIGKILL)
-    somebody.answer_until(over(folder))
+    labeller.answer_until(over(folder))
     run.join(60)
     with LabelStore.open(folder / "labels.sqlite") as store:
         assert store.counts().labels == 16
@@ -270,7 +270,7 @@ os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
 @pytest.mark.medium
 @pytest.mark.parametrize(("key", "status"), [(b"\x1b[D", 0), (b"q", 130)])
 def test_person_teaches_in_the_terminal(tmp_path, key, status):
-    """Arrows answer to the end; whoever quits is told how to go on."""
+    """Arrows answer to the end; after a quit the command to resume is printed."""
     settings = [f"--set={name}={value}" for name, value in TINY.items() if name != "hidden"]
     numbers = ["--labels", "8", "--env-steps", str(4 * 16 * 6), *settings]
     command = ["teach", "Pendulum-v1", "--teacher", "terminal", "--json", "--home", str(tmp_path)]
@@ -337,10 +337,10 @@ def test_lost_film_is_rendered_again(tmp_path, person):
     )
     run.start()
     folder = folder_of(tmp_path)
-    somebody = person(folder)
+    labeller = person(folder)
     pairs = []
     while len(pairs) < 4:
-        pairs = somebody.post("take")[1]["pairs"]
+        pairs = labeller.post("take")[1]["pairs"]
     names = sorted(path.name for path in (folder / "films").iterdir())
     for path in (folder / "films").iterdir():
         path.unlink()
@@ -348,7 +348,7 @@ def test_lost_film_is_rendered_again(tmp_path, person):
     while sorted(path.name for path in (folder / "films").iterdir()) != names:
         assert time.monotonic() < end, "it is not drawn again"
         time.sleep(0.1)
-    somebody.answer_until(over(folder))
+    labeller.answer_until(over(folder))
     run.join(60)
 
 

@@ -89,7 +89,7 @@ def set_status(folder: Path, doing: Any = "waiting", **more: Any) -> None:
 
 @contextlib.contextmanager
 def holding(folder: Path, who: str, *queries: int) -> Generator[None, None, None]:
-    """Let a person who is present hold some queries, whoever held them before."""
+    """Let a person who is present hold some queries, even if another person held them."""
     left = threading.Event()
 
     def stay() -> None:

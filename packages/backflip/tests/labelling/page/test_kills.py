@@ -87,7 +87,7 @@ class World:
             try:
                 self.page.goto(f"http://127.0.0.1:{port}/")
                 return
-            except Error:  # nobody listens at the moment
+            except Error:  # the server is down at the moment
                 time.sleep(0.1)
         raise AssertionError("the page did not come back")
 

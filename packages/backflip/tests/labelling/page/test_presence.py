@@ -184,7 +184,9 @@ def test_person_who_thinks_for_long_keeps_the_pair(server: Server, open_page: Op
     until(lambda: server.get("/api/state").json["tally"]["labels"] == 1)
 
 
-def test_unseen_pairs_stay_while_nobody_else_is_there(server: Server, open_page: Open) -> None:
+def test_unseen_pairs_stay_while_no_other_person_is_present(
+    server: Server, open_page: Open
+) -> None:
     page = open_page("about:blank", wait=False)
     page.clock.install()
     page.goto(server.address)
