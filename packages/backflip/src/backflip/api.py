@@ -18,7 +18,7 @@ from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSou
 from backflip.preferences.answer_source import AnswerSource
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.program_source import Nobody, ProgramSource
+from backflip.preferences.program_source import NoTeacher, ProgramSource
 from backflip.preferences.teachers import parse_teacher
 from backflip.training import runtime
 from backflip.training.build import rebuild
@@ -112,7 +112,7 @@ def teach(
     place = runtime.place_of(home)
     start = find_start(place.home, labels_from, reward_from)
     budget = budget_of(labels, start, source.usual_labels)
-    source = source if budget > start.labels else Nobody()
+    source = source if budget > start.labels else NoTeacher()
     runtime.prepare()
     settings = with_reward_model(start, settings or {})
     config, built = resolve_teaching(algorithm, env, env_args or {}, settings, env_steps, budget)
@@ -191,7 +191,7 @@ def teach_more(
     budget = more_budget(found, before, labels, env_steps)
     if goal is not None:
         labelling = (labelling or LabellingSettings())._replace(goal=goal)
-    source = teacher or (_saved_source(saved, labelling) if budget.labels else Nobody())
+    source = teacher or (_saved_source(saved, labelling) if budget.labels else NoTeacher())
     if labelling is not None and source.teacher not in WHERE:
         _refuse_labelling(source.teacher)
     report = report or (_print_notes if source.teacher == "human" else None)
@@ -248,7 +248,7 @@ def resume_teach(
     if (result := result_of(run)) is not None:
         return result
     saved = run.config
-    source = teacher or (_saved_source(saved, labelling) if asks(run) else Nobody())
+    source = teacher or (_saved_source(saved, labelling) if asks(run) else NoTeacher())
     runtime.prepare()
     with resume_session(run, report, began) as session:
         built, config = rebuild(run), TeachConfig(**saved["teaching"])

@@ -51,7 +51,7 @@ class ProgramSource:
 
 
 @final
-class Nobody:
+class NoTeacher:
     """The answer source of runs that make no queries."""
 
     teacher = "nobody"

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import NamedTuple
 
-from backflip.preferences.program_source import Nobody
+from backflip.preferences.program_source import NoTeacher
 from backflip.training.build import Built
 from backflip.training.continuation import Before, before_of
 from backflip.training.initial_labels import Start
@@ -29,7 +29,7 @@ def asks(run: Run) -> bool:
 def can_ask(run: Run) -> bool:
     """Return whether a run of `teach` has a teacher who can answer queries of a child."""
     borrowed = run.config.get("start", {}).get("reward_from")
-    return run.config["teacher"] != Nobody.teacher and not borrowed
+    return run.config["teacher"] != NoTeacher.teacher and not borrowed
 
 
 def more_budget(

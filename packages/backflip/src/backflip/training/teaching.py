@@ -25,7 +25,7 @@ from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.clips import Clip, episode_start, from_arrays, observed
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.program_source import Nobody
+from backflip.preferences.program_source import NoTeacher
 from backflip.preferences.schedule import label_schedule
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
 from backflip.training.build import Built
@@ -97,7 +97,7 @@ class TeachRun:
         env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
         if not self.asks:  # people are not needed
-            self.source = Nobody()
+            self.source = NoTeacher()
         self.answers: Answers
         self.query_maker = QueryMaker(
             spec.id,
