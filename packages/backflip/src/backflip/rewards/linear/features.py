@@ -37,7 +37,8 @@ VECTOR_LIMIT, SLOW_LIMIT = 5.0, 2.0
 # Variance of the noise assumed on every number, relative to the mean variance. Without it, pixels
 # that hardly ever change would be the slowest features.
 FLICKER = 3e-3
-ROUNDINGS = 1e3  # roundings of float32 below which a slow direction does not change
+# Least share of the image's change that lies along a slow direction; a smaller one is rounding.
+LEAST_SHARE = 1e-3
 
 
 class Encoder(NamedTuple):
@@ -65,7 +66,7 @@ def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
         projection = np.diag(1.0 / np.maximum(before.std(0), 1e-3))
     else:
         projection = _slow_directions(before - mean, moved)
-        least = np.maximum(least, _rounding(projection, moved))
+        least = np.maximum(least, _least_change(projection, moved))
     change = np.maximum((moved @ projection).std(0), least)
     return Encoder(*(jnp.asarray(x, jnp.float32) for x in (mean, projection, change)))
 
@@ -75,8 +76,8 @@ def _slow_directions(centred: np.ndarray, moved: np.ndarray) -> np.ndarray:
 
     Independent noise of variance ρ on every number adds ρI to Cov(x) and 2ρI to E[Δx Δxᵀ].
     """
-    size = centred.shape[1]
-    covariance, moves = _second_moment(centred), _second_moment(moved)
+    count, size = centred.shape
+    covariance, moves = centred.T @ centred / count, moved.T @ moved / count
     noise = FLICKER * np.trace(covariance) / size * np.eye(size)
     variances, axes = np.linalg.eigh(covariance + noise)
     whiten = axes / np.sqrt(variances)
@@ -84,21 +85,14 @@ def _slow_directions(centred: np.ndarray, moved: np.ndarray) -> np.ndarray:
     return whiten @ rotation[:, : min(SLOW_FEATURES, size)]
 
 
-def _second_moment(rows: np.ndarray) -> np.ndarray:
-    """Return the mean of xxᵀ over rows, in float64: the order of the rows must not matter."""
-    blocks = (rows[start : start + 4_096] for start in range(0, len(rows), 4_096))
-    return np.sum([x.T @ x for x in (block.astype(np.float64) for block in blocks)], 0) / len(rows)
-
-
-def _rounding(projection: np.ndarray, moved: np.ndarray) -> np.ndarray:
+def _least_change(projection: np.ndarray, moved: np.ndarray) -> np.ndarray:
     """Return the least change of each direction that is not rounding noise.
 
     If images differ in fewer than `SLOW_FEATURES` directions, the slowest directions are those in
     which nothing changes. What float32 leaves of their change must not be scaled to size 1.
     """
     length = np.sqrt(np.square(moved).sum(1).mean())
-    eps = np.finfo(np.float32).eps
-    return ROUNDINGS * eps * length * np.linalg.norm(projection, axis=0)
+    return LEAST_SHARE * length * np.linalg.norm(projection, axis=0)
 
 
 def group_sizes(spec: EnvSpec) -> Groups:
