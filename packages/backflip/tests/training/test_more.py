@@ -378,7 +378,7 @@ def test_the_command_line_carries_a_run_on(
     assert child.manifest["argv"][:4] == ["backflip", "train", "--more", parent.run]
     assert main(["train", "--more", parent.run, "--env-steps", "64", *home]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert f"carries on {parent.run}: 64 env steps of each seed are its own" in printed
+    assert f"carries on {parent.run[-8:]}: 64 env steps of each seed are its own" in printed
     assert "to train it more: backflip train --more" in printed
     for options, message in (
         ("train --more latest", "how much more? Add --env-steps 50000"),

@@ -151,7 +151,9 @@ def print_result(result: Result, console: Console | None = None) -> None:
     if result.teacher is not None:
         console.print(Text(f"teacher: {result.teacher}"), soft_wrap=True)
     if result.parent is not None:
-        console.print(Text(f"carries on {result.parent}: {_own_share(result)}"), soft_wrap=True)
+        console.print(
+            Text(f"carries on {short_id(result.parent)}: {_own_share(result)}"), soft_wrap=True
+        )
     parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
     memory = f"{peak_memory_mib():,.0f} MiB at most"
     console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
