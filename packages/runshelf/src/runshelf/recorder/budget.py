@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, final
 
-from runshelf.errors import DamagedFile, UsageError, UserFacingError
-from runshelf.store.files import disk_errors, write_whole
-from runshelf.store.home import BUDGET, make_shared, old_shared, shared
+from runshelf.errors import DamagedFile, UserFacingError
+from runshelf.store.files import disk_errors
+from runshelf.store.home import BUDGET, old_shared, shared, write_setting
 from runshelf.store.liveness import HEARTBEAT
 from runshelf.store.periods import periods
 from runshelf.store.run import Run, list_runs, open_run
@@ -56,13 +56,7 @@ def write_weekly(home: Path, weekly: float | None) -> None:
     Raises:
         UsageError: the home cannot be written.
     """
-    try:
-        make_shared(home)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to `{home}` ({error.strerror}): choose another folder with `--home`"
-        ) from error
-    write_whole(shared(home, BUDGET), json.dumps({"weekly": weekly}).encode() + b"\n")
+    write_setting(home, BUDGET, {"weekly": weekly})
 
 
 def week_start(now: float | None = None) -> float:

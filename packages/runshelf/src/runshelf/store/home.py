@@ -12,9 +12,14 @@ Homes made before 2026-11-23 have `objects/`, `trash/`, `index.sqlite` and `budg
 `runs/`. These are still read, but new files are written only to `runs/`.
 """
 
+import json
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
+
+from runshelf.errors import UsageError
+from runshelf.store.files import write_whole
 
 RUNS = "runs"
 SHARED = ".runshelf"
@@ -83,6 +88,22 @@ def make_shared(home: Path, name: str = "") -> Path:
     _hide(top)
     (top / name).mkdir(parents=True, exist_ok=True)
     return top / name
+
+
+def write_setting(home: Path, name: str, fields: Mapping[str, object]) -> None:
+    """Write a setting of a home, such as its budget, as JSON.
+
+    Raises:
+        UsageError: the home cannot be written.
+        UserFacingError: the disk is full.
+    """
+    try:
+        make_shared(home)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to `{home}` ({error.strerror}): give another folder with `--home`"
+        ) from error
+    write_whole(shared(home, name), json.dumps(fields).encode() + b"\n")
 
 
 def is_own_ignore_file(path: Path) -> bool:

@@ -15,11 +15,9 @@ from typing import final
 
 import numpy as np
 
-from runshelf.errors import UsageError
 from runshelf.formatting import number
 from runshelf.statistics import mean_interval
-from runshelf.store.files import write_whole
-from runshelf.store.home import RESULT_METRIC, make_shared, shared
+from runshelf.store.home import RESULT_METRIC, shared, write_setting
 from runshelf.store.machine_metrics import is_of_machine
 from runshelf.store.series import read_series
 from runshelf.store.summary import summarise
@@ -167,10 +165,4 @@ def name_metric(home: Path, metric: str | None) -> None:
     Raises:
         UsageError: the home cannot be written.
     """
-    try:
-        make_shared(home)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write in `{home}` ({error.strerror}): give another folder with `--home`"
-        ) from error
-    write_whole(shared(home, RESULT_METRIC), json.dumps({"metric": metric}).encode() + b"\n")
+    write_setting(home, RESULT_METRIC, {"metric": metric})
