@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+INT64 = np.dtype(np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Box:
@@ -35,6 +37,7 @@ class Discrete:
 
     n: int
     start: int = 0
+    dtype: np.dtype = INT64
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +114,7 @@ def flattened(space: Space, value: Any, name: str) -> tuple[np.ndarray, bool]:
         with np.errstate(over="ignore"):
             return array.astype(np.float32).reshape(len(array), -1), single
     shape = () if isinstance(space, Discrete) else space.sizes.shape
-    array, single = _rows(value, shape, np.dtype(np.int64), name)
+    array, single = _rows(value, shape, INT64, name)
     sizes = [space.n] if isinstance(space, Discrete) else space.sizes.reshape(-1).tolist()
     places = array.reshape(len(array), -1) - np.reshape(space.start, -1)
     columns = [_one_hot(places[:, i], size, name) for i, size in enumerate(sizes)]
@@ -192,7 +195,7 @@ def to_json(space: Space) -> dict[str, Any]:
         kind = "dict" if space.named else "tuple"
         return {kind: {key: to_json(part) for key, part in space.parts.items()}}
     if isinstance(space, Discrete):
-        return {"n": space.n, "start": space.start}
+        return {"n": space.n, "start": space.start, "dtype": space.dtype.name}
     if isinstance(space, MultiDiscrete):
         return {"sizes": space.sizes, "start": space.start, "dtype": space.dtype.name}
     return {"low": space.low, "high": space.high, "dtype": space.dtype.name}
@@ -215,7 +218,8 @@ def from_json(facts: Mapping[str, Any]) -> Space:
             parts = {key: from_json(part) for key, part in facts[kind].items()}
             return Group(parts, kind == "dict")
     if "n" in facts:
-        return Discrete(facts["n"], facts.get("start", 0))
+        dtype = np.dtype(facts.get("dtype", "int64"))
+        return Discrete(facts["n"], facts.get("start", 0), dtype)
     dtype = np.dtype(facts.get("dtype", "float32"))
     if "sizes" in facts:
         sizes, start = (np.asarray(facts[name], np.int64) for name in ("sizes", "start"))
@@ -314,7 +318,7 @@ def _built(space: Space, columns: np.ndarray) -> Any:
         built = [_built(*pair) for pair in zip(space.parts.values(), pieces, strict=True)]
         return dict(zip(space.parts, built, strict=True)) if space.named else tuple(built)
     if isinstance(space, Discrete):
-        return columns[:, 0] + space.start
+        return (columns[:, 0] + space.start).astype(space.dtype, copy=False)
     if isinstance(space, MultiDiscrete):
         shaped = columns.reshape(len(columns), *space.sizes.shape) + space.start
         return shaped.astype(space.dtype)

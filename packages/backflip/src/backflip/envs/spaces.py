@@ -123,7 +123,7 @@ def _converted(space: "spaces.Space[Any]", *, binary_is_choice: bool = False) ->
     if isinstance(space, spaces.Box):
         return Box(space.low, space.high, space.dtype)
     if isinstance(space, spaces.Discrete):
-        return Discrete(int(space.n), int(space.start))
+        return Discrete(int(space.n), int(space.start), np.dtype(space.dtype))
     if isinstance(space, spaces.MultiDiscrete):
         start = np.broadcast_to(np.asarray(space.start, np.int64), space.nvec.shape)
         return MultiDiscrete(space.nvec.astype(np.int64), start, space.dtype)
