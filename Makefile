@@ -15,7 +15,7 @@ projects := packages/runshelf/pyproject.toml packages/backflip/pyproject.toml
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo teach test check fast lint format docs test-slow battery coverage bench lock clean chromium graphics
+.PHONY: help demo teach test check fast lint format docs test-slow attack battery coverage bench lock clean chromium graphics
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ docs: .venv/dev.stamp ## build the documentation into .cache/site; a warning is 
 
 test-slow: .venv/dev.stamp chromium graphics ## run the slow tests: minutes of learning, kill -9, many seeds
 	$(pytest) -n $(WORKERS) -m slow --durations=12
+
+attack: .venv/dev.stamp chromium ## try every attack of docs/security.md, and say how many were tried
+	$(pytest) -n $(WORKERS) -m attack --durations=12
 
 battery: .venv/dev.stamp ## measure the figures of README and docs again, cheap ones first: BATTERY="--rows 'ppo-*' --seconds 600"
 	$(NICE) $(bin)/python benchmarks/battery.py $(BATTERY)

@@ -23,7 +23,7 @@ if "jax" in sys.modules:
 # A shell starts background jobs with Ctrl-C ignored, and programs that tests start inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-pytest_plugins = ["tests.browser"]
+pytest_plugins = ["tests.attack_figures", "tests.browser"]
 
 cache = Path(__file__).parent / ".cache" / "jax-tests"
 
