@@ -89,7 +89,7 @@ def read_npz(path: Path) -> Packed:
     with _damage(path):
         about: dict[str, Any] = json.loads(file.text())
         if about["format"] == columns_v1.FORMAT:
-            batch = columns_v1.decode(about, file.member)
+            batch = _with_named_damage(path, columns_v1.decode(about, file.member))
         elif about["format"] == FORMAT:
             batch = _decode(int(about["records"]), file)
         else:
@@ -175,6 +175,16 @@ def _decode(size: int, file: _File) -> Batch:
         Columns(keys, lambda key: file.column(key, size)),
         dict(zip(rows, lines, strict=True)),
     )
+
+
+def _with_named_damage(path: Path, batch: Batch) -> Batch:
+    """Return the batch, whose columns raise `DamagedFile` if they cannot be loaded."""
+
+    def load(key: str) -> Column:
+        with _damage(path):
+            return batch.columns[key]
+
+    return Batch(batch.size, Columns(batch.columns, load), batch.lines)
 
 
 def _is_bomb(size: int, packed: int) -> bool:
