@@ -476,7 +476,6 @@ def test_on_loopback_no_token_is_in_the_address(server: Server) -> None:
     assert server.address == f"http://127.0.0.1:{server.port}/"
     for host in (f"localhost:{server.port}", f"LOCALHOST:{server.port}", f"[::1]:{server.port}"):
         assert server.get("/", Host=host).status == 200
-    assert (server.folder / "page.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_body_far_too_large_gets_a_sentence(server: Server) -> None:

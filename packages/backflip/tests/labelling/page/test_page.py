@@ -28,6 +28,7 @@ from backflip.labelling.label_queue import LabelQueue
 from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore, NewQuery
 from runshelf.durations import duration
+from runshelf.index.location import cache_folder
 
 pytestmark = pytest.mark.medium
 
@@ -726,8 +727,8 @@ def test_page_with_an_old_token_reloads(folder: Path, open_page: Open) -> None:
     server = start(folder, "--port", "0")
     page = open_page(server.address)
     server.kill()
-    kept = json.loads((folder / "page.json").read_text())
-    (folder / "page.json").write_text(json.dumps(kept | {"secret": "00" * 32}))
+    path = cache_folder(folder) / "page.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"secret": "00" * 32}))
     (query,) = press(page, "ArrowLeft")
     server = start(folder)
     assert until(lambda: answers(server)) == [(query, "left")]
