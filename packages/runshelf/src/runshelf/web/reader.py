@@ -7,7 +7,6 @@ read an index that is a few seconds old, but does not wait.
 import asyncio
 import contextlib
 import hashlib
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from typing import TypeVar, final
 from runshelf.errors import UserFacingError
 from runshelf.index.rows import Keys
 from runshelf.index.run_index import Index, open_index
+from runshelf.web.bounded_log import report
 from runshelf.web.cache import Cache
 from runshelf.web.home_page import IndexSummary, summarise_index
 from runshelf.web.runs_table import STATES
@@ -144,7 +144,7 @@ class Reader:
                 index = opened
                 await loop.run_in_executor(self._refreshes, self._refresh, opened)
             except UserFacingError as error:
-                sys.stderr.write(f"runshelf: {' '.join(str(error).split())}\n")
+                report(f"runshelf: {error}")
             # On a slow disk, requests get most of the time.
             await wait(ending, max(REFRESH_SECONDS, 4 * (time.monotonic() - began)))
         if index is not None and index is not self._index:
