@@ -5,14 +5,13 @@ when its heartbeat changes. Writes are short transactions, so that several proce
 index at once; they may read a folder twice, with the same result.
 """
 
-import json
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import NamedTuple, cast, final
 
 from runshelf.errors import UserFacingError
 from runshelf.index.database import writing
@@ -26,7 +25,7 @@ from runshelf.index.entry import (
     read_entry,
 )
 from runshelf.index.identity import content_of
-from runshelf.index.rows import to_columns
+from runshelf.index.rows import DamagedRow, list_of, to_columns
 from runshelf.store.home import is_beside_runs
 from runshelf.store.results import named_metric, result_metric
 from runshelf.store.run_ids import is_ulid
@@ -86,7 +85,7 @@ class Known(NamedTuple):
     summarised: float
     summary_seconds: float
     content: str
-    seeds: str
+    seeds: Sequence[int]
 
 
 @final
@@ -173,7 +172,19 @@ def _known(connection: sqlite3.Connection) -> dict[str, Known]:
         "SELECT ulid, number, stamp, state, beat, metrics_stamp, summarised, summary_seconds,"
         " content, seeds FROM runs"
     )
-    return {ulid: Known(*rest) for ulid, *rest in rows}
+    return {ulid: _checked(ulid, Known(*rest)) for ulid, *rest in rows}
+
+
+def _checked(ulid: str, known: Known) -> Known:
+    """Check the types of a row; return it with its seeds as a list.
+
+    Raises:
+        DamagedRow: a value is not one that was written.
+    """
+    kinds = (int, int, str, int, str, float, float, str, str)
+    if not is_ulid(ulid) or not all(map(isinstance, known, kinds)):
+        raise DamagedRow(f"the row of run `{ulid}` has a wrong value")
+    return known._replace(seeds=list_of(int, cast("str", known.seeds)))
 
 
 def _has_changed(home: Path, ulid: str, stamp: int, known: Known | None) -> bool:
@@ -221,9 +232,7 @@ def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
     now = time.time()
     if known and (metrics == known.metrics_stamp or _is_too_soon(entry, known, now)):
         kept = (known.metrics_stamp, known.summarised, known.summary_seconds)
-        return Reading(
-            stamp, _with_logged(entry, known.content, json.loads(known.seeds)), *kept, None
-        )
+        return Reading(stamp, _with_logged(entry, known.content, known.seeds), *kept, None)
     check_files(folder)
     began = time.perf_counter()
     summaries = summarise(folder)
