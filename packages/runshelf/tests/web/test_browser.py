@@ -390,6 +390,35 @@ def test_many_live_updates_do_not_grow_the_page(
     assert requests == []
 
 
+CUT = """async () => {
+    // The page asks for itself; the response ends within its text.
+    let asked = 0;
+    window.fetch = async () => {
+        asked++;
+        const start = control => control.error(new TypeError('cut'));
+        return new Response(new ReadableStream({start}));
+    };
+    window.sources.at(-1).dispatchEvent(new MessageEvent('change', {lastEventId: 'v'}));
+    while (!asked) await new Promise(requestAnimationFrame);
+    await new Promise(done => setTimeout(done, 50));
+    return document.querySelectorAll('[data-part]').length;
+}"""
+
+
+def test_an_update_that_is_cut_off_changes_nothing(server: Server, browser: Browser) -> None:
+    context = browser.new_context()
+    context.add_init_script(SOURCES)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(server.address)
+    page.wait_for_function("() => window.sources.length === 1")
+    parts = page.locator("[data-part]").count()
+    assert page.evaluate(CUT) == parts > 0
+    context.close()
+    assert errors == []
+
+
 def test_a_hidden_page_has_no_stream(server: Server, browser: Browser) -> None:
     context = browser.new_context()
     context.add_init_script(SOURCES)
