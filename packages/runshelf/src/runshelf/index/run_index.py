@@ -59,6 +59,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_COLUMNS = 200
+MOST_KEYS = 5_000  # settings, or metrics, that are offered; others can be typed
 # SQLite limits the number of parameters of a statement to some thousands.
 _CHUNK = 500
 
@@ -310,11 +311,13 @@ class Index:
             return Keys(
                 config=self._column(
                     "SELECT name FROM keys k WHERE EXISTS"
-                    " (SELECT 1 FROM settings WHERE key = k.number) ORDER BY name"
+                    " (SELECT 1 FROM settings WHERE key = k.number) ORDER BY name LIMIT ?",
+                    (MOST_KEYS,),
                 ),
                 metrics=self._column(
                     "SELECT name FROM metrics m WHERE EXISTS"
-                    " (SELECT 1 FROM summaries WHERE metric = m.number) ORDER BY name"
+                    " (SELECT 1 FROM summaries WHERE metric = m.number) ORDER BY name LIMIT ?",
+                    (MOST_KEYS,),
                 ),
                 tags=self._column(
                     "SELECT DISTINCT j.value FROM runs, json_each(tags) j ORDER BY j.value"

@@ -13,7 +13,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -36,6 +36,7 @@ _REFUSAL = (
 )
 
 
+@runtime_checkable
 class Held(Protocol):
     """A connection, as it is counted."""
 

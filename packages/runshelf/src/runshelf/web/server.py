@@ -1,6 +1,7 @@
 """The server of the pages: one process, one event loop, a few threads that read."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +34,13 @@ def serve_home(
     """
     if not home.is_dir():
         raise UsageError(f"there is no folder `{home}`: name another with --home")
+    sys.setswitchinterval(_SWITCH_SECONDS)
     asyncio.run(_serve(home, host, port, announce))
+
+
+# A thread that parses a large file hands over so often. SQLite waits for this at each row that it
+# returns: with Python's 5 ms, one large file would make every page take seconds.
+_SWITCH_SECONDS = 0.0002
 
 
 async def _serve(
