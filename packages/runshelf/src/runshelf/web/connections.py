@@ -17,6 +17,8 @@ from typing import Any, Protocol, final, runtime_checkable
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from runshelf.web.bounded_log import report
+
 MOST = 256
 MOST_PER_ADDRESS = 128  # browsers open 6; all users behind a tunnel have one address
 REQUEST_SECONDS = 15.0  # for a whole request, from the connection or its first byte on
@@ -210,22 +212,31 @@ async def accept_connections(
     asyncio's own loop would accept before it can count, and print a page for each connection for
     which no descriptor is left.
     """
-    loop = asyncio.get_running_loop()
     listener.setblocking(False)
     while True:
         try:
-            accepted, client = await loop.sock_accept(listener)
+            await _accept(listener, connections, make)
         except OSError:  # no descriptor is left, or the client has gone
             await asyncio.sleep(_RETRY_SECONDS)
-            continue
-        with contextlib.suppress(OSError):  # the client has gone
-            if connections.has_room(client[0]):
-                _notice_loss(accepted)
-                await loop.connect_accepted_socket(make, accepted)
-                continue
-            accepted.send(_REFUSAL)
-        accepted.close()
-        await asyncio.sleep(0)  # others have their turn in a flood
+        except Exception as error:  # noqa: BLE001  (must not end the server)
+            report(f"runshelf.web: a connection failed ({type(error).__name__}: {error})")
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def _accept(
+    listener: socket.socket, connections: Connections, make: Callable[[], Connection]
+) -> None:
+    """Accept one connection, or refuse it if there is no room."""
+    loop = asyncio.get_running_loop()
+    accepted, client = await loop.sock_accept(listener)
+    with contextlib.suppress(OSError):  # the client has gone
+        if connections.has_room(client[0]):
+            _notice_loss(accepted)
+            await loop.connect_accepted_socket(make, accepted)
+            return
+        accepted.send(_REFUSAL)
+    accepted.close()
+    await asyncio.sleep(0)  # others have their turn in a flood
 
 
 async def drop_late_connections(connections: Connections) -> None:
