@@ -15,6 +15,7 @@ from packages.runshelf.tests.index.homes import make_run, ulid
 from packages.runshelf.tests.web import pages
 from tests.attack_figures import Tried
 from tests.connection_attacks import (
+    Attack,
     garbage,
     half_a_head,
     idle,
@@ -63,12 +64,12 @@ def labels(server: Server) -> list[Client]:
     ]
 
 
-def leaving(attack: Callable[[Server], list[object]], server: Server) -> Client:
+def leaving(attack: Attack, server: Server) -> Client:
     """Return a client that opens many connections, and then leaves."""
 
     def leave(chance: random.Random) -> None:
         for connection in attack(server):
-            connection.close()  # pyright: ignore[reportAttributeAccessIssue]
+            connection.close()
 
     return leave
 

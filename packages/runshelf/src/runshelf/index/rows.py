@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, final
+from typing import Any, NamedTuple, TypeVar, cast, final
 
 from runshelf.store.results import Result
 from runshelf.store.run_ids import is_ulid, short_id
@@ -123,12 +123,15 @@ def list_of(kind: type[T], text: str) -> list[T]:
         DamagedRow: it is not one, or not of such values.
     """
     try:
-        found: list[Any] = json.loads(text)
+        found: Any = json.loads(text)
     except ValueError as error:
         raise DamagedRow("a list is not JSON") from error
-    if not isinstance(found, list) or any(type(item) is not kind for item in found):
+    if not isinstance(found, list):
+        raise DamagedRow("a list is not one")
+    items = cast("list[Any]", found)
+    if any(type(item) is not kind for item in items):
         raise DamagedRow(f"a list is not one of {kind.__name__}")
-    return found
+    return items
 
 
 @final

@@ -90,10 +90,10 @@ class Connection(H11Protocol):
     @property
     def is_waiting(self) -> bool:
         """Whether it waits for a request, or for the rest of one."""
-        cycle = self.cycle
+        cycle: Any = self.cycle  # None before the first request
         return cycle is None or cycle.response_complete or cycle.more_body
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         """Start to wait for the first request."""
         super().connection_made(transport)
         self.address = address_key(self.client[0] if self.client else "")
