@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 pytest_plugins = ["tests.attack_figures", "tests.browser"]
 
 cache = Path(__file__).parent / ".cache" / "jax-tests"
+
+# Servers keep their secrets in the user's cache folder: that of the tests ends with them.
+user_cache = tempfile.TemporaryDirectory(prefix="backflip-tests-", ignore_cleanup_errors=True)
+os.environ["XDG_CACHE_HOME"] = user_cache.name
 
 os.environ["JAX_PLATFORMS"] = os.environ.get("BACKFLIP_TEST_PLATFORM", "cpu")
 os.environ["JAX_NUM_CPU_DEVICES"] = "2"

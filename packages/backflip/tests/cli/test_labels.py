@@ -19,6 +19,7 @@ from backflip.preferences.labels import LabelStore, NewQuery
 from runshelf.cli.command_line import build_parser
 from runshelf.cli.page_options import has_screen, open_page
 from runshelf.store.run import create_run
+from runshelf.web.address import saved_port
 
 REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
 
@@ -111,7 +112,7 @@ def test_serve_prints_the_address_and_serves_the_page(tmp_path: Path) -> None:
         assert server.stdout is not None
         said = server.stdout.readline()
         assert said.startswith("compare clips at http://127.0.0.1:")
-        port = json.loads((folder / "page.json").read_text())["port"]
+        port = saved_port(folder)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("GET", "/api/state?who=me")
         assert json.loads(connection.getresponse().read())["tally"]["labels"] == 3
@@ -256,7 +257,7 @@ SSH = {"SSH_CONNECTION": "10.1.1.1 50000 10.1.1.2 22", "USER": "ann"}
         (HERE, SSH, "ssh -L 8765:127.0.0.1:8765 ann@10.1.1.2"),
         (HERE, SSH | {"DISPLAY": ":10"}, "ssh -L 8765:127.0.0.1:8765 ann@10.1.1.2"),
         (HERE, {}, "ssh -L 8765:127.0.0.1:8765 USER@THIS_MACHINE"),
-        ("http://10.0.0.1:80/?token=x", {}, "compare clips at http://10.0.0.1:80/?token=x"),
+        ("http://10.0.0.1:80/", {}, "compare clips at http://10.0.0.1:80/"),
     ],
 )
 def test_the_invitation_without_a_browser(address: str, environ: dict[str, str], said: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from backflip.preferences.labels import LabelStore
+from runshelf.web.address import saved_port
 
 
 class Person:
@@ -59,7 +60,7 @@ class Person:
                 time.sleep(0.1)
 
     def _request(self, method, path, body=None):
-        port = json.loads((self.folder / "page.json").read_text())["port"]
+        port = saved_port(self.folder)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         try:
             if not self._token:

@@ -26,6 +26,7 @@ from backflip.labelling.status import read_status
 from backflip.preferences.labels import LabelStore
 from runshelf.errors import UsageError
 from runshelf.store.run import list_runs, open_run
+from runshelf.web.address import saved_port
 
 TINY = {
     "num_envs": 4,
@@ -47,7 +48,7 @@ def folder_of(home):
     for _ in range(2400):
         if list_runs(home):
             folder = home / "runs" / list_runs(home)[0]
-            if (folder / "page.json").exists():
+            if saved_port(folder):
                 return folder
         time.sleep(0.05)
     raise AssertionError("no run began")
@@ -174,12 +175,12 @@ def test_killed_run_continues_at_the_same_address(tmp_path, answering):
     folder = folder_of(tmp_path)
     while not people or len(people[0].acknowledged) < 8:
         time.sleep(0.05)
-    page = (folder / "page.json").read_text()
+    port = saved_port(folder)
     trainer.kill()
     trainer.wait()
     assert read_status(folder).doing == "stopped"
     assert subprocess.run(command, check=False, timeout=120).returncode == 0
-    assert (folder / "page.json").read_text() == page
+    assert saved_port(folder) == port
     with LabelStore.open(folder / "labels.sqlite") as store:
         assert store.counts().labels == 16
         kept = {row[0] for row in store.file.rows("SELECT id FROM labels")}
@@ -397,7 +398,7 @@ def test_labels_of_another_run_replace_people(tmp_path):
     options |= {"teacher": "human", "labels": None}
     again = teach("Pendulum-v1", labels_from=source.run, **options)
     assert again.labels == 16
-    assert not (again.folder / "page.json").exists()
+    assert saved_port(again.folder) is None
     with LabelStore.open(again.folder / "labels.sqlite") as store:
         assert store.counts().queries == 16
         assert {pair.env_steps for pair in store.labelled(0)} == {0}

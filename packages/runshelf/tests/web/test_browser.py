@@ -15,6 +15,7 @@ from packages.runshelf.tests.web.pages import serving
 from packages.runshelf.tests.web.runs import begin, done, finish, log, print_to
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
+from tests.attack_figures import Tried
 from tests.server_client import Server
 
 from runshelf.snapshot.code_snapshot import Limits, take_snapshot, write_snapshot
@@ -390,6 +391,35 @@ def test_many_live_updates_do_not_grow_the_page(
     assert requests == []
 
 
+CUT = """async () => {
+    // The page asks for itself; the response ends within its text.
+    let asked = 0;
+    window.fetch = async () => {
+        asked++;
+        const start = control => control.error(new TypeError('cut'));
+        return new Response(new ReadableStream({start}));
+    };
+    window.sources.at(-1).dispatchEvent(new MessageEvent('change', {lastEventId: 'v'}));
+    while (!asked) await new Promise(requestAnimationFrame);
+    await new Promise(done => setTimeout(done, 50));
+    return document.querySelectorAll('[data-part]').length;
+}"""
+
+
+def test_an_update_that_is_cut_off_changes_nothing(server: Server, browser: Browser) -> None:
+    context = browser.new_context()
+    context.add_init_script(SOURCES)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(server.address)
+    page.wait_for_function("() => window.sources.length === 1")
+    parts = page.locator("[data-part]").count()
+    assert page.evaluate(CUT) == parts > 0
+    context.close()
+    assert errors == []
+
+
 def test_a_hidden_page_has_no_stream(server: Server, browser: Browser) -> None:
     context = browser.new_context()
     context.add_init_script(SOURCES)
@@ -445,6 +475,7 @@ PAYLOADS = [
     "\x1b[31m<script>alert(1)</script>\x1b[0m",
 ]
 ALL = " ".join(PAYLOADS)
+TEXTS = 35  # of one run; each is the payload
 
 
 @pytest.fixture(scope="module")
@@ -512,7 +543,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_4_texts_of_runs_execute_and_load_nothing(hostile: Path, visit: Open) -> None:
+@pytest.mark.attack
+def test_4_texts_of_runs_execute_and_load_nothing(hostile: Path, visit: Open, tried: Tried) -> None:
     """Open every page of runs in which every text is a payload."""
     with serving(hostile) as server:
         page = visit(server.address)
@@ -536,8 +568,10 @@ def test_4_texts_of_runs_execute_and_load_nothing(hostile: Path, visit: Open) ->
                 assert page.locator("a[href^=javascript]").count() == 0
         for payload in (*PAYLOADS, ALL):
             page.goto(f"{server.address}chart?run={runs[-1]}&metric={quote(payload)}")
+    tried(len(runs) * TEXTS, "texts of runs with markup, opened in Chromium")
 
 
+@pytest.mark.attack
 def test_4_a_drawing_is_shown_as_image_and_otherwise_downloaded(hostile: Path, visit: Open) -> None:
     with serving(hostile) as server:
         run = next(hostile.glob("runs/0*")).name
@@ -549,6 +583,7 @@ def test_4_a_drawing_is_shown_as_image_and_otherwise_downloaded(hostile: Path, v
         assert download.value.suggested_filename == "curve.svg"
 
 
+@pytest.mark.attack
 def test_4_a_saved_report_executes_and_loads_nothing(
     hostile: Path, tmp_path: Path, visit: Open
 ) -> None:
@@ -564,6 +599,7 @@ def test_4_a_saved_report_executes_and_loads_nothing(
         assert page.locator("script, iframe, link").count() == 0
 
 
+@pytest.mark.attack
 def test_4_the_csv_table_contains_no_formulas(hostile: Path) -> None:
     with serving(hostile) as server:
         text = server.get("/table.csv?show=runs&column=config.lr").body.decode()
@@ -573,6 +609,7 @@ def test_4_the_csv_table_contains_no_formulas(hostile: Path) -> None:
     assert any(cell.startswith("'=HYPERLINK") for cell in cells)
 
 
+@pytest.mark.attack
 def test_4_a_page_from_another_port_cannot_read_this_server(
     server: Server, tmp_path: Path, browser: Browser
 ) -> None:

@@ -25,6 +25,7 @@ def test_pipes_and_sockets_are_listed_with_their_kind(
     assert not more
 
 
+@pytest.mark.attack
 def test_listing_does_not_follow_links_and_is_limited(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "up").symlink_to(tmp_path)
@@ -101,6 +102,7 @@ def test_without_a_log_there_are_no_lines(tmp_path: Path) -> None:
 # --- text ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

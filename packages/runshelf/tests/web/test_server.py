@@ -34,6 +34,7 @@ from packages.runshelf.tests.web.pages import (
 )
 from packages.runshelf.tests.web.runs import begin, done, finish, log, print_to
 from PIL import Image
+from tests.attack_figures import Tried
 from tests.server_client import Server
 
 from runshelf.cli.main import main
@@ -529,6 +530,7 @@ ODD = [
 ]
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("name", ODD)
 def test_1_unusual_names_in_addresses_are_not_found(server: Server, name: str, home: Path) -> None:
     ulid = failed_of(home).name
@@ -548,6 +550,7 @@ def test_1_unusual_names_in_addresses_are_not_found(server: Server, name: str, h
         assert "Set-Cookie" not in response.headers
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "raw", ["/runs/../../etc/passwd", "/static/../guard.py", "/../x", "//evil/"]
 )
@@ -560,6 +563,7 @@ def test_1_raw_paths_are_not_normalised(server: Server, raw: str) -> None:
     assert b"evil" not in response.split(b"\r\n\r\n")[0]
 
 
+@pytest.mark.attack
 def test_1_groups_with_unusual_names_have_pages(tmp_path: Path) -> None:
     names = ["../../x", "a;b#c?d&e", "UPPER", "upper", "😀 \u202e", 'q"u\\o', " ", "a" * 300]
     for name in names:
@@ -571,6 +575,7 @@ def test_1_groups_with_unusual_names_have_pages(tmp_path: Path) -> None:
             )
 
 
+@pytest.mark.attack
 def test_2_links_and_paths_out_of_a_run_are_not_followed(tmp_path: Path) -> None:
     """Media, outputs, metrics, code and logs that are links or name paths outside the run."""
     home, secret = tmp_path / "home", tmp_path / "secret"
@@ -622,6 +627,7 @@ def test_2_links_and_paths_out_of_a_run_are_not_followed(tmp_path: Path) -> None
             assert b"top secret" not in server.get(path).body, path
 
 
+@pytest.mark.attack
 def test_2_pipes_in_a_run_do_not_block_the_server(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     log(writer, 3)
@@ -640,6 +646,7 @@ def test_2_pipes_in_a_run_do_not_block_the_server(tmp_path: Path) -> None:
             assert server.get(f"/runs/{ulid}{path}").status in (200, 404)
 
 
+@pytest.mark.attack
 def test_2_code_objects_and_lists_that_are_links_or_pipes_are_not_compared(
     tmp_path: Path,
 ) -> None:
@@ -681,6 +688,7 @@ def test_2_code_objects_and_lists_that_are_links_or_pipes_are_not_compared(
     assert "<h2>Code</h2>" not in linked
 
 
+@pytest.mark.attack
 def test_2_a_wrong_summary_and_deeply_nested_settings_are_compared(tmp_path: Path) -> None:
     ulids: list[str] = []
     for lr in (1, 2):
@@ -698,6 +706,7 @@ def test_2_a_wrong_summary_and_deeply_nested_settings_are_compared(tmp_path: Pat
     assert '<th scope="row">deep' + ".a" * 19 + "</th>" in text
 
 
+@pytest.mark.attack
 def test_5_files_of_a_run_are_downloads_and_never_pages(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     (writer.folder / "outputs").mkdir()
@@ -723,6 +732,7 @@ def test_5_files_of_a_run_are_downloads_and_never_pages(tmp_path: Path) -> None:
             assert response.headers["Content-Type"] == kind
 
 
+@pytest.mark.attack
 def test_6_no_code_that_reads_runs_can_execute_their_content() -> None:
     """The code of the pages contains neither pickle nor eval nor imports by name."""
     source = Path(__file__).parents[2] / "src" / "runshelf" / "web"
@@ -749,6 +759,7 @@ INJECTIONS = [
 ]
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("text", INJECTIONS)
 def test_7_filters_and_sort_keys_are_data(server: Server, text: str) -> None:
     for query in (
@@ -763,6 +774,7 @@ def test_7_filters_and_sort_keys_are_data(server: Server, text: str) -> None:
     assert page(server, "/", show="runs").count("<tr data-kind") == 8
 
 
+@pytest.mark.attack
 def test_8_the_server_listens_on_loopback_and_checks_the_host_header(server: Server) -> None:
     listeners = Path("/proc/net/tcp").read_text()
     assert f"0100007F:{server.port:04X} 00000000:0000 0A" in listeners
@@ -771,6 +783,7 @@ def test_8_the_server_listens_on_loopback_and_checks_the_host_header(server: Ser
             assert server.get(path, Host=host).status == 421
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "file://"])
 def test_8_requests_from_other_origins_are_refused(server: Server, origin: str) -> None:
     for path in ("/", "/stream", "/report?group=slow"):
@@ -779,6 +792,7 @@ def test_8_requests_from_other_origins_are_refused(server: Server, origin: str) 
         assert "Access-Control-Allow-Origin" not in response.headers
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 def test_8_all_writing_methods_are_refused(server: Server, method: str) -> None:
     for path in ("/", "/group?name=slow", "/stream", "/nowhere"):
@@ -817,6 +831,7 @@ def public(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, 
         yield server
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("path", ROUTES)
 def test_9_beyond_loopback_every_route_requires_the_cookie(public: Server, path: str) -> None:
     for method in ("GET", "HEAD", "POST"):
@@ -825,6 +840,7 @@ def test_9_beyond_loopback_every_route_requires_the_cookie(public: Server, path:
     assert public.get(path, Host="evil.example").status == 421
 
 
+@pytest.mark.attack
 def test_9_the_tests_cover_all_routes() -> None:
     routes = [route.path for route in Pages(Reader(Path())).app().routes]
     covered = {re.sub(r"0{26}", "{run}", path.partition("?")[0]) for path in ROUTES}
@@ -833,6 +849,7 @@ def test_9_the_tests_cover_all_routes() -> None:
     assert set(routes) <= covered
 
 
+@pytest.mark.attack
 def test_9_the_printed_address_sets_the_cookie_without_open_redirect(public: Server) -> None:
     """Also attack 15: redirects to other sites."""
     parts = urlsplit(public.address)
@@ -846,16 +863,20 @@ def test_9_the_printed_address_sets_the_cookie_without_open_redirect(public: Ser
     assert public.get("/?token=wrong").status == 403
 
 
-def test_13_ranges_are_not_served(server: Server, home: Path) -> None:
+@pytest.mark.attack
+def test_13_ranges_are_not_served(server: Server, home: Path, tried: Tried) -> None:
     path = f"/runs/{failed_of(home).name}/file?path=run.json"
     whole = server.get(path)
     many = "bytes=" + ",".join(["0-0"] * 2000)
-    for ranges in ("bytes=0-0", "bytes=-1", many):
+    odd = ("bytes=-", "bytes=9-1", "bytes=1-9999999999999999999", "lines=0-0", "0-0", "bytes=x-y")
+    for ranges in ("bytes=0-0", "bytes=-1", many, *odd):
         response = server.get(path, Range=ranges)
         assert (response.status, response.body) == (200, whole.body)
+    tried(3 + len(odd), "requests for ranges of a file")
     assert whole.headers["Accept-Ranges"] == "none"
 
 
+@pytest.mark.attack
 def test_13_too_large_forms_and_addresses_are_refused(server: Server) -> None:
     fields = "&".join(f"f{n}=1" for n in range(10_000))
     kind = "application/x-www-form-urlencoded"
@@ -866,6 +887,7 @@ def test_13_too_large_forms_and_addresses_are_refused(server: Server) -> None:
     assert server.get("/").status == 200
 
 
+@pytest.mark.attack
 def test_13_a_run_with_thousands_of_metrics_has_a_page(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     with MetricsWriter(writer.folder, "train") as file:
@@ -879,6 +901,7 @@ def test_13_a_run_with_thousands_of_metrics_has_a_page(tmp_path: Path) -> None:
         assert "m4999" in page(server, f"/runs/{ulid}?find=m4999")
 
 
+@pytest.mark.attack
 def test_13_a_line_of_a_million_characters_has_a_page(tmp_path: Path) -> None:
     writer = begin(tmp_path, name="n" * 1_000_000, question="q" * 100_000)
     print_to(writer.folder, [("out", "x" * 65_000)] * 16)
@@ -889,6 +912,7 @@ def test_13_a_line_of_a_million_characters_has_a_page(tmp_path: Path) -> None:
             assert len(page(server, path)) < 400_000
 
 
+@pytest.mark.attack
 def test_13_the_number_of_streams_is_limited(server: Server) -> None:
     address = stream_of(page(server, "/"))
     head = f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
@@ -910,6 +934,7 @@ def busy(server: Server, head: bytes) -> bool:
         return connection.recv(100).split(b" ")[1] != b"200"
 
 
+@pytest.mark.attack
 def test_12_only_the_owner_can_read_the_secret(public: Server) -> None:
     (kept,) = (public.folder / ".cache" / "runshelf").glob("*/page.json")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -920,6 +945,7 @@ def test_12_only_the_owner_can_read_the_secret(public: Server) -> None:
     assert json.loads(kept.read_text())["secret"] not in public.address
 
 
+@pytest.mark.attack
 def test_15_the_server_writes_only_the_index_to_the_home(tmp_path: Path) -> None:
     """Also with umask 0, other users cannot read the secret."""
     done(tmp_path, points=3)

@@ -35,7 +35,7 @@ from runshelf.cli.arguments import (
     whole,
 )
 from runshelf.cli.command_line import Reported
-from runshelf.cli.page_options import add_server_options, page_opener
+from runshelf.cli.page_options import add_server_options, page_opener, printed_address
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def _serve(options: argparse.Namespace) -> None:
     open_page = page_opener(options, "see all runs" if options.run is None else "compare clips")
 
     def announce(place: Any) -> None:
-        print(open_page(place.address), flush=True)
+        print(open_page(printed_address(place)), flush=True)
 
     if options.run is None:
         serve_runs(options, announce)

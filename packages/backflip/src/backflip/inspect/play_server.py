@@ -19,7 +19,7 @@ def serve_game(
 
     Args:
         game: the game.
-        folder: the run's folder, where the server's port and secret are stored.
+        folder: the run's folder.
         port: the port; None for the first free one from 8765.
         announce: called with the address once the page is served.
 

@@ -1,7 +1,8 @@
 """The program that serves the labelling page: `python -m backflip.labelling.page RUN_FOLDER`.
 
-It prints one JSON line with `address` and `port` when the page can be opened. An error is one line
-on stderr with exit status 1, or 2 for wrong usage.
+It prints one JSON line when the page can be opened: `address`, `port`, and `shown`, the address for
+output that is kept, without its token. A trainer keeps its output, so it never gets the token. An
+error is one line on stderr with exit status 1, or 2 for wrong usage.
 """
 
 import argparse
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backflip.labelling.page_server import serve
+from runshelf.environment import variable
 from runshelf.errors import UserFacingError
 from runshelf.web.address import LOOPBACK, Endpoint
 
@@ -30,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             overlap=options.overlap,
             who=options.who,
             parent=options.parent,
-            announce=_announce,
+            announce=lambda endpoint: _announce(endpoint, options.parent or bool(variable("RUN"))),
         )
     except UserFacingError as error:
         return _failed(str(error), error.exit_status)
@@ -41,8 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _announce(endpoint: Endpoint) -> None:
-    sys.stdout.write(json.dumps({"address": endpoint.address, "port": endpoint.port}) + "\n")
+def _announce(endpoint: Endpoint, kept: bool) -> None:
+    address = endpoint.public_address if kept else endpoint.address
+    fields = {"address": address, "port": endpoint.port, "shown": endpoint.kept_address}
+    sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 
 

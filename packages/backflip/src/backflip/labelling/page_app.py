@@ -29,6 +29,7 @@ from runshelf.errors import DamagedFile, UserFacingError
 from runshelf.web.address import Endpoint
 from runshelf.web.json_fields import Fields, InvalidField, read_fields
 
+MOST_STREAMS = 48
 POLL_SECONDS = 0.25  # between two checks for a new state
 HEARTBEAT_SECONDS = 15.0
 
@@ -134,6 +135,8 @@ class LabellingApp:
         """Stream the state of labelling and training at every change (server-sent events)."""
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
+        if self.streams >= MOST_STREAMS:
+            raise HTTPException(503, "too many pages are open: close some")
         stream = self._stream(self._labeller(request))
         return StreamingResponse(stream, media_type="text/event-stream")
 

@@ -100,7 +100,7 @@ class PeopleSource:
         with answers.process:
             try:
                 if answers.process.address:
-                    run.say(self._settings.invite(answers.process.address))
+                    run.say(self._settings.invite(answers.process.shown))
                 yield answers
             except BaseException as error:
                 with suppress(UserFacingError):  # a failed write must not hide the first error

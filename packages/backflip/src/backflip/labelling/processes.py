@@ -30,8 +30,8 @@ class PageProcess:
     """The labelling page as a process; a context manager.
 
     Args:
-        arguments: for the Python interpreter. The program prints one JSON line with `address`
-            when it listens.
+        arguments: for the Python interpreter. The program prints one JSON line when it listens:
+            its `address`, and `shown`, the address with words on how to log in, if needed.
         log: file that receives its stderr.
     """
 
@@ -41,7 +41,7 @@ class PageProcess:
         self._ending = threading.Event()
         self._watch = threading.Thread(target=self._keep_alive, daemon=True)
         self._failed = False
-        self.address = ""
+        self.address = self.shown = ""
 
     def check(self) -> None:
         """Raise if the page cannot be kept alive.
@@ -63,7 +63,7 @@ class PageProcess:
         """
         self._process = self._start()
         try:
-            self.address = _address(self._process)
+            self.address, self.shown = _announced(self._process)
         except UserFacingError:
             self._end()
             raise UsageError(_last_line(self._log)) from None
@@ -119,7 +119,7 @@ class TerminalProcess:
         arguments: for the Python interpreter.
     """
 
-    address = ""
+    address = shown = ""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = [sys.executable, *arguments]
@@ -187,8 +187,8 @@ def _end(process: "subprocess.Popen[bytes]", *steps: Callable[[], None]) -> None
             return
 
 
-def _address(process: "subprocess.Popen[bytes]") -> str:
-    """Return the address that a page prints when it listens.
+def _announced(process: "subprocess.Popen[bytes]") -> tuple[str, str]:
+    """Return `address` and `shown` as a page prints them when it listens.
 
     Raises:
         UserFacingError: it ended, or printed nothing in time.
@@ -200,7 +200,8 @@ def _address(process: "subprocess.Popen[bytes]") -> str:
     reader.start()
     reader.join(READY_SECONDS)
     try:
-        return str(json.loads(lines[0])["address"])
+        fields = json.loads(lines[0])
+        return str(fields["address"]), str(fields.get("shown", fields["address"]))
     except (IndexError, ValueError, KeyError, TypeError) as error:
         raise UserFacingError("the page did not start") from error
 

@@ -3,15 +3,14 @@
 import http.client
 from pathlib import Path
 
-from runshelf.web.address import LOOPBACK
-from runshelf.web.server import saved_port_of_home
+from runshelf.web.address import LOOPBACK, saved_port
 
 _SECONDS = 0.5  # to answer
 
 
 def run_page_address(run_folder: Path) -> str:
     """Return the URL of the page of the run in `run_folder`; empty if no server shows it."""
-    port = saved_port_of_home(run_folder.absolute().parent.parent)
+    port = saved_port(run_folder.absolute().parent.parent)
     if port is None:
         return ""
     path = f"/runs/{run_folder.name}"

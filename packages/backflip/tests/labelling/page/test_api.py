@@ -18,6 +18,7 @@ from packages.backflip.tests.labelling.page.prepared_run import (
     serving,
     set_status,
 )
+from tests.attack_figures import Tried
 from tests.server_client import Response
 
 from backflip.preferences.films import FILMS
@@ -169,10 +170,11 @@ REFUSALS = {
 }
 
 
+@pytest.mark.attack
 @pytest.mark.medium
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_refusals_have_a_sentence_and_write_nothing(
-    standing: tuple[Server, Path], refusal: str
+    standing: tuple[Server, Path], refusal: str, tried: Tried
 ) -> None:
     server, folder = standing
     send, status, words = REFUSALS[refusal]
@@ -183,8 +185,10 @@ def test_refusals_have_a_sentence_and_write_nothing(
     assert b"Traceback" not in answered.body
     assert contents(folder) == before
     assert server.get("/api/state").status == 200
+    tried(1, "kinds of invalid requests to the labelling page")
 
 
+@pytest.mark.attack
 def test_body_too_large_in_chunks_is_refused(standing: tuple[Server, Path]) -> None:
     server, folder = standing
     before = contents(folder)
@@ -203,6 +207,7 @@ def test_body_too_large_in_chunks_is_refused(standing: tuple[Server, Path]) -> N
     assert contents(folder) == before
 
 
+@pytest.mark.attack
 @pytest.mark.medium
 @pytest.mark.parametrize("length", [str(10**9), str(LARGEST_BODY + 1), "9" * 30])
 def test_wrong_content_length_is_refused(standing: tuple[Server, Path], length: str) -> None:
@@ -221,6 +226,7 @@ def test_wrong_content_length_is_refused(standing: tuple[Server, Path], length: 
     assert said.split(b"\r\n")[0].split()[1] in (b"413", b"400")
 
 
+@pytest.mark.attack
 def test_two_host_headers_are_refused(standing: tuple[Server, Path]) -> None:
     server, _ = standing
     here = f"127.0.0.1:{server.port}"
@@ -436,6 +442,7 @@ def query_of(server: Server) -> str:
     return "/?" + server.address.partition("?")[2]
 
 
+@pytest.mark.attack
 def test_beyond_loopback_every_request_needs_the_cookie(beyond: Server, folder: Path) -> None:
     before = contents(folder)
     for path in ("/", "/static/page.js", "/api/state", f"/films/{'0' * 64}.webp"):
@@ -448,6 +455,7 @@ def test_beyond_loopback_every_request_needs_the_cookie(beyond: Server, folder: 
     assert contents(folder) == before
 
 
+@pytest.mark.attack
 def test_beyond_loopback_the_token_sets_the_cookie(beyond: Server) -> None:
     assert "?token=" in beyond.address
     wrong = beyond.get("/?token=" + "0" * 64)
@@ -465,6 +473,7 @@ def test_beyond_loopback_the_token_sets_the_cookie(beyond: Server) -> None:
     assert beyond.post_with(cookie, token=page.split('token" content="')[1][:64]).status == 200
 
 
+@pytest.mark.attack
 def test_beyond_loopback_other_host_names_are_refused(beyond: Server) -> None:
     cookie = beyond.get(query_of(beyond)).headers["Set-Cookie"].split(";")[0]
     for host in (f"{socket.gethostname()}:{beyond.port}", f"127.0.0.1:{beyond.port}"):
@@ -476,9 +485,9 @@ def test_on_loopback_no_token_is_in_the_address(server: Server) -> None:
     assert server.address == f"http://127.0.0.1:{server.port}/"
     for host in (f"localhost:{server.port}", f"LOCALHOST:{server.port}", f"[::1]:{server.port}"):
         assert server.get("/", Host=host).status == 200
-    assert (server.folder / "page.json").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.attack
 def test_body_far_too_large_gets_a_sentence(server: Server) -> None:
     server.take()  # so that the token is known
     headers = {"Content_Type": "application/json", "X_Token": server.token}

@@ -25,6 +25,7 @@ from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.status import read_status
 from backflip.preferences.labels import LabelStore
 from runshelf.store.run import list_runs
+from runshelf.web.address import saved_port
 
 TRAINER = """
 import sys
@@ -64,7 +65,7 @@ class World:
     def _folder(self) -> Path:
         for _ in range(1200):
             for name in list_runs(self.home):
-                if (self.home / "runs" / name / "page.json").exists():
+                if saved_port(self.home / "runs" / name):
                     return self.home / "runs" / name
             time.sleep(0.05)
         raise AssertionError("no run began")
@@ -82,7 +83,7 @@ class World:
         self.browser_killed = False
         self.page = self.context.pages[0]
         self.page.on("response", self._heard)
-        port = json.loads((self.folder / "page.json").read_text())["port"]
+        port = saved_port(self.folder)
         for _ in range(200):
             try:
                 self.page.goto(f"http://127.0.0.1:{port}/")

@@ -28,6 +28,7 @@ from backflip.labelling.label_queue import LabelQueue
 from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore, NewQuery
 from runshelf.durations import duration
+from runshelf.index.location import cache_folder
 
 pytestmark = pytest.mark.medium
 
@@ -436,6 +437,7 @@ def test_goal_is_edited_in_place_and_stored(server: Server, open_page: Open) -> 
     assert rows(server, "SELECT value, who FROM sayings") == [("stand on one leg", "ann")]
 
 
+@pytest.mark.attack
 def test_typed_text_is_never_markup(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     page.fill("#goal", MARKUP)
@@ -726,8 +728,8 @@ def test_page_with_an_old_token_reloads(folder: Path, open_page: Open) -> None:
     server = start(folder, "--port", "0")
     page = open_page(server.address)
     server.kill()
-    kept = json.loads((folder / "page.json").read_text())
-    (folder / "page.json").write_text(json.dumps(kept | {"secret": "00" * 32}))
+    path = cache_folder(folder) / "page.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"secret": "00" * 32}))
     (query,) = press(page, "ArrowLeft")
     server = start(folder)
     assert until(lambda: answers(server)) == [(query, "left")]
@@ -820,6 +822,7 @@ def test_two_pages_of_one_person_stay_in_sync(server: Server, open_page: Open) -
 # --- network and size ----------------------------------------------------------------------------
 
 
+@pytest.mark.attack
 def test_address_with_token_opens_the_page_beyond_loopback(folder: Path, open_page: Open) -> None:
     with serving(folder, "--port", "0", "--host", "0.0.0.0") as server:
         token = server.address.partition("?")[2]
@@ -833,6 +836,7 @@ def test_address_with_token_opens_the_page_beyond_loopback(folder: Path, open_pa
         until(lambda: answers(server, "Ann"))
 
 
+@pytest.mark.attack
 def test_page_makes_no_requests_to_other_hosts(shared: Server, open_page: Open) -> None:
     page = open_page("about:blank", wait=False)
     asked: list[str] = []

@@ -17,6 +17,8 @@ from packages.backflip.tests.labelling.page.prepared_run import (
     start,
 )
 
+from runshelf.index.location import cache_folder
+
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "backflip.labelling.page", *arguments]
@@ -88,9 +90,11 @@ def test_restarted_server_keeps_address_and_token(folder: Path) -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize("kept", ["", "{}", '{"port": 0, "secret": "ab"}', '["port"]'])
 def test_damaged_page_file_is_replaced(folder: Path, kept: str) -> None:
-    (folder / "page.json").write_text(kept)
+    path = cache_folder(folder) / "page.json"
+    path.parent.mkdir(parents=True, mode=0o700)
+    path.write_text(kept)
     with serving(folder, "--host", "127.0.0.1") as server:
-        told = json.loads((folder / "page.json").read_text())
+        told = json.loads(path.read_text())
     assert told["port"] == server.port
     assert server.port >= 8765
     assert len(bytes.fromhex(told["secret"])) == 32
@@ -102,7 +106,9 @@ def test_secrets_differ_between_runs(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         with serving(tmp_path / name):
-            secrets.add(json.loads((tmp_path / name / "page.json").read_text())["secret"])
+            secrets.add(
+                json.loads((cache_folder(tmp_path / name) / "page.json").read_text())["secret"]
+            )
     assert len(secrets) == 2
 
 
@@ -168,7 +174,7 @@ def test_printed_address_works(folder: Path, host: str) -> None:
 
 @pytest.mark.medium
 def test_second_server_does_not_change_the_address(folder: Path) -> None:
-    kept = folder / "page.json"
+    kept = cache_folder(folder) / "page.json"
     with serving(folder, "--port", "0", "--parent"):
         before = kept.read_text()
         with serving(folder, "--port", "0") as second:

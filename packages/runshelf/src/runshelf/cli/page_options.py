@@ -5,10 +5,14 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from runshelf.cli.arguments import whole
+from runshelf.environment import variable
+
+if TYPE_CHECKING:
+    from runshelf.web.address import Endpoint
 
 LOCAL = "127.0.0.1"  # pages listen on this machine only, unless `--host` says otherwise
 
@@ -31,7 +35,7 @@ def add_server_options(parser: argparse.ArgumentParser, group: str) -> Any:
         "--host",
         default=LOCAL,
         metavar="ADDRESS",
-        help="listen on this address, not only on this machine; the printed address has a token",
+        help="listen on this address, not only on this machine; visitors need a token",
     )
     return page
 
@@ -40,6 +44,11 @@ def page_opener(options: argparse.Namespace, what: str) -> Callable[[str], str]:
     """Return `open_page` with the options of a command; it takes the address."""
     opens = has_screen(os.environ) if options.open is None else options.open
     return functools.partial(open_page, environ=os.environ, opens=opens, what=what)
+
+
+def printed_address(endpoint: "Endpoint") -> str:
+    """Return the address to print: without the token if a run keeps what this process prints."""
+    return endpoint.kept_address if variable("RUN") else endpoint.address
 
 
 def has_screen(environ: Mapping[str, str]) -> bool:
@@ -62,10 +71,13 @@ def open_page(
     """
     import webbrowser
 
+    place = urlsplit(address)
+    # Other addresses have a token, which other users could read in a browser's command line.
+    if place.hostname not in ("127.0.0.1", "localhost", "::1"):
+        return f"{what} at {address}"
     if opens and webbrowser.open(address):
         return f"{what} at {address} (opened in your browser)"
-    place = urlsplit(address)
-    if has_screen(environ) or place.hostname not in ("127.0.0.1", "localhost", "::1"):
+    if has_screen(environ):
         return f"{what} at {address}"
     # "client address, client port, server address, server port"
     connection = environ.get("SSH_CONNECTION", "").split()

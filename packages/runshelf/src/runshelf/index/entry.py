@@ -25,6 +25,7 @@ from runshelf.store.state import State, state_of
 
 LARGEST_MANIFEST = 64 * 2**20
 MOST_SETTINGS = 2_000
+MOST_SEEDS = 10_000
 LONGEST_TEXT = 2_000
 DEEPEST = 12
 # File system clocks are coarse: a file may change again without a new time stamp.
@@ -114,7 +115,7 @@ def read_entry(folder: Path) -> Entry:
         since=status.state.since,
         question=texts["question"],
         tags=tags,
-        seeds=seeds_of(manifest),
+        seeds=seeds_of(manifest)[:MOST_SEEDS],
         parent=_text(manifest.get("parent")),
         source=source,
         code=identity.code,

@@ -5,18 +5,18 @@ when its heartbeat changes. Writes are short transactions, so that several proce
 index at once; they may read a folder twice, with the same result.
 """
 
-import json
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import NamedTuple, cast, final
 
 from runshelf.errors import UserFacingError
 from runshelf.index.database import writing
 from runshelf.index.entry import (
+    MOST_SEEDS,
     SETTLED_SECONDS,
     Entry,
     check_files,
@@ -26,15 +26,18 @@ from runshelf.index.entry import (
     read_entry,
 )
 from runshelf.index.identity import content_of
-from runshelf.index.rows import to_columns
+from runshelf.index.rows import DamagedRow, list_of, to_columns
 from runshelf.store.home import is_beside_runs
 from runshelf.store.results import named_metric, result_metric
 from runshelf.store.run_ids import is_ulid
 from runshelf.store.state import OVER
 from runshelf.store.summary import Summary, summarise
 
+# What was read is stored after so many runs, or seconds: a large run delays only those after it.
 BATCH = 200
-MOST_METRICS = 100_000
+BATCH_SECONDS = 1.0
+# Of one run. Others are on the run's page only.
+MOST_METRICS = 10_000
 # The largest share of time that reading the metrics of a running run may take.
 SUMMARY_SHARE = 0.05
 # A younger folder without a manifest may belong to a run that is starting.
@@ -86,7 +89,7 @@ class Known(NamedTuple):
     summarised: float
     summary_seconds: float
     content: str
-    seeds: str
+    seeds: Sequence[int]
 
 
 @final
@@ -113,17 +116,19 @@ def refresh(
     known = _known(connection)
     _forget(connection, [known[ulid].number for ulid in known.keys() - found.keys()])
     changed = [ulid for ulid in found if _has_changed(home, ulid, found[ulid], known.get(ulid))]
-    began = time.monotonic()
-    for first in range(0, len(changed), BATCH):
-        _report(report, first, len(changed), time.monotonic() - began)
-        readings: list[Reading] = []
-        for ulid in changed[first : first + BATCH]:
-            reading = _read(home / "runs" / ulid, found[ulid], known.get(ulid))
-            if isinstance(reading, Problem):
-                problems.append(reading)
-            elif reading:
-                readings.append(reading)
-        _store(connection, readings, named_metric(home))
+    began = stored = time.monotonic()
+    readings: list[Reading] = []
+    for count, ulid in enumerate(changed):
+        reading = _read(home / "runs" / ulid, found[ulid], known.get(ulid))
+        if isinstance(reading, Problem):
+            problems.append(reading)
+        elif reading:
+            readings.append(reading)
+        if len(readings) == BATCH or time.monotonic() > stored + BATCH_SECONDS:
+            _store(connection, readings, named_metric(home))
+            readings, stored = [], time.monotonic()
+            _report(report, count + 1, len(changed), stored - began)
+    _store(connection, readings, named_metric(home))
     _report(report, len(changed), len(changed), time.monotonic() - began)
     _rename_results(connection, home)
     bad = {problem.folder.name for problem in problems}
@@ -173,7 +178,19 @@ def _known(connection: sqlite3.Connection) -> dict[str, Known]:
         "SELECT ulid, number, stamp, state, beat, metrics_stamp, summarised, summary_seconds,"
         " content, seeds FROM runs"
     )
-    return {ulid: Known(*rest) for ulid, *rest in rows}
+    return {ulid: _checked(ulid, Known(*rest)) for ulid, *rest in rows}
+
+
+def _checked(ulid: str, known: Known) -> Known:
+    """Check the types of a row; return it with its seeds as a list.
+
+    Raises:
+        DamagedRow: a value is not one that was written.
+    """
+    kinds = (int, int, str, int, str, float, float, str, str)
+    if not is_ulid(ulid) or not all(map(isinstance, known, kinds)):
+        raise DamagedRow(f"the row of run `{ulid}` has a wrong value")
+    return known._replace(seeds=list_of(int, cast("str", known.seeds)))
 
 
 def _has_changed(home: Path, ulid: str, stamp: int, known: Known | None) -> bool:
@@ -221,12 +238,10 @@ def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
     now = time.time()
     if known and (metrics == known.metrics_stamp or _is_too_soon(entry, known, now)):
         kept = (known.metrics_stamp, known.summarised, known.summary_seconds)
-        return Reading(
-            stamp, _with_logged(entry, known.content, json.loads(known.seeds)), *kept, None
-        )
+        return Reading(stamp, _with_logged(entry, known.content, known.seeds), *kept, None)
     check_files(folder)
     began = time.perf_counter()
-    summaries = summarise(folder)
+    summaries = summarise(folder, MOST_METRICS)
     entry = _with_logged(entry, content_of(summaries), _logged_seeds(summaries))
     return Reading(stamp, entry, metrics, now, time.perf_counter() - began, summaries)
 
@@ -239,7 +254,7 @@ def _with_logged(entry: Entry, content: str, seeds: Sequence[int]) -> Entry:
 
 def _logged_seeds(summaries: Mapping[str, Summary]) -> list[int]:
     seeds = {seed for one in summaries.values() for seed in one.seeds if abs(seed) < 2**63}
-    return sorted(seeds)
+    return sorted(seeds)[:MOST_SEEDS]
 
 
 def _is_too_soon(entry: Entry, known: Known, now: float) -> bool:
@@ -303,7 +318,7 @@ def _store_summaries(
     summaries: Mapping[str, Summary],
     named: str | None,
 ) -> None:
-    kept = {clean(name): summaries[name] for name in list(summaries)[:MOST_METRICS]}
+    kept = {clean(name): one for name, one in summaries.items()}
     metrics = _numbers(connection, "metrics", list(kept))
     for table in ("summaries", "seed_summaries"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", (number,))

@@ -4,10 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeVar, cast, final
 
 from runshelf.store.results import Result
-from runshelf.store.run_ids import short_id
+from runshelf.store.run_ids import is_ulid, short_id
+
+T = TypeVar("T")
 
 
 @final
@@ -69,10 +71,20 @@ class RunRow:
         return short_id(self.ulid)
 
 
+class DamagedRow(Exception):
+    """A row of the index has a value that was never written to it."""
+
+
 _OF_THE_TABLE = [
     one.name for one in fields(RunRow) if one.name not in ("folder", "values", "result")
 ]
 # `group` is an SQL keyword.
+_OPTIONAL = str | None
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("name", "env", "algorithm", "question", "parent", "source"), _OPTIONAL),
+    **dict.fromkeys(("seconds", "cost"), float | None),
+    "created": float,
+}
 COLUMNS = ", ".join("grouping" if name == "group" else name for name in _OF_THE_TABLE)
 
 
@@ -90,10 +102,36 @@ def from_columns(values: Sequence[Any], runs: Path, result: Result | None) -> Ru
         values: the values of `COLUMNS`, in order.
         runs: the folder that holds all runs.
         result: the run's result.
+
+    Raises:
+        DamagedRow: a value is not one that `to_columns` returns.
     """
     found = dict(zip(_OF_THE_TABLE, values, strict=True))
-    found |= {"tags": json.loads(found["tags"]), "seeds": json.loads(found["seeds"])}
+    for name, value in found.items():
+        if not isinstance(value, _KINDS.get(name, str)):
+            raise DamagedRow(f"the column `{name}` has {type(value).__name__}")
+    if not is_ulid(found["ulid"]):  # also the name of its folder
+        raise DamagedRow("a run has no id")
+    found |= {"tags": list_of(str, found["tags"]), "seeds": list_of(int, found["seeds"])}
     return RunRow(**found, folder=runs / found["ulid"], result=result)
+
+
+def list_of(kind: type[T], text: str) -> list[T]:
+    """Return a list from its JSON.
+
+    Raises:
+        DamagedRow: it is not one, or not of such values.
+    """
+    try:
+        found: Any = json.loads(text)
+    except ValueError as error:
+        raise DamagedRow("a list is not JSON") from error
+    if not isinstance(found, list):
+        raise DamagedRow("a list is not one")
+    items = cast("list[Any]", found)
+    if any(type(item) is not kind for item in items):
+        raise DamagedRow(f"a list is not one of {kind.__name__}")
+    return items
 
 
 @final

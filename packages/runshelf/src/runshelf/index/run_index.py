@@ -1,21 +1,28 @@
-"""The index of a home: updated from the run folders, queried for pages of runs and groups."""
+"""The index of a home: updated from the run folders, queried for pages of runs and groups.
+
+If it turns out to be damaged, it is built again from the folders, and one line on stderr says so.
+"""
 
 import contextlib
 import functools
 import json
 import math
 import sqlite3
+import sys
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Concatenate, ParamSpec, TypeVar, final
 
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.index import refresh as folders
 from runshelf.index.database import (
+    can_be_damage,
     clear,
+    close_database,
+    damage_in,
+    identity_of,
     is_busy,
-    is_damage,
     move_aside,
     open_database,
     writing,
@@ -27,6 +34,7 @@ from runshelf.index.location import places
 from runshelf.index.refresh import Problem, Report
 from runshelf.index.rows import (
     COLUMNS,
+    DamagedRow,
     GroupPage,
     GroupRow,
     Keys,
@@ -47,9 +55,38 @@ from runshelf.store.results import Result
 from runshelf.store.run import LATEST, find_run
 from runshelf.store.run_ids import LEAST, SHORT, is_ulid
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 MOST_COLUMNS = 200
+MOST_KEYS = 5_000  # settings, or metrics, that are offered; others can be typed
 # SQLite limits the number of parameters of a statement to some thousands.
 _CHUNK = 500
+
+
+def _repaired(
+    method: "Callable[Concatenate[Index, P], T]",
+) -> "Callable[Concatenate[Index, P], T]":
+    """Return a method that builds the index again if that is damaged, and then starts over."""
+
+    @functools.wraps(method)
+    def checked(self: "Index", *args: P.args, **options: P.kwargs) -> T:
+        with self.used():
+            try:
+                return method(self, *args, **options)
+            except UserFacingError:
+                raise
+            except Exception as error:
+                if not self.repair(error):
+                    if isinstance(error, sqlite3.Error):
+                        raise _unusable(error) from error
+                    raise
+            try:
+                return method(self, *args, **options)
+            except sqlite3.Error as error:
+                raise _unusable(error) from error
+
+    return checked
 
 
 @final
@@ -65,7 +102,26 @@ class Index:
         """Open the index of `home`, or create an empty one; `refresh` fills it."""
         self.home = home
         self._lock = threading.RLock()
+        self._has_said = False
         self._open()
+
+    @contextlib.contextmanager
+    def used(self) -> Generator[None, None, None]:
+        """Lock out other threads; follow if another process has replaced the file."""
+        with self._lock:
+            if self.path is not None and identity_of(self.path) != self._identity:
+                self._connection.close()
+                self._open()
+            yield
+
+    def repair(self, error: Exception) -> bool:
+        """Build the index again if an error came from damage; return whether it did."""
+        if not self._is_damage(error):
+            return False
+        self._replace(error)
+        with contextlib.suppress(sqlite3.Error):
+            folders.refresh(self._connection, self.home)
+        return True
 
     def refresh(self, report: Report | None = None) -> list[Problem]:
         """Update the index from the folders; return the folders that were skipped.
@@ -75,13 +131,24 @@ class Index:
         Args:
             report: called with the progress after every few hundred folders.
         """
-        with self._lock:
+        with self.used():
             if self.path is None and self._places != self._choose():
                 self._open()
             try:
                 return folders.refresh(self._connection, self.home, report)
+            except Exception as error:
+                if self._is_damage(error):
+                    self._replace(error)
+                elif not isinstance(error, sqlite3.Error):
+                    raise
+                elif not self._can_move(error):
+                    return [self._outdated(error)]
+                else:
+                    self._open_next()
+            try:
+                return folders.refresh(self._connection, self.home, report)
             except sqlite3.Error as error:
-                return self._recover(error, report)
+                return [self._outdated(error)]
 
     def rebuild(self, report: Report | None = None) -> list[Problem]:
         """Empty the index and fill it again from the folders; return the skipped folders.
@@ -89,16 +156,17 @@ class Index:
         Raises:
             UserFacingError: the index cannot be written.
         """
-        with self._lock:
+        with self.used():
             try:
                 with writing(self._connection):
                     clear(self._connection)
             except sqlite3.Error as error:
-                if not is_damage(error):
+                if not can_be_damage(error):
                     raise _unusable(error) from error
                 self._move_aside()
         return self.refresh(report)
 
+    @_repaired
     def runs(
         self,
         filter: str = "",
@@ -131,6 +199,7 @@ class Index:
             page = numbers[max(offset, 0) :][: max(limit, 0)]
             return RunPage(self._run_rows(page, shown), len(numbers))
 
+    @_repaired
     def groups(
         self,
         filter: str = "",
@@ -165,12 +234,14 @@ class Index:
             rows = [self._group_row(name, members[name], shown) for name in page]
             return GroupPage(rows, len(names))
 
+    @_repaired
     def members(self, group: str) -> list[RunRow]:
         """Return the runs of one group, newest first. The name must match exactly."""
         with self._transaction():
             select = "SELECT number FROM runs WHERE grouping = ? ORDER BY created DESC, ulid DESC"
             return self._run_rows(self._column(select, (clean(group),)), {})
 
+    @_repaired
     def result_of(self, rows: Sequence[RunRow]) -> Result | None:
         """Return the result of runs of one group: a mean over independent samples."""
         with self._transaction():
@@ -178,12 +249,14 @@ class Index:
             numbers = [number for row in rows for number in self._column(select, (row.ulid,))]
             return self._result_of(numbers, rows, samples(rows)) if numbers else None
 
+    @_repaired
     def run(self, ulid: str) -> RunRow | None:
         """Return the run with an id; None if it is not in the index."""
         with self._transaction():
             numbers = self._column("SELECT number FROM runs WHERE ulid = ?", (clean(ulid),))
             return self._run_rows(numbers, {})[0] if numbers else None
 
+    @_repaired
     def called(self, name: str) -> list[RunRow]:
         """Return the runs that a name may mean, newest first: as `find`, but opens no folder."""
         is_part = (
@@ -220,6 +293,7 @@ class Index:
             raise UsageError(f"run `{found.short}` is not in `{self.home / 'runs'}`")
         return row
 
+    @_repaired
     def version(self) -> int | None:
         """Return a number that changes when another `Index` of this home writes to the index.
 
@@ -230,17 +304,20 @@ class Index:
         with self._transaction():
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
+    @_repaired
     def keys(self) -> Keys:
         """Return the keys and values that can be used in filters, sort orders and columns."""
         with self._transaction():
             return Keys(
                 config=self._column(
                     "SELECT name FROM keys k WHERE EXISTS"
-                    " (SELECT 1 FROM settings WHERE key = k.number) ORDER BY name"
+                    " (SELECT 1 FROM settings WHERE key = k.number) ORDER BY name LIMIT ?",
+                    (MOST_KEYS,),
                 ),
                 metrics=self._column(
                     "SELECT name FROM metrics m WHERE EXISTS"
-                    " (SELECT 1 FROM summaries WHERE metric = m.number) ORDER BY name"
+                    " (SELECT 1 FROM summaries WHERE metric = m.number) ORDER BY name LIMIT ?",
+                    (MOST_KEYS,),
                 ),
                 tags=self._column(
                     "SELECT DISTINCT j.value FROM runs, json_each(tags) j ORDER BY j.value"
@@ -253,7 +330,7 @@ class Index:
     def close(self) -> None:
         """Close the database."""
         with self._lock:
-            self._connection.close()
+            close_database(self._connection, self.path)
 
     def __enter__(self) -> "Index":
         """Return the index."""
@@ -272,41 +349,63 @@ class Index:
         if shared(self.home, INDEX) in self._places:
             with contextlib.suppress(OSError):  # the next place is used
                 make_shared(self.home)
-        self._connection, self.path = open_database(self._places)
+        self._open_first_of(self._places)
 
-    def _recover(self, error: sqlite3.Error, report: Report | None) -> list[Problem]:
-        """Replace a damaged database or move to another place, then refresh once more."""
-        if self.path is not None and not is_busy(error):
-            if is_damage(error):
-                self._move_aside()
-            else:  # its disk is full or has become read-only
-                self._connection.close()
-                others = self._places[self._places.index(self.path) + 1 :]
-                self._connection, self.path = open_database(others)
-            with contextlib.suppress(sqlite3.Error):
-                return folders.refresh(self._connection, self.home, report)
-        return [Problem(self.home, f"the index may be out of date ({error})")]
+    def _open_first_of(self, places: Sequence[Path]) -> None:
+        opened = open_database(places)
+        self._connection, self.path, self._identity = opened[:3]
+        if opened.damage:
+            self._say(opened.damage)
+
+    def _say(self, damage: str) -> None:
+        """Say once that the index was damaged."""
+        if not self._has_said:
+            text = " ".join(f"runshelf: {damage}: the index is built again".split())
+            sys.stderr.write(f"{clean(text)}\n")
+        self._has_said = True
+
+    def _is_damage(self, error: Exception) -> bool:
+        """Return whether an error came from a damaged file."""
+        if self.path is None or not can_be_damage(error):
+            return False
+        return isinstance(error, DamagedRow) or bool(damage_in(self._connection))
+
+    def _can_move(self, error: sqlite3.Error) -> bool:
+        """Return whether another place may help: the disk is full or has become read-only."""
+        return self.path is not None and not can_be_damage(error) and not is_busy(error)
+
+    def _outdated(self, error: sqlite3.Error) -> Problem:
+        return Problem(self.home, f"the index may be out of date ({error})")
+
+    def _replace(self, error: Exception) -> None:
+        self._say(f"`{self.path}` was damaged ({error})")
+        self._move_aside()
 
     def _move_aside(self) -> None:
+        """Open a new database in the place of this one, or in the next place."""
         self._connection.close()
-        if self.path is not None:
-            with contextlib.suppress(OSError):
-                move_aside(self.path)
-        self._open()
+        try:
+            if self.path is not None:
+                move_aside(self.path, self._identity)
+            self._open()
+        except OSError:  # the folder is read-only
+            self._open_next()
+
+    def _open_next(self) -> None:
+        """Open a database in the place after this one."""
+        self._connection.close()
+        after = self._places.index(self.path) + 1 if self.path in self._places else 0
+        self._open_first_of(self._places[after:])
 
     @contextlib.contextmanager
     def _transaction(self) -> Generator[Fields, None, None]:
-        """Lock out other threads, and make all reads see one state of the database."""
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN")
-                try:
-                    yield Fields(self._connection)
-                finally:
-                    if self._connection.in_transaction:
-                        self._connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                raise _unusable(error) from error
+        """Make all reads see one state of the database."""
+        self._connection.execute("BEGIN")
+        try:
+            yield Fields(self._connection)
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
 
     def _column(self, select: str, parameters: Sequence[object] = ()) -> list[Any]:
         return [value for (value,) in self._connection.execute(select, tuple(parameters))]

@@ -85,7 +85,7 @@ class Batch:
     @cached_property
     def others(self) -> dict[int, Record | None]:
         """The records of the lines, by row; None for a line that is not a record."""
-        return {row: parse(line) for row, line in self.lines.items()}
+        return {row: None if _is_cut(line) else parse(line) for row, line in self.lines.items()}
 
     def records(self) -> list[Record | None]:
         """Return all records in order; None for a line that is not a record."""
@@ -196,13 +196,23 @@ def _arrays(kinds: Sequence[type], group: Sequence[Record]) -> list[np.ndarray] 
 
 def _flat(line: bytes) -> Record | None:
     """Return the record in a line, with non-finite numbers decoded; None if it is not a record."""
+    if _is_cut(line):
+        return None
     try:
         record = _DECODE(line.decode())
+    except json.JSONDecodeError:
+        # `parse` also knows other encodings; in this one it would fail in the same way.
+        return None if line.startswith(b"{") and b"\0" not in line else parse(line)
     except (ValueError, RecursionError):
         return parse(line)  # slower, and decides what a record is
     if type(record) is not dict:
         return None
     return from_json(record) if str in map(type, record.values()) else record
+
+
+def _is_cut(line: bytes) -> bool:
+    """Return whether a line has no end, as after a kill. Parsing it is much slower than this."""
+    return not line.rstrip().endswith(b"}")
 
 
 def _numbers_of(record: Record) -> Record:

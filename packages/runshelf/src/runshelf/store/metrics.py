@@ -8,9 +8,10 @@ came before they were removed, and readers skip them.
 
 import hashlib
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 from jaxtyping import Int64
@@ -19,12 +20,20 @@ from runshelf.errors import UsageError
 from runshelf.store.columns import Batch, Column, Columns, concatenate, in_order, merge, tabulate
 from runshelf.store.files import disk_errors
 from runshelf.store.packed import read_npz
+from runshelf.store.recent import Recent
 from runshelf.store.records import Lines, LinesWriter, Record, parse
+
+T = TypeVar("T")
 
 SEED, UPDATES = "seed", "updates"
 # Writers whose file names are used only once: processes that call `runshelf.log`, and imported
 # logs. Their files may hold several records of the same update.
 ONCE = ("log-", "import-")
+
+# A line of a few bytes may take a hundred times as many in memory.
+_RECENT_BYTES = 8 * 2**20
+# Clocks of file systems are coarse: a file may change again without a new time.
+_SETTLED_NANOSECONDS = 100_000_000
 
 _WRITER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FILE = re.compile(rf"metrics-({_WRITER.pattern})\.(?:jsonl|npz)")
@@ -56,6 +65,10 @@ class Written(NamedTuple):
     data: bytes
     packed: int
     covered: int
+
+
+_recent_files: Recent[Written] = Recent(_RECENT_BYTES)
+_recent_columns: Recent[Mapping[str, Column]] = Recent(_RECENT_BYTES)
 
 
 @final
@@ -107,12 +120,17 @@ def read_written(folder: Path, writer: str) -> Written:
         UserFacingError: a file cannot be read.
     """
     path = lines_path(folder, writer)
+    states = [_state(path), _state(path.with_suffix(".npz"))]
+    return _recently(_recent_files, (path,), states, lambda: _read_written(path))
+
+
+def _read_written(path: Path) -> Written:
     columns = path.with_suffix(".npz")
     while True:
-        before = _identity(columns)
+        before = _state(columns)
         contents = read_npz(columns) if before else None
         data = _bytes(path)
-        if _identity(columns) == before:  # otherwise another process compacted in the meantime
+        if _state(columns) == before:  # otherwise another process compacted in the meantime
             break
     covered = 0
     if contents and hashlib.sha256(data[: contents.bytes]).hexdigest() == contents.sha256:
@@ -158,9 +176,28 @@ def read_columns(folder: Path) -> Mapping[str, Column]:
         DamagedFile: columns cannot be read.
         UserFacingError: a file cannot be read.
     """
+    names = writers(folder)
+    paths = [lines_path(folder, name) for name in names]
+    states = [_state(file) for path in paths for file in (path, path.with_suffix(".npz"))]
+    key = (folder, *names)
+    return _recently(_recent_columns, key, states, lambda: _read_columns(folder, names))
+
+
+def _recently(
+    recent: Recent[T], key: Hashable, states: Sequence["_State | None"], read: Callable[[], T]
+) -> T:
+    """Return what was read from files in these states, or read it now."""
+    found = [state for state in states if state]
+    newest = max((state.modified for state in found), default=0)
+    if time.time_ns() - newest < _SETTLED_NANOSECONDS:
+        return read()
+    return recent.get((key, *states), sum(state.size for state in found), read)
+
+
+def _read_columns(folder: Path, names: Sequence[str]) -> Mapping[str, Column]:
     pieces: list[tuple[int, Mapping[str, Column]]] = []
     start = 0
-    for writer in writers(folder):
+    for writer in names:
         batch = read_written(folder, writer).batch
         pieces.append((start, _moved(batch.numbers, _places(writer, batch))))
         start += batch.size
@@ -239,11 +276,19 @@ def _bytes(path: Path) -> bytes:
             return b""
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Return inode and modification time, to notice a replaced file; None if it is missing."""
+class _State(NamedTuple):
+    """What changes when a file is written or replaced."""
+
+    inode: int
+    modified: int
+    size: int
+
+
+def _state(path: Path) -> _State | None:
+    """Return the state of a file; None if it is missing."""
     with disk_errors(path):
         try:
             found = path.stat()
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns
+        return _State(found.st_ino, found.st_mtime_ns, found.st_size)

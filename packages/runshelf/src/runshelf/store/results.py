@@ -110,8 +110,15 @@ def read_result(folder: Path, named: str | None) -> RunResult | None:
     """
     summaries = summarise(folder)
     metric = result_metric({name: one.count for name, one in summaries.items()}, named)
-    if metric is None:
-        return None
+    return None if metric is None else result_of(folder, metric)
+
+
+def result_of(folder: Path, metric: str) -> RunResult:
+    """Return the value of a metric as the result of the run in `folder`.
+
+    Raises:
+        UserFacingError: a file cannot be read.
+    """
     series = read_series(folder, [metric], "step")[metric]
     values = {seed: float(of_seed.y[-1]) for seed, of_seed in series.items()}
     mean = sum(values.values()) / len(values) if values else None

@@ -140,8 +140,8 @@ def series_by_seed(
     x, has_x = found or (rows, np.ones(len(rows), np.bool_))
     ends = _ends(columns, columns[metric].rows, axis)
     series: dict[int | None, Series] = {}
-    for seed, is_of_seed in _seeds(columns, rows):
-        points = np.flatnonzero(has_x & is_of_seed)
+    for seed, of_seed in _seeds(columns, rows):
+        points = of_seed[has_x[of_seed]]
         if len(points):
             ordered = points[np.argsort(x[points], kind="stable")]
             at = x[ordered] if found else np.arange(len(points))
@@ -156,7 +156,7 @@ def _ends(columns: Mapping[str, Column], rows: np.ndarray, axis: str) -> dict[in
     if found is None:
         return {}
     x, has = found
-    of_seeds = ((seed, x[has & is_of_seed]) for seed, is_of_seed in _seeds(columns, rows))
+    of_seeds = ((seed, x[of_seed[has[of_seed]]]) for seed, of_seed in _seeds(columns, rows))
     return {seed: float(np.max(at)) for seed, at in of_seeds if len(at)}
 
 
@@ -250,15 +250,18 @@ def _first_time(columns: Mapping[str, Column]) -> float | None:
 
 def _seeds(
     columns: Mapping[str, Column], rows: np.ndarray
-) -> Iterator[tuple[int | None, Bool[np.ndarray, " n"]]]:
-    """Yield each seed and the mask of its rows; None stands for rows without a seed."""
+) -> Iterator[tuple[int | None, Int64[np.ndarray, " m"]]]:
+    """Yield each seed and the positions of its rows; None stands for rows without a seed."""
     none = Column(np.zeros(0, np.int64), np.zeros(0))
     seed, has = columns.get(SEED, none).at(rows)
     has = has & np.isfinite(seed)  # a seed logged as NaN or infinity is no seed
-    for one in np.unique(seed[has]).tolist():
-        yield int(one), has & (seed == one)
+    seeded = np.flatnonzero(has)
+    ordered = seeded[np.argsort(seed[seeded], kind="stable")]
+    starts = np.flatnonzero(np.diff(seed[ordered])) + 1
+    for of_seed in np.split(ordered, starts) if len(ordered) else ():
+        yield int(seed[of_seed[0]]), of_seed
     if not has.all():
-        yield None, ~has
+        yield None, np.flatnonzero(~has)
 
 
 def _bucket_of(x: Float64[np.ndarray, " n"], buckets: int) -> Int64[np.ndarray, " n"]:

@@ -1,5 +1,6 @@
 """The summary of a run's metrics: five numbers per metric, in `summary.json` when it has ended."""
 
+import itertools
 import json
 import math
 import os
@@ -46,13 +47,18 @@ class Summary:
     seeds: Mapping[int, "Summary"] = field(default_factory=dict[int, "Summary"], compare=False)
 
 
-def summarise(folder: Path) -> dict[str, Summary]:
+def summarise(folder: Path, most: int | None = None) -> dict[str, Summary]:
     """Return the summary of every metric, from `summary.json` if it is up to date.
+
+    Args:
+        folder: the run's folder.
+        most: the largest number of metrics, in the order of their names; None for all.
 
     Raises:
         UserFacingError: a file cannot be read.
     """
-    return _written_summary(folder) or _summary(folder)
+    written = _written_summary(folder)
+    return dict(itertools.islice(written.items(), most)) if written else _summary(folder, most)
 
 
 def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
@@ -86,9 +92,9 @@ def kept_as_lines(folder: Path) -> list[BrokenLine]:
     return []
 
 
-def _summary(folder: Path) -> dict[str, Summary]:
+def _summary(folder: Path, most: int | None = None) -> dict[str, Summary]:
     columns = read_columns(folder)
-    names = sorted(columns.keys() - NOT_METRICS)
+    names = sorted(columns.keys() - NOT_METRICS)[:most]
     return {name: _of_seeds(series_by_seed(columns, name, "step")) for name in names}
 
 

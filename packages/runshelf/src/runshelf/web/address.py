@@ -1,7 +1,8 @@
 """The endpoint of a server: host, port, and the secret from which its tokens are derived.
 
-Port and secret are saved in a folder, readable by the owner only, so that open pages stay connected
-when the server is restarted.
+Port and secret are saved, so that open pages stay connected when the server is restarted. They are
+kept in the user's cache folder, readable by the owner only, and never in the folder that is served:
+that one is shown on pages, copied and shared.
 """
 
 import contextlib
@@ -19,12 +20,14 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.index.location import cache_folder
 from runshelf.store.files import disk_errors
 
 FIRST_PORT = 8765
 LOOPBACK = "127.0.0.1"
 
 _FILE = "page.json"
+_ADDRESS_FILE = "address"
 _PORTS_TRIED = 100
 # A server that is shutting down may keep its port this long.
 _RETRY_SECONDS = 3.0
@@ -43,11 +46,13 @@ class Endpoint:
         host: the IP address that the server is bound to.
         port: the port that the server is bound to.
         secret: the key of its tokens.
+        folder: the private folder of what is served.
     """
 
     host: str
     port: int
     secret: bytes
+    folder: Path
 
     @property
     def loopback(self) -> bool:
@@ -60,12 +65,23 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """The URL to open in a browser."""
-        if self.loopback:
-            return f"http://{_in_url(self.host)}:{self.port}/"
+        """The URL to open in a browser. Beyond loopback it has a token, for the user only."""
+        token = "" if self.loopback else f"?token={self.token('address')}"
+        return self.public_address + token
+
+    @property
+    def public_address(self) -> str:
+        """The URL without the token."""
         unspecified = ipaddress.ip_address(self.host).is_unspecified
         host = _own_address() if unspecified else self.host
-        return f"http://{_in_url(host)}:{self.port}/?token={self.token('address')}"
+        return f"http://{_in_url(host)}:{self.port}/"
+
+    @property
+    def kept_address(self) -> str:
+        """The URL to print where the output is kept: instead of the token, the file that has it."""
+        return self.public_address + (
+            "" if self.loopback else f" (with its token: cat {self.folder / _ADDRESS_FILE})"
+        )
 
     def hosts(self, local_address: str) -> set[str]:
         """Return the valid Host headers of a request.
@@ -82,34 +98,52 @@ class Endpoint:
 
 
 def bind_endpoint(
-    folder: Path, host: str, port: int | None, *, save_port: bool = True
+    served: Path, host: str, port: int | None, *, save_port: bool = True
 ) -> tuple[socket.socket, Endpoint]:
-    """Start to listen; save the port and the secret in `folder`.
+    """Start to listen; save the port, the secret and the address.
 
     Args:
-        folder: where port and secret are saved.
+        served: the folder that is served: a home, or the folder of a run.
         host: the address to bind to.
         port: the port; 0 for any free port; None for the saved port, or else the first free one.
         save_port: whether to replace the saved port. A second server of a folder must not.
 
     Raises:
         UsageError: the address does not exist, or the port is taken.
-        UserFacingError: the folder is not writable.
+        UserFacingError: the cache folder is not writable.
     """
+    folder = _made_private(cache_folder(served))
     saved = _load(folder)
     secret = bytes.fromhex(saved["secret"]) if saved else secrets.token_bytes(32)
     listener = _listen(host, port) if port is not None else _listen_anywhere(host, saved)
     bound_host, bound_port = listener.getsockname()[:2]
-    endpoint = Endpoint(bound_host, bound_port, secret)
+    endpoint = Endpoint(bound_host, bound_port, secret, folder)
     if save_port or saved is None:
-        _save(folder, endpoint)
+        fields = {"port": bound_port, "secret": secret.hex()}
+        _write_private(folder / _FILE, json.dumps(fields))
+    if not endpoint.loopback:
+        _write_private(folder / _ADDRESS_FILE, endpoint.address + "\n")
     return listener, endpoint
 
 
-def saved_port(folder: Path) -> int | None:
-    """Return the port saved in `folder` by `bind_endpoint`; None if there is none."""
-    saved = _load(folder)
+def saved_port(served: Path) -> int | None:
+    """Return the port at which a folder was served last; None if it never was."""
+    saved = _load(cache_folder(served))
     return saved["port"] if saved else None
+
+
+def _made_private(folder: Path) -> Path:
+    """Make a folder that only the user can read; return it."""
+    try:
+        for each in (folder.parent, folder):
+            each.mkdir(parents=True, exist_ok=True, mode=0o700)
+            each.chmod(0o700)
+    except OSError as error:
+        raise UserFacingError(
+            f"cannot write to `{folder}` ({error.strerror}): it keeps the page's secret; set "
+            "XDG_CACHE_HOME to a folder of your own"
+        ) from error
+    return folder
 
 
 def _listen_anywhere(host: str, saved: dict[str, Any] | None) -> socket.socket:
@@ -170,9 +204,9 @@ def _load(folder: Path) -> dict[str, Any] | None:
     return saved if valid else None
 
 
-def _save(folder: Path, endpoint: Endpoint) -> None:
-    path, partial = folder / _FILE, folder / f".{_FILE}.part"
-    text = json.dumps({"port": endpoint.port, "secret": endpoint.secret.hex()})
+def _write_private(path: Path, text: str) -> None:
+    """Replace a file that only the user can read."""
+    partial = path.with_name(f".{path.name}.part")
     with disk_errors(path):
         partial.unlink(missing_ok=True)
         # Created with its final mode: others can read it at no time.

@@ -22,6 +22,8 @@ from runshelf.web.sanitize import clean
 from runshelf.web.seed_ends import SeedEnd, early_ends, ends_note, fewer_seeds
 from runshelf.web.subjects import Part, Subject
 
+MOST_SEEDS = 1_000  # of one run in a chart
+_MOST_LINES = 200  # of single seeds
 _SPARSE = 80
 _OTHER_AXES = ("seconds", "updates", "step")  # in place of an axis that a metric lacks
 _LONGEST_LABEL = 36
@@ -204,7 +206,7 @@ def _read(
 def _counted(part: Part, logged: set[int | None]) -> list[int | None]:
     """Return the seeds of a run that count, of those that were logged; at least one."""
     counted = logged if part.seeds is None else logged & (part.seeds | {None})
-    return sorted(counted or logged or {None}, key=str)
+    return sorted(counted or logged or {None}, key=str)[:MOST_SEEDS]
 
 
 def _member(
@@ -249,6 +251,8 @@ def _figure(
     bucketed = any(one.bucketed for one in aligned)
     band = _band_text(view, most, bucketed=bucketed)
     notes = _notes(subjects, aligned, axis, view) + _ends_notes(labels, members)
+    if any(len(seeds) >= MOST_SEEDS for seeds in members):
+        notes.append(f"at most {MOST_SEEDS} seeds of a run are drawn")
     notes += [
         (f"{row.label}: " if len(rows) > 1 else "")
         + ends_note(early, row.seeds, clock=axis in TIMES)
@@ -284,7 +288,7 @@ def _line(
         y=band.centre,
         low=low,
         high=high,
-        seeds=seeds if alone and len(seeds) > 1 else (),
+        seeds=seeds[:_MOST_LINES] if alone and len(seeds) > 1 else (),
         raw=raw,
         fewer=fewer_seeds(aligned) if early_ends(members) else None,
         invalid=aligned.left_out_at,

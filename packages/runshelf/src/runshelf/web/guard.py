@@ -7,7 +7,6 @@ A server that listens beyond loopback also requires a cookie, set by the URL wit
 
 import asyncio
 import hmac
-import sys
 from http.cookies import CookieError, SimpleCookie
 from typing import final
 from urllib.parse import parse_qs
@@ -17,6 +16,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runshelf.web.address import Endpoint
+from runshelf.web.bounded_log import report
 
 LARGEST_BODY = 16 * 1024
 TOKEN_HEADER = "X-Token"
@@ -85,7 +85,7 @@ class Guard:
             )
             await response(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001  (no traceback leaves the server)
-            sys.stderr.write(f"runshelf.web: unexpected {type(error).__name__}: {error}\n")
+            report(f"runshelf.web: unexpected {type(error).__name__}: {error}")
             if not started:
                 response = JSONResponse({"error": "internal error of the server"}, 500)
                 await response(scope, receive, send_with_headers)
@@ -133,7 +133,9 @@ class Guard:
                 raise Refusal(403, "the token in the address is wrong: copy the whole address")
             return self._login()
         if not _same(_cookie(headers, self._cookie), self._endpoint.token("access")):
-            raise Refusal(401, "open the address with `?token=` that the server printed")
+            raise Refusal(
+                401, "open the address with `?token=`: the server printed it or named its file"
+            )
         return None
 
     def _login(self) -> Response:

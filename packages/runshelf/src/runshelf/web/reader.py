@@ -1,4 +1,4 @@
-"""Reads a home for all pages: the index in one thread, files in two, index refreshes in another.
+"""Reads a home for all pages: the index in one thread, files in some, index refreshes in another.
 
 The event loop never waits for a disk. The index is refreshed in the background, so a request may
 read an index that is a few seconds old, but does not wait.
@@ -7,7 +7,6 @@ read an index that is a few seconds old, but does not wait.
 import asyncio
 import contextlib
 import hashlib
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from typing import TypeVar, final
 from runshelf.errors import UserFacingError
 from runshelf.index.rows import Keys
 from runshelf.index.run_index import Index, open_index
+from runshelf.web.bounded_log import report
 from runshelf.web.cache import Cache
 from runshelf.web.home_page import IndexSummary, summarise_index
 from runshelf.web.runs_table import STATES
@@ -26,6 +26,8 @@ T = TypeVar("T")
 REFRESH_SECONDS = 2.0
 # Requests are refused while this many wait for a thread.
 MOST_WAITING = 64
+# So many that a few pages of very large runs leave threads for the others.
+_FILE_THREADS = 8
 _TABLE_BYTES = 2**17  # approximate size of a page of the table
 
 
@@ -59,7 +61,7 @@ class Reader:
         self.is_running = False
         self._index: Index | None = None
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="index")
-        self._files = ThreadPoolExecutor(2, thread_name_prefix="files")
+        self._files = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
         self._refreshes = ThreadPoolExecutor(1, thread_name_prefix="refresh")
         self._waiting = 0
         self._summary: IndexSummary | None = None
@@ -144,7 +146,7 @@ class Reader:
                 index = opened
                 await loop.run_in_executor(self._refreshes, self._refresh, opened)
             except UserFacingError as error:
-                sys.stderr.write(f"runshelf: {' '.join(str(error).split())}\n")
+                report(f"runshelf: {error}")
             # On a slow disk, requests get most of the time.
             await wait(ending, max(REFRESH_SECONDS, 4 * (time.monotonic() - began)))
         if index is not None and index is not self._index:

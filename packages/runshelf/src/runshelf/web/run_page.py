@@ -16,7 +16,7 @@ from runshelf.index.run_index import Index
 from runshelf.store import series
 from runshelf.store.logged_media import Media, media
 from runshelf.store.metrics import broken_lines
-from runshelf.store.results import read_result
+from runshelf.store.results import result_of
 from runshelf.store.run import open_run
 from runshelf.web import run_files
 from runshelf.web.cache import Cache
@@ -129,8 +129,10 @@ def read_head(row: RunRow, relatives: Sequence[Relative]) -> RunHead:
 
 def _spread_of(row: RunRow) -> str:
     metric = row.result.metric if row.result and row.result.value is not None else None
-    found = run_files.read_metrics(row.folder, lambda folder: read_result(folder, metric), None)
-    return found.spread if found and metric else ""
+    if metric is None:
+        return ""
+    found = run_files.read_metrics(row.folder, lambda folder: result_of(folder, metric), None)
+    return found.spread if found else ""
 
 
 def relatives_of(index: Index, row: RunRow) -> list[Relative]:

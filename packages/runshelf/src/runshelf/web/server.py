@@ -1,12 +1,12 @@
 """The server of the pages: one process, one event loop, a few threads that read."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from runshelf.errors import UsageError, UserFacingError
-from runshelf.index.location import cache_folder
-from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint, saved_port
+from runshelf.errors import UsageError
+from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
 from runshelf.web.app import Pages
 from runshelf.web.guard import Guard
 from runshelf.web.reader import Reader
@@ -34,12 +34,13 @@ def serve_home(
     """
     if not home.is_dir():
         raise UsageError(f"there is no folder `{home}`: name another with --home")
+    sys.setswitchinterval(_SWITCH_SECONDS)
     asyncio.run(_serve(home, host, port, announce))
 
 
-def saved_port_of_home(home: Path) -> int | None:
-    """Return the port at which the pages of `home` were served last; None if never."""
-    return saved_port(cache_folder(home))
+# A thread that parses a large file hands over so often. SQLite waits for this at each row that it
+# returns: with Python's 5 ms, one large file would make every page take seconds.
+_SWITCH_SECONDS = 0.0002
 
 
 async def _serve(
@@ -47,7 +48,7 @@ async def _serve(
 ) -> None:
     reader = await Reader.open(home)
     try:
-        listener, endpoint = bind_endpoint(_private_folder(home), host, port)
+        listener, endpoint = bind_endpoint(home, host, port)
         pages = Pages(reader)
         refresh = asyncio.ensure_future(reader.keep_fresh(pages.ending))
         server = Server(
@@ -62,17 +63,3 @@ async def _serve(
             await refresh
     finally:
         await reader.close()
-
-
-def _private_folder(home: Path) -> Path:
-    """Return the user's folder for the server's port and secret.
-
-    It is outside the home, which is often a project folder that is copied and shared.
-    """
-    folder = cache_folder(home)
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
-    except OSError as error:
-        raise UserFacingError(f"cannot write to `{folder}` ({error.strerror})") from error
-    return folder

@@ -1,12 +1,23 @@
-"""Uvicorn with our settings, a callback when it has started, and an event when it stops."""
+"""Uvicorn with our settings and connections, and callbacks when it starts and stops."""
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable, Generator
-from typing import final
+from typing import Any, final
 
 import uvicorn
 from starlette.types import ASGIApp
+
+from runshelf.web.bounded_log import report
+from runshelf.web.connections import (
+    KEEP_ALIVE_SECONDS,
+    Connection,
+    Connections,
+    accept_connections,
+    drop_late_connections,
+    most_connections,
+)
 
 
 def settings(app: ASGIApp) -> uvicorn.Config:
@@ -25,11 +36,8 @@ def settings(app: ASGIApp) -> uvicorn.Config:
         server_header=False,
         # There is no proxy: headers must not set the client's address.
         proxy_headers=False,
-        # Pages reuse their connection.
-        timeout_keep_alive=120,
+        timeout_keep_alive=int(KEEP_ALIVE_SECONDS),
         timeout_graceful_shutdown=1,
-        # Each connection costs memory.
-        limit_concurrency=256,
     )
 
 
@@ -56,6 +64,17 @@ class Server(uvicorn.Server):
         self._announce = announce
         self._ending = ending
         self._handle_signals = handle_signals
+        self._background: list[asyncio.Future[None]] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept connections."""
+        await super().startup(sockets=[])
+        asyncio.get_running_loop().set_exception_handler(_report_error)
+        connections = Connections(most_connections())
+        self._background = [asyncio.ensure_future(drop_late_connections(connections))]
+        for listener in sockets or []:
+            accepting = accept_connections(listener, connections, lambda: self._made(connections))
+            self._background.append(asyncio.ensure_future(accepting))
 
     async def main_loop(self) -> None:
         """Serve until the server is stopped."""
@@ -63,8 +82,30 @@ class Server(uvicorn.Server):
         await super().main_loop()
         self._ending.set()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting connections, and close those that are open."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await super().shutdown(sockets)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Handle Ctrl-C, unless the parent process stops the server."""
         with super().capture_signals() if self._handle_signals else contextlib.nullcontext():
             yield
+
+    def _made(self, connections: Connections) -> Connection:
+        return Connection(
+            connections,
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+
+
+def _report_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report an error in the event loop as one line."""
+    error = context.get("exception")
+    cause = "" if error is None else f" ({type(error).__name__}: {error})"
+    report(f"runshelf.web: {context['message']}{cause}")

@@ -48,7 +48,8 @@ function replaceParts(page) {
 }
 
 async function update() {
-  const text = await fetch(location.href).then((response) => (response.ok ? response.text() : ""), () => "");
+  // The response may also be cut off after its head, as when the reader leaves the page.
+  const text = await fetch(location.href).then((response) => (response.ok ? response.text() : "")).catch(() => "");
   if (!text) return;
   // A parsed document neither runs scripts nor loads resources.
   const page = new DOMParser().parseFromString(text, "text/html");
