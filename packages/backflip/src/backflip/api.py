@@ -49,6 +49,7 @@ from backflip.training.teach_setup import budget_of, resolve_teaching, reward_mo
 from backflip.training.teaching import Taught, TeachRun
 from runshelf.errors import UsageError
 from runshelf.store.run import NO_INFO, Run, RunInfo
+from runshelf.terminal_text import put
 
 
 def teach(
@@ -297,4 +298,4 @@ def _source(teacher: str, labelling: LabellingSettings | None) -> AnswerSource:
 def _print_notes(progress: Progress) -> None:
     """Print notes, so that a Python program shows the page's address."""
     if progress.note:
-        sys.stderr.write(f"backflip: {progress.note}\n")
+        put(f"backflip: {progress.note}", file=sys.stderr)

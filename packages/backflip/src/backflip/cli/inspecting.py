@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from backflip.cli.training_commands import EPILOG, LARGEST_SEED
 from backflip.core.paths import from_here
 from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
+from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from backflip.inspect.random_episodes import OnProgress
@@ -188,7 +189,7 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
     open_page = page_opener(options, f"play {options.env}")
 
     def announce(place: Any) -> None:
-        print(f"{open_page(place.address)}; Ctrl-C ends it", flush=True)
+        put(f"{open_page(place.address)}; Ctrl-C ends it", flush=True)
 
     game = Game(options.env, env_args, options.seed)
     with (
@@ -270,7 +271,7 @@ def _as_file(env_id: str) -> str:
 
 
 def _warn(note: str) -> None:
-    print(f"backflip: note: {note}", file=sys.stderr, flush=True)
+    put(f"backflip: note: {note}", file=sys.stderr)
 
 
 def _progress() -> "OnProgress":
@@ -283,6 +284,6 @@ def _progress() -> "OnProgress":
             return
         next_at = time.monotonic() + _SECONDS_BETWEEN
         done = f" {share:.0%}" if share else ""
-        print(f"backflip: {what}{done}", file=sys.stderr, flush=True)
+        put(f"backflip: {what}{done}", file=sys.stderr)
 
     return on_progress

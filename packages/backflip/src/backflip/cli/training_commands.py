@@ -37,6 +37,7 @@ from runshelf.cli.arguments import (
 from runshelf.cli.command_line import Reported
 from runshelf.cli.page_options import add_server_options, page_opener
 from runshelf.errors import UsageError
+from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from backflip.training.progress import Report
@@ -279,7 +280,7 @@ def _resume(options: argparse.Namespace) -> Reported:
     elif teacher not in PEOPLE:
         refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")
     if (result := result_of(run)) is not None:
-        print(f"backflip: note: {finished_note(run)}", file=sys.stderr)
+        put(f"backflip: note: {finished_note(run)}", file=sys.stderr)
         return _reported(result)
     with display_for(teacher) as display:
         return _reported(_resumed(run, options, display))
@@ -303,7 +304,7 @@ def _serve(options: argparse.Namespace) -> None:
     open_page = page_opener(options, "see all runs" if options.run is None else "compare clips")
 
     def announce(place: Any) -> None:
-        print(open_page(place.address), flush=True)
+        put(open_page(place.address), flush=True)
 
     if options.run is None:
         serve_runs(options, announce)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from backflip.labelling.page_server import serve
 from runshelf.errors import UserFacingError
+from runshelf.terminal_text import put
 from runshelf.web.address import LOOPBACK, Endpoint
 
 
@@ -47,7 +48,7 @@ def _announce(endpoint: Endpoint) -> None:
 
 
 def _failed(message: str, status: int) -> int:
-    sys.stderr.write(f"backflip.labelling: error: {' '.join(message.split())}\n")
+    put(f"backflip.labelling: error: {' '.join(message.split())}", file=sys.stderr)
     return status
 
 

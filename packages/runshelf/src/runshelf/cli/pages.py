@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runshelf.cli.arguments import RUN, add_command, add_output, home
 from runshelf.cli.page_options import add_server_options, page_opener
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from runshelf.index.run_index import Index
@@ -48,7 +49,7 @@ def add_report(commands: Any) -> None:
 
 def _serve(options: argparse.Namespace) -> None:
     open_page = page_opener(options, "see all runs")
-    serve_runs(options, lambda endpoint: print(open_page(endpoint.address), flush=True))
+    serve_runs(options, lambda endpoint: put(open_page(endpoint.address), flush=True))
 
 
 def serve_runs(options: argparse.Namespace, announce: "Callable[[Endpoint], None]") -> None:

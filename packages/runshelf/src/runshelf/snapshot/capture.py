@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runshelf.snapshot.code_snapshot import (
+    MAY_HOLD_SECRETS,
     Limits,
     Snapshot,
     read_snapshot,
@@ -18,19 +19,19 @@ from runshelf.snapshot.code_snapshot import (
     take_snapshot,
     write_snapshot,
 )
-from runshelf.snapshot.file_selection import SECRET_FILES
 from runshelf.snapshot.git import (
-    Repository,
     describe,
     find_repository,
     why_no_repository,
     write_patch,
 )
+from runshelf.snapshot.git_process import Repository
 from runshelf.snapshot.interpreter import InterpreterQuery, find_executable, find_interpreter
 from runshelf.snapshot.lock_files import find_lock_files
 from runshelf.snapshot.machine import machine
 from runshelf.snapshot.not_code import NotCode
 from runshelf.snapshot.object_store import snapshot_taken
+from runshelf.snapshot.secret_files import is_secret_file
 from runshelf.snapshot.secrets import Secrets, find_secrets, relevant_environment
 from runshelf.store.files import disk_errors
 from runshelf.store.run import Capture, Run, RunInfo
@@ -165,9 +166,14 @@ def _keep_code(
 ) -> tuple[dict[str, Any], Snapshot]:
     """Archive the code around `cwd`; return the fields of the manifest and the snapshot."""
     snapshot = take_snapshot(home, cwd, state.repository, limits)
+    if state.repository and not snapshot.files:
+        say(
+            f"git lists no file of `{snapshot.root}`: the snapshot has the files of `{cwd}` instead"
+        )
+        snapshot = take_snapshot(home, cwd, None, limits)
     write_snapshot(folder, snapshot, limits)
     if state.repository and state.fields and state.fields["dirty"] is not False:
-        _keep_patch(folder, state.repository, say)
+        _keep_patch(folder, state.repository, snapshot, say)
     fields = {
         "git": state.fields,
         "lock_files": find_lock_files(Path(snapshot.root)),
@@ -191,8 +197,13 @@ def _inherit_code(
     return fields | {"snapshot": _summary(snapshot)}, snapshot
 
 
-def _keep_patch(folder: Path, repository: Repository, say: Say) -> None:
-    if not write_patch(repository, folder / PATCH, SECRET_FILES, _LARGEST_PATCH):
+def _keep_patch(folder: Path, repository: Repository, snapshot: Snapshot, say: Say) -> None:
+    with_keys = {left.path for left in snapshot.left_out if left.why == MAY_HOLD_SECRETS}
+
+    def is_secret(path: bytes) -> bool:
+        return is_secret_file(path) or os.fsdecode(path) in with_keys
+
+    if not write_patch(repository, folder / PATCH, is_secret, _LARGEST_PATCH):
         say(
             f"`{PATCH}` is incomplete: the diff to the last commit is too large or took too long; "
             "the snapshot has all changes"

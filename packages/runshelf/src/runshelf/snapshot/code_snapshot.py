@@ -16,13 +16,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast, final
 
 from runshelf.errors import DamagedFile, UsageError
-from runshelf.snapshot.file_selection import Listing, is_secret_file
-from runshelf.snapshot.git import Repository
+from runshelf.snapshot.file_selection import Listing
+from runshelf.snapshot.git_process import Repository
 from runshelf.snapshot.object_store import NotAFileError, object_path, store
+from runshelf.snapshot.secret_files import has_private_key, is_secret_file
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.opening import NoFile, read, read_part
 
 CODE = "code.json"
+MAY_HOLD_SECRETS = "may hold secrets"
 _NAMED_AT_MOST = 1000
 _SAID_AT_MOST = 3
 _LARGEST_LIST = 64 << 20  # bytes of `code.json`, which may come from an untrusted source
@@ -230,7 +232,7 @@ class _Taking:
             self.leave_out(b"the rest", f"the snapshot took longer than {self.limits.seconds:g} s")
             return False
         if is_secret_file(path):
-            self.leave_out(path, "may hold secrets")
+            self.leave_out(path, MAY_HOLD_SECRETS)
         elif len(self.files) >= self.limits.files:
             self.leave_out(path, f"more than {self.limits.files:_} files")
         else:
@@ -273,6 +275,8 @@ class _Taking:
         elif self.total_bytes + size > self.limits.total_bytes:
             most = f"{self.limits.total_bytes / 1e6:g} MB"
             self.leave_out(path, f"all files have more than {most}", size)
+        elif has_private_key(absolute, size):
+            self.leave_out(path, MAY_HOLD_SECRETS)
         else:
             stored = store(self.home, absolute)
             self.total_bytes += stored.bytes

@@ -16,6 +16,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runshelf.terminal_text import put
 from runshelf.web.address import Endpoint
 
 LARGEST_BODY = 16 * 1024
@@ -85,7 +86,7 @@ class Guard:
             )
             await response(scope, receive, send_with_headers)
         except Exception as error:  # noqa: BLE001  (no traceback leaves the server)
-            sys.stderr.write(f"runshelf.web: unexpected {type(error).__name__}: {error}\n")
+            put(f"runshelf.web: unexpected {type(error).__name__}: {error}", file=sys.stderr)
             if not started:
                 response = JSONResponse({"error": "internal error of the server"}, 500)
                 await response(scope, receive, send_with_headers)

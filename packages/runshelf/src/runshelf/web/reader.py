@@ -17,6 +17,7 @@ from typing import TypeVar, final
 from runshelf.errors import UserFacingError
 from runshelf.index.rows import Keys
 from runshelf.index.run_index import Index, open_index
+from runshelf.terminal_text import put
 from runshelf.web.cache import Cache
 from runshelf.web.home_page import IndexSummary, summarise_index
 from runshelf.web.runs_table import STATES
@@ -144,7 +145,7 @@ class Reader:
                 index = opened
                 await loop.run_in_executor(self._refreshes, self._refresh, opened)
             except UserFacingError as error:
-                sys.stderr.write(f"runshelf: {' '.join(str(error).split())}\n")
+                put(f"runshelf: {' '.join(str(error).split())}", file=sys.stderr)
             # On a slow disk, requests get most of the time.
             await wait(ending, max(REFRESH_SECONDS, 4 * (time.monotonic() - began)))
         if index is not None and index is not self._index:
