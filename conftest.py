@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,7 @@ pytest_plugins = ["tests.attack_figures", "tests.browser"]
 
 cache = Path(__file__).parent / ".cache" / "jax-tests"
 
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="tests-")  # the key of this user
 os.environ["JAX_PLATFORMS"] = os.environ.get("BACKFLIP_TEST_PLATFORM", "cpu")
 os.environ["JAX_NUM_CPU_DEVICES"] = "2"
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from backflip.cli.training_commands import EPILOG, LARGEST_SEED
 from backflip.core.paths import from_here
 from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
+from runshelf.cli.trusting import ask_to_import
 from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from backflip.inspect.random_episodes import OnProgress
+    from runshelf.store.run import Run
 
 # Seconds before the first line of progress, and between two lines.
 _SILENT_SECONDS, _SECONDS_BETWEEN = 2.0, 5.0
@@ -221,6 +223,7 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)  # fails before JAX is imported, which is slow
+    _ask_to_import(run, options)
     from backflip.inspect.watch import watch
     from backflip.training.runtime import prepare
 
@@ -252,6 +255,7 @@ def _export_policy(options: argparse.Namespace) -> dict[str, Any]:
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)  # fails before JAX is imported, which is slow
+    _ask_to_import(run, options)
     from backflip.export.write import export_policy
     from backflip.training.runtime import prepare
 
@@ -263,6 +267,12 @@ def _export_policy(options: argparse.Namespace) -> dict[str, Any]:
         "policy": str(from_here(written.policy)),
         "program": str(from_here(written.program)),
     }
+
+
+def _ask_to_import(run: "Run", options: argparse.Namespace) -> None:
+    from backflip.training.named_code import code_named_by
+
+    ask_to_import(run, code_named_by(run), options)
 
 
 def _as_file(env_id: str) -> str:

@@ -36,6 +36,7 @@ from runshelf.cli.arguments import (
 )
 from runshelf.cli.command_line import Reported
 from runshelf.cli.page_options import add_server_options, page_opener
+from runshelf.cli.trusting import ask_to_import
 from runshelf.errors import UsageError
 from runshelf.terminal_text import put
 
@@ -208,6 +209,8 @@ def _teach(options: argparse.Namespace) -> Reported:
     _refuse_missing(options, "env")
     settings = _common(options)
     teacher = teacher_of(options)
+    if options.reward_from:
+        _ask_about_reward_model(options)
     from backflip.api import teach
 
     with display_for(teacher) as display:
@@ -265,8 +268,17 @@ def _check_has_replay(algorithm: str) -> None:
         )
 
 
+def _ask_about_reward_model(options: argparse.Namespace) -> None:
+    from backflip.training.named_code import code_named_by
+    from runshelf.store.run import find_run
+
+    run = find_run(home(options), options.reward_from)
+    ask_to_import(run, code_named_by(run), options)
+
+
 def _resume(options: argparse.Namespace) -> Reported:
     from backflip.training.finished import result_of
+    from backflip.training.named_code import code_named_by
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)
@@ -282,6 +294,7 @@ def _resume(options: argparse.Namespace) -> Reported:
     if (result := result_of(run)) is not None:
         put(f"backflip: note: {finished_note(run)}", file=sys.stderr)
         return _reported(result)
+    ask_to_import(run, code_named_by(run), options)
     with display_for(teacher) as display:
         return _reported(_resumed(run, options, display))
 
