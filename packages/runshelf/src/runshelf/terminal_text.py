@@ -5,7 +5,20 @@ move the cursor, hide a line, name a false link or turn the order of letters aro
 """
 
 import sys
-from typing import TextIO
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """What text is printed on."""
+
+    def write(self, text: str, /) -> object:
+        """Write text."""
+        ...
+
+    def flush(self) -> None:
+        """Pass on what was written."""
+        ...
 
 
 def harmless(text: object, *, tabs: bool = False) -> str:
@@ -15,7 +28,7 @@ def harmless(text: object, *, tabs: bool = False) -> str:
 
 
 def put(
-    text: object = "", *, file: TextIO | None = None, end: str = "\n", flush: bool = False
+    text: object = "", *, file: Stream | None = None, end: str = "\n", flush: bool = False
 ) -> None:
     """Print text of one or more lines on stdout or `file`, with control characters escaped."""
     safe = "\n".join(harmless(line, tabs=True) for line in str(text).split("\n"))
