@@ -129,3 +129,27 @@ def test_no_repository_empties_the_snapshot(tmp_path: Path, tried: Tried, name: 
     kept = {Path(file.path).name for file in read_snapshot(run.folder).files}
     assert {"train.py", "model.py"} <= kept
     tried(1, "working trees that empty a snapshot")
+
+
+def test_an_index_that_leads_out_brings_no_file_into_the_snapshot(
+    tmp_path: Path, tried: Tried
+) -> None:
+    root = made(tmp_path / "repository")
+    write(tmp_path / "private" / "diary", "of mine\n")
+    (root / "link").symlink_to(tmp_path / "private")
+    (root / "inner").mkdir()
+    (root / "inner" / "link").symlink_to("../..")
+    name = git(root, "rev-parse", "HEAD:train.py").strip()
+    paths = ("link/diary", "inner/link/private/diary")
+    for path in paths:
+        git(root, "update-index", "--add", "--cacheinfo", f"100644,{name},{path}")
+    home = tmp_path / "home"
+    command = [sys.executable, "-m", "runshelf", "run", "--home", str(home), "true"]
+    subprocess.run(command, cwd=root, check=True, capture_output=True, timeout=60)
+    (run,) = (find_run(home, ulid) for ulid in list_runs(home))
+    snapshot = read_snapshot(run.folder)
+    assert not {file.path for file in snapshot.files}.intersection(paths)
+    assert {left.path: left.why for left in snapshot.left_out} == dict.fromkeys(
+        paths, "leads out of the folder"
+    )
+    tried(len(paths), "paths of an index that lead out")

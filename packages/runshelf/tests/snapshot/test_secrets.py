@@ -167,11 +167,16 @@ def test_a_secret_within_an_argument_is_masked_in_other_texts():
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", "a.", "-", '"', "a=", "?a=", "://", "--a ", "Bearer ", "_-"]
+    "piece",
+    [
+        *("a", "a.", "-", '"', "a=", "?a=", "://", "--a ", "Bearer ", "_-", "Cookie: ", "X-a-"),
+        *("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-p", " -p", "curl -u a ", "a:", "A1"),
+    ],
 )
 def test_long_arguments_take_linear_time(piece):
     """Quadratic matching would take minutes and exceed the test's time limit."""
-    find_secrets(["prog", piece * (120_000 // len(piece))], {})
+    long = piece * (120_000 // len(piece))
+    find_secrets(["prog", long, "-u", long, f"-p{long}", "curl", f"-u{long}", "-b", long], {})
 
 
 KEY = (

@@ -222,6 +222,7 @@ class _Taking:
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])
     total_bytes: int = 0
     unnamed: int = 0
+    folders: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
 
     def __post_init__(self) -> None:
         self.deadline = time.monotonic() + self.limits.seconds
@@ -233,6 +234,8 @@ class _Taking:
             return False
         if is_secret_file(path):
             self.leave_out(path, MAY_HOLD_SECRETS)
+        elif not self._is_inside(path):
+            self.leave_out(path, "leads out of the folder")
         elif len(self.files) >= self.limits.files:
             self.leave_out(path, f"more than {self.limits.files:_} files")
         else:
@@ -250,6 +253,16 @@ class _Taking:
         """Record the number of left-out files that are not listed."""
         if self.unnamed:
             self.left_out.append(LeftOut(f"{self.unnamed:_} more", "not listed"))
+
+    def _is_inside(self, path: bytes) -> bool:
+        """Return whether a path of git's index stays below the root, also through links."""
+        folder = os.path.dirname(path)  # noqa: PTH120  (bytes)
+        if folder not in self.folders:
+            real = os.path.realpath(os.path.join(os.fsencode(self.root), folder))  # noqa: PTH118
+            root = os.path.realpath(os.fsencode(self.root))
+            inside = real == root or real.startswith(root.rstrip(b"/") + b"/")
+            self.folders[folder] = inside and b".." not in path.split(b"/")
+        return self.folders[folder]
 
     def _keep(self, path: bytes) -> None:
         absolute = self.root / os.fsdecode(path)

@@ -7,6 +7,7 @@ counts only after a program that is known for it, or if the value cannot be anyt
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import PurePath
 from typing import NamedTuple, final
 
@@ -36,6 +37,8 @@ _TAKES_GROUPS = frozenset(
 _KNOWN = frozenset({*_ATTACHED, *_FOLLOWING, *_TAKES_LOGINS, *_TAKES_GROUPS})
 _LOGIN = re.compile(r"(?P<user>[^\s:/@=]*[^\s\d:/@=][^\s:/@=]*)[:%](?P<password>[^\s/:][^\s:]*)")
 _NUMBER = re.compile(r"[-+]?[\d_.,:x]*(?:e[-+]?\d+)?", re.IGNORECASE)
+_LONGEST_COMMAND = 10_000  # characters whose quotes are read, which is slow
+_LONGEST_LOGIN = 500  # longer texts would take quadratic time
 _LONGEST = 64  # characters of a password that is recognised by its look
 # What no other value of a short option looks like: `SECRET`, `S3cret!pass`, `s3cr3t-word`.
 _ODD = re.compile(
@@ -84,21 +87,23 @@ def mask_passwords(command: str, mask: str) -> tuple[str, list[str]]:
     """Mask the passwords in the text of a command; return it and the passwords."""
     if " -" not in command:
         return command, []
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        words = command.split()
-    values: list[str] = []
-    for found in find_passwords(words):
-        word = words[found.place]
-        values.append(word[found.start :])
-        command = command.replace(word, word[: found.start] + mask)
-    return command, values
+    words = _words_of(command)
+    masked = {words[place]: words[place][:start] for place, start, _ in find_passwords(words)}
+    for word, kept in masked.items():
+        command = command.replace(word, kept + mask)
+    return command, [word[len(kept) :] for word, kept in masked.items()]
+
+
+def _words_of(command: str) -> list[str]:
+    if len(command) <= _LONGEST_COMMAND:
+        with suppress(ValueError):  # quotes that do not close
+            return shlex.split(command)
+    return command.split()
 
 
 def _login(word: str, program: str) -> int:
     """Return where the password of `user:password` starts; 0 if it is something else."""
-    found = _LOGIN.fullmatch(word)
+    found = _LOGIN.fullmatch(word) if len(word) <= _LONGEST_LOGIN else None
     if found is None or program in _TAKES_GROUPS:
         return 0
     is_number = _NUMBER.fullmatch(found["password"]) is not None

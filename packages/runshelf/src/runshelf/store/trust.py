@@ -14,7 +14,7 @@ from pathlib import Path
 
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.store.files import write_whole
-from runshelf.store.home import RUNS, SHARED, home_of, make_shared, shared
+from runshelf.store.home import RUNS, SHARED, make_shared
 from runshelf.store.opening import NoFile, read
 from runshelf.store.run_ids import is_ulid
 
@@ -45,9 +45,11 @@ def trust(folder: Path) -> None:
             f"readable key of {_KEY_BYTES} bytes in `{key_file()}`"
         )
     try:
-        if path.parent.parent.parent.name == RUNS:
-            make_shared(home_of(folder), TRUSTED)
+        if path.parents[2].name == RUNS:
+            make_shared(path.parents[3])  # hides it from git
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.parent.is_symlink() or path.parents[1].is_symlink():
+            raise UserFacingError(f"`{path.parent}` leads elsewhere: remove the link")
     except OSError as error:
         raise UserFacingError(f"cannot write `{path}`: {error.strerror}") from error
     write_whole(path, tag)
@@ -73,11 +75,10 @@ def is_trusted(folder: Path) -> bool:
 
 
 def _record(folder: Path) -> Path:
-    """Return the file that remembers a run: in its home, else beside its folder."""
-    folder = folder.absolute()
-    in_home = RUNS in (folder.parent.name, folder.parents[min(2, len(folder.parents) - 1)].name)
-    top = shared(home_of(folder), "") if in_home else folder.parent / SHARED
-    return top / TRUSTED / folder.name
+    """Return the file that remembers a run, beside the runs of its home."""
+    above = folder.absolute().parents
+    in_trash = len(above) > 2 and above[1].name == SHARED
+    return (above[2] if in_trash else above[0]) / SHARED / TRUSTED / folder.absolute().name
 
 
 def _tag_of(folder: Path, *, make: bool) -> bytes | None:
