@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import PurePath
 from typing import NamedTuple, final
 
 _MYSQL = ("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mariadb", "mycli")
@@ -79,7 +78,7 @@ def find_passwords(argv: Sequence[str]) -> Iterator[Found]:
             yield Found(place, 0, before)
         elif start := _attached(word, program, has_user):
             yield Found(place, start, word[:start])
-        name = PurePath(word).name
+        name = word.rpartition("/")[2]
         program = name if name in _KNOWN and not word.startswith("-") else program
 
 
