@@ -77,10 +77,10 @@ CHANGES: dict[str, Change] = {
 }
 COMMANDS = {
     "teach": (
-        *("resume RUN", "watch RUN", "export-policy RUN out", "teach --more RUN --labels 4"),
+        *("resume RUN", "watch RUN", "export-policy RUN out.npz", "teach --more RUN --labels 4"),
         "teach CartPole-v1 --reward-from RUN",
     ),
-    "train": ("resume RUN", "watch RUN", "export-policy RUN out", "train --more RUN --env-steps 9"),
+    "train": ("resume RUN", "watch RUN", "export-policy RUN out.npz", "train --more RUN --env-steps 64"),
 }
 
 
@@ -160,7 +160,7 @@ def test_a_policy_names_no_code_that_its_run_does_not_name(
         with pytest.raises(UserFacingError, match="does not name"):
             call()
     assert main(["watch", str(folder)]) != 0
-    assert main(["export-policy", str(folder), str(tmp_path / "out")]) != 0
+    assert main(["export-policy", str(folder), str(tmp_path / "out.npz")]) != 0
     assert not mark.exists()
     tried(4, "policies that name code")
 
