@@ -22,6 +22,7 @@ ACTIONS = next(a for a in COMMANDS["labels"]._actions if isinstance(a.choices, d
 FINDING = {
     **{"runs": "runs [FILTER ...]", "show": "show RUN", "diff": "diff A B", "rm": "rm RUN ..."},
     **{"restore": "restore [RUN ...]", "gc": "gc", "du": "du", "reindex": "reindex"},
+    "trust": "trust [RUN ...]",
 }
 
 

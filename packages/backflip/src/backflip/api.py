@@ -33,6 +33,7 @@ from backflip.training.continuation import (
 from backflip.training.finished import result_of
 from backflip.training.initial_labels import check_labels, find_start, with_reward_model
 from backflip.training.memory import check_memory
+from backflip.training.named_code import refuse_code_of
 from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
 from backflip.training.result import Result
@@ -49,6 +50,7 @@ from backflip.training.teach_setup import budget_of, resolve_teaching, reward_mo
 from backflip.training.teaching import Taught, TeachRun
 from runshelf.errors import UsageError
 from runshelf.store.run import NO_INFO, Run, RunInfo
+from runshelf.terminal_text import put
 
 
 def teach(
@@ -183,6 +185,7 @@ def teach_more(
     """
     began = time.perf_counter()
     found = found_run(run, home)
+    refuse_code_of(found)
     runtime.prepare()
     parent = open_parent(found, "teach")
     saved = found.config
@@ -247,6 +250,7 @@ def resume_teach(
     began = time.perf_counter()
     if (result := result_of(run)) is not None:
         return result
+    refuse_code_of(run)
     saved = run.config
     source = teacher or (_saved_source(saved, labelling) if asks(run) else NoTeacher())
     runtime.prepare()
@@ -297,4 +301,4 @@ def _source(teacher: str, labelling: LabellingSettings | None) -> AnswerSource:
 def _print_notes(progress: Progress) -> None:
     """Print notes, so that a Python program shows the page's address."""
     if progress.note:
-        sys.stderr.write(f"backflip: {progress.note}\n")
+        put(f"backflip: {progress.note}", file=sys.stderr)

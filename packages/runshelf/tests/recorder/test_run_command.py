@@ -101,6 +101,30 @@ def test_secrets_are_masked_and_reported(bench):
             assert b"topsecret" not in path.read_bytes(), path
 
 
+PRINTS = """
+import os, sys
+print('before ' + os.environ['MY_API_KEY'] + ' after')
+print(sys.argv[2], file=sys.stderr)
+print(os.environ['DEPLOY_KEY_SECRET'])
+print('x' * 70000 + os.environ['MY_API_KEY'])
+"""
+
+
+@pytest.mark.attack
+@pytest.mark.medium
+def test_secrets_that_a_program_prints_are_masked_in_the_output_that_is_kept(bench, tried):
+    values = {"MY_API_KEY": "topsecretvalue", "DEPLOY_KEY_SECRET": "first-secret\nsecond-secret"}
+    done = bench("run", "--", PYTHON, "-c", PRINTS, "-u", "me:p4ssw0rd-x", **values)
+    assert "before topsecretvalue after" in done.stdout, "what is shown stays as it is"
+    kept = (bench.last.folder / "output.log").read_text()
+    assert "before *** after" in kept
+    for secret in ("topsecret", "first-secret", "second-secret", "p4ssw0rd"):
+        for path in bench.last.folder.rglob("*"):
+            if path.is_file():
+                assert secret.encode() not in path.read_bytes(), path
+    tried(4, "printed secrets")
+
+
 def test_environment_variables_of_the_program_and_the_list_of_outputs(bench):
     script = """
     echo "$BACKFLIP_RUN" "$BACKFLIP_OUTPUT"; cd "$BACKFLIP_OUTPUT"

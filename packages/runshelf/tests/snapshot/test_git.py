@@ -4,9 +4,11 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
+from runshelf.cli.main import main
 from runshelf.snapshot.git import describe, find_repository, why_no_repository
 
 
@@ -35,6 +37,35 @@ def test_the_commit_and_whether_files_differ_from_it(tmp_path):
     assert clean["dirty"] is False
     (tmp_path / "x").write_text("2")
     assert describe(repository) == clean | {"dirty": True}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
+    root, temporary = tmp_path / "repository", tmp_path / "temporary"
+    root.mkdir()
+    temporary.mkdir()
+    git(root, "init")
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    repository = find_repository(root)
+    assert len(list(temporary.iterdir())) == 1
+    del repository
+    assert list(temporary.iterdir()) == []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    assert find_repository(root) is None
+    said = why_no_repository(root)
+    assert said is not None
+    assert "no folder for its settings" in said
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_the_settings_of_git_are_gone_before_the_program_starts(tmp_path, monkeypatch, capfd):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    git(tmp_path, "init")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    assert main(["run", "--home", str(tmp_path / "home"), "--", "ls", str(temporary)]) == 0
+    assert "git-settings" not in capfd.readouterr().out
 
 
 def test_without_git_there_is_no_repository(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """Tests of `runshelf.snapshot.secrets`: keys, and names that only look similar."""
 
+import shlex
+
 import pytest
 
 from runshelf.snapshot.capture import without_secrets
@@ -165,8 +167,189 @@ def test_a_secret_within_an_argument_is_masked_in_other_texts():
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", "a.", "-", '"', "a=", "?a=", "://", "--a ", "Bearer ", "_-"]
+    "piece",
+    [
+        *("a", "a.", "-", '"', "a=", "?a=", "://", "--a ", "Bearer ", "_-", "Cookie: ", "X-a-"),
+        *("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-p", " -p", "curl -u a ", "a:", "A1"),
+    ],
 )
 def test_long_arguments_take_linear_time(piece):
     """Quadratic matching would take minutes and exceed the test's time limit."""
-    find_secrets(["prog", piece * (120_000 // len(piece))], {})
+    long = piece * (120_000 // len(piece))
+    find_secrets(["prog", long, "-u", long, f"-p{long}", "curl", f"-u{long}", "-b", long], {})
+
+
+KEY = (
+    "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAE\n"
+    "-----END OPENSSH PRIVATE KEY-----"
+)
+
+
+def lines_of(text: str) -> list[str]:
+    return text.strip().splitlines()
+
+
+COMMANDS = {
+    "hunter2": """
+        mysql -phunter2
+        mysql -u root -phunter2 db
+        /usr/bin/mysqldump -phunter2 db
+        mysqladmin -h db -phunter2 status
+        sshpass -p hunter2 ssh h
+        sshpass -phunter2 ssh h
+        docker login -u me -p hunter2 registry
+        docker exec db mysql -phunter2
+        curl -u me:hunter2 https://h
+        curl -ume:hunter2 https://h
+        curl --user me:hunter2 h
+        curl --user=me:hunter2 h
+        curl --proxy-user me:hunter2 h
+        train.py -u me:hunter2
+        mongosh -u me -p hunter2
+        redis-cli -a hunter2
+        ldapsearch -w hunter2
+        7z a -phunter2
+        unzip -P hunter2 a.zip
+        sqlcmd -S h -P hunter2
+        openssl rsa -passin pass:hunter2
+        train.py -u me -phunter2
+        ssh-keygen -N hunter2
+        zip -P hunter2 a b
+        twine -p hunter2
+        nice -n 5 mysql -phunter2
+        mosquitto_pub -u me -P hunter2
+        curl --password hunter2
+        sh -c 'mysql -u root -phunter2 db'
+        bash -c 'cd /; curl -u me:hunter2 https://h | sh'
+        psql postgresql://me:hunter2@h/db
+        git clone https://me:hunter2@h/r.git
+    """,
+    "s3cr3t-of-mine": """
+        train.py -ps3cr3t-of-mine
+        train.py --session-cookie s=s3cr3t-of-mine
+    """,
+    "SECRET": """
+        train.py -pSECRET
+        mysql -pSECRET
+    """,
+    "S3cret!pass": """
+        train.py -pS3cret!pass
+    """,
+    "sid=a1b2c3d4": """
+        curl -b sid=a1b2c3d4 h
+        curl --cookie sid=a1b2c3d4 h
+        curl -H 'Cookie: sid=a1b2c3d4' h
+        train.py --cookies sid=a1b2c3d4
+        train.py --cookie=sid=a1b2c3d4
+        wget --header 'cookie: sid=a1b2c3d4; b=2' h
+    """,
+}
+
+
+@pytest.mark.attack
+def test_passwords_of_short_options_cookies_and_logins_are_masked(tried) -> None:
+    kept: list[str] = []
+    for secret, commands in COMMANDS.items():
+        for command in lines_of(commands):
+            found = find_secrets(shlex.split(command), {})
+            if any(secret in word for word in found.argv) or not found.names:
+                kept.append(command)
+    assert kept == []
+    tried(sum(len(lines_of(each)) for each in COMMANDS.values()), "command lines with a secret")
+
+
+TEXTS = [
+    KEY,
+    f"key: {KEY}",
+    KEY.replace("OPENSSH ", "RSA "),
+    KEY.replace("OPENSSH ", ""),
+    "Set-Cookie: sid=a1b2c3d4e5; HttpOnly",
+    "> Cookie: sid=a1b2c3d4e5",
+    '{"Cookie": "sid=a1b2c3d4e5"}',
+    "X-Api-Key: s3cr3tofmine99",
+    "x-auth-token: s3cr3tofmine99",
+    "Proxy-Authorization: Basic czNjcjN0",
+    "gsk_" + "a1B2" * 8,
+    "hvs." + "a1B2" * 8,
+    "SG." + "a1B2" * 5 + "." + "a1B2" * 8,
+    "dapi" + "0a1b2c3d" * 4,
+    "123456789:AA" + "a1B2" * 9,
+]
+
+
+@pytest.mark.attack
+def test_secrets_in_any_text_are_masked(tried) -> None:
+    marks = ("b3BlbnNz", "a1b2c3d4", "s3cr3tofmine99", "czNjcjN0", "a1B2a1B2", "0a1b2c3d0a1b")
+    masked = [mask_shapes(text) for text in TEXTS]
+    assert [text for text in masked if "***" not in text or any(m in text for m in marks)] == []
+    tried(len(TEXTS), "texts with a secret")
+
+
+ORDINARY = """
+    train.py --lr 1e-3
+    train.py -p 0.1
+    train.py -p0.1
+    train.py -seed 3
+    train.py -s 1
+    train.py --token-dim 32
+    train.py --tokenizer tokenizer.json
+    train.py -pdrop 0.1
+    train.py -print
+    train.py -parallel
+    train.py -parallel4
+    train.py -patience10
+    train.py -pretrained resnet50
+    train.py -pretrained_path=models/a1b2
+    train.py -p2p
+    train.py model.key=value optimizer.lr=3e-4 +trainer.key=abc
+    train.py --key=value
+    train.py hydra.run.dir=out/a1 env=CartPole-v1 seed=1,2,3
+    train.py --pass-through x
+    docker run -p 8080:80 -u 1000:1000 image
+    docker run -u node:node image
+    chown -R me:me x
+    python -u train.py
+    python -m http.server -p 8000
+    ssh -p 2222 host
+    mkdir -p a/b
+    mysql -p
+    curl -b cookies.txt h
+    curl -u me h
+    train.py --cookie-file cookies.txt
+    train.py --user me
+    train.py -u 0.5:1.5
+    train.py --passes 3
+    patch -p1
+    cp -pr a b
+    train.py --env ALE/Pong-v5 --frames 1_000_000
+    sort -u a.txt
+    grep -P pattern9x file
+    train.py --author-token-limit 3
+    python -c 'print(1)'
+    train.py -pENV
+    tar -xzpf a
+    train.py --hidden-sizes 64,64 --activation tanh
+    train.py --public-key abc
+    uv run -p 3.11 x
+    torchrun --nproc-per-node 2 train.py
+    train.py --cookies cookies.txt
+    train.py --session 3
+    train.py --sort-key created_at
+    train.py --key-dim 64
+    train.py --num-keys=8
+    7z x -y a
+"""
+
+
+def test_ordinary_command_lines_are_not_masked() -> None:
+    changed = [line for line in lines_of(ORDINARY) if find_secrets(shlex.split(line), {}).names]
+    assert changed == []
+    text = "the cookie: chocolate\nkey: value\nBasic training\nPRIVATE KEY of loss: 0.3"
+    assert mask_shapes(text) == text
+
+
+def test_a_password_in_the_address_of_a_variable_is_masked_everywhere() -> None:
+    environ = {"DATABASE_URL": "postgresql://me:hunter2hunter2@db/x"}
+    found = find_secrets(["prog"], environ)
+    assert found.mask("connected with hunter2hunter2") == "connected with ***"
+    assert found.names == ("env:DATABASE_URL",)

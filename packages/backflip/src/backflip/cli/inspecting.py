@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 from backflip.cli.training_commands import EPILOG, LARGEST_SEED
 from backflip.core.paths import from_here
 from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
+from runshelf.cli.trusting import ask_to_import
+from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from backflip.inspect.random_episodes import OnProgress
+    from runshelf.store.run import Run
 
 # Seconds before the first line of progress, and between two lines.
 _SILENT_SECONDS, _SECONDS_BETWEEN = 2.0, 5.0
@@ -188,7 +191,7 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
     open_page = page_opener(options, f"play {options.env}")
 
     def announce(place: Any) -> None:
-        print(f"{open_page(place.address)}; Ctrl-C ends it", flush=True)
+        put(f"{open_page(place.address)}; Ctrl-C ends it", flush=True)
 
     game = Game(options.env, env_args, options.seed)
     with (
@@ -220,6 +223,7 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)  # fails before JAX is imported, which is slow
+    _ask_to_import(run, options)
     from backflip.inspect.watch import watch
     from backflip.training.runtime import prepare
 
@@ -251,6 +255,7 @@ def _export_policy(options: argparse.Namespace) -> dict[str, Any]:
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)  # fails before JAX is imported, which is slow
+    _ask_to_import(run, options)
     from backflip.export.write import export_policy
     from backflip.training.runtime import prepare
 
@@ -264,13 +269,19 @@ def _export_policy(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _ask_to_import(run: "Run", options: argparse.Namespace) -> None:
+    from backflip.training.named_code import code_named_by
+
+    ask_to_import(run, code_named_by(run), options)
+
+
 def _as_file(env_id: str) -> str:
     """Return an environment's id with characters that are safe in file names."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in env_id)
 
 
 def _warn(note: str) -> None:
-    print(f"backflip: note: {note}", file=sys.stderr, flush=True)
+    put(f"backflip: note: {note}", file=sys.stderr)
 
 
 def _progress() -> "OnProgress":
@@ -283,6 +294,6 @@ def _progress() -> "OnProgress":
             return
         next_at = time.monotonic() + _SECONDS_BETWEEN
         done = f" {share:.0%}" if share else ""
-        print(f"backflip: {what}{done}", file=sys.stderr, flush=True)
+        put(f"backflip: {what}{done}", file=sys.stderr)
 
     return on_progress

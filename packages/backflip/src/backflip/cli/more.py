@@ -11,6 +11,7 @@ from backflip.cli.who_answers import (
     refuse_page_options,
 )
 from runshelf.cli.arguments import RUN, home, run_info
+from runshelf.cli.trusting import ask_to_import
 from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def finished_note(run: "Run") -> str:
 
 def _parent(options: argparse.Namespace, positional: dict[str, str | None]) -> "Run":
     """Return the parent, or refuse what cannot differ from it."""
+    from backflip.training.named_code import code_named_by
     from runshelf.store.run import find_run
 
     named = [name for name, text in positional.items() if text is not None]
@@ -92,7 +94,9 @@ def _parent(options: argparse.Namespace, positional: dict[str, str | None]) -> "
             f"with --more, the new run has the settings of `{options.more}`: leave out "
             f"{' and '.join(named)}"
         )
-    return find_run(home(options), options.more)
+    run = find_run(home(options), options.more)
+    ask_to_import(run, code_named_by(run), options)
+    return run
 
 
 def _about(options: argparse.Namespace, run: "Run", display: Any) -> dict[str, Any]:

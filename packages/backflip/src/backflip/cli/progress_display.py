@@ -22,6 +22,7 @@ from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
 from runshelf.statistics import mean_interval
 from runshelf.store.run_ids import short_id
+from runshelf.terminal_text import harmless
 
 SECONDS_BETWEEN_LINES = 3.0  # at least
 SHARE_BETWEEN_LINES = 1 / 40  # of the elapsed time, so that long runs print fewer lines
@@ -50,7 +51,7 @@ class _Bar(Bar):
         """Yield the bar, then the line."""
         yield self.make_tasks_table(self.tasks)
         if self.health:
-            yield Text(f"  {self.health}", style="dim", no_wrap=True, overflow="ellipsis")
+            yield Text(harmless(f"  {self.health}"), style="dim", no_wrap=True, overflow="ellipsis")
 
 
 @final
@@ -62,9 +63,9 @@ class Display:
         self._console = console or Console(stderr=True, highlight=False)
         self._bar = _Bar(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[ahead]}"),
+            TextColumn("{task.fields[ahead]}", markup=False),
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
@@ -78,7 +79,7 @@ class Display:
     def __call__(self, progress: Progress) -> None:
         """Show the progress."""
         if progress.note:
-            self._console.print(Text(f"backflip: note: {progress.note}"), soft_wrap=True)
+            self._console.print(_text(f"backflip: note: {progress.note}"), soft_wrap=True)
         if progress.waiting_for:
             self._show_waiting(progress)
             return
@@ -108,7 +109,7 @@ class Display:
         activity = what.partition(":")[0]
         is_new, self._activity = activity != self._activity, activity
         if self._console.is_terminal:
-            self._bar.update(self._task, description=what)
+            self._bar.update(self._task, description=harmless(what))
         elif is_new or time.monotonic() >= self._next_line:
             self._print_line(what)
 
@@ -116,16 +117,16 @@ class Display:
         now = time.monotonic()
         pause = SHARE_BETWEEN_LINES * (now - self._began)
         self._next_line = now + max(pause, SECONDS_BETWEEN_LINES)
-        self._console.print(Text(line), soft_wrap=True)
+        self._console.print(_text(line), soft_wrap=True)
 
     def _show_waiting(self, progress: Progress) -> None:
         """Show what training waits for; without a terminal, only when it changes."""
         if self._console.is_terminal:
-            self._bar.update(self._task, description=progress.waiting_for)
+            self._bar.update(self._task, description=harmless(progress.waiting_for))
         elif progress.waiting_for != self._waiting_for and time.monotonic() >= self._next_wait:
             self._next_wait = time.monotonic() + SECONDS_BETWEEN_WAITS
             self._waiting_for = progress.waiting_for
-            self._console.print(Text(progress.waiting_for), soft_wrap=True)
+            self._console.print(_text(progress.waiting_for), soft_wrap=True)
 
     def __enter__(self) -> "Display":
         """Begin."""
@@ -149,21 +150,27 @@ def print_result(result: Result, console: Console | None = None) -> None:
     seconds = result.seconds
     spent = {name: x for name, x in seconds.items() if name != "total" and x}
     if result.teacher is not None:
-        console.print(Text(f"teacher: {result.teacher}"), soft_wrap=True)
+        console.print(_text(f"teacher: {result.teacher}"), soft_wrap=True)
     if result.parent is not None:
         console.print(
-            Text(f"carries on {short_id(result.parent)}: {_own_share(result)}"), soft_wrap=True
+            _text(f"carries on {short_id(result.parent)}: {_own_share(result)}"), soft_wrap=True
         )
     parts = ", ".join(f"{name} {x:.1f}" for name, x in spent.items())
     memory = f"{peak_memory_mib():,.0f} MiB at most"
     console.print(f"{seconds['total']:.1f} s in all ({parts}); {memory}", soft_wrap=True)
-    console.print(Text(f"run {short_id(result.run)} in {from_here(result.folder)}"), soft_wrap=True)
+    console.print(
+        _text(f"run {short_id(result.run)} in {from_here(result.folder)}"), soft_wrap=True
+    )
     for name, what in FILES.items():
         if (result.folder / name).exists():
-            console.print(Text(f"  {name:<23} {what}"), soft_wrap=True)
+            console.print(_text(f"  {name:<23} {what}"), soft_wrap=True)
     if result.more is not None:
         verb = "train" if result.labels is None else "teach"
-        console.print(Text(f"to {verb} it more: {result.more}"), soft_wrap=True)
+        console.print(_text(f"to {verb} it more: {result.more}"), soft_wrap=True)
+
+
+def _text(line: str) -> Text:
+    return Text(harmless(line))
 
 
 def _own_share(result: Result) -> str:
@@ -181,7 +188,7 @@ def _table(result: Result) -> Table:
     if result.labels is not None:
         columns["labels"] = ([float(result.labels)] * len(result.seeds), 0)
     columns["env steps"] = ([float(result.env_steps)] * len(result.seeds), 0)
-    table = Table(title=f"{result.env}, {result.algorithm}", title_justify="left")
+    table = Table(title=_text(f"{result.env}, {result.algorithm}"), title_justify="left")
     table.add_column("seed", justify="right")
     for name in columns:
         table.add_column(name, justify="right")

@@ -4,8 +4,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from backflip.core.paths import from_here
-from runshelf.cli.tables import harmless, print_table
+from runshelf.cli.tables import print_table
 from runshelf.formatting import plural
+from runshelf.terminal_text import harmless, put
 
 if TYPE_CHECKING:
     from backflip.inspect.findings import Finding
@@ -22,23 +23,23 @@ def print_report(looked: "LookResult", found: "list[Finding]", verdict: str) -> 
     report = looked.report
     fields = report.to_json()
     _print_pairs([("environment", report.env), *_facts(fields), *report.facts])
-    print()
+    put()
     names = ("min", "mean", "std", "max")
     rows = {"return": fields["returns"], "length": fields["lengths"], "reward": fields["rewards"]}
     columns: dict[str, list[object]] = {plural(fields["episodes"], "random episode"): list(rows)}
     columns |= {name: [_number(row[name]) for row in rows.values()] for name in names}
     print_table(columns, right=names)
-    print()
+    put()
     _print_observations(fields["observations"], report.spec.is_pixels)
-    print()
+    put()
     _print_actions(fields["actions"]["choices"], comparable=fields["actions"]["comparable"])
-    print()
+    put()
     for finding in found:
-        print(f"{_KINDS[finding.kind]:>2} {harmless(finding.text)}")
-    print(f"\n{harmless(verdict)}")
+        put(f"{_KINDS[finding.kind]:>2} {harmless(finding.text)}")
+    put(f"\n{harmless(verdict)}")
     if looked.note:
-        print(f"the clip shows bars: {harmless(looked.note)}")
-    print(f"clip {looked.clip}")
+        put(f"the clip shows bars: {harmless(looked.note)}")
+    put(f"clip {looked.clip}")
 
 
 def print_watched(shown: "WatchResult") -> None:
@@ -55,8 +56,8 @@ def print_watched(shown: "WatchResult") -> None:
     columns["clip"] = [one.clip.name for one in rows]
     print_table(columns, right=[name for name in columns if name != "clip"])
     for note in shown.notes:
-        print(f"note: {harmless(note)}")
-    print(f"overview {from_here(shown.overview)}, numbers {shown.numbers.name}")
+        put(f"note: {harmless(note)}")
+    put(f"overview {from_here(shown.overview)}, numbers {shown.numbers.name}")
 
 
 def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
@@ -92,7 +93,7 @@ def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
 def _print_pairs(pairs: list[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in pairs)
     for name, text in pairs:
-        print(f"{harmless(name):<{width}}  {harmless(text)}")
+        put(f"{harmless(name):<{width}}  {harmless(text)}")
 
 
 def _print_observations(rows: list[dict[str, Any]], pixels: bool) -> None:
@@ -104,7 +105,7 @@ def _print_observations(rows: list[dict[str, Any]], pixels: bool) -> None:
     columns["bounds"] = [" to ".join(map(_number, row["bounds"])) for row in shown]
     print_table(columns, right=names)
     if len(rows) > len(shown):
-        print(f"and {len(rows) - len(shown)} more; --json prints all")
+        put(f"and {len(rows) - len(shown)} more; --json prints all")
 
 
 def _print_actions(choices: list[dict[str, Any]], *, comparable: bool) -> None:

@@ -36,7 +36,9 @@ from runshelf.cli.arguments import (
 )
 from runshelf.cli.command_line import Reported
 from runshelf.cli.page_options import add_server_options, page_opener, printed_address
+from runshelf.cli.trusting import ask_to_import
 from runshelf.errors import UsageError
+from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from backflip.training.progress import Report
@@ -207,6 +209,8 @@ def _teach(options: argparse.Namespace) -> Reported:
     _refuse_missing(options, "env")
     settings = _common(options)
     teacher = teacher_of(options)
+    if options.reward_from:
+        _ask_about_reward_model(options)
     from backflip.api import teach
 
     with display_for(teacher) as display:
@@ -264,8 +268,17 @@ def _check_has_replay(algorithm: str) -> None:
         )
 
 
+def _ask_about_reward_model(options: argparse.Namespace) -> None:
+    from backflip.training.named_code import code_named_by
+    from runshelf.store.run import find_run
+
+    run = find_run(home(options), options.reward_from)
+    ask_to_import(run, code_named_by(run), options)
+
+
 def _resume(options: argparse.Namespace) -> Reported:
     from backflip.training.finished import result_of
+    from backflip.training.named_code import code_named_by
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)
@@ -279,8 +292,9 @@ def _resume(options: argparse.Namespace) -> Reported:
     elif teacher not in PEOPLE:
         refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")
     if (result := result_of(run)) is not None:
-        print(f"backflip: note: {finished_note(run)}", file=sys.stderr)
+        put(f"backflip: note: {finished_note(run)}", file=sys.stderr)
         return _reported(result)
+    ask_to_import(run, code_named_by(run), options)
     with display_for(teacher) as display:
         return _reported(_resumed(run, options, display))
 
@@ -303,7 +317,7 @@ def _serve(options: argparse.Namespace) -> None:
     open_page = page_opener(options, "see all runs" if options.run is None else "compare clips")
 
     def announce(place: Any) -> None:
-        print(open_page(printed_address(place)), flush=True)
+        put(open_page(printed_address(place)), flush=True)
 
     if options.run is None:
         serve_runs(options, announce)

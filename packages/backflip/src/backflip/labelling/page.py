@@ -15,6 +15,7 @@ from pathlib import Path
 from backflip.labelling.page_server import serve
 from runshelf.environment import variable
 from runshelf.errors import UserFacingError
+from runshelf.terminal_text import put
 from runshelf.web.address import LOOPBACK, Endpoint
 
 
@@ -51,7 +52,7 @@ def _announce(endpoint: Endpoint, kept: bool) -> None:
 
 
 def _failed(message: str, status: int) -> int:
-    sys.stderr.write(f"backflip.labelling: error: {' '.join(message.split())}\n")
+    put(f"backflip.labelling: error: {' '.join(message.split())}", file=sys.stderr)
     return status
 
 

@@ -56,6 +56,7 @@ from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import Answer, LabelStore, StoredClip
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store.run_ids import short_id
+from runshelf.terminal_text import put
 
 # All in seconds.
 SHORTEST_FRAME = 1 / 20  # between two screen updates
@@ -489,10 +490,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _label(options.folder, options.who or _user())
     except Quit as end:
         if str(end):
-            print(f"backflip: {end}", file=sys.stderr)  # noqa: T201  (a separate program)
+            put(f"backflip: {end}", file=sys.stderr)
         return end.status
     except UserFacingError as error:
-        print(f"backflip: error: {error}", file=sys.stderr)  # noqa: T201
+        put(f"backflip: error: {error}", file=sys.stderr)
         return error.exit_status
     return 0
 

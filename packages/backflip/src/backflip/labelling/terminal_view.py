@@ -19,6 +19,7 @@ from backflip.labelling.status import Status
 from backflip.labelling.tally import Tally
 from backflip.preferences.films import Film
 from runshelf.durations import duration
+from runshelf.terminal_text import harmless
 
 PAUSE_SECONDS = 0.5  # at the end of a clip before it repeats, at speed 1
 LARGEST_ZOOM = 4  # of small frames
@@ -196,8 +197,8 @@ def sparkline(values: Float[np.ndarray, " L"], low: float, high: float, width: i
 
 
 def clean(text: str) -> str:
-    """Return a person's text in one line, without control characters."""
-    return "".join(c for c in " ".join(text.split()) if c.isprintable())
+    """Return a person's text in one line, control characters escaped."""
+    return harmless(" ".join(text.split()))
 
 
 def width_of(text: str) -> int:

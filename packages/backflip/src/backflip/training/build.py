@@ -14,6 +14,7 @@ from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
 from backflip.training.algorithm_config import check_against, configure
 from backflip.training.memory import check_network
+from backflip.training.named_code import refuse_code_of
 from backflip.training.renamed_settings import current_names
 from runshelf.store.run import Run
 
@@ -95,6 +96,7 @@ def rebuild(run: Run) -> Built:
 
 def env_args_of(run: Run) -> dict[str, Any]:
     """Return the environment arguments of a run; JSON lists become tuples."""
+    refuse_code_of(run)
     saved: Mapping[str, Any] = run.config["env_args"]
     return {key: tuple(x) if isinstance(x, list) else x for key, x in saved.items()}
 

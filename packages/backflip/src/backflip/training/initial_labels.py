@@ -14,6 +14,7 @@ from backflip.preferences.exchange import check_fits, import_labels, labels_of_r
 from backflip.preferences.label_lines import ImportedLabel
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.interface import RewardModel
+from backflip.training.named_code import refuse_code_of
 from backflip.training.session import CHECKPOINT
 from backflip.training.teach_config import TeachConfig
 from runshelf.errors import DamagedFile, UsageError
@@ -56,6 +57,7 @@ def find_start(home: Path, labels_from: str | None, reward_from: str | None) -> 
     if reward_from:
         run = find_run(home, reward_from)
         _check_taught(run)
+        refuse_code_of(run)
         return Start(reward_from=str(run.folder.resolve()))
     return Start()
 

@@ -16,11 +16,12 @@ from backflip.core.spaces import InvalidValue, learned, row
 from backflip.core.spec import EnvSpec, changes, within
 from backflip.core.trees import unflatten
 from backflip.training.algorithm_config import configure
+from backflip.training.named_code import code_named_by, code_named_in, refuse_code_of
 from backflip.training.renamed_settings import current_names
 from backflip.training.spec_json import spec_from_json
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.records import from_json
-from runshelf.store.run import Run
+from runshelf.store.run import Run, open_run
 from runshelf.store.run_ids import short_id
 
 POLICY = "policy.safetensors"
@@ -161,6 +162,7 @@ def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
     loaded = load_arrays(path)
     try:
         about: dict[str, Any] = from_json(json.loads(loaded.metadata["about"]))
+        _refuse_code(path, list(code_named_in(about["settings"])))
         spec, seeds = spec_from_json(about["spec"]), about["seeds"]
         entry = algorithms()[about["algorithm"]]
         algorithm = entry.build(configure(entry, current_names(about["settings"])), spec)
@@ -174,6 +176,23 @@ def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
     state = algorithm.init(0)
     state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
     return SavedPolicy(spec, algorithm, state, about.get("env_steps"))
+
+
+def _refuse_code(path: Path, names: list[str]) -> None:
+    """Refuse a policy that names code, unless its run names the same and is trusted.
+
+    Raises:
+        UsageError: the run is not trusted.
+        DamagedFile: the run does not name the code.
+    """
+    if not names:
+        return
+    run = open_run(path.parent)
+    refuse_code_of(run)
+    if not set(names) <= set(code_named_by(run)):
+        raise DamagedFile(
+            f"`{path}` names code that its run does not name: restore both from a copy"
+        )
 
 
 def seed_of(run: Run, seed: int | None) -> int:

@@ -24,6 +24,7 @@ from backflip.training.continuation import (
 )
 from backflip.training.finished import result_of, with_more
 from backflip.training.memory import check_memory, report_replay_memory
+from backflip.training.named_code import refuse_code_of
 from backflip.training.planning import evaluation_episodes, phase_count
 from backflip.training.policy import refuse_changed
 from backflip.training.progress import Report
@@ -165,6 +166,7 @@ def resume_train(run: Run, report: Report | None = None) -> Result:
     began = time.perf_counter()
     if (result := result_of(run)) is not None:
         return result
+    refuse_code_of(run)
     runtime.prepare()
     with resume_session(run, report, began) as session:
         return _perform(session, rebuild(run))

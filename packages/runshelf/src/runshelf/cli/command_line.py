@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple, final
 from runshelf.cli.arguments import Parser, integer, listed
 from runshelf.cli.recording import split_program
 from runshelf.errors import Interrupted, UsageError, UserFacingError, did_you_mean
+from runshelf.terminal_text import put
 
 
 class Reported(NamedTuple):
@@ -95,7 +96,7 @@ def _open_closed_streams() -> None:
 def _failed(program: str, error: Exception, *, debug: bool) -> int:
     """Print the traceback if `debug`, then one line, on stderr; return the exit status."""
     if debug:
-        traceback.print_exception(error)
+        put("".join(traceback.format_exception(error)), file=sys.stderr, end="")
     known = isinstance(error, UserFacingError)
     status = error.exit_status if known else 1
     kind = "" if status >= Interrupted.exit_status else "error: "
@@ -104,7 +105,7 @@ def _failed(program: str, error: Exception, *, debug: bool) -> int:
         name = type(error).__name__ + (f": {error}" if message else "")
         message = f"unexpected {name}; --debug shows the traceback"
     with contextlib.suppress(OSError):  # nobody reads stderr, or its terminal is closed
-        print(f"{program}: {kind}{' '.join(message.split())}", file=sys.stderr)
+        put(f"{program}: {kind}{' '.join(message.split())}", file=sys.stderr)
     return status
 
 
@@ -145,11 +146,16 @@ def _carry_out(act: Callable[[argparse.Namespace], Outcome], options: argparse.N
     with _stdout_to_stderr() as stdout:
         outcome = act(options)
         fields = outcome.fields if isinstance(outcome, Reported) else outcome or {}
-        from runshelf.store.records import to_json
-
-        stdout.write(json.dumps(to_json(fields), allow_nan=False) + "\n")
+        stdout.write(_document(fields))
         stdout.flush()
     return options.exit_status
+
+
+def _document(fields: Any) -> str:
+    """Return one line of JSON in ASCII, without control characters."""
+    from runshelf.store.records import to_json
+
+    return json.dumps(to_json(fields), allow_nan=False).replace("\x7f", "\\u007f") + "\n"
 
 
 def _print_outcome(outcome: Outcome) -> None:
@@ -159,7 +165,7 @@ def _print_outcome(outcome: Outcome) -> None:
         from runshelf.store.run_ids import short_id
 
         shown = outcome | ({"run": short_id(str(outcome["run"]))} if "run" in outcome else {})
-        print(", ".join(f"{name} {value}" for name, value in shown.items()))
+        put(", ".join(f"{name} {value}" for name, value in shown.items()))
 
 
 @contextlib.contextmanager
@@ -211,7 +217,7 @@ class _Version(argparse.Action):
         """Print the version and stop."""
         from importlib.metadata import version
 
-        print(f"{self.metavar} {version(str(self.metavar))}")
+        put(f"{self.metavar} {version(str(self.metavar))}")
         parser.exit()
 
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runshelf.cli.arguments import RUN, add_command, add_output, home, whole
-from runshelf.cli.tables import harmless, moment_of, print_table, result_text, size_of
+from runshelf.cli.tables import moment_of, print_table, result_text, size_of
 from runshelf.durations import duration
 from runshelf.errors import UsageError, did_you_mean
 from runshelf.formatting import plural
 from runshelf.store.run_ids import short_id
+from runshelf.terminal_text import harmless, put
 
 if TYPE_CHECKING:
     from runshelf.index.refresh import Progress
@@ -112,14 +113,14 @@ def _runs(options: argparse.Namespace) -> "Outcome":
         return {kind: [_row_fields(row) for row in page.rows], "total": page.total}
     if not page.total:
         what = "no runs match the filter" if options.filter else "there are no runs"
-        print(f"{what} in `{harmless(home(options) / 'runs')}`")
+        put(f"{what} in `{harmless(home(options) / 'runs')}`")
         return None
     rows: Any = page.rows
     table = _group_columns(rows) if options.groups else _run_columns(rows)
     table |= {key: [row.values.get(key) for row in rows] for key in columns}
     print_table(table, right=("runs", "n", "took", "cost", list(table)[1], *columns))
     if len(rows) < page.total:
-        print(f"{len(rows)} of {page.total}; --all shows all", file=sys.stderr)
+        put(f"{len(rows)} of {page.total}; --all shows all", file=sys.stderr)
     return None
 
 
@@ -238,7 +239,7 @@ def _rm(options: argparse.Namespace) -> "Outcome":
     runs = {run.ulid: run for run in found}
     for run in runs.values():
         remove(home(options), run)
-        print(f"run {run.short} is in the trash; runshelf restore {run.short} brings it back")
+        put(f"run {run.short} is in the trash; runshelf restore {run.short} brings it back")
     return {"removed": list(runs)} if options.json else None
 
 
@@ -249,11 +250,11 @@ def _restore(options: argparse.Namespace) -> "Outcome":
         known = trashed(home(options))
         if options.json:
             return {"trash": known}
-        print("\n".join(map(short_id, known)) or "the trash is empty")
+        put("\n".join(map(short_id, known)) or "the trash is empty")
         return None
     runs = [restore(home(options), name) for name in options.run]
     for run in runs:
-        print(f"run {run.short} is back in {harmless(run.folder)}")
+        put(f"run {run.short} is back in {harmless(run.folder)}")
     return {"restored": [run.ulid for run in runs]} if options.json else None
 
 
@@ -289,15 +290,15 @@ def _gc(options: argparse.Namespace) -> "Outcome":
     ]
     for count, what, which, size in lines:
         if count:
-            print(f"  {plural(count, what)} {which}{f', {size}' if size else ''}")
+            put(f"  {plural(count, what)} {which}{f', {size}' if size else ''}")
     for one in garbage.kept:
-        print(f"{harmless(str(one.path))} is not compacted: line {one.line} is not a metric record")
+        put(f"{harmless(str(one.path))} is not compacted: line {one.line} is not a metric record")
     if not any(count for count, *_ in lines):
-        print("there is nothing to remove")
+        put("there is nothing to remove")
     elif options.yes:
-        print("removed and compacted")
+        put("removed and compacted")
     else:
-        print("nothing has been changed; runshelf gc --yes does it and cannot be undone")
+        put("nothing has been changed; runshelf gc --yes does it and cannot be undone")
     return None
 
 
@@ -324,10 +325,10 @@ def _du(options: argparse.Namespace) -> "Outcome":
         }
         print_table(columns, right=("own", "code, shared"))
     if len(rows) < len(usage.runs):
-        print(f"{len(rows)} of {len(usage.runs)}; --limit shows more", file=sys.stderr)
+        put(f"{len(rows)} of {len(usage.runs)}; --limit shows more", file=sys.stderr)
     names = {"objects": "code of all runs, each file once", "runs": "files of runs"}
     for name, count in sums.items():
-        print(f"{size_of(count):>10}  {names.get(name, name)}")
+        put(f"{size_of(count):>10}  {names.get(name, name)}")
     return None
 
 
@@ -341,13 +342,13 @@ def _reindex(options: argparse.Namespace) -> "Outcome":
         path = index.path
     seconds = time.monotonic() - began
     for problem in problems:
-        print(f"runshelf: skipped: {harmless(problem.message)}", file=sys.stderr)
+        put(f"runshelf: skipped: {harmless(problem.message)}", file=sys.stderr)
     if options.json:
         skipped = [{"folder": str(p.folder), "message": p.message} for p in problems]
         return {"runs": total, "index": path and str(path), "skipped": skipped, "seconds": seconds}
     where = f"`{harmless(path)}`" if path else "memory: no place is writable"
     skipped = f", {plural(len(problems), 'folder')} skipped" if problems else ""
-    print(f"{plural(total, 'run')} in {where}{skipped}, {duration(seconds)}")
+    put(f"{plural(total, 'run')} in {where}{skipped}, {duration(seconds)}")
     return None
 
 
@@ -358,10 +359,10 @@ def _fresh_index(place: Path) -> "Index":
     index = open_index(place)
     problems = index.refresh(_reading_report())
     for problem in problems[-_SHOWN_PROBLEMS:]:
-        print(f"runshelf: note: {harmless(problem.message)}", file=sys.stderr)
+        put(f"runshelf: note: {harmless(problem.message)}", file=sys.stderr)
     others = len(problems) - _SHOWN_PROBLEMS
     if others > 0:
-        print(f"runshelf: note: and {others} more; runshelf reindex lists all", file=sys.stderr)
+        put(f"runshelf: note: and {others} more; runshelf reindex lists all", file=sys.stderr)
     return index
 
 
@@ -380,9 +381,10 @@ class _ProgressLine:
         left = f", {duration(to_go)} to go" if to_go else ""
         text = f"{self._activity} {done:,} of {total:,} runs{left}"
         if sys.stderr.isatty():
-            print(f"\r\x1b[K{text if done < total else ''}", end="", file=sys.stderr, flush=True)
+            sys.stderr.write("\r\x1b[K")
+            put(text if done < total else "", end="", file=sys.stderr, flush=True)
         elif done < total:
-            print(text, file=sys.stderr)
+            put(text, file=sys.stderr)
 
 
 def _reading_report() -> Callable[["Progress"], None]:

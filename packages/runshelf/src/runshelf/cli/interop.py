@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from runshelf.cli.arguments import RUN, add_command, add_output, home
+from runshelf.terminal_text import harmless, put
 
 
 def add(commands: Any) -> None:
@@ -34,7 +35,6 @@ def add(commands: Any) -> None:
 
 
 def _import(options: argparse.Namespace) -> dict[str, Any] | None:
-    from runshelf.cli.tables import harmless
     from runshelf.interop.import_logs import import_path
     from runshelf.store.run import RunInfo
 
@@ -43,7 +43,7 @@ def _import(options: argparse.Namespace) -> dict[str, Any] | None:
         *(home(options), Path(options.path)),
         info=info,
         argv=options.argv,
-        say=lambda line: print(harmless(line), file=sys.stderr if options.json else sys.stdout),
+        say=lambda line: put(harmless(line), file=sys.stderr if options.json else sys.stdout),
     )
     if not options.json:
         return None
@@ -64,5 +64,5 @@ def _export(options: argparse.Namespace) -> dict[str, Any]:
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)
-    records = export_run(run, Path(options.path), lambda line: print(line, file=sys.stderr))
+    records = export_run(run, Path(options.path), lambda line: put(line, file=sys.stderr))
     return {"run": run.ulid, "path": options.path, "records": records}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from runshelf.cli.arguments import RUN, add_command, add_output, home
 from runshelf.cli.page_options import add_server_options, page_opener, printed_address
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from runshelf.index.run_index import Index
@@ -48,7 +49,7 @@ def add_report(commands: Any) -> None:
 
 def _serve(options: argparse.Namespace) -> None:
     open_page = page_opener(options, "see all runs")
-    serve_runs(options, lambda place: print(open_page(printed_address(place)), flush=True))
+    serve_runs(options, lambda place: put(open_page(printed_address(place)), flush=True))
 
 
 def serve_runs(options: argparse.Namespace, announce: "Callable[[Endpoint], None]") -> None:

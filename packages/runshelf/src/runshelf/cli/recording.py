@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from runshelf.cli.arguments import RUN, add_about, add_command, add_output, home, run_info
 from runshelf.errors import UsageError
 from runshelf.store.run_ids import short_id
+from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from runshelf.recorder.ending import Ending
@@ -147,11 +148,11 @@ def _budget(options: argparse.Namespace) -> dict[str, Any] | None:
         named = [one._asdict() for one in runs]
         return {"weekly": limit, "spent": spent, "left": left, "runs": named}
     of = "no weekly budget" if left is None else f"of {limit:g}, {left:.2f} left"
-    print(f"{spent:.2f} spent this week, {of}")
+    put(f"{spent:.2f} spent this week, {of}")
     for one in runs:
         took = f"{one.seconds / 3600:.2f} h"
         run = short_id(one.run)
-        print(f"{one.cost:10.2f}  {took:>9}  {one.state:<11}  {run}  {one.name}".rstrip())
+        put(f"{one.cost:10.2f}  {took:>9}  {one.state:<11}  {run}  {one.name}".rstrip())
     return None
 
 
@@ -188,4 +189,4 @@ def split_program(
 
 def say(line: str) -> None:
     """Print one line of the recorder on stderr."""
-    print(f"runshelf: {line}", file=sys.stderr, flush=True)
+    put(f"runshelf: {line}", file=sys.stderr)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from runshelf.cli.tables import (
-    harmless,
     moment_of,
     plain,
     print_table,
@@ -36,6 +35,7 @@ from runshelf.store.results import named_metric, read_result
 from runshelf.store.run import Run
 from runshelf.store.run_ids import short_id
 from runshelf.store.summary import Summary, summarise
+from runshelf.terminal_text import harmless, put
 
 TAIL_LINES = 10
 _TAIL_BYTES = 256 * 1024
@@ -81,7 +81,7 @@ def print_run(run: Run) -> None:
     """Print a summary of a run, its question first."""
     for name, text in _facts(run):
         if text:
-            print(f"{name:<{_MARGIN}}{text}")
+            put(f"{name:<{_MARGIN}}{text}")
     _print_output_tail(run.folder)
     _print_metrics(summarise(run.folder))
     _print_broken(broken_lines(run.folder))
@@ -89,14 +89,14 @@ def print_run(run: Run) -> None:
     files = [
         f"{harmless(path.name)} ({size_of(path.lstat().st_size)})" for path in _files(run.folder)
     ]
-    print(f"\nfiles in {harmless(run.folder)}\n  {', '.join(files)}")
+    put(f"\nfiles in {harmless(run.folder)}\n  {', '.join(files)}")
 
 
 def print_output(run: Run) -> None:
     """Print the output of a run, its stderr on stderr."""
     for line in read_output(run.folder):
         stream = sys.stdout if line.stream.startswith("out") else sys.stderr
-        print(harmless(line.text, tabs=True), file=stream, end="" if line.is_cut else "\n")
+        put(harmless(line.text, tabs=True), file=stream, end="" if line.is_cut else "\n")
 
 
 def print_code(run: Run) -> None:
@@ -109,10 +109,10 @@ def print_code(run: Run) -> None:
     snapshot = read_snapshot(run.folder)
     for file in snapshot.files:
         target = f" -> {harmless(file.link)}" if file.link is not None else ""
-        print(f"{size_of(file.bytes):>10}  {harmless(file.path)}{target}")
+        put(f"{size_of(file.bytes):>10}  {harmless(file.path)}{target}")
     for left in snapshot.left_out:
         size = size_of(left.bytes) if left.bytes is not None else ""
-        print(f"{size:>10}  {harmless(left.path)} (left out: {harmless(left.why)})")
+        put(f"{size:>10}  {harmless(left.path)} (left out: {harmless(left.why)})")
 
 
 def print_packages(run: Run) -> None:
@@ -120,7 +120,7 @@ def print_packages(run: Run) -> None:
     python = _mapping(run.manifest.get("python"))
     packages = _mapping(python.get("packages")) or _mapping(run.manifest.get("versions"))
     for name, version in packages.items():
-        print(f"{harmless(name)}=={harmless(version)}")
+        put(f"{harmless(name)}=={harmless(version)}")
 
 
 def comparison_fields(found: Comparison) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def comparison_fields(found: Comparison) -> dict[str, Any]:
 def print_comparison(one: Run, other: Run, found: Comparison, *, all_code: bool) -> None:
     """Print the differences between two runs, configuration first."""
     for letter, run in (("A", one), ("B", other)):
-        print(f"{letter} {run.short}  {harmless(run.manifest.get('name') or group_of_run(run))}")
+        put(f"{letter} {run.short}  {harmless(run.manifest.get('name') or group_of_run(run))}")
     _print_changes("configuration", found.config)
     _print_changes("command", found.command)
     _print_code_diff(found.code, all_code=all_code)
@@ -254,9 +254,9 @@ def _cores(cores: object) -> str:
 def _print_output_tail(folder: Path) -> None:
     lines = _tail(folder)
     if lines:
-        print(f"\nlast lines of its output ({OUTPUT}; show --output prints all)")
+        put(f"\nlast lines of its output ({OUTPUT}; show --output prints all)")
     for line in lines:
-        print(f"  {line.seconds:>9.1f} s  {harmless(line.text, tabs=True)[:500]}")
+        put(f"  {line.seconds:>9.1f} s  {harmless(line.text, tabs=True)[:500]}")
 
 
 def _tail(folder: Path) -> list[Any]:
@@ -271,7 +271,7 @@ def _print_metrics(metrics: Mapping[str, Summary]) -> None:
     names = sorted(metrics)[:_MOST_METRICS]
     rows = [_fields(metrics[name]) for name in names]
     numeric = {key: [_measured(row, key) for row in rows] for key in rows[0]}
-    print()
+    put()
     print_table({"metric": names} | numeric, right=list(numeric))
     _print_rest(len(metrics) - len(names))
 
@@ -282,26 +282,26 @@ def _measured(row: Mapping[str, float], key: str) -> object:
 
 def _print_rest(count: int, where: str = "--json has all") -> None:
     if count > 0:
-        print(f"and {count} more; {where}")
+        put(f"and {count} more; {where}")
 
 
 def _print_broken(broken: Sequence[BrokenLine]) -> None:
     for one in broken[:_MOST_BROKEN]:
         kind = "metric record" if one.path.name.startswith("metrics-") else "record"
-        print(f"skipped: line {one.line} of {harmless(one.path.name)} is not a {kind}")
+        put(f"skipped: line {one.line} of {harmless(one.path.name)} is not a {kind}")
     if len(broken) > _MOST_BROKEN:
         more = plural(len(broken) - _MOST_BROKEN, "more such line")
-        print(f"skipped: {more}; --json lists all")
+        put(f"skipped: {more}; --json lists all")
 
 
 def _print_outputs(outputs: Sequence[Mapping[str, Any]]) -> None:
     if outputs:
-        print(f"\n{plural(len(outputs), 'file')} in outputs/")
+        put(f"\n{plural(len(outputs), 'file')} in outputs/")
     for output in outputs[:_MOST_FILES]:
         size = output.get("bytes")
         shown = size_of(size) if isinstance(size, int) else ""
         sha256 = harmless(output.get("sha256") or "")[:12]
-        print(f"{shown:>10}  {sha256}  {harmless(output.get('path'))}")
+        put(f"{shown:>10}  {sha256}  {harmless(output.get('path'))}")
     _print_rest(len(outputs) - _MOST_FILES, f"{LIST} lists all")
 
 
@@ -321,9 +321,9 @@ def _files(folder: Path) -> list[Path]:
 
 def _print_changes(title: str, changes: Sequence[Change]) -> None:
     if not changes:
-        print(f"\n{title}: the same")
+        put(f"\n{title}: the same")
         return
-    print(f"\n{title}")
+    put(f"\n{title}")
     shown = changes[:_MOST_CHANGES]
     columns: dict[str, Sequence[object]] = {
         "": [change.key for change in shown],
@@ -343,32 +343,32 @@ def _cell(value: object) -> str:
 
 def _print_code_diff(code: CodeDiff, *, all_code: bool) -> None:
     if code.note:
-        print(f"\ncode: cannot be compared: {harmless(code.note)}")
+        put(f"\ncode: cannot be compared: {harmless(code.note)}")
         return
     if not code.files:
-        print(f"\ncode: the same, {plural(code.same, 'file')}")
+        put(f"\ncode: the same, {plural(code.same, 'file')}")
         return
     differ = "differs" if len(code.files) == 1 else "differ"
-    print(f"\ncode: {plural(len(code.files), 'file')} {differ}, {code.same} the same")
+    put(f"\ncode: {plural(len(code.files), 'file')} {differ}, {code.same} the same")
     lines: list[str] = []
     for file in code.files:
         if file.note:
             lines.append(f"{file.change}: {harmless(file.path)}: {harmless(file.note)}")
         lines += [harmless(line, tabs=True) for line in file.lines]
     shown = lines if all_code else lines[:_MOST_CODE_LINES]
-    print("\n".join(f"  {line}" for line in shown))
+    put("\n".join(f"  {line}" for line in shown))
     _print_rest(len(lines) - len(shown), "--code shows all lines")
 
 
 def _print_metrics_diff(metrics: MetricsDiff) -> None:
     for which, names in zip("AB", metrics.only, strict=True):
         if names:
-            print(f"\nmetrics of {which} only: {harmless(', '.join(names[:10]))}", end="")
-            print(f" and {len(names) - 10} more" if len(names) > 10 else "")
+            put(f"\nmetrics of {which} only: {harmless(', '.join(names[:10]))}", end="")
+            put(f" and {len(names) - 10} more" if len(names) > 10 else "")
     if not metrics.metrics:
-        print("\nmetrics: none in common")
+        put("\nmetrics: none in common")
         return
-    print(f"\nmetrics: {_identical(metrics)}")
+    put(f"\nmetrics: {_identical(metrics)}")
     differing = [m for m in metrics.metrics if m.differs or m.counts[0] != m.counts[1]]
     shown = differing[:_MOST_METRICS]
     if shown:
@@ -385,7 +385,7 @@ def _print_metrics_diff(metrics: MetricsDiff) -> None:
         print_table(columns, right=list(columns)[1:])
     _print_rest(len(differing) - len(shown))
     if metrics.of_machine:
-        print(f"  not compared: {metrics.of_machine} metrics of the machine and of speed")
+        put(f"  not compared: {metrics.of_machine} metrics of the machine and of speed")
 
 
 def _identical(metrics: MetricsDiff) -> str:

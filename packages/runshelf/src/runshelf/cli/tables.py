@@ -1,10 +1,11 @@
-"""Tables on the terminal, and escaping of untrusted text."""
+"""Tables on the terminal."""
 
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from runshelf import formatting
+from runshelf.terminal_text import harmless
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -26,18 +27,6 @@ _SHORTEST = 8
 _WHOLE = 100_000
 
 size_of = formatting.size
-
-
-def harmless(text: object, *, tabs: bool = False) -> str:
-    r"""Return text with all control characters escaped: `\x1b`, `\u202e`; tabs kept if `tabs`."""
-    kept = "\t" if tabs else ""
-    return "".join(c if c.isprintable() or c in kept else _escaped(c) for c in str(text))
-
-
-def _escaped(character: str) -> str:
-    if character in "\n\r\t\xa0":
-        return {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\xa0": " "}[character]
-    return character.encode("unicode_escape").decode()
 
 
 def value_of(value: object) -> str:

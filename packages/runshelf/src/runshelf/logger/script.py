@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from runshelf.environment import exported, variable
 from runshelf.logger import exits
+from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from runshelf.store.run import RunWriter
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 def say(text: str) -> None:
     """Write a line to stderr; ignore errors, since stderr may be closed."""
     with contextlib.suppress(Exception):
-        sys.stderr.write(f"runshelf: {text}\n")
-        sys.stderr.flush()
+        put(f"runshelf: {text}", file=sys.stderr, flush=True)
 
 
 def find_or_make_run(close: Callable[[], None]) -> str:

@@ -39,6 +39,7 @@ class Recording:
         grace_seconds: time from the end of the budget until the program is killed.
         out: the descriptor that shows its stdout.
         err: the descriptor that shows its stderr.
+        hidden: secrets that are masked in the output that is kept.
     """
 
     home: Path
@@ -50,3 +51,4 @@ class Recording:
     grace_seconds: float = GRACE_SECONDS
     out: int = 1
     err: int = 2
+    hidden: tuple[str, ...] = ()

@@ -7,22 +7,31 @@ column tells a reader where the uncopied rest of a stream begins if the recorder
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import final
 
 from runshelf.recorder.lines import LONGEST, STREAMS, Line
+from runshelf.snapshot.secrets import MASK
 from runshelf.store.files import disk_errors
 
 OUTPUT = "output.log"
 _MAX_WAITING = 4 << 20
+_SHORTEST = 8  # characters of a line of a secret
 
 
 @final
 class OutputWriter:
     """Appends to `output.log`, one write per batch; retries later what a full disk refuses."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hidden: Iterable[str] = ()) -> None:
+        """Open the file.
+
+        Args:
+            folder: the run's folder.
+            hidden: secrets that are masked in the lines.
+        """
+        self._hidden = _lines_of(hidden)
         self._path = folder / OUTPUT
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         with disk_errors(self._path):
@@ -34,7 +43,7 @@ class OutputWriter:
 
     def write(self, seconds: float, lines: Sequence[Line]) -> None:
         """Append lines; lines that cannot be written wait for the next call."""
-        self._waiting += format_lines(seconds, lines)
+        self._waiting += format_lines(seconds, self._masked(lines))
         if self._append(self._waiting):
             self._waiting = b""
         elif len(self._waiting) > _MAX_WAITING:
@@ -53,6 +62,17 @@ class OutputWriter:
         self.lost_lines += self.waiting_lines
         os.close(self._descriptor)
 
+    def _masked(self, lines: Sequence[Line]) -> Sequence[Line]:
+        """Return lines with the secrets masked."""
+        if not self._hidden or not lines:
+            return lines
+        printed = b"\n".join([line.text for line in lines])
+        for value in self._hidden:
+            if value in printed:
+                mask = MASK.encode()
+                lines = [line._replace(text=line.text.replace(value, mask)) for line in lines]
+        return lines
+
     def _append(self, data: bytes) -> bool:
         """Append all of `data`, or none of it; return whether it was appended."""
         rest = memoryview(data)
@@ -65,6 +85,13 @@ class OutputWriter:
             return False
         self._size += len(data)
         return True
+
+
+def _lines_of(hidden: Iterable[str]) -> list[bytes]:
+    """Return the lines of secrets, longest first; short lines, which others may have, are left."""
+    lines = {line.strip() for value in hidden for line in value.splitlines()}
+    known = {line.encode(errors="surrogateescape") for line in lines if len(line) >= _SHORTEST}
+    return sorted(known, key=len, reverse=True)
 
 
 def format_lines(seconds: float, lines: Sequence[Line]) -> bytes:

@@ -104,7 +104,14 @@ def rerun(
     ):
         say(line)
     recording = Recording(
-        home.absolute(), secrets.argv, cwd, info, keep, lambda _: launches[0], grace_seconds
+        home.absolute(),
+        secrets.argv,
+        cwd,
+        info,
+        keep,
+        lambda _: launches[0],
+        grace_seconds,
+        hidden=secrets.values,
     )
     return record(recording, say)
 

@@ -40,7 +40,16 @@ def recording_of(
     secrets = find_secrets(argv, environ)
     info = without_secrets(info, secrets)
     keep = capture(home, argv, say=say, cwd=cwd, secrets=secrets, environ=environ)
-    return Recording(home, secrets.argv, cwd, info, keep, lambda _: launch, grace_seconds)
+    return Recording(
+        home,
+        secrets.argv,
+        cwd,
+        info,
+        keep,
+        lambda _: launch,
+        grace_seconds,
+        hidden=secrets.values,
+    )
 
 
 def record(recording: Recording, say: Say) -> Ending:

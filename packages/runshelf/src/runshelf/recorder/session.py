@@ -51,7 +51,7 @@ class Session:
         self._say = say
         self._shown_on: dict[StreamName, int] = {"out": recording.out, "err": recording.err}
         self._echo = Echo(self._shown_on)
-        self._log = OutputWriter(self._folder)
+        self._log = OutputWriter(self._folder, recording.hidden)
         self._reads, self._last_read = float(_MAX_READS), time.monotonic()
         self._interrupted = False
         self._stop_reason = ""

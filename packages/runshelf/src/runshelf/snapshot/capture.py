@@ -5,12 +5,13 @@ import os
 import select
 import shutil
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from runshelf.snapshot.code_snapshot import (
+    MAY_HOLD_SECRETS,
     Limits,
     Snapshot,
     read_snapshot,
@@ -18,19 +19,19 @@ from runshelf.snapshot.code_snapshot import (
     take_snapshot,
     write_snapshot,
 )
-from runshelf.snapshot.file_selection import SECRET_FILES
 from runshelf.snapshot.git import (
-    Repository,
     describe,
     find_repository,
     why_no_repository,
     write_patch,
 )
+from runshelf.snapshot.git_process import Repository
 from runshelf.snapshot.interpreter import InterpreterQuery, find_executable, find_interpreter
 from runshelf.snapshot.lock_files import find_lock_files
 from runshelf.snapshot.machine import machine
 from runshelf.snapshot.not_code import NotCode
 from runshelf.snapshot.object_store import snapshot_taken
+from runshelf.snapshot.secret_files import is_secret_file
 from runshelf.snapshot.secrets import Secrets, find_secrets, relevant_environment
 from runshelf.store.files import disk_errors
 from runshelf.store.run import Capture, Run, RunInfo
@@ -73,15 +74,15 @@ def capture(
     secrets = secrets or find_secrets(argv, environ)
 
     # Asked at once: what the run will write must not count as changes.
-    state = None if parent else _ask_git(cwd or Path.cwd(), say)
+    asked = [] if parent else [_ask_git(cwd or Path.cwd(), say)]
 
     def keep(folder: Path, cwd: Path) -> dict[str, Any]:
         executable = find_executable(argv[0], cwd, environ) if argv else None
         python = interpreter or (find_interpreter(executable, environ) if executable else None)
         query = InterpreterQuery(python, environ)  # answers in the background
         with snapshot_taken(home):
-            if state:
-                code, snapshot = _keep_code(state, home, folder, cwd, limits, say)
+            if asked:  # popped, since git's temporary settings go with it
+                code, snapshot = _keep_code(asked.pop(), home, folder, cwd, limits, say)
             else:
                 assert parent is not None
                 code, snapshot = _inherit_code(parent, folder, cwd, limits)
@@ -99,7 +100,7 @@ def capture(
         _say_masked(secrets, say)
         if parent is None:
             say_left_out(snapshot, say)
-            _say_outside(argv, cwd, root, executable, say)
+            _say_missing(argv, cwd, snapshot, executable, say)
             _say_imports(python_info, _own_sources() if interpreter else [], say)
         return {name: value for name, value in fields.items() if value is not None or name == "git"}
 
@@ -165,9 +166,14 @@ def _keep_code(
 ) -> tuple[dict[str, Any], Snapshot]:
     """Archive the code around `cwd`; return the fields of the manifest and the snapshot."""
     snapshot = take_snapshot(home, cwd, state.repository, limits)
+    if state.repository and not snapshot.files:
+        say(
+            f"git lists no file of `{snapshot.root}`: the snapshot has the files of `{cwd}` instead"
+        )
+        snapshot = take_snapshot(home, cwd, None, limits)
     write_snapshot(folder, snapshot, limits)
     if state.repository and state.fields and state.fields["dirty"] is not False:
-        _keep_patch(folder, state.repository, say)
+        _keep_patch(folder, state.repository, snapshot, say)
     fields = {
         "git": state.fields,
         "lock_files": find_lock_files(Path(snapshot.root)),
@@ -191,8 +197,13 @@ def _inherit_code(
     return fields | {"snapshot": _summary(snapshot)}, snapshot
 
 
-def _keep_patch(folder: Path, repository: Repository, say: Say) -> None:
-    if not write_patch(repository, folder / PATCH, SECRET_FILES, _LARGEST_PATCH):
+def _keep_patch(folder: Path, repository: Repository, snapshot: Snapshot, say: Say) -> None:
+    with_keys = {left.path for left in snapshot.left_out if left.why == MAY_HOLD_SECRETS}
+
+    def is_secret(path: bytes) -> bool:
+        return is_secret_file(path) or os.fsdecode(path) in with_keys
+
+    if not write_patch(repository, folder / PATCH, is_secret, _LARGEST_PATCH):
         say(
             f"`{PATCH}` is incomplete: the diff to the last commit is too large or took too long; "
             "the snapshot has all changes"
@@ -218,19 +229,30 @@ def _say_masked(secrets: Secrets, say: Say) -> None:
         say(f"masked variables that look like keys: {', '.join(variables)}")
 
 
-def _say_outside(
-    argv: Sequence[str], cwd: Path, root: Path, executable: str | None, say: Say
+def _say_missing(
+    argv: Sequence[str], cwd: Path, snapshot: Snapshot, executable: str | None, say: Say
 ) -> None:
-    """Report the files of the command line that are outside of the root."""
-    below = root.resolve()
+    """Report the files of the command line that the snapshot neither has nor reports."""
+    root = Path(snapshot.root).resolve()
+    known = {item.path.rstrip("/") for item in (*snapshot.files, *snapshot.left_out)}
     for argument in argv[1:]:
         path = cwd / argument
         try:
-            is_outside = path.is_file() and not path.resolve().is_relative_to(below)
-        except (OSError, ValueError):
+            is_file = path.is_file() and str(path) != executable
+            inside = path.resolve().is_relative_to(root)
+            below = path.parent.resolve() / path.name
+        except (OSError, ValueError, RuntimeError):
             continue
-        if is_outside and str(path) != executable:
-            say(f"not in the snapshot: `{argument}`, which is outside of `{root}`")
+        if is_file and not inside:
+            say(f"not in the snapshot: `{argument}`, which is outside of `{snapshot.root}`")
+        elif is_file and below.is_relative_to(root) and not _is_known(below, root, known):
+            say(f"not in the snapshot: `{argument}`, which is ignored")
+
+
+def _is_known(path: Path, root: Path, known: Collection[str]) -> bool:
+    """Return whether a path or a folder above it is in `known`."""
+    parts = path.relative_to(root)
+    return any(str(each) in known for each in (parts, *parts.parents))
 
 
 def _say_imports(python: Mapping[str, Any] | None, ours: Sequence[str], say: Say) -> None:

@@ -16,13 +16,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast, final
 
 from runshelf.errors import DamagedFile, UsageError
-from runshelf.snapshot.file_selection import Listing, is_secret_file
-from runshelf.snapshot.git import Repository
+from runshelf.snapshot.file_selection import Listing
+from runshelf.snapshot.git_process import Repository
 from runshelf.snapshot.object_store import NotAFileError, object_path, store
+from runshelf.snapshot.secret_files import has_private_key, is_secret_file
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.opening import NoFile, read, read_part
 
 CODE = "code.json"
+MAY_HOLD_SECRETS = "may hold secrets"
 _NAMED_AT_MOST = 1000
 _SAID_AT_MOST = 3
 _LARGEST_LIST = 64 << 20  # bytes of `code.json`, which may come from an untrusted source
@@ -220,6 +222,7 @@ class _Taking:
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])
     total_bytes: int = 0
     unnamed: int = 0
+    folders: dict[bytes, bool] = field(default_factory=dict[bytes, bool])
 
     def __post_init__(self) -> None:
         self.deadline = time.monotonic() + self.limits.seconds
@@ -230,7 +233,9 @@ class _Taking:
             self.leave_out(b"the rest", f"the snapshot took longer than {self.limits.seconds:g} s")
             return False
         if is_secret_file(path):
-            self.leave_out(path, "may hold secrets")
+            self.leave_out(path, MAY_HOLD_SECRETS)
+        elif not self._is_inside(path):
+            self.leave_out(path, "leads out of the folder")
         elif len(self.files) >= self.limits.files:
             self.leave_out(path, f"more than {self.limits.files:_} files")
         else:
@@ -248,6 +253,16 @@ class _Taking:
         """Record the number of left-out files that are not listed."""
         if self.unnamed:
             self.left_out.append(LeftOut(f"{self.unnamed:_} more", "not listed"))
+
+    def _is_inside(self, path: bytes) -> bool:
+        """Return whether a path of git's index stays below the root, also through links."""
+        folder = os.path.dirname(path)  # noqa: PTH120  (bytes)
+        if folder not in self.folders:
+            real = os.path.realpath(os.path.join(os.fsencode(self.root), folder))  # noqa: PTH118
+            root = os.path.realpath(os.fsencode(self.root))
+            inside = real == root or real.startswith(root.rstrip(b"/") + b"/")
+            self.folders[folder] = inside and b".." not in path.split(b"/")
+        return self.folders[folder]
 
     def _keep(self, path: bytes) -> None:
         absolute = self.root / os.fsdecode(path)
@@ -273,6 +288,8 @@ class _Taking:
         elif self.total_bytes + size > self.limits.total_bytes:
             most = f"{self.limits.total_bytes / 1e6:g} MB"
             self.leave_out(path, f"all files have more than {most}", size)
+        elif has_private_key(absolute, size):
+            self.leave_out(path, MAY_HOLD_SECRETS)
         else:
             stored = store(self.home, absolute)
             self.total_bytes += stored.bytes

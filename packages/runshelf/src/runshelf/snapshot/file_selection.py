@@ -10,18 +10,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import final
 
-from runshelf.snapshot.git import Repository, find_nested, list_files
+from runshelf.snapshot.git import find_nested, list_files
+from runshelf.snapshot.git_process import Repository
 from runshelf.snapshot.not_code import COMPILED, NotCode, is_compiled
 from runshelf.store.home import RUNS
-
-# Files that may hold keys, and exceptions that are only examples.
-SECRET_FILES = (
-    *(".env", ".env.*", "*.pem", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*"),
-    *(".netrc", ".pypirc", ".npmrc", ".git-credentials", "*credentials*.json", "*.keystore"),
-    *(".envrc", "*.env", ".aws/credentials", "service_account*.json", "service-account*.json"),
-    *("secrets.yml", "secrets.yaml"),
-)
-_EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "*.pub")
 
 _NOT_CODE = frozenset(
     {"__pycache__", "venv", "node_modules", ".git", ".hg", ".svn", ".venv", ".tox", ".nox"}
@@ -30,15 +22,6 @@ _NOT_CODE = frozenset(
 _NOT_CODE_FILES = (*COMPILED, ".DS_Store", "*.swp")
 
 Report = Callable[[bytes, str], None]
-
-
-def is_secret_file(path: bytes) -> bool:
-    """Return whether a file with this name usually holds keys."""
-    folder, _, last = os.fsdecode(path).rpartition("/")
-    if any(fnmatchcase(last, pattern) for pattern in _EXAMPLES):
-        return False
-    within = f"{folder.rpartition('/')[2]}/{last}"
-    return any(fnmatchcase(within if "/" in p else last, p) for p in SECRET_FILES)
 
 
 @final
@@ -84,7 +67,9 @@ class Listing:
             listing = list_files(repository, selection, left)
             complete = yield from self._sift(listing, prefix, seen_folders, tracked)
             if not complete:
-                self._left_out(prefix or b".", f"git ls-files {selection[0]} took too long")
+                self._left_out(
+                    prefix or b".", f"git ls-files {selection[0]} failed or took too long"
+                )
         for folder in dict.fromkeys(seen_folders):
             yield from self._nested(folder)
 
@@ -119,8 +104,8 @@ class Listing:
         repository = find_nested(path)
         if repository:
             yield from self._in_git(repository, folder + b"/")
-        elif any(path.iterdir()):
-            self._left_out(folder, "a repository that git cannot read")
+        else:  # git cannot read it, or its working tree is elsewhere
+            yield from self._walk(folder + b"/")
 
     def _walk(self, folder: bytes) -> Generator[bytes, None, None]:
         """Yield the files of a folder without git, except those that are not code by name."""

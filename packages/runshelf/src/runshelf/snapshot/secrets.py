@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast, final
 
+from runshelf.snapshot.password_options import find_passwords, mask_passwords
+
 MASK = "***"
 
 # Environment variables that change what a program computes; values of others are not archived.
@@ -26,6 +28,7 @@ _AT_THE_END = frozenset(
 )
 # Ambiguous names: they match only if the value looks like a key.
 _VAGUE = frozenset({"key", "pat"})
+_COOKIES = frozenset({"cookie", "cookies", "sessionid", "phpsessid", "jsessionid", "sessid"})
 _STRONG = frozenset({"api", "secret", "access", "private", "auth", "signing", "encryption"})
 _PLAIN_WORD = re.compile(r"[A-Z]?[a-z]{0,19}|[A-Z]{1,19}|\d{1,15}")
 # Words that make a `key` harmless, as in `sort-key`.
@@ -50,8 +53,21 @@ _SHAPES = re.compile(
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
     r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}"
     r"|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}"
+    r"|A(?:BIA|CCA)[0-9A-Z]{16}|ya29\.[\w-]{20,}|SG\.[\w-]{16,}\.[\w-]{16,}|hvs\.[\w-]{20,}"
+    r"|(?:gsk|r8|nvapi|xai|pplx|dckr_pat|shpat|dop_v1|figd|lin_api|sntrys|tskey|glrt|wandb_v1)"
+    r"[_-][\w-]{20,}|xapp-\d-[\w-]{20,}|dapi[0-9a-f]{32}|\d{8,10}:AA[\w-]{32,}"
+    r"|AGE-SECRET-KEY-1[A-Z0-9]{40,}"
     r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
     r")"
+)
+_PRIVATE_KEY = re.compile(
+    r"(?P<before>-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)"
+    r"(?P<secret>(?:(?!-----)[\s\S])+)"
+)
+_COOKIE = re.compile(
+    r"(?P<before>\b(?:Set-)?Cookie2?\\?[\"']?\s*:\s*\\?[\"']?)"
+    r"(?P<secret>(?=[^\s=]+=)[^\n\"'\\]+)",
+    re.IGNORECASE,
 )
 _IN_URL = re.compile(r"(?P<before>[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:)(?P<secret>[^\s/@]+)(?=@)")
 # In a URL without a password the user name is a token, except for `git`.
@@ -61,7 +77,8 @@ _USER_IN_URL = re.compile(
 _IN_QUERY = re.compile(r"(?P<before>[?&;](?P<name>[A-Za-z][\w.-]*)=)(?P<secret>[^\s&;#\"']+)")
 _QUERY_NAMES = frozenset({"sig", "signature", "code", "x-amz-signature", "x-amz-credential"})
 _HEADER = re.compile(
-    r"(?P<before>\bAuthorization\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:Bearer|Basic|Token)\s+)?)"
+    r"(?P<before>\b(?:(?:Proxy-)?Authorization|X-(?:[A-Za-z]+-){0,4}(?:Key|Token|Secret))"
+    r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:Bearer|Basic|Token)\s+)?)"
     r"(?P<secret>[^\s\"',\\]+)"
     r"|(?P<scheme>\b(?:Bearer|Basic)\s+)(?P<bare>(?=[^\s\"']*\d)[\w+/=.~-]{8,})",
     re.IGNORECASE,
@@ -123,11 +140,13 @@ def find_secrets(argv: Sequence[str], environ: Mapping[str, str]) -> Secrets:
     """Return the secrets in a command line and its environment."""
     found = [(f"env:{name}", value) for name, value in environ.items() if _is_secret(name, value)]
     of_environment = [value for _, value in found if len(value) >= _SHORTEST]
-    found += [
-        (f"env:{name}", "")
+    shaped = {
+        name: value
         for name, value in environ.items()
         if not _is_secret(name, value) and mask_shapes(value) != value
-    ]
+    }
+    found += [(f"env:{name}", "") for name in shaped]
+    of_environment += [part for value in shaped.values() for part in _shaped(value)]
     masked, of_arguments = _mask_arguments(argv)
     within = [value for argument in masked for value in _mask_within(argument)[1]]
     of_argv = [*(value for _, value in of_arguments), *within]
@@ -143,6 +162,9 @@ def find_secrets(argv: Sequence[str], environ: Mapping[str, str]) -> Secrets:
 
 def mask_shapes(text: str) -> str:
     """Return `text` with everything masked that is shaped like a key or a password in a URL."""
+    if "PRIVATE KEY" in text:
+        text = _PRIVATE_KEY.sub(_masked, text)
+    text = _COOKIE.sub(_masked, text)
     text = _HEADER.sub(lambda found: (found["before"] or found["scheme"]) + MASK, text)
     text = _WEBHOOK.sub(_masked, _SHAPES.sub(MASK, text))
     if "://" in text:
@@ -150,6 +172,14 @@ def mask_shapes(text: str) -> str:
     return _IN_QUERY.sub(
         lambda found: _masked(found) if _is_secret_query(found) else found[0], text
     )
+
+
+def _shaped(value: str) -> list[str]:
+    """Return what `mask_shapes` masks in a value, if that is one part of it."""
+    before, mask, after = mask_shapes(value).partition(MASK)
+    end = len(value) - len(after)
+    is_one = mask and MASK not in after and value.startswith(before) and value.endswith(after)
+    return [value[len(before) : end]] if is_one and end - len(before) >= _SHORTEST else []
 
 
 def _masked(found: re.Match[str]) -> str:
@@ -190,6 +220,9 @@ def _mask_arguments(argv: Sequence[str]) -> tuple[list[str], list[tuple[str, str
             if not value.startswith("-") and _is_secret(name, value):
                 masked[index + 1] = MASK
                 found.append((name, value))
+    for place, start, name in find_passwords(argv):
+        found.append((name, argv[place][start:]))
+        masked[place] = argv[place][:start] + MASK
     return masked, found
 
 
@@ -207,7 +240,8 @@ def _mask_within(argument: str) -> tuple[str, list[str]]:
 
     for pattern in _INNER:
         argument = pattern.sub(mask, argument)
-    return argument, values
+    argument, passwords = mask_passwords(argument, MASK)
+    return argument, [*values, *passwords]
 
 
 def _label(argument: str, index: int) -> str:
@@ -226,6 +260,8 @@ def _is_secret(name: str, value: str) -> bool:
         return False
     if not words or value.lower() in _PLAIN or value == MASK:
         return False
+    if words[-1] in _COOKIES:
+        return "=" in value or _looks_like_a_key(value)
     if words[-1] == "login":
         login = _LOGIN.fullmatch(value)
         return login is not None and _NUMBER.fullmatch(login["user"]) is None

@@ -25,6 +25,7 @@ from runshelf.store.home import make_run_folder
 from runshelf.store.liveness import HeartbeatWriter
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json
 from runshelf.store.run_ids import SHORT, is_ulid, matching, new_ulid, short_id
+from runshelf.store.trust import trust_own
 
 SCHEMA = 1
 LATEST = "latest"
@@ -34,6 +35,7 @@ ENDS: tuple[Status, ...] = ("interrupted", "failed", "finished", "stopped", "imp
 _MANIFEST = "run.json"
 _EVENTS = "events.jsonl"
 _LOCK = "lock"
+_IMPORT = "import"
 _MOST_NAMED = 3  # runs in one message
 _CPU_INFO = Path("/proc/cpuinfo")
 _REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
@@ -250,6 +252,8 @@ def create_run(
     # Written last, since it makes the folder a run; a run that could not start must not appear.
     with _closed_on_error(writer):
         write_whole(folder / _MANIFEST, text.encode() + b"\n")
+        if command != _IMPORT:  # what it names comes from elsewhere
+            trust_own(folder)
     return writer
 
 

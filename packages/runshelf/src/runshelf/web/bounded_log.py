@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import final
 
+from runshelf.terminal_text import harmless, put
+
 MOST_LINES = 20
 PERIOD_SECONDS = 60.0
 LONGEST_LINE = 500
@@ -34,7 +36,7 @@ class BoundedLog:
             return
         self._lines += 1
         text = " ".join(message.split())[:LONGEST_LINE]
-        self._write("".join(c if c.isprintable() else "�" for c in text) + "\n")
+        self._write(harmless(text) + "\n")
 
     def _begin_period(self) -> None:
         if self._left_out:
@@ -43,7 +45,7 @@ class BoundedLog:
 
 
 def _to_stderr(line: str) -> None:
-    sys.stderr.write(line.encode("utf-8", "replace").decode())
+    put(line, file=sys.stderr, end="")
 
 
 _log = BoundedLog(_to_stderr)
