@@ -154,7 +154,7 @@ def train_more(
             report=report,
             began=began,
             parent=parent.run.ulid,
-            inherit=partial(inherit_checkpoint, parent),
+            inherit=partial(inherit_checkpoint, parent, None),
         )
     with session:
         return _perform(session, built)
