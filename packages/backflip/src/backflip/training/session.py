@@ -271,6 +271,7 @@ class Session:
         self,
         evaluation: Evaluation,
         *,
+        updates: int,
         env_steps: int,
         labels: int | None = None,
         teacher: str | None = None,
@@ -294,17 +295,22 @@ class Session:
         )
         best = None if result.optimum is None else float(np.mean(result.optimum))
         write_curve(self.folder, title=f"{self.run.manifest['command']} {result.env}", optimum=best)
-        self._log_evaluation(result)
+        self._log_evaluation(result, updates)
         self._output.write(result.summary())
         write_summary(self.folder)
         self.writer.record("finished", result=result.to_json(), seconds=result.seconds["total"])
         return result
 
-    def _log_evaluation(self, result: Result) -> None:
-        """Append the evaluation metrics of each seed."""
+    def _log_evaluation(self, result: Result, updates: int) -> None:
+        """Append the evaluation metrics of each seed.
+
+        After a kill before the end is recorded, they are appended again. Readers know by `updates`
+        that they are the same measurement.
+        """
         with MetricsWriter(self.folder, "evaluation") as metrics:
             for row, seed in enumerate(result.seeds):
-                record: dict[str, float] = {"seed": seed, "env_steps": result.env_steps}
+                record: dict[str, float] = {"seed": seed, "updates": updates}
+                record["env_steps"] = result.env_steps
                 record["evaluation_return"] = result.returns[row]
                 if result.optimum is not None and result.score is not None:
                     record["evaluation_optimum"] = result.optimum[row]

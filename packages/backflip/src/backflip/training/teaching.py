@@ -176,7 +176,11 @@ class TeachRun:
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
         result = self.session.finish(
-            evaluation, env_steps=env_steps, labels=labels, teacher=self._teacher()
+            evaluation,
+            updates=self.before.updates + sum(self.phases),
+            env_steps=env_steps,
+            labels=labels,
+            teacher=self._teacher(),
         )
         result = with_more(result, self.session.run)
         self.answers.set_status("finished", result=result.summary(), more=result.more)

@@ -208,7 +208,8 @@ def _perform(session: Session, built: Built) -> Result:
             episodes=episodes,
             on_progress=session.reporter.evaluating(episodes),
         )
-        result = session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
+        env_steps = env_steps_after(driver.algorithm, done)
+        result = session.finish(evaluation, updates=done, env_steps=env_steps)
         return with_more(result, run)
     finally:
         driver.close()
