@@ -31,15 +31,19 @@ class Clocks:
         self.wall, self.steady = 1_790_000_000.0, 50.0
 
     def time(self) -> float:
+        """Return the wall clock, in seconds."""
         return self.wall
 
     def time_ns(self) -> int:
+        """Return the wall clock, in nanoseconds."""
         return int(self.wall * 1e9)
 
     def monotonic(self) -> float:
+        """Return the monotonic clock."""
         return self.steady
 
     def passes(self, seconds: float) -> None:
+        """Let both clocks go on."""
         self.wall, self.steady = self.wall + seconds, self.steady + seconds
 
 

@@ -105,8 +105,8 @@ def refuse_lost_labels(run_folder: Path) -> None:
     kept = kept_with_checkpoint(run_folder)  # read first: the run may be in progress
     if kept is None and not os.path.lexists(run_folder / LABELS):
         raise UsageError(
-            f"`{run_folder}` has no `{LABELS}`: choose a run that has labels; if this run had "
-            f"some, restore `{LABELS}` from a copy"
+            f"`{run_folder}` has no labels, since it has no `{LABELS}`: choose a run that has "
+            f"labels; if this run had some, restore `{LABELS}` from a copy"
         )
     with LabelFile.open_to_read(run_folder / LABELS) as file:
         found = None if kept is None else _found(file, kept)
