@@ -156,6 +156,8 @@ def check_many(home, moments):
     assert len(list_runs(home)) == moments
 
 
+@pytest.mark.attack
 @pytest.mark.medium
-def test_kill_9_at_8_random_moments(tmp_path):
+def test_kill_9_at_8_random_moments(tmp_path, tried):
     check_many(tmp_path, 8)
+    tried(8, "kills of the recorder")

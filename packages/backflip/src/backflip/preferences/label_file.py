@@ -165,7 +165,8 @@ class LabelFile:
             DamagedFile: as of `open`, or the file is missing or empty.
             UserFacingError: the file cannot be opened, or the disk is full.
         """
-        cls.open_to_read(path).close()
+        with closing(_connect_to_read(path)) as connection:
+            _refuse_empty(connection, path)
         return cls.open(path)
 
     @classmethod
@@ -177,17 +178,10 @@ class LabelFile:
                 version.
             UserFacingError: the file cannot be opened.
         """
-        refuse_links(path)
-        refuse_missing(path)
-        address = f"{path.absolute().as_uri()}?mode=ro"
-        with _sqlite_errors(path):
-            connection = sqlite3.connect(
-                address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None
-            )
+        connection = _connect_to_read(path)
         try:
+            _refuse_empty(connection, path)
             with _sqlite_errors(path):
-                if _is_empty(connection):
-                    raise lost(path, "has no tables")
                 _check_ours(connection, path)
         except BaseException:
             connection.close()
@@ -255,6 +249,21 @@ class LabelFile:
     def damaged(self, what: str) -> DamagedFile:
         """Return the error for a damaged file."""
         return DamagedFile(_damaged(self.path, what))
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    refuse_links(path)
+    refuse_missing(path)
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    with _sqlite_errors(path):
+        return sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+
+
+def _refuse_empty(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file without tables: what it had was in a write-ahead log that is gone."""
+    with _sqlite_errors(path):
+        if _is_empty(connection):
+            raise lost(path, "has no tables")
 
 
 def insert(connection: sqlite3.Connection, statement: str, values: Sequence[object]) -> int:
