@@ -31,8 +31,8 @@ cache = Path(__file__).parent / ".cache" / "jax-tests"
 # Servers keep their secrets in the user's cache folder, and the key of trusted runs is in the state
 # folder: those of the tests end with them.
 user_folders = tempfile.TemporaryDirectory(prefix="backflip-tests-", ignore_cleanup_errors=True)
-os.environ["XDG_CACHE_HOME"] = os.path.join(user_folders.name, "cache")
-os.environ["XDG_STATE_HOME"] = os.path.join(user_folders.name, "state")
+os.environ["XDG_CACHE_HOME"] = str(Path(user_folders.name) / "cache")
+os.environ["XDG_STATE_HOME"] = str(Path(user_folders.name) / "state")
 
 os.environ["JAX_PLATFORMS"] = os.environ.get("BACKFLIP_TEST_PLATFORM", "cpu")
 os.environ["JAX_NUM_CPU_DEVICES"] = "2"

@@ -16,6 +16,7 @@ from backflip.inspect.policy_film import film_of_policy
 from backflip.labelling.inherited_labels import inherit_labels, inherited_counts
 from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSource
 from backflip.preferences.answer_source import AnswerSource
+from backflip.preferences.kept_labels import refuse_lost_labels
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher, ProgramSource
@@ -142,8 +143,9 @@ def teach(
             info=info,
             report=report,
             began=began,
+            inherit=_make_labels,
         )
-    with session, closing(built.driver), LabelStore.open(session.folder / LABELS) as store:
+    with session, closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
         return TeachRun(session, built, config, store, model, source).carry_out()
 
 
@@ -207,8 +209,7 @@ def teach_more(
         check_fits(parent, Taught(learners, model.initial(len(found.seeds))))
 
         def inherit(child: Run) -> None:
-            inherit_labels(found.folder, child.folder)
-            inherit_checkpoint(parent, child)
+            inherit_checkpoint(parent, inherit_labels(found.folder, child.folder), child)
 
         session = begin_session(
             place_of_child(found, home),
@@ -229,7 +230,7 @@ def teach_more(
             parent=found.ulid,
             inherit=inherit,
         )
-    with session, closing(built.driver), LabelStore.open(session.folder / LABELS) as store:
+    with session, closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
         return TeachRun(session, built, config, store, model, source).carry_out()
 
 
@@ -246,19 +247,28 @@ def resume_teach(
         report: the progress callback.
         labelling: settings of the page or terminal, if people answer.
         teacher: the `AnswerSource`, if the run was started with one.
+
+    Raises:
+        DamagedFile: labels of the run are lost; the run is unchanged.
     """
     began = time.perf_counter()
     if (result := result_of(run)) is not None:
         return result
     refuse_code_of(run)
+    refuse_lost_labels(run.folder)
     saved = run.config
     source = teacher or (_saved_source(saved, labelling) if asks(run) else NoTeacher())
     runtime.prepare()
     with resume_session(run, report, began) as session:
         built, config = rebuild(run), TeachConfig(**saved["teaching"])
-        with closing(built.driver), LabelStore.open(session.folder / LABELS) as store:
+        with closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
             model = reward_model_of(config, built)
             return TeachRun(session, built, config, store, model, source).carry_out()
+
+
+def _make_labels(run: Run) -> None:
+    """Make the label file of a new run, so that a run without one has lost it."""
+    LabelStore.open(run.folder / LABELS).close()
 
 
 def _source_of(

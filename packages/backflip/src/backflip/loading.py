@@ -70,6 +70,7 @@ class LoadedRun:
 
         Raises:
             UsageError: the run has no labels.
+            DamagedFile: labels of the run are lost, or damaged.
         """
         from backflip.preferences.exchange import labels_of_run  # noqa: PLC0415
 

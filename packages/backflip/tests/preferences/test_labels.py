@@ -393,7 +393,8 @@ for generation in range(25):
 """
 
 
-def test_kill_9_at_random_moments(path):
+@pytest.mark.attack
+def test_kill_9_at_random_moments(path, tried):
     command = [sys.executable, "-c", KILLED_AT_RANDOM, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -410,6 +411,7 @@ def test_kill_9_at_random_moments(path):
         assert store.counts().queries % 3 == 0, "a batch is kept whole or not at all"
         assert len(found) % 3 == 0
         assert len(found) <= len(labels) + 3 * 25
+    tried(25, "kills while labels are written")
 
 
 def test_a_kill_while_the_store_is_made_leaves_one_that_opens(path, monkeypatch):

@@ -257,13 +257,6 @@ def test_interrupted_before_any_phase_can_be_resumed(
 
 
 @pytest.mark.medium
-def test_a_finished_run_resumed_is_evaluated_again(trained: Result) -> None:
-    again = resume_train(open_run(trained.folder))
-    assert again.returns == trained.returns
-    assert again.seconds["train"] >= trained.seconds["train"]
-
-
-@pytest.mark.medium
 def test_a_changed_configuration_is_refused_and_named(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         small(tmp_path, report=interrupting(after=2))

@@ -246,8 +246,9 @@ def test_a_running_run_is_updated_and_a_removed_one_disappears(
             write_lines(writer.folder / "metrics-log-1.jsonl", [{"loss": 3.0}, {"loss": 2.0}])
             index.refresh()
             assert index.runs(columns=["loss"]).rows[0].values == {"loss": 2.0}
+            writer.record("stopped")
         index.refresh()
-        assert [row.state for row in index.runs().rows] == ["finished"]
+        assert [row.state for row in index.runs().rows] == ["stopped"]
         with resume_run(writer.run):
             index.refresh()
             assert [row.state for row in index.runs().rows] == ["running"]

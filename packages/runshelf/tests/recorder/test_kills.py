@@ -85,17 +85,22 @@ def check_kept(folder, acks):
     assert [f"metric {r['step']}" for r in records][: len(written["metric"])] == written["metric"]
 
 
-def kill_at_random(home, acks, chance):
-    """Start a run and kill it; return its folder, the victims, and the program's id."""
+def record(home, acks):
+    """Start a recorder of the program."""
     program = home / "program.py"
     program.write_text(PROGRAM)
     command = [sys.executable, "-c", RUNSHELF, "run", "--home", str(home), "--"]
-    recorder = subprocess.Popen(
+    return subprocess.Popen(
         [*command, sys.executable, str(program), str(acks)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=home,
     )
+
+
+def kill_at_random(home, acks, chance, start):
+    """Start a run and kill it; return its folder, the victims, and the program's id."""
+    recorder = start(home, acks)
     pid = wait_for(lambda: pid_in(acks))
     time.sleep(chance.uniform(0, 0.3) * chance.random())
     victims = chance.choice([["program"], ["recorder"], ["recorder", "program"]])
@@ -105,8 +110,8 @@ def kill_at_random(home, acks, chance):
     return home / "runs" / list_runs(home)[-1], victims, pid
 
 
-def check_one(home, acks, chance):
-    folder, victims, pid = kill_at_random(home, acks, chance)
+def check_one(home, acks, chance, start=record):
+    folder, victims, pid = kill_at_random(home, acks, chance, start)
     try:
         check_killed(folder, victims, pid, acks)
     except BaseException:  # a failed check must not leave the program printing forever
@@ -151,11 +156,8 @@ def check_many(home, moments):
     assert len(list_runs(home)) == moments
 
 
+@pytest.mark.attack
 @pytest.mark.medium
-def test_kill_9_at_8_random_moments(tmp_path):
+def test_kill_9_at_8_random_moments(tmp_path, tried):
     check_many(tmp_path, 8)
-
-
-@pytest.mark.slow
-def test_kill_9_at_200_random_moments(tmp_path):
-    check_many(tmp_path, 200)
+    tried(8, "kills of the recorder")

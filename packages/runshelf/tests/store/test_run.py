@@ -288,8 +288,10 @@ def test_a_second_writer_is_refused_with_the_process_id(tmp_path, writer):
 
 
 def test_the_lock_is_released_after_the_end_and_after_a_kill(tmp_path):
-    with create(tmp_path) as writer, pytest.raises(UserFacingError, match="being written"):
+    writer = create(tmp_path)
+    with pytest.raises(UserFacingError, match="being written"):
         resume_run(writer.run)
+    writer.close()
     resume_run(writer.run).close()
     script = (
         "import sys, time; from pathlib import Path; from runshelf.store.run import *\n"
@@ -307,6 +309,16 @@ def test_the_lock_is_released_after_the_end_and_after_a_kill(tmp_path):
     resume_run(writer.run).close()
 
 
+def test_a_finished_run_is_not_resumed(tmp_path):
+    with create(tmp_path) as writer:
+        pass
+    before = writer.run.events()
+    for _ in range(2):  # the lock is released
+        with pytest.raises(UsageError, match="has finished: there is nothing left to resume"):
+            resume_run(writer.run)
+    assert writer.run.events() == before
+
+
 def test_other_errors_of_the_lock_are_reported(home, monkeypatch):
     run = open_run(home / "runs" / A)
     shutil.rmtree(run.folder)
@@ -318,7 +330,7 @@ def test_a_failed_resume_releases_the_lock(home, monkeypatch):
     run = open_run(home / "runs" / A)
     (run.folder / "events.jsonl").mkdir()
     for _ in range(2):
-        with pytest.raises(UserFacingError, match="Is a directory"):
+        with pytest.raises(UserFacingError, match="is not a regular file"):
             resume_run(run)
 
 
@@ -436,7 +448,8 @@ def test_kill_9_at_random_moments(tmp_path):
         run = find_run(tmp_path, ulid)
         assert (ulid not in acknowledged) or statuses(run)[0] == "started"
         assert read_lines(run.folder / "events.jsonl").torn == 0
-        resume_run(run).close()
+        if "finished" not in statuses(run):
+            resume_run(run).close()
 
 
 def test_a_name_equal_to_a_folder_is_found(tmp_path, monkeypatch):

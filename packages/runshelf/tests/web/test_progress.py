@@ -57,3 +57,17 @@ def test_a_heartbeat_may_be_a_minute_old(tmp_path: Path, age: float, is_silent: 
     (tmp_path / "heartbeat.json").write_text("{}")
     os.utime(tmp_path / "heartbeat.json", (time.time() - age,) * 2)
     assert [a.startswith("no heartbeat for ") for a in alarms(tmp_path)] == [True] * is_silent
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("manifest", [{"budget_seconds": 600}, {"config": {"env_steps": 1000}}, {}])
+def test_a_clock_set_back_gives_no_negative_progress(
+    tmp_path: Path, manifest: dict[str, Any], tried: Any
+) -> None:
+    write(tmp_path, "a", [{"env_steps": 100, "loss": 1.0}], age=-3600.0)
+    found = progress_of(tmp_path, manifest, -3600.0, [100.0])
+    assert found.share is not None
+    assert 0.0 <= found.share <= 1.0
+    assert found.seconds_left is None or 0.0 <= found.seconds_left <= 600.0
+    assert found.alarms == []
+    tried(1, "times the clock was set back")

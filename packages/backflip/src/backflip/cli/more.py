@@ -73,7 +73,7 @@ def finished_note(run: "Run") -> str:
     from backflip.training.finished import end_of, more_command
     from backflip.training.session import name_on_command_line
     from runshelf.cli.tables import moment_of
-    from runshelf.store.periods import seconds_of
+    from runshelf.store.times import seconds_of
 
     seconds = seconds_of((end_of(run) or {}).get("time"))
     when = "" if seconds is None else f" at {moment_of(seconds)}"

@@ -130,6 +130,9 @@ def _add_labels(commands: Any) -> None:
         action = actions.add_parser(name, help=what, description=sentence(what))
         action.add_argument("run", metavar="RUN", help=RUN)
         action.add_argument("file", metavar="FILE", help="ends in .jsonl or .csv")
+        if name == "export":
+            incomplete = "write what is left if labels of the run are lost; they are refused else"
+            action.add_argument("--incomplete", action="store_true", help=incomplete)
         add_output(action)
         action.set_defaults(act=act)
 
@@ -334,7 +337,7 @@ def _export(options: argparse.Namespace) -> dict[str, Any]:
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)
-    with LabelStore.open(_labels_of(run)) as store:
+    with LabelStore.open_existing(_labels_of(run, complete=not options.incomplete)) as store:
         count = export_labels(store, Path(options.file))
     return {"labels": count, "run": run.ulid, "file": options.file}
 
@@ -346,18 +349,21 @@ def _import(options: argparse.Namespace) -> dict[str, Any]:
 
     run, path = find_run(home(options), options.run), Path(options.file)
     labels = read_labels(path)
-    with LabelStore.open(_labels_of(run)) as store:
+    with LabelStore.open_existing(_labels_of(run)) as store:
         count = import_labels(store, labels, run.seeds, path.name)
     return {"labels": count, "run": run.ulid, "file": options.file}
 
 
-def _labels_of(run: "Run") -> Path:
+def _labels_of(run: "Run", *, complete: bool = True) -> Path:
+    """Return the label file of a run, by default after a check that no labels are lost."""
+    from backflip.preferences.kept_labels import refuse_lost_labels
     from backflip.preferences.label_file import LABELS
 
-    path = run.folder / LABELS
-    if not path.is_file():
+    if run.manifest["command"] != "teach":
         raise UsageError(f"run `{run.short}` of `{run.manifest['command']}` has no labels")
-    return path
+    if complete:
+        refuse_lost_labels(run.folder)
+    return run.folder / LABELS
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:

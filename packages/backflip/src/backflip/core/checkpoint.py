@@ -19,6 +19,8 @@ from safetensors import SafetensorError
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.files import partial_of, write_whole
 
+CHECKPOINT = "checkpoint.safetensors"  # inside a run's folder
+
 _SEAL_KEY = "backflip.sha256"
 # A quote inside a JSON string is escaped, so these bytes can only be the metadata key itself.
 _SEAL_MARK = f'"{_SEAL_KEY}":"'.encode()

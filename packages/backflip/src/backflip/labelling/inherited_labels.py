@@ -5,9 +5,9 @@ from pathlib import Path
 
 from backflip.labelling.label_queue import LabelQueue
 from backflip.preferences.films import FILMS
+from backflip.preferences.kept_labels import KeptLabels, LabelHash, refuse_lost_labels
 from backflip.preferences.label_file import LABELS, LabelFile
 from backflip.preferences.labels import Counts, LabelStore
-from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors
 
 
@@ -16,17 +16,15 @@ def inherited_counts(parent: Path) -> Counts:
 
     Raises:
         UsageError: the run has no labels.
-        DamagedFile: its labels are damaged.
+        DamagedFile: labels are lost, or damaged.
     """
-    path = parent / LABELS
-    if not path.is_file():
-        raise UsageError(f"`{parent}` has no `{LABELS}`: choose a run of teach that has its labels")
-    with LabelStore.open(path) as store:
+    refuse_lost_labels(parent)
+    with LabelStore.open_existing(parent / LABELS) as store:
         return store.counts()
 
 
-def inherit_labels(parent: Path, child: Path) -> None:
-    """Copy the labels of a run into the folder of its child.
+def inherit_labels(parent: Path, child: Path) -> KeptLabels:
+    """Copy the labels of a run into the folder of its child; return what the child has.
 
     Open queries stay open. People who ended labelling in the parent can label again.
     """
@@ -36,6 +34,8 @@ def inherit_labels(parent: Path, child: Path) -> None:
         queue = LabelQueue(store)
         if queue.labelling_finished():
             queue.finish_labelling("backflip", finished=False)
+        kept = LabelHash(store.file).first()
     if (parent / FILMS).is_dir():
         with disk_errors(child / FILMS):
             shutil.copytree(parent / FILMS, child / FILMS)
+    return kept

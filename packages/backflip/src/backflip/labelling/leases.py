@@ -49,8 +49,9 @@ class Leases:
             try:
                 os.utime(path, (moment, moment))
             except FileNotFoundError:
-                self._remove_expired()
                 self._create(path, who, moment)
+            # At once: after the clock was set back, an old file would become valid again.
+            self._remove_expired()
 
     def end(self, who: str, place: str = "") -> None:
         """Record that `who` has left the page or the terminal program `place`."""

@@ -30,16 +30,16 @@ class LabelService:
 
     @classmethod
     async def open(cls, folder: Path, overlap: float) -> "LabelService":
-        """Open the label file of a run; create it if it does not exist.
+        """Open the label file of a run.
 
         Raises:
-            UserFacingError: the file cannot be opened or is damaged.
+            UserFacingError: the file is missing, cannot be opened, or is damaged.
         """
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labels")
         loop = asyncio.get_running_loop()
         path = folder / LABELS
         queue = await loop.run_in_executor(
-            thread, lambda: LabelQueue(LabelStore.open(path), overlap=overlap)
+            thread, lambda: LabelQueue(LabelStore.open_existing(path), overlap=overlap)
         )
         return cls(folder, thread, queue)
 

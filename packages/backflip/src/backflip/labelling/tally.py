@@ -70,8 +70,8 @@ def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
         (newest,),
     )
     times = [datetime.fromisoformat(at).timestamp() for (at,) in reversed(rows)]
-    gaps = [max(0.0, b - a) for a, b in itertools.pairwise(times)]
-    spent = [gap for gap in gaps if gap <= LONGEST_BREAK]
+    gaps = [b - a for a, b in itertools.pairwise(times)]
+    spent = [gap for gap in gaps if 0.0 <= gap <= LONGEST_BREAK]  # below 0: the clock was set back
     return 60.0 * len(spent) / max(sum(spent), 1e-3) if spent else None
 
 

@@ -530,7 +530,7 @@ def _label(folder: Path, who: str) -> None:
     if not (folder / LABELS).is_file():
         raise UsageError(f"`{folder}` is not the folder of a run with labels: no `{LABELS}` in it")
     true_colour = os.environ.get("COLORTERM", "") in ("truecolor", "24bit")
-    with LabelStore.open(folder / LABELS) as store, Terminal(0, 1) as terminal:
+    with LabelStore.open_existing(folder / LABELS) as store, Terminal(0, 1) as terminal:
         labeller = Labeller(LabelQueue(store), folder, who, true_colour=true_colour)
         try:
             _run(labeller, terminal)

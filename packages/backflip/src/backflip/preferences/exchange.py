@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from backflip.preferences.kept_labels import refuse_lost_labels
 from backflip.preferences.label_file import LABELS, LabelFile
 from backflip.preferences.label_lines import (
     BadClipError,
@@ -55,13 +56,11 @@ def labels_of_run(run_folder: Path) -> list[ImportedLabel]:
     """Return the answers of all seeds of a run that were not undone; the run may be in progress.
 
     Raises:
-        UsageError: the folder has no labels.
-        DamagedFile: the labels are damaged.
+        UsageError: the run has no labels.
+        DamagedFile: labels are lost, or damaged.
     """
-    path = run_folder / LABELS
-    if not path.is_file():
-        raise UsageError(f"`{run_folder}` has no `{LABELS}`: choose a run that has labels")
-    with LabelFile.open_to_read(path) as file:
+    refuse_lost_labels(run_folder)
+    with LabelFile.open_to_read(run_folder / LABELS) as file:
         return list(_answered(file))
 
 

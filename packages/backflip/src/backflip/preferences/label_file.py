@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast, final
 
+from backflip.preferences.label_place import lost, refuse_links, refuse_missing
 from runshelf.errors import DamagedFile, UserFacingError
 from runshelf.store.files import disk_full
 
@@ -19,6 +20,7 @@ LABELS = "labels.sqlite"  # inside a run's folder
 
 _APPLICATION_ID = 0x626B666C  # "bkfl": identifies label files among SQLite files
 _BUSY_SECONDS = 30.0
+_MERGE_SECONDS = 1.0  # most time to wait for readers when the write-ahead log is merged
 
 _VERSION_1 = """
 CREATE TABLE clips (
@@ -141,9 +143,10 @@ class LabelFile:
         """Open the file at `path`; create it if missing, migrate it if old.
 
         Raises:
-            DamagedFile: the file is damaged, or not a label file of a known version.
+            DamagedFile: the file is damaged, a link, or not a label file of a known version.
             UserFacingError: the file cannot be opened, or the disk is full.
         """
+        refuse_links(path)
         with _sqlite_errors(path):
             connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
@@ -155,19 +158,29 @@ class LabelFile:
         return cls(path, connection)
 
     @classmethod
+    def open_existing(cls, path: Path) -> "LabelFile":
+        """Open the label file of a run that exists; migrate it if old.
+
+        Raises:
+            DamagedFile: as of `open`, or the file is missing or empty.
+            UserFacingError: the file cannot be opened, or the disk is full.
+        """
+        with closing(_connect_to_read(path)) as connection:
+            _refuse_empty(connection, path)
+        return cls.open(path)
+
+    @classmethod
     def open_to_read(cls, path: Path) -> "LabelFile":
         """Open the file at `path` read-only, without migration; other processes may write to it.
 
         Raises:
-            DamagedFile: the file is damaged, or not a label file of a known version.
-            UserFacingError: the file is missing or cannot be opened.
+            DamagedFile: the file is missing, empty, damaged, a link, or not a label file of a known
+                version.
+            UserFacingError: the file cannot be opened.
         """
-        address = f"{path.absolute().as_uri()}?mode=ro"
-        with _sqlite_errors(path):
-            connection = sqlite3.connect(
-                address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None
-            )
+        connection = _connect_to_read(path)
         try:
+            _refuse_empty(connection, path)
             with _sqlite_errors(path):
                 _check_ours(connection, path)
         except BaseException:
@@ -214,6 +227,16 @@ class LabelFile:
         with _sqlite_errors(self.path):
             return int(cast("int", _pragma(self._connection, "data_version")))
 
+    def merge_log(self) -> None:
+        """Move the write-ahead log into the file, which then has all labels by itself.
+
+        While another process reads, it may have to stay; the next call moves it.
+        """
+        with _sqlite_errors(self.path):
+            self._connection.execute(f"PRAGMA busy_timeout = {_MERGE_SECONDS * 1000:.0f}")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000:.0f}")
+
     def copy_to(self, path: Path) -> None:
         """Write a copy of the file; other processes may write to the original meanwhile.
 
@@ -226,6 +249,21 @@ class LabelFile:
     def damaged(self, what: str) -> DamagedFile:
         """Return the error for a damaged file."""
         return DamagedFile(_damaged(self.path, what))
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    refuse_links(path)
+    refuse_missing(path)
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    with _sqlite_errors(path):
+        return sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+
+
+def _refuse_empty(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file without tables: what it had was in a write-ahead log that is gone."""
+    with _sqlite_errors(path):
+        if _is_empty(connection):
+            raise lost(path, "has no tables")
 
 
 def insert(connection: sqlite3.Connection, statement: str, values: Sequence[object]) -> int:
@@ -259,6 +297,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         _check_ours(connection, path)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
+    # Labels move into the file after each transaction, and not only once the log has 4 MB, so that
+    # nothing is lost with the log.
+    connection.execute("PRAGMA wal_autocheckpoint = 1")
     connection.execute("PRAGMA foreign_keys = ON")
     if _is_empty(connection) or _version(connection) < SCHEMA:
         with _transaction(connection):

@@ -160,6 +160,16 @@ class LabelStore:
         """
         return cls(LabelFile.open(path))
 
+    @classmethod
+    def open_existing(cls, path: Path) -> "LabelStore":
+        """Open the store of a run that exists.
+
+        Raises:
+            DamagedFile: as of `open`, or the file is missing or empty.
+            UserFacingError: the file cannot be opened, or the disk is full.
+        """
+        return cls(LabelFile.open_existing(path))
+
     def close(self) -> None:
         """Close the file."""
         self.file.close()

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backflip.algorithms.interface import Settings
-from backflip.core.checkpoint import has_checkpoint, save_arrays
+from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, save_arrays
 from backflip.core.settings import LARGEST_COUNT
 from backflip.core.trees import flatten, unflatten
 from backflip.drivers.learning import env_steps_after
+from backflip.preferences.kept_labels import KeptLabels
 from backflip.training import runtime
 from backflip.training.build import Built, build, env_args_of, rebuild
 from backflip.training.fingerprint import resolved
@@ -27,7 +28,6 @@ from backflip.training.policy import refuse_changed
 from backflip.training.renamed_settings import current_names
 from backflip.training.replay_rows import whole
 from backflip.training.session import (
-    CHECKPOINT,
     CONTINUES,
     Checkpoint,
     checkpoint_metadata,
@@ -172,10 +172,16 @@ def check_fits(parent: Parent, blank: Any) -> None:
         ) from error
 
 
-def inherit_checkpoint(parent: Parent, child: Run) -> None:
-    """Write the parent's state as the first checkpoint of a child, before its first phase."""
+def inherit_checkpoint(parent: Parent, labels: KeptLabels | None, child: Run) -> None:
+    """Write the parent's state as the first checkpoint of a child, before its first phase.
+
+    Args:
+        parent: the parent.
+        labels: the labels that a child of `teach` inherits.
+        child: the child.
+    """
     saved = parent.checkpoint
-    metadata = checkpoint_metadata(child, phases=0, seconds={}, extra=saved.extra)
+    metadata = checkpoint_metadata(child, phases=0, seconds={}, extra=saved.extra, labels=labels)
     save_arrays(child.folder / CHECKPOINT, saved.arrays, metadata)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from backflip.core.checkpoint import load_arrays
+from backflip.core.checkpoint import CHECKPOINT, load_arrays
 from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of, stack_rows, unflatten
@@ -15,7 +15,6 @@ from backflip.preferences.label_lines import ImportedLabel
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.interface import RewardModel
 from backflip.training.named_code import refuse_code_of
-from backflip.training.session import CHECKPOINT
 from backflip.training.teach_config import TeachConfig
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.run import Run, find_run, open_run

@@ -8,7 +8,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -17,11 +16,12 @@ import psutil
 from backflip.training.progress import Progress, plain_line
 from runshelf.recorder.lines import Line
 from runshelf.recorder.output_log import OutputWriter
-from runshelf.recorder.output_reader import recorded_up_to
+from runshelf.recorder.output_reader import recorded_up_to, seconds_of_last_line
 from runshelf.recorder.system_metrics import SystemMetrics
 from runshelf.snapshot.capture import capture, without_secrets
 from runshelf.snapshot.secrets import find_secrets
 from runshelf.store.run import Capture, Run, RunInfo, open_run
+from runshelf.store.times import seconds_of
 
 
 class Captured(NamedTuple):
@@ -75,10 +75,10 @@ class OutputRecorder:
         Raises:
             UserFacingError: the output cannot be written.
         """
-        self._began = datetime.fromisoformat(run.manifest["created"]).timestamp()
+        self._began = time.monotonic() - _seconds_since_start(run)
         self._end = recorded_up_to(run.folder)["out"]
         self._output = OutputWriter(run.folder)
-        self._system = SystemMetrics(run.folder, _ThisProcess(), self._began)
+        self._system = SystemMetrics(run.folder, _ThisProcess(), time.monotonic() - self._began)
         self._waited_for = ""
 
     def record(self, progress: Progress) -> None:
@@ -99,12 +99,19 @@ class OutputRecorder:
             encoded = line.encode(errors="replace")
             self._end += len(encoded) + 1
             lines.append(Line("out", self._end, encoded, b""))
-        self._output.write(time.time() - self._began, lines)
+        self._output.write(time.monotonic() - self._began, lines)
 
     def close(self) -> None:
         """Stop recording."""
         self._system.stop()
         self._output.close()
+
+
+def _seconds_since_start(run: Run) -> float:
+    """Return the seconds since a run was created; at least those of its last line of output."""
+    created = seconds_of(run.manifest["created"])
+    since = 0.0 if created is None else time.time() - created
+    return max(since, seconds_of_last_line(run.folder))
 
 
 @final

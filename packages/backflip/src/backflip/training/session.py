@@ -19,11 +19,12 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from backflip.core.checkpoint import has_checkpoint, load_arrays, save_arrays
+from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, load_arrays, save_arrays
 from backflip.core.paths import default_home
 from backflip.core.trees import flatten, unflatten
 from backflip.drivers.driver import Driver, Evaluation, Learner, OnUpdate, Phase
 from backflip.drivers.learning import env_steps_after
+from backflip.preferences.kept_labels import KeptLabels
 from backflip.training import runtime
 from backflip.training.build import Built
 from backflip.training.clock import Clock
@@ -45,7 +46,6 @@ from runshelf.store.records import from_json, to_json
 from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
 
-CHECKPOINT = "checkpoint.safetensors"
 CONTINUES = "continues"  # the entry of a configuration with what the parents had done
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
 
@@ -202,12 +202,26 @@ class Session:
         *,
         phases: int,
         extra: Mapping[str, Any] | None = None,
+        labels: KeptLabels | None = None,
     ) -> None:
-        """Replace the checkpoint and the policy after `phases` phases."""
+        """Replace the checkpoint and the policy after `phases` phases.
+
+        Args:
+            built: driver and settings.
+            state: the full state.
+            learners: the part of it whose policy is saved.
+            phases: finished phases.
+            extra: JSON values to save with the state.
+            labels: the labels of a run of `teach`.
+        """
         self._metrics.sync()
         self.clock.book("train")
         metadata = checkpoint_metadata(
-            self.run, phases=phases, seconds=self.clock.seconds, extra=extra or {}
+            self.run,
+            phases=phases,
+            seconds=self.clock.seconds,
+            extra=extra or {},
+            labels=labels,
         )
         save_arrays(self.folder / CHECKPOINT, trimmed(flatten(state)), metadata)
         part = built.driver.algorithm.policy(learners.algorithm)
@@ -257,6 +271,7 @@ class Session:
         self,
         evaluation: Evaluation,
         *,
+        updates: int,
         env_steps: int,
         labels: int | None = None,
         teacher: str | None = None,
@@ -280,17 +295,22 @@ class Session:
         )
         best = None if result.optimum is None else float(np.mean(result.optimum))
         write_curve(self.folder, title=f"{self.run.manifest['command']} {result.env}", optimum=best)
-        self._log_evaluation(result)
+        self._log_evaluation(result, updates)
         self._output.write(result.summary())
         write_summary(self.folder)
         self.writer.record("finished", result=result.to_json(), seconds=result.seconds["total"])
         return result
 
-    def _log_evaluation(self, result: Result) -> None:
-        """Append the evaluation metrics of each seed."""
+    def _log_evaluation(self, result: Result, updates: int) -> None:
+        """Append the evaluation metrics of each seed.
+
+        After a kill before the end is recorded, they are appended again. Readers know by `updates`
+        that they are the same measurement.
+        """
         with MetricsWriter(self.folder, "evaluation") as metrics:
             for row, seed in enumerate(result.seeds):
-                record: dict[str, float] = {"seed": seed, "env_steps": result.env_steps}
+                record: dict[str, float] = {"seed": seed, "updates": updates}
+                record["env_steps"] = result.env_steps
                 record["evaluation_return"] = result.returns[row]
                 if result.optimum is not None and result.score is not None:
                     record["evaluation_optimum"] = result.optimum[row]
@@ -356,11 +376,17 @@ def load_checkpoint(run: Run) -> Checkpoint:
 
 
 def checkpoint_metadata(
-    run: Run, *, phases: int, seconds: Mapping[str, float], extra: Mapping[str, Any]
+    run: Run,
+    *,
+    phases: int,
+    seconds: Mapping[str, float],
+    extra: Mapping[str, Any],
+    labels: KeptLabels | None,
 ) -> dict[str, str]:
     """Return the metadata of a checkpoint, from which `load_checkpoint` reads everything else."""
     about = {"config": resolved(run), "phases": phases, "seconds": seconds, "extra": extra}
-    return {"fingerprint": fingerprint(run), "about": json.dumps(to_json(about))}
+    kept = {} if labels is None else labels.metadata()
+    return {"fingerprint": fingerprint(run), "about": json.dumps(to_json(about)), **kept}
 
 
 def name_on_command_line(run: Run) -> str:
@@ -399,7 +425,7 @@ def begin_session(
         report: the progress callback.
         began: `time.perf_counter()` when the session began.
         parent: the id of the run that this run carries on, if any.
-        inherit: writes what a run gets from its parent into its folder, before it is a run.
+        inherit: writes files into the folder before it is a run, such as those of a parent.
     """
     show = report or _ignore_progress
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})

@@ -24,6 +24,7 @@ from backflip.envs.views.clip_strip import clip_strip_png
 from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.clips import Clip, episode_start, from_arrays, observed
 from backflip.preferences.drawer import Drawer
+from backflip.preferences.kept_labels import LabelHash
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
 from backflip.preferences.schedule import label_schedule
@@ -89,6 +90,7 @@ class TeachRun:
         self.first_clip: Clip | None = None  # of the first seed, under random actions
         self.not_drawn = False
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
+        self.label_hash = LabelHash(self.store.file)
         self.newest_label = 0  # the newest record of the label store used in a fit
         self.before = before_of(self.session.run)
         self.phases = planned(self.session.run, self.built.config)
@@ -175,7 +177,11 @@ class TeachRun:
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
         result = self.session.finish(
-            evaluation, env_steps=env_steps, labels=labels, teacher=self._teacher()
+            evaluation,
+            updates=self.before.updates + sum(self.phases),
+            env_steps=env_steps,
+            labels=labels,
+            teacher=self._teacher(),
         )
         result = with_more(result, self.session.run)
         self.answers.set_status("finished", result=result.summary(), more=result.more)
@@ -255,12 +261,15 @@ class TeachRun:
             self._draw_clips(record)
         elif number == len(self.phases) // DURING_SHARE:
             keep_during(self.session.folder, row_of(record, 0), self.config.clip_length)
+        kept = self.label_hash.first()
+        self.store.file.merge_log()  # the file alone then has all that the checkpoint counts
         self.session.save(
             self.built,
             Taught(learners, reward),
             learners,
             phases=number + 1,
             extra={"fit_metrics": self.fit_metrics, "newest_learnt": self.newest_label},
+            labels=kept,
         )
         shown = dict(health) | {"labels": float(self.store.counts().labels / len(self.seeds))}
         later_queries = sum(self.due[number + 2 :]) * len(self.seeds)

@@ -155,7 +155,7 @@ def train_more(
             report=report,
             began=began,
             parent=parent.run.ulid,
-            inherit=partial(inherit_checkpoint, parent),
+            inherit=partial(inherit_checkpoint, parent, None),
         )
     with session:
         return _perform(session, built)
@@ -210,7 +210,8 @@ def _perform(session: Session, built: Built) -> Result:
             episodes=episodes,
             on_progress=session.reporter.evaluating(episodes),
         )
-        result = session.finish(evaluation, env_steps=env_steps_after(driver.algorithm, done))
+        env_steps = env_steps_after(driver.algorithm, done)
+        result = session.finish(evaluation, updates=done, env_steps=env_steps)
         return with_more(result, run)
     finally:
         driver.close()

@@ -115,6 +115,7 @@ def holding(folder: Path, who: str, *queries: int) -> Generator[None, None, None
 
 def start(folder: Path, *options: str, stdin: int = subprocess.DEVNULL) -> Server:
     """Start a server process and wait until it listens."""
+    LabelStore.open(folder / "labels.sqlite").close()  # a run of teach has one, at least empty
     process = subprocess.Popen(
         [sys.executable, "-m", "backflip.labelling.page", str(folder), *options],
         stdin=stdin,

@@ -215,10 +215,12 @@ def test_killed_five_times_no_label_is_lost_or_doubled(tmp_path: Path) -> None:
     assert check(world) > 0
 
 
+@pytest.mark.attack
 @pytest.mark.slow
-def test_killed_a_hundred_times_no_label_is_lost_or_doubled(tmp_path: Path) -> None:
+def test_killed_a_hundred_times_no_label_is_lost_or_doubled(tmp_path: Path, tried: Any) -> None:
     world, counts = kill_at_random(tmp_path, 100, seed())
     answers = check(world)
     assert min(counts.values()) > 15
     assert answers > 100
     sys.stdout.write(f"{counts}: {len(world.acknowledged)} acknowledged, {answers} kept\n")
+    tried(sum(counts.values()), "kills while a person labels in a browser")

@@ -30,11 +30,11 @@ from runshelf.recorder.output_log import OUTPUT
 from runshelf.recorder.output_reader import read_output, read_part
 from runshelf.snapshot.code_snapshot import CODE, read_snapshot
 from runshelf.store.metrics import BrokenLine, broken_lines
-from runshelf.store.periods import seconds_of
 from runshelf.store.results import named_metric, read_result
 from runshelf.store.run import Run
 from runshelf.store.run_ids import short_id
 from runshelf.store.summary import Summary, summarise
+from runshelf.store.times import seconds_of
 from runshelf.terminal_text import harmless, put
 
 TAIL_LINES = 10

@@ -19,9 +19,10 @@ from runshelf.index.grouping import group_of
 from runshelf.index.identity import identity_of, seeds_of, source_of
 from runshelf.index.rows import RunRow
 from runshelf.store.liveness import HEARTBEAT
-from runshelf.store.periods import finite, periods, seconds_of
+from runshelf.store.periods import finite, periods
 from runshelf.store.run import Run, open_run
 from runshelf.store.state import State, state_of
+from runshelf.store.times import seconds_of
 
 LARGEST_MANIFEST = 64 * 2**20
 MOST_SETTINGS = 2_000

@@ -227,7 +227,7 @@ def _one_line(text: str) -> str:
 def _is_starting(folder: Path) -> bool:
     try:
         age = time.time() - folder.lstat().st_mtime
-        return age < STARTING_SECONDS and not os.path.lexists(folder / "run.json")
+        return abs(age) < STARTING_SECONDS and not os.path.lexists(folder / "run.json")
     except OSError:
         return False
 

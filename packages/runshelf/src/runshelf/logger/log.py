@@ -31,6 +31,7 @@ from runshelf.logger.values import (
     finite_or_word,
     scalar,
 )
+from runshelf.steady_clock import SteadyClock
 
 LONGEST_LINE = 1_000_000
 WINDOW_SECONDS = 1.0
@@ -78,7 +79,7 @@ def log(key: Any, value: Any = _MISSING, /, step: Any = None, **axes: Any) -> No
             if name is not None and value - value == 0:
                 at = next(name.steps) if step is None else step
                 _file.write(
-                    f'{{"step": {at}, "time": {time.time():.6f}, {name.text}{value!r}}}\n'.encode()
+                    f'{{"step": {at}, "time": {_now():.6f}, {name.text}{value!r}}}\n'.encode()
                 )
                 return
         _log(key, value, step, axes)
@@ -205,6 +206,7 @@ def _flush_rates() -> None:
 
 
 _file = LineFile(before_end=_flush_rates)
+_now: Final = SteadyClock().now
 # For each rate: the start of its window, the count since then, and the time of the last call.
 _windows: dict[str, tuple[float, int | float, float]] = {}
 
@@ -266,7 +268,7 @@ def _write(
     for axis, at in axes.items():
         front += f'"{axis}": {position(axis, at)}, '
     if "time" not in keys and "time" not in axes:
-        front += f'"time": {time.time():.6f}, '
+        front += f'"time": {_now():.6f}, '
     if len(text) > LONGEST_LINE:
         raise Refused(f"a row of {len(text)} characters is too long: log it in parts", "long")
     _file.write(f"{{{front}{text[1:]}\n".encode())

@@ -4,6 +4,7 @@ Nothing is written. The uncopied part of the spool is returned as if it stood at
 `output.log`, in the same format. So positions are stable once the program has ended.
 """
 
+import math
 import mmap
 import os
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, final
 
-from runshelf.recorder.lines import STREAMS, Splitter, StreamName
+from runshelf.recorder.lines import LONGEST, STREAMS, Splitter, StreamName
 from runshelf.recorder.output_log import OUTPUT, format_lines
 from runshelf.recorder.spool import rest_of, started_at
 from runshelf.store import opening
@@ -74,6 +75,18 @@ def read_part(folder: Path, start: int, most: int) -> tuple[bytes, int]:
 def recorded_up_to(folder: Path) -> dict[StreamName, int]:
     """Return how many bytes of each stream are in a run's `output.log`."""
     return _recorded(folder)[1]
+
+
+def seconds_of_last_line(folder: Path) -> float:
+    """Return the time of the last complete line of a run's `output.log`; 0 if there is none."""
+    with suppress(opening.NoFile):
+        _, size = opening.read_part(folder, OUTPUT, 0, 0)
+        start = max(size - 4 * LONGEST, 0)
+        data, _ = opening.read_part(folder, OUTPUT, start, size - start)
+        for line in reversed(data.split(b"\n")[:-1]):
+            if found := _parse(line, 0):
+                return found[0].seconds if math.isfinite(found[0].seconds) else 0.0
+    return 0.0
 
 
 def _recorded(folder: Path) -> tuple[int, dict[StreamName, int]]:

@@ -78,7 +78,7 @@ class Session:
 
     def _start(self, launch: Launch, tree: ProcessTree, stack: ExitStack) -> Program:
         """Start the program, signal forwarding and system metrics; `stack` stops them."""
-        started, self._began = time.time(), time.monotonic()
+        self._began = time.monotonic()
         stack.enter_context(_handled(self._forward))  # the program may signal us at once
         named = exported({"RUN": str(self._folder), "OUTPUT": str(self._folder / FOLDER)})
         launch = replace(launch, environ={**launch.environ, **named})
@@ -89,7 +89,7 @@ class Session:
         for number in self._early:
             program.signal(number)
         tree.begin(program.pid)
-        system = SystemMetrics(self._folder, tree, started)
+        system = SystemMetrics(self._folder, tree)
         stack.callback(system.stop)
         return program
 

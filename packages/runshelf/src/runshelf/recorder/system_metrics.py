@@ -11,6 +11,7 @@ import psutil
 
 from runshelf.errors import UserFacingError
 from runshelf.snapshot.machine import query_gpus
+from runshelf.steady_clock import SteadyClock
 from runshelf.store.metrics import MetricsWriter
 
 WRITER = "system"
@@ -31,10 +32,18 @@ class Processes(Protocol):
 class SystemMetrics:
     """Writes `metrics-system.jsonl` while a program runs."""
 
-    def __init__(self, folder: Path, tree: Processes, started: float) -> None:
+    def __init__(self, folder: Path, tree: Processes, before: float = 0.0) -> None:
+        """Start the thread.
+
+        Args:
+            folder: the run's folder.
+            tree: the processes of the program.
+            before: seconds since the start of the run.
+        """
         self._folder = folder
         self._tree = tree
-        self._started = started
+        self._clock = SteadyClock()
+        self._began = time.monotonic() - before
         self._cpu_seconds: dict[psutil.Process, float] = {}
         self._at = time.monotonic()
         self._has_gpus = True
@@ -57,8 +66,8 @@ class SystemMetrics:
 
     def _record(self) -> dict[str, Any]:
         processes = self._tree.processes()
-        now = time.time()
-        record: dict[str, Any] = {"time": now, "seconds": now - self._started}
+        seconds = time.monotonic() - self._began
+        record: dict[str, Any] = {"time": self._clock.now(), "seconds": seconds}
         record["cpu_percent"] = self._cpu_percent(processes)
         record["memory_bytes"] = sum(_memory(process) for process in processes)
         record["processes"] = len(processes)

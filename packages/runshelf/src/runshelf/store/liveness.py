@@ -82,7 +82,7 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
         return Heartbeat(
             _process_of(fields["recorder"]),
             _process_of(program) if program else None,
-            time.time() - found.st_mtime,
+            max(time.time() - found.st_mtime, 0.0),  # clocks differ
         )
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

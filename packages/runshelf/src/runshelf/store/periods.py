@@ -1,10 +1,10 @@
 """The periods in which a run was executing. A resumed run has several."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple, final
 
 from runshelf.store.state import OVER
+from runshelf.store.times import seconds_of
 
 
 @final
@@ -42,17 +42,6 @@ def periods(events: Iterable[Mapping[str, Any]], until: float) -> list[Period]:
     if begin is not None:
         found.append(Period(begin, max(until - begin, 0.0), None))
     return found
-
-
-def seconds_of(moment: object) -> float | None:
-    """Return the Unix time of an ISO 8601 text; None if invalid."""
-    if not isinstance(moment, str):
-        return None
-    try:
-        when = datetime.fromisoformat(moment)
-        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def finite(value: object) -> float | None:

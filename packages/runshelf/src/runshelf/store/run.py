@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -20,11 +21,13 @@ from typing import Any, Literal, cast, final
 
 from runshelf.cores import usable_cores
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.steady_clock import SteadyClock
 from runshelf.store.files import disk_errors, disk_full, is_disk_full, write_whole
-from runshelf.store.home import make_run_folder
+from runshelf.store.home import RUNS, TRASH, make_run_folder, shared
 from runshelf.store.liveness import HeartbeatWriter
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json
 from runshelf.store.run_ids import SHORT, is_ulid, matching, new_ulid, short_id
+from runshelf.store.times import seconds_of
 from runshelf.store.trust import trust_own
 
 SCHEMA = 1
@@ -36,6 +39,7 @@ _MANIFEST = "run.json"
 _EVENTS = "events.jsonl"
 _LOCK = "lock"
 _IMPORT = "import"
+_YEAR_9000 = 221_845_392_000.0  # a later time in a damaged record is ignored
 _MOST_NAMED = 3  # runs in one message
 _CPU_INFO = Path("/proc/cpuinfo")
 _REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
@@ -131,6 +135,7 @@ class RunWriter:
         """
         self.run = run
         self._lock = lock
+        self._clock, self._began = SteadyClock(_newest_time(run)), time.monotonic()
         self.heartbeat = HeartbeatWriter(run.folder)
         try:
             self._events = LinesWriter(run.folder / _EVENTS)
@@ -147,11 +152,13 @@ class RunWriter:
     def record(self, status: Status, **details: Any) -> None:
         """Append and sync a status event with the current time and details.
 
+        The time is never before that of an earlier event.
+
         Raises:
             UsageError: a detail is not a JSON value.
             UserFacingError: the disk is full.
         """
-        self._events.write({"status": status, "time": _now(), **details})
+        self._events.write({"status": status, "time": _iso(self._clock.now()), **details})
         self._events.sync()
         self._ended = status in ENDS
         # The index reads a folder again when its modification time has changed.
@@ -177,15 +184,16 @@ class RunWriter:
             self.close()
 
     def _record_end(self, error: BaseException | None) -> None:
+        seconds = round(time.monotonic() - self._began, 3)
         if error is None:
-            self.record("finished")
+            self.record("finished", seconds=seconds)
             return
         # The error of the block must reach the user, not an error in recording it.
         with suppress(UserFacingError):
             if isinstance(error, KeyboardInterrupt):
-                self.record("interrupted")
+                self.record("interrupted", seconds=seconds)
             else:
-                self.record("failed", error=f"{type(error).__name__}: {error}")
+                self.record("failed", seconds=seconds, error=f"{type(error).__name__}: {error}")
 
 
 NO_INFO = RunInfo()
@@ -225,11 +233,11 @@ def create_run(
         UserFacingError: the disk is full.
     """
     cwd = cwd or Path.cwd()
-    ulid = new_ulid()
+    ulid = new_ulid(after=_newest_id(home))
     manifest = {
         "schema": SCHEMA,
         "run": ulid,
-        "created": _now(),
+        "created": _iso(time.time()),
         "command": command,
         "argv": list(argv),
         "cwd": str(cwd),
@@ -261,10 +269,14 @@ def resume_run(run: Run) -> RunWriter:
     """Lock an existing run and record that it was resumed.
 
     Raises:
+        UsageError: it has finished; nothing is recorded.
         UserFacingError: another process is writing it, or it cannot be written.
     """
     lock = _take_lock(run.folder)
     with _closed_on_error(lock):
+        # Read while it is locked: another process may have finished it a moment ago.
+        if any(event.get("status") == "finished" for event in run.events()):
+            raise UsageError(f"run `{run.short}` has finished: there is nothing left to resume")
         return RunWriter(run, lock, "resumed")
 
 
@@ -374,8 +386,23 @@ def is_locked(run: Run) -> bool:
     return False
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _iso(unix: float) -> str:
+    return datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds")
+
+
+def _newest_time(run: Run) -> float:
+    """Return the time of the newest event of a run; 0 if it has none."""
+    times = [seconds_of(event.get("time")) or 0.0 for event in run.events()]
+    return max((time for time in times if time < _YEAR_9000), default=0.0)
+
+
+def _newest_id(home: Path) -> str:
+    """Return the newest id of a home, also of what is being made or is in the trash."""
+    names: list[str] = []
+    for folder in (home / RUNS, shared(home, TRASH)):
+        with suppress(OSError):
+            names += [entry.name for entry in folder.iterdir()]
+    return max(filter(is_ulid, names), default="")
 
 
 def _make_folder(home: Path, ulid: str) -> Path:

@@ -13,20 +13,36 @@ SHORT = 8
 LEAST = 4  # characters of an end: one letter would match some run by chance
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_RANDOM_BITS = 60
+_LAST_MOMENT = (1 << 68) - 1
 _ULID = re.compile(f"[0-7][{_CROCKFORD}]{{25}}")
 
 
-def new_ulid() -> str:
+def new_ulid(after: str = "") -> str:
     """Return a new ULID: 26 letters and digits, from 48 bits of milliseconds and 80 random bits.
 
     The first 20 of the 80 bits are nanoseconds instead, so that ids of one process also sort by
-    creation time within a millisecond.
+    creation time within a millisecond. If the clock was set back, the id is the next one after the
+    newest id that is known, so that ids still sort by creation.
 
     Source: github.com/ulid/spec.
+
+    Args:
+        after: the newest id that is known, if any.
     """
     milliseconds, nanoseconds = divmod(time.time_ns(), 1_000_000)
-    number = (((milliseconds << 20) | nanoseconds) << 60) | secrets.randbits(60)
+    moment = (milliseconds << 20) | nanoseconds
+    if after and (next_moment := (_number(after) >> _RANDOM_BITS) + 1) <= _LAST_MOMENT:
+        moment = max(moment, next_moment)
+    number = (moment << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
     return "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+
+
+def _number(ulid: str) -> int:
+    number = 0
+    for letter in ulid:
+        number = number << 5 | _CROCKFORD.index(letter)
+    return number
 
 
 def is_ulid(text: str) -> bool:

@@ -73,6 +73,7 @@ def progress_of(
         elapsed: seconds since the run started.
         others: durations of finished runs of its group in seconds.
     """
+    elapsed = max(elapsed, 0.0)  # the clock may have been set back
     tail = read_tail(folder)
     estimates = (
         _by_env_steps(manifest, tail, elapsed),

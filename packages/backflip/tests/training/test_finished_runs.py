@@ -1,0 +1,107 @@
+"""A finished run is never evaluated again, whatever resumes it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backflip import api
+from backflip.api import resume_teach, teach, teach_more
+from backflip.training import train as training
+from backflip.training.result import Result
+from backflip.training.train import resume_train, train, train_more
+from runshelf.errors import Interrupted, UsageError
+from runshelf.store.metrics import read_metrics
+from runshelf.store.run import RunWriter, find_run
+
+PPO = {"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 2, "hidden": (8,)}
+DQN = {
+    "num_envs": 2,
+    "rollout_length": 8,
+    "updates_per_step": 0.125,
+    "batch_size": 8,
+    "buffer_size": 128,
+    "learning_starts": 32,
+    "hidden": (8,),
+}
+TEACHING = {"phases": 2, "clip_length": 5, "random_envs": 8, "random_env_steps": 30}
+SHORT = {"max_episode_steps": 8}
+
+
+def trained(home: Path, algorithm: str, env: str) -> Result:
+    settings = {"ppo": PPO, "dqn": DQN}[algorithm]
+    env_args = SHORT if env.startswith("gymnasium") else {}
+    return train(algorithm, env, env_steps=256, settings=settings, env_args=env_args, home=home)
+
+
+def taught(home: Path) -> Result:
+    settings = PPO | TEACHING
+    return teach("CartPole-v1", env_steps=256, labels=4, settings=settings, home=home)
+
+
+RUNS: dict[str, Any] = {
+    "ppo compiled": lambda home: trained(home, "ppo", "CartPole-v1"),
+    "ppo on the host": lambda home: trained(home, "ppo", "gymnasium:CartPole-v1"),
+    "dqn compiled": lambda home: trained(home, "dqn", "CartPole-v1"),
+    "dqn on the host": lambda home: trained(home, "dqn", "gymnasium:CartPole-v1"),
+    "child of train": lambda home: train_more(
+        trained(home, "ppo", "CartPole-v1").folder, env_steps=128
+    ),
+    "teach": taught,
+    "child of teach": lambda home: teach_more(taught(home).folder, labels=2, env_steps=128),
+}
+
+
+def content_of(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.attack
+@pytest.mark.medium
+@pytest.mark.parametrize("kind", RUNS)
+def test_resuming_a_finished_run_changes_nothing(tmp_path, kind, monkeypatch, tried):
+    done = RUNS[kind](tmp_path)
+    run = find_run(tmp_path, done.run)
+    resume = resume_teach if run.manifest["command"] == "teach" else resume_train
+    before = content_of(done.folder)
+    for _ in range(2):
+        assert resume(run) == done
+    # Another process finishes it between the first look and the lock.
+    for module in (api, training):
+        monkeypatch.setattr(module, "result_of", lambda _: None)
+    with pytest.raises(UsageError, match="has finished: there is nothing left to resume"):
+        resume(run)
+    after = content_of(done.folder)
+    assert {path for path in after if path not in before} <= {
+        done.folder / f"labels.sqlite-{end}" for end in ("wal", "shm")
+    }
+    assert {path: after[path] for path in before} == before
+    assert len(read_metrics(done.folder, "evaluation").records) == 1
+    tried(3, "times a finished run was resumed")
+
+
+@pytest.mark.attack
+@pytest.mark.medium
+@pytest.mark.parametrize("kind", ["ppo compiled", "teach"])
+def test_a_kill_between_evaluation_and_end_doubles_no_evaluation(
+    tmp_path, kind, monkeypatch, tried
+):
+    record = RunWriter.record
+
+    def killed(self, status, **details):
+        if status == "finished":
+            raise KeyboardInterrupt
+        record(self, status, **details)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunWriter, "record", killed)
+        with pytest.raises(Interrupted):
+            RUNS[kind](tmp_path)
+    run = find_run(tmp_path, "latest")
+    assert len(read_metrics(run.folder, "evaluation").records) == 1
+    resume = resume_teach if run.manifest["command"] == "teach" else resume_train
+    result = resume(run)
+    (record_,) = read_metrics(run.folder, "evaluation").records
+    assert record_["evaluation_return"] == result.returns[0]
+    assert [event["status"] for event in run.events()][-2:] == ["resumed", "finished"]
+    tried(1, "kills between the evaluation and the end of a run")
