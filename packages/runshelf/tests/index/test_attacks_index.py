@@ -242,6 +242,23 @@ def test_changed_tables_of_a_sealed_index(
     tried(1, "indexes with changed tables or values")
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize("name", ["/etc", "../../../etc", "..", ""])
+def test_no_row_leads_out_of_the_home(home: Path, name: str, tried: Tried) -> None:
+    """Also not before the first refresh, when a server already answers."""
+    change(
+        shared(home, "index.sqlite"),
+        f"UPDATE runs SET ulid = '{name}' WHERE number = 1",
+        loose=False,
+    )
+    break_seal(home)
+    with open_index(home) as index:
+        folders = {row.folder for row in index.runs().rows}
+        assert index.run(name) is None
+        assert folders == {home / "runs" / ulid(number) for number in range(RUNS)}
+    tried(1, "indexes with changed tables or values")
+
+
 def as_folder(path: Path) -> None:
     path.mkdir()
     (path / "precious").write_text("data")

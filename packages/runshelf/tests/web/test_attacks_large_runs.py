@@ -1,13 +1,15 @@
 """Attacks with runs that are slow to read: other pages stay fast while they are read and shown."""
 
+import contextlib
 import json
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from packages.runshelf.tests.index.homes import make_run, ulid
-from packages.runshelf.tests.web.pages import serving, until
+from packages.runshelf.tests.web.pages import serving, shown_total, until
 from tests.attack_figures import Tried
 from tests.server_client import Server
 
@@ -42,30 +44,35 @@ def test_other_pages_answer_while_large_runs_are_read_and_shown(
     for number in range(20):
         records = [{"step": step, "loss": step / 2} for step in range(200)]
         make_run(tmp_path, number, records=records, seeds=[number], group="g")
-    for number, data in enumerate(LARGE, 100):
-        large_run(tmp_path, number, data)
     with serving(tmp_path) as server:
         others = ["/", "/?show=runs", f"/runs/{ulid(5)}", "/group?name=g"]
         for path in others:
             server.get(path)  # the first time, templates are loaded
+        for number, data in enumerate(LARGE, 100):
+            large_run(tmp_path, number, data)
+        read, asked = watched(server, others, lambda: shown_total(server) == 20 + len(LARGE))
         visitors = [
-            threading.Thread(target=server.get, args=(f"/runs/{ulid(100 + number)}",))
+            threading.Thread(target=visit, args=(server, f"/runs/{ulid(100 + number)}"))
             for number in range(len(LARGE))
         ]
         for visitor in visitors:
             visitor.start()
-        slowest, asked = watched(server, others, visitors)
-        assert server.get("/").status == 200
-    tried(asked, "pages asked for while 6 very large runs were shown")
-    tried(round(slowest * 1000), "ms: the slowest of these pages")
+        shown, more = watched(server, others, lambda: not any(v.is_alive() for v in visitors))
+    tried(asked + more, "pages asked for while 6 very large runs were read and shown")
+    tried(round(read * 1000), "ms: the slowest of these pages while the runs were read")
+    tried(round(shown * 1000), "ms: the slowest of these pages while the runs were shown")
 
 
-def watched(
-    server: Server, paths: list[str], visitors: list[threading.Thread]
-) -> tuple[float, int]:
-    """Ask for pages until all visitors have theirs; return the longest time and the number."""
+def visit(server: Server, path: str) -> None:
+    """Ask for the page of a large run; it may take longer than this client waits."""
+    with contextlib.suppress(OSError):
+        server.get(path)
+
+
+def watched(server: Server, paths: list[str], over: Callable[[], bool]) -> tuple[float, int]:
+    """Ask for pages until something is over; return the longest time and the number."""
     slowest, asked = 0.0, 0
-    while asked < 40 or any(visitor.is_alive() for visitor in visitors):
+    while asked < 40 or not over():
         for path in paths:
             began = time.perf_counter()
             assert server.get(path).status == 200

@@ -27,11 +27,12 @@ from runshelf.index.entry import (
 )
 from runshelf.index.identity import content_of
 from runshelf.index.rows import DamagedRow, list_of, to_columns
+from runshelf.store import summary
 from runshelf.store.home import is_beside_runs
 from runshelf.store.results import named_metric, result_metric
 from runshelf.store.run_ids import is_ulid
 from runshelf.store.state import OVER
-from runshelf.store.summary import Summary, summarise
+from runshelf.store.summary import Summary
 
 # What was read is stored after so many runs, or seconds: a large run delays only those after it.
 BATCH = 200
@@ -119,6 +120,8 @@ def refresh(
     began = stored = time.monotonic()
     readings: list[Reading] = []
     for count, ulid in enumerate(changed):
+        if count % BATCH == 0:
+            _report(report, count, len(changed), time.monotonic() - began)
         reading = _read(home / "runs" / ulid, found[ulid], known.get(ulid))
         if isinstance(reading, Problem):
             problems.append(reading)
@@ -127,7 +130,6 @@ def refresh(
         if len(readings) == BATCH or time.monotonic() > stored + BATCH_SECONDS:
             _store(connection, readings, named_metric(home))
             readings, stored = [], time.monotonic()
-            _report(report, count + 1, len(changed), stored - began)
     _store(connection, readings, named_metric(home))
     _report(report, len(changed), len(changed), time.monotonic() - began)
     _rename_results(connection, home)
@@ -241,9 +243,14 @@ def _reading(folder: Path, stamp: int, known: Known | None) -> Reading:
         return Reading(stamp, _with_logged(entry, known.content, known.seeds), *kept, None)
     check_files(folder)
     began = time.perf_counter()
-    summaries = summarise(folder, MOST_METRICS)
+    summaries = summarise(folder)
     entry = _with_logged(entry, content_of(summaries), _logged_seeds(summaries))
     return Reading(stamp, entry, metrics, now, time.perf_counter() - began, summaries)
+
+
+def summarise(folder: Path) -> Mapping[str, Summary]:
+    """Return the summaries of the metrics of a run, of the first `MOST_METRICS` by name."""
+    return summary.summarise(folder, MOST_METRICS)
 
 
 def _with_logged(entry: Entry, content: str, seeds: Sequence[int]) -> Entry:
