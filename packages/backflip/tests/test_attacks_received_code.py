@@ -80,7 +80,12 @@ COMMANDS = {
         *("resume RUN", "watch RUN", "export-policy RUN out.npz", "teach --more RUN --labels 4"),
         "teach CartPole-v1 --reward-from RUN",
     ),
-    "train": ("resume RUN", "watch RUN", "export-policy RUN out.npz", "train --more RUN --env-steps 64"),
+    "train": (
+        "resume RUN",
+        "watch RUN",
+        "export-policy RUN out.npz",
+        "train --more RUN --env-steps 64",
+    ),
 }
 
 
