@@ -189,22 +189,25 @@ def test_tracked_files_are_kept_under_any_name(tmp_path):
 def test_secret_files_are_left_out_and_reported(home, tree):
     for name in (".env", "sub/.env.local", "server.pem", "id_rsa", "id_rsa.pub", ".env.example"):
         write(tree / name)
+    key = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0B\n" * 3
+    write(tree / "deploy", key)
     git(tree, "add", "-f", ".")
     snapshot = snapshot_of(home, tree)
     assert {".env.example", "id_rsa.pub"} <= set(paths(snapshot))
-    secret = {".env", "sub/.env.local", "server.pem", "id_rsa"}
+    secret = {".env", "sub/.env.local", "server.pem", "id_rsa", "deploy"}
     assert left(snapshot) == dict.fromkeys(secret, "may hold secrets")
     said = []
     say_left_out(snapshot, said.append)
     assert said == [
-        "not in the snapshot: `.env`, `id_rsa`, `server.pem` and 1 more (all in code.json): "
+        "not in the snapshot: `.env`, `deploy`, `id_rsa` and 2 more (all in code.json): "
         "may hold secrets"
     ]
     target = home / "code.patch"
     repository = find_repository(tree)
     assert repository is not None
     write(tree / "changed", "2\n")
-    assert write_patch(repository, target, is_secret_file, 10**6)
+    is_secret = set(map(str.encode, secret)).__contains__
+    assert write_patch(repository, target, is_secret, 10**6)
     patch = target.read_text()
     assert "+2\n" in patch
     files = {line.split(" b/")[1] for line in patch.splitlines() if line.startswith("diff --git")}
