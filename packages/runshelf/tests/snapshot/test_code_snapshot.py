@@ -327,6 +327,7 @@ def test_concurrent_writers_of_the_same_objects(home, tmp_path):
         assert store(home, path).sha256 == path.name
 
 
+@pytest.mark.attack
 def test_a_link_is_never_followed_when_storing(home, tmp_path):
     write(tmp_path / "secret", "secret")
     (tmp_path / "link").symlink_to("secret")
@@ -357,6 +358,7 @@ def entry(path, sha256="0" * 64, **fields):
     return {"path": path, "sha256": sha256, "bytes": 0, "mode": 0o644} | fields
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("path", HOSTILE)
 def test_a_path_that_leads_out_is_refused(home, path):
     with pytest.raises(DamagedFile, match=r"code\.json.*damaged"):
@@ -367,12 +369,14 @@ def test_a_path_that_leads_out_is_refused(home, path):
     assert not (home / "clean").exists()
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("sha256", ["../../x", "0" * 63, "Z" * 64, "", None, 3])
 def test_an_invalid_hash_is_refused(home, sha256):
     with pytest.raises(DamagedFile):
         materialise(home, listing(home, entry("a", sha256)), home / "clean")
 
 
+@pytest.mark.attack
 def test_nothing_is_written_through_a_link_of_the_snapshot(home, tmp_path):
     one = store(home, write(tmp_path / "a", "evil"))
     outside = tmp_path / "outside"
@@ -390,6 +394,7 @@ def test_nothing_is_written_through_a_link_of_the_snapshot(home, tmp_path):
         materialise(home, listing(home, *twice), home / "clean")
 
 
+@pytest.mark.attack
 def test_setuid_bits_are_dropped(home, tmp_path):
     one = store(home, write(tmp_path / "a", "tool"))
     run = listing(home, entry("tool", one.sha256, bytes=4, mode=0o4755))
@@ -397,6 +402,7 @@ def test_setuid_bits_are_dropped(home, tmp_path):
     assert stat.S_IMODE((home / "clean" / "tool").stat().st_mode) == 0o755
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "[" * 100_000, '{"root": 1, "cwd": ".", "files": 3, "left_out": []}']
 )
@@ -407,6 +413,7 @@ def test_a_damaged_list_raises_one_line(home, text):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.attack
 def test_a_huge_list_or_a_linked_list_is_refused(home, tmp_path):
     path = home / "runs" / "R" / "code.json"
     with path.open("w") as file:
