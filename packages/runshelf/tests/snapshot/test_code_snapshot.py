@@ -28,7 +28,6 @@ from runshelf.snapshot.git import (
     write_patch,
 )
 from runshelf.snapshot.object_store import object_path, store
-from runshelf.snapshot.secret_files import is_secret_file
 from runshelf.store.home import shared
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
