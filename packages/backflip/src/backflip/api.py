@@ -187,7 +187,6 @@ def teach_more(
     """
     began = time.perf_counter()
     found = found_run(run, home)
-    refuse_code_of(found)
     runtime.prepare()
     parent = open_parent(found, "teach")
     saved = found.config

@@ -28,7 +28,6 @@ from runshelf.snapshot.git import (
     write_patch,
 )
 from runshelf.snapshot.object_store import object_path, store
-from runshelf.snapshot.secret_files import is_secret_file
 from runshelf.store.home import shared
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -189,22 +188,25 @@ def test_tracked_files_are_kept_under_any_name(tmp_path):
 def test_secret_files_are_left_out_and_reported(home, tree):
     for name in (".env", "sub/.env.local", "server.pem", "id_rsa", "id_rsa.pub", ".env.example"):
         write(tree / name)
+    key = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0B\n" * 3
+    write(tree / "deploy", key)
     git(tree, "add", "-f", ".")
     snapshot = snapshot_of(home, tree)
     assert {".env.example", "id_rsa.pub"} <= set(paths(snapshot))
-    secret = {".env", "sub/.env.local", "server.pem", "id_rsa"}
+    secret = {".env", "sub/.env.local", "server.pem", "id_rsa", "deploy"}
     assert left(snapshot) == dict.fromkeys(secret, "may hold secrets")
     said = []
     say_left_out(snapshot, said.append)
     assert said == [
-        "not in the snapshot: `.env`, `id_rsa`, `server.pem` and 1 more (all in code.json): "
+        "not in the snapshot: `.env`, `deploy`, `id_rsa` and 2 more (all in code.json): "
         "may hold secrets"
     ]
     target = home / "code.patch"
     repository = find_repository(tree)
     assert repository is not None
     write(tree / "changed", "2\n")
-    assert write_patch(repository, target, is_secret_file, 10**6)
+    is_secret = set(map(str.encode, secret)).__contains__
+    assert write_patch(repository, target, is_secret, 10**6)
     patch = target.read_text()
     assert "+2\n" in patch
     files = {line.split(" b/")[1] for line in patch.splitlines() if line.startswith("diff --git")}
@@ -324,6 +326,7 @@ def test_concurrent_writers_of_the_same_objects(home, tmp_path):
         assert store(home, path).sha256 == path.name
 
 
+@pytest.mark.attack
 def test_a_link_is_never_followed_when_storing(home, tmp_path):
     write(tmp_path / "secret", "secret")
     (tmp_path / "link").symlink_to("secret")
@@ -354,6 +357,7 @@ def entry(path, sha256="0" * 64, **fields):
     return {"path": path, "sha256": sha256, "bytes": 0, "mode": 0o644} | fields
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("path", HOSTILE)
 def test_a_path_that_leads_out_is_refused(home, path):
     with pytest.raises(DamagedFile, match=r"code\.json.*damaged"):
@@ -364,12 +368,14 @@ def test_a_path_that_leads_out_is_refused(home, path):
     assert not (home / "clean").exists()
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("sha256", ["../../x", "0" * 63, "Z" * 64, "", None, 3])
 def test_an_invalid_hash_is_refused(home, sha256):
     with pytest.raises(DamagedFile):
         materialise(home, listing(home, entry("a", sha256)), home / "clean")
 
 
+@pytest.mark.attack
 def test_nothing_is_written_through_a_link_of_the_snapshot(home, tmp_path):
     one = store(home, write(tmp_path / "a", "evil"))
     outside = tmp_path / "outside"
@@ -387,6 +393,7 @@ def test_nothing_is_written_through_a_link_of_the_snapshot(home, tmp_path):
         materialise(home, listing(home, *twice), home / "clean")
 
 
+@pytest.mark.attack
 def test_setuid_bits_are_dropped(home, tmp_path):
     one = store(home, write(tmp_path / "a", "tool"))
     run = listing(home, entry("tool", one.sha256, bytes=4, mode=0o4755))
@@ -394,6 +401,7 @@ def test_setuid_bits_are_dropped(home, tmp_path):
     assert stat.S_IMODE((home / "clean" / "tool").stat().st_mode) == 0o755
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "[" * 100_000, '{"root": 1, "cwd": ".", "files": 3, "left_out": []}']
 )
@@ -404,6 +412,7 @@ def test_a_damaged_list_raises_one_line(home, text):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.attack
 def test_a_huge_list_or_a_linked_list_is_refused(home, tmp_path):
     path = home / "runs" / "R" / "code.json"
     with path.open("w") as file:

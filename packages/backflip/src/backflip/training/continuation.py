@@ -23,6 +23,7 @@ from backflip.preferences.kept_labels import KeptLabels
 from backflip.training import runtime
 from backflip.training.build import Built, build, env_args_of, rebuild
 from backflip.training.fingerprint import resolved
+from backflip.training.named_code import refuse_code_of
 from backflip.training.planning import plan
 from backflip.training.policy import refuse_changed
 from backflip.training.renamed_settings import current_names
@@ -117,6 +118,7 @@ def open_parent(run: Run, command: str) -> Parent:
         raise UsageError(f"run `{name}` is a run of `{kind}`; only `train` and `teach` have --more")
     if kind != command:
         raise UsageError(f"run `{name}` is a run of `{kind}`; try backflip {kind} --more {name}")
+    refuse_code_of(run)
     if is_locked(run):
         raise UsageError(f"run `{name}` is running: wait for its end, or stop it with Ctrl-C")
     if not has_checkpoint(run.folder / CHECKPOINT):
