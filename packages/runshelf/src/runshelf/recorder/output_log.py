@@ -13,6 +13,7 @@ from typing import final
 
 from runshelf.recorder.lines import LONGEST, STREAMS, Line
 from runshelf.store.files import disk_errors
+from runshelf.store.writing import open_in_place
 
 OUTPUT = "output.log"
 _MAX_WAITING = 4 << 20
@@ -24,9 +25,8 @@ class OutputWriter:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / OUTPUT
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._descriptor = open_in_place(folder, OUTPUT, appends=True)
         with disk_errors(self._path):
-            self._descriptor = os.open(self._path, flags, 0o666)
             self._size = _cut_torn_line(self._descriptor)
         self._waiting = b""
         self.lost_lines = 0

@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import select
-import shutil
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -32,8 +31,8 @@ from runshelf.snapshot.machine import machine
 from runshelf.snapshot.not_code import NotCode
 from runshelf.snapshot.object_store import snapshot_taken
 from runshelf.snapshot.secrets import Secrets, find_secrets, relevant_environment
-from runshelf.store.files import disk_errors
 from runshelf.store.run import Capture, Run, RunInfo
+from runshelf.store.writing import copy_file
 
 PATCH = "code.patch"
 _LARGEST_PATCH = 20_000_000
@@ -184,9 +183,7 @@ def _inherit_code(
     root = Path(os.path.normpath(cwd / os.path.relpath(".", kept.cwd)))
     snapshot = replace(kept, root=str(root))
     write_snapshot(folder, snapshot, limits)
-    if (parent.folder / PATCH).is_file():
-        with disk_errors(folder / PATCH):
-            shutil.copyfile(parent.folder / PATCH, folder / PATCH)
+    copy_file(parent.folder, folder, PATCH)
     fields = {name: parent.manifest.get(name) for name in ("git", "lock_files")}
     return fields | {"snapshot": _summary(snapshot)}, snapshot
 

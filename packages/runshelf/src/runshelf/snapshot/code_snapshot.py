@@ -19,8 +19,9 @@ from runshelf.errors import DamagedFile, UsageError
 from runshelf.snapshot.file_selection import Listing, is_secret_file
 from runshelf.snapshot.git import Repository
 from runshelf.snapshot.object_store import NotAFileError, object_path, store
-from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.files import disk_errors
 from runshelf.store.opening import NoFile, read, read_part
+from runshelf.store.writing import replace_file
 
 CODE = "code.json"
 _NAMED_AT_MOST = 1000
@@ -131,7 +132,7 @@ def write_snapshot(folder: Path, snapshot: Snapshot, limits: Limits) -> None:
         for name, items in (("left_out", left_out), ("files", files))
     )
     text = json.dumps(fields)[:-1] + ",\n" + ",\n".join(lists) + "}\n"
-    write_whole(folder / CODE, text.encode())
+    replace_file(folder, CODE, text.encode())
 
 
 def read_snapshot(folder: Path) -> Snapshot:
