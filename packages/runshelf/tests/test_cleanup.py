@@ -23,6 +23,7 @@ from runshelf.errors import UsageError, UserFacingError
 from runshelf.recorder.output_files import list_outputs
 from runshelf.snapshot.object_store import object_path, snapshot_taken, store
 from runshelf.store.home import make_shared, shared
+from runshelf.store.metrics import MetricsWriter
 from runshelf.store.run import create_run, list_runs, open_run
 from runshelf.store.series import metric_names, read_series
 from runshelf.store.trees import remove_tree, tree_bytes
@@ -218,6 +219,17 @@ def test_metrics_of_runs_that_ended_are_compacted(home: Path) -> None:
     assert not list(lost.glob("*.npz"))
     assert metric_names(lost) == ["loss"]
     assert find_garbage(home).compactable == []
+
+
+def test_metrics_that_were_compacted_twice_are_not_compacted_again(home: Path) -> None:
+    """Each compaction leaves one more empty line."""
+    over = make_run(home, 1)
+    for updates in (1, 2, 3):
+        with MetricsWriter(over, "train") as metrics:
+            metrics.write({"seed": 0, "updates": updates, "loss": 1.0})
+        settle(over)
+        assert collect(home).compactable == [ulid(1)]
+        assert find_garbage(home).compactable == collect(home).compactable == []
 
 
 def test_metrics_with_invalid_lines_are_not_compacted_and_are_reported(

@@ -31,6 +31,7 @@ TRASH_DAYS = 30.0
 # A newer folder without a manifest may be a run that is being prepared.
 LEFTOVER_SECONDS = 3600.0
 _DAY = 86400.0
+_MOST_EMPTY_LINES = 4096
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
@@ -266,10 +267,18 @@ def _compactable_files(folder: Path) -> list[Path]:
     lines = [
         path
         for path in folder.glob("metrics-*.jsonl")
-        if not path.is_symlink() and path.is_file() and path.stat().st_size > 1
+        if not path.is_symlink() and path.is_file() and _has_lines(folder, path.name)
     ]
     kept = {broken.path for broken in kept_as_lines(folder)} if lines else set[Path]()
     return [path for path in lines if path not in kept]
+
+
+def _has_lines(folder: Path, name: str) -> bool:
+    """Return whether a metrics file has lines; each compaction leaves one more empty line."""
+    try:
+        return bool(opening.read(folder, name, _MOST_EMPTY_LINES).strip(b"\n"))
+    except opening.NoFile:
+        return False
 
 
 def _code_bytes(folder: Path, sizes: dict[str, int]) -> int:
