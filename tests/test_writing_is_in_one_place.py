@@ -45,11 +45,14 @@ FUNCTIONS = {
 def writes(tree: ast.AST) -> Iterator[ast.expr]:
     """Yield what changes a file by its path: calls, and functions such as `Path.unlink`."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (_is_write(node) or _opens_to_write(node)):
+        if (isinstance(node, ast.Call) and (_is_write(node) or _opens_to_write(node))) or (
+            isinstance(node, ast.Attribute) and _is_of_path(node)
+        ):
             yield node
-        named = isinstance(node, ast.Attribute) and node.attr in METHODS
-        if named and ast.unparse(node).startswith("Path."):
-            yield node
+
+
+def _is_of_path(name: ast.Attribute) -> bool:
+    return name.attr in METHODS and ast.unparse(name.value) == "Path"
 
 
 def _is_write(call: ast.Call) -> bool:

@@ -92,7 +92,7 @@ ACTS: list[tuple[Callable[[Path], object], list[str]]] = [
     (present, ["present", LEASE, f"{LEASE}.partial"]),
     (write_films, [FILMS, FILM, f"{FILM}.partial"]),
     (
-        lambda folder: write_status(folder, Status("training", 0.0)),
+        lambda folder: write_status(folder, Status("setting up", 0.0)),
         ["status.json", "status.json.partial", ".status.json.part"],
     ),
     (read_status, ["status.json"]),
@@ -243,8 +243,10 @@ def test_more_and_watch_write_nothing_outside(
     before = seen(outside)
     with pytest.raises(UserFacingError, match="watch` is not a folder: remove it"):
         watch(
-            *(open_run(folder),),
-            **{"seed": None, "episodes": 1, "out": None},
+            open_run(folder),
+            seed=None,
+            episodes=1,
+            out=None,
             on_progress=lambda what, share: None,
             warn=print,
         )
