@@ -45,9 +45,9 @@ FUNCTIONS = {
 def writes(tree: ast.AST) -> Iterator[ast.expr]:
     """Yield what changes a file by its path: calls, and functions such as `Path.unlink`."""
     for node in ast.walk(tree):
-        if (isinstance(node, ast.Call) and (_is_write(node) or _opens_to_write(node))) or (
-            isinstance(node, ast.Attribute) and _is_of_path(node)
-        ):
+        is_call = isinstance(node, ast.Call) and (_is_write(node) or _opens_to_write(node))
+        if is_call or (isinstance(node, ast.Attribute) and _is_of_path(node)):
+            assert isinstance(node, ast.expr)
             yield node
 
 
