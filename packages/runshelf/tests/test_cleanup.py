@@ -1,23 +1,32 @@
 """Tests of the trash, garbage collection and disk usage."""
 
+import ctypes
 import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packages.runshelf.tests.index.homes import CREATED, make_run, settle, ulid
+from tests.attack_figures import Tried
 
 from runshelf.cleanup.garbage import collect, disk_usage, find_garbage
 from runshelf.cleanup.trash import remove, restore, trashed
 from runshelf.cli.main import main
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.recorder.output_files import list_outputs
 from runshelf.snapshot.object_store import object_path, snapshot_taken, store
 from runshelf.store.home import make_shared, shared
+from runshelf.store.metrics import MetricsWriter
 from runshelf.store.run import create_run, list_runs, open_run
 from runshelf.store.series import metric_names, read_series
+from runshelf.store.trees import remove_tree, tree_bytes
 
 
 @pytest.fixture
@@ -212,6 +221,17 @@ def test_metrics_of_runs_that_ended_are_compacted(home: Path) -> None:
     assert find_garbage(home).compactable == []
 
 
+def test_metrics_that_were_compacted_twice_are_not_compacted_again(home: Path) -> None:
+    """Each compaction leaves one more empty line."""
+    over = make_run(home, 1)
+    for updates in (1, 2, 3):
+        with MetricsWriter(over, "train") as metrics:
+            metrics.write({"seed": 0, "updates": updates, "loss": 1.0})
+        settle(over)
+        assert collect(home).compactable == [ulid(1)]
+        assert find_garbage(home).compactable == collect(home).compactable == []
+
+
 def test_metrics_with_invalid_lines_are_not_compacted_and_are_reported(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,3 +295,142 @@ def test_a_home_that_cannot_be_written_gives_a_one_line_error(home: Path) -> Non
         remove(home, open_run(folder))
     assert "\n" not in str(caught.value)
     assert folder.exists()
+
+
+def _without_rights() -> None:
+    """Take from root the right to ignore permissions, in a child process."""
+    for capability in (1, 2, 3):  # DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+def gc_read_only(home: Path, *folders: Path) -> tuple[int, dict[str, Any], str]:
+    """Run `gc --yes` while some folders are read-only; return status, answer and messages."""
+    modes = {
+        path: path.stat().st_mode for folder in folders for path in [folder, *folder.rglob("*")]
+    }
+    for path in modes:
+        path.chmod(modes[path] & ~0o222)
+        if os.geteuid() == 0:
+            os.chown(path, 65534, 65534)
+    command = [sys.executable, "-m", "runshelf", "gc", "--yes", "--trash", "0", "--json"]
+    is_root = os.geteuid() == 0
+    done = subprocess.run(
+        [*command, "--home", str(home)],
+        preexec_fn=_without_rights if is_root else None,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    for path, mode in modes.items():
+        os.chown(path, os.geteuid(), -1)
+        path.chmod(mode)
+    return done.returncode, json.loads(done.stdout or "{}"), done.stderr
+
+
+@pytest.mark.attack
+@pytest.mark.medium
+@pytest.mark.skipif(sys.platform != "linux", reason="drops capabilities of Linux")
+def test_gc_claims_only_what_it_did(home: Path, tried: Tried) -> None:
+    """Folders that cannot be changed: of a run, of the trash, of the objects, the whole home."""
+    records = [{"step": n, "loss": 0.5} for n in range(20)]
+    runs = [make_run(home, number, records=records) for number in (1, 2)]
+    remove(home, open_run(make_run(home, 3)))
+    sha256 = keep(home, b"unused")
+    trash = shared(home, "trash")
+
+    status, done, said = gc_read_only(home, home / "runs")
+    assert (status, done) == (1, {}), "the lock of the objects cannot be taken"
+    assert said.count("\n") == 1
+
+    places = runs[0], trash, object_path(home, sha256).parent
+    status, done, said = gc_read_only(home, *places)
+    assert (status, done.get("done")) == (1, False), said
+    assert done["compactable"] == [ulid(2)]
+    assert (done["trashed"], done["objects"], len(done["failed"])) == ([], 0, 3)
+    assert "is not removed: Permission denied" in said
+    assert (trash / ulid(3) / "run.json").exists(), "nor is it emptied"
+    assert (trash / ulid(3)).exists()
+    assert object_path(home, sha256).exists()
+    assert not list(runs[0].glob("*.npz"))
+
+    status, done, said = gc_read_only(home)
+    assert (status, done["done"], done["failed"], said) == (0, True, [], "")
+    assert (done["compactable"], done["trashed"], done["objects"]) == ([ulid(1)], [ulid(3)], 1)
+    tried(3, "read-only homes that gc is to clean up")
+
+
+DEPTH = 3000
+
+
+def make_deep(folder: Path) -> None:
+    """Make folders inside each other, deeper than a path may be long, with a file at the bottom."""
+    folder.mkdir(parents=True, exist_ok=True)
+    at = os.open(folder, os.O_RDONLY)
+    for _ in range(DEPTH):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=at))
+    os.close(at)
+
+
+@pytest.fixture
+def removed_at_end(tmp_path: Path) -> Generator[None, None, None]:
+    """Pytest cannot remove deep folders that a failed test leaves."""
+    yield
+    remove_tree(tmp_path)
+
+
+@pytest.mark.attack
+@pytest.mark.medium
+@pytest.mark.usefixtures("removed_at_end")
+def test_a_deep_folder_spoils_no_command(home: Path, tried: Tried) -> None:
+    folder, leftover = make_run(home, 1), home / "runs" / ulid(2)
+    for place in (folder / "outputs", leftover):
+        make_deep(place)
+    assert list_outputs(folder) == []
+    settle(leftover)
+    os.utime(leftover, (0, 0))
+    commands = (
+        *(["runs"], ["show", ulid(1)], ["du"], ["gc", "--yes"], ["rm", ulid(1)], ["du"]),
+        *(["restore", ulid(1)], ["rm", ulid(1)], ["gc", "--yes", "--trash", "0"], ["gc"]),
+    )
+    for argv in commands:
+        assert main([*argv, "--home", str(home)]) == 0, argv
+    assert not folder.exists()
+    assert not leftover.exists()
+    assert trashed(home) == []
+    tried(len(commands), "commands on a run with a folder 3,000 deep")
+
+
+@pytest.mark.medium
+@pytest.mark.usefixtures("removed_at_end")
+def test_disk_usage_counts_all_of_a_deep_folder(tmp_path: Path) -> None:
+    make_deep(tmp_path / "deep")
+    (tmp_path / "flat").mkdir()
+    one = (tmp_path / "flat").stat().st_blocks * 512
+    assert tree_bytes(tmp_path / "deep") == DEPTH * one
+    remove_tree(tmp_path / "deep")
+    assert not (tmp_path / "deep").exists()
+
+
+def test_a_removed_tree_changes_nothing_that_its_links_lead_to(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    (outside / "below").mkdir(parents=True)
+    (outside / "file").write_text("kept")
+    (folder / "a" / "b").mkdir(parents=True)
+    (folder / "a" / "link").symlink_to(outside)
+    (folder / "a" / "b" / "link").symlink_to(outside / "file")
+    (folder / "a" / "b" / "hard").hardlink_to(outside / "file")
+    os.mkfifo(folder / "a" / "pipe")
+    (folder / "a" / "b").chmod(0)
+    (folder / "a").chmod(0o500)
+    remove_tree(folder)
+    assert not folder.exists()
+    assert (outside / "file").read_text() == "kept"
+    assert (outside / "below").is_dir()
+    (tmp_path / "alias").symlink_to(outside)
+    with pytest.raises(OSError, match="alias"):
+        remove_tree(tmp_path / "alias")
+    assert (outside / "file").exists()

@@ -19,7 +19,7 @@ from backflip.core import checkpoint
 from backflip.core.checkpoint import has_checkpoint, load_arrays, save_arrays
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store import files
-from runshelf.store.files import write_whole
+from runshelf.store.writing import write_whole
 
 DTYPES = sorted(checkpoint._DTYPES)
 
@@ -350,9 +350,9 @@ def test_the_file_is_on_disk_before_it_is_renamed_and_the_names_are_before_it_re
         calls.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
         fsync(descriptor)
 
-    def renamed(source, target):
-        calls.append(Path(target).name)
-        replace(source, target)
+    def renamed(source, target, **folders):
+        calls.append(target)
+        replace(source, target, **folders)
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", renamed)

@@ -16,8 +16,8 @@ from runshelf.charts.scales import Scale
 from runshelf.errors import UsageError
 from runshelf.formatting import count, plural, short
 from runshelf.statistics import mean_interval
-from runshelf.store.files import write_whole
 from runshelf.store.metrics import read_metrics
+from runshelf.store.writing import replace_file
 
 RETURN = "episode_return_mean"
 _NEAR = 0.02  # of the longest seed: seeds that end so close together end together
@@ -117,10 +117,10 @@ def write_curve(folder: Path, *, title: str, optimum: int | float | None = None)
         return []
     drawn = curve(records)
     picture = learning_curve_svg(drawn, title=title, optimum=optimum)
-    paths = [folder / "curve.svg", folder / "curve.csv"]
-    for path, text in zip(paths, (picture, curve_csv(drawn)), strict=True):
-        write_whole(path, text.encode())
-    return paths
+    files = {"curve.svg": picture, "curve.csv": curve_csv(drawn)}
+    for name, text in files.items():
+        replace_file(folder, name, text.encode())
+    return [folder / name for name in files]
 
 
 def learning_curve_svg(

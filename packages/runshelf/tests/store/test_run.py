@@ -76,7 +76,7 @@ def test_a_folder_without_manifest_is_not_a_run(tmp_path, monkeypatch):
 
     with create(tmp_path) as first:
         pass
-    monkeypatch.setattr(module, "write_whole", killed)
+    monkeypatch.setattr(module, "replace_file", killed)
     with pytest.raises(KeyboardInterrupt):
         create(tmp_path)
     assert list_runs(tmp_path) == [first.run.ulid]

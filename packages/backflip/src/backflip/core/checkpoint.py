@@ -8,6 +8,7 @@ any instruction, or a damaged newest file, costs at most one interval of work.
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +17,9 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from runshelf.errors import DamagedFile, UsageError
-from runshelf.store.files import partial_of, write_whole
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.store.opening import read_whole
+from runshelf.store.writing import partial_of, replace_file
 
 CHECKPOINT = "checkpoint.safetensors"  # inside a run's folder
 
@@ -61,7 +63,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[
     if _SEAL_KEY in metadata:
         raise UsageError(f"metadata key `{_SEAL_KEY}` is reserved for the checksum: rename it")
     sealed = _seal(to_safetensors(arrays, {**metadata, _SEAL_KEY: _BLANK_SEAL.decode()}))
-    write_whole(path, sealed, previous=_previous(path))
+    replace_file(path.parent, path.name, sealed, previous=_previous(path).name)
 
 
 def load_arrays(path: Path) -> LoadedArrays:
@@ -71,7 +73,7 @@ def load_arrays(path: Path) -> LoadedArrays:
         DamagedFile: there is no checkpoint, or all files are damaged.
     """
     damage: list[str] = []
-    for candidate in [path, *(other for other in _others(path) if other.exists())]:
+    for candidate in [path, *(other for other in _others(path) if os.path.lexists(other))]:
         try:
             arrays, metadata = _unseal(_read(candidate))
         except (_UnusableError, SafetensorError) as error:
@@ -91,7 +93,7 @@ def load_arrays(path: Path) -> LoadedArrays:
 
 def has_checkpoint(path: Path) -> bool:
     """Return whether a checkpoint was ever completely saved at `path`."""
-    return path.exists() or _previous(path).exists()
+    return any(map(os.path.lexists, (path, _previous(path))))
 
 
 def to_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
@@ -131,16 +133,21 @@ def _others(path: Path) -> list[Path]:
 
     A complete partial file is newer than the previous one: a kill came just before the rename.
     """
-    return [partial_of(path), _previous(path)]
+    return [path.with_name(partial_of(path.name)), _previous(path)]
 
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise _UnusableError("is missing") from error
-    except OSError as error:
-        raise _UnusableError(f"cannot be read: {error.strerror}") from error
+        data = read_whole(path.parent, path.name)
+    except DamagedFile as error:
+        why = "cannot be read: Is a directory" if path.is_dir() else "is not a regular file"
+        raise _UnusableError(why) from error
+    except UserFacingError as error:
+        reason = error.__cause__.strerror if isinstance(error.__cause__, OSError) else error
+        raise _UnusableError(f"cannot be read: {reason}") from error
+    if data is None:
+        raise _UnusableError("is missing")
+    return data
 
 
 def _seal_position(data: bytes) -> int:

@@ -15,9 +15,9 @@ from backflip.export import numpy_policy
 from backflip.export.program import Program, record
 from backflip.training.policy import POLICY, load_saved_policy, refuse_without_policy, seed_of
 from runshelf.errors import UsageError
-from runshelf.store.files import write_whole
 from runshelf.store.records import to_json
 from runshelf.store.run import Run
+from runshelf.store.writing import write_whole
 
 SUFFIX = ".npz"
 FIRST_LINE = '"""Written by `backflip export-policy`: acts with the policy in the .npz file."""'

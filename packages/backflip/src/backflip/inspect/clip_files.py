@@ -19,7 +19,8 @@ from backflip.inspect.episode_recorder import EpisodeRecording
 from backflip.inspect.open_env import drawing_problem, ready_to_draw
 from backflip.inspect.pictures import agent_frame, shows_the_same, side_by_side, strip_png
 from runshelf.errors import UsageError
-from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.files import disk_errors
+from runshelf.store.writing import write_whole
 
 SUFFIXES = (".webp", ".png")
 

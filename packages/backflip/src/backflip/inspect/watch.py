@@ -29,10 +29,11 @@ from backflip.training.policy import (
     policy_files,
     refuse_changed,
     refuse_without_policy,
+    seed_of,
 )
-from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.records import to_json
 from runshelf.store.run import Run
+from runshelf.store.writing import make_folder, write_whole
 
 NUMBERS = "watch.json"
 PANELS, SMALL, CAPTION = 6, 150, 22  # overview: pictures per row, heights of picture and caption
@@ -106,7 +107,7 @@ def watch(
         EnvironmentFailed: the environment returned invalid data.
     """
     found = checkpoints(run, seed)
-    folder = out or run.folder / "watch" / f"seed-{run.seeds[0] if seed is None else seed}"
+    folder = out or make_folder(run.folder, f"watch/seed-{seed_of(run, seed)}")
     folder = folder.absolute()  # an environment may change the current folder
     env_id, args = run.manifest["env"], env_args_of(run)
     env = open_env(env_id, args, episodes)
@@ -173,8 +174,7 @@ def _watch_one(
     found, map_file = _map(env.spec, player, state), None
     if found is not None:
         map_file = folder / f"{name}-state-space.png"
-        with disk_errors(map_file):
-            write_whole(map_file, png(picture(found, env.spec)))
+        write_whole(map_file, png(picture(found, env.spec)))
     return CheckpointResult(acting.env_steps, played, file, found, map_file), frames
 
 

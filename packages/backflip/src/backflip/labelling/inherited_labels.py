@@ -1,6 +1,5 @@
 """The labels that a child run gets from its parent: all clips, queries, answers and films."""
 
-import shutil
 from pathlib import Path
 
 from backflip.labelling.label_queue import LabelQueue
@@ -8,7 +7,8 @@ from backflip.preferences.films import FILMS
 from backflip.preferences.kept_labels import KeptLabels, LabelHash, refuse_lost_labels
 from backflip.preferences.label_file import LABELS, LabelFile
 from backflip.preferences.labels import Counts, LabelStore
-from runshelf.store.files import disk_errors
+from runshelf.store.trees import files_below
+from runshelf.store.writing import copy_file, make_folder
 
 
 def inherited_counts(parent: Path) -> Counts:
@@ -35,7 +35,7 @@ def inherit_labels(parent: Path, child: Path) -> KeptLabels:
         if queue.labelling_finished():
             queue.finish_labelling("backflip", finished=False)
         kept = LabelHash(store.file).first()
-    if (parent / FILMS).is_dir():
-        with disk_errors(child / FILMS):
-            shutil.copytree(parent / FILMS, child / FILMS)
+    make_folder(child, FILMS)
+    for path in files_below(parent / FILMS):
+        copy_file(parent / FILMS, child / FILMS, path.name)
     return kept

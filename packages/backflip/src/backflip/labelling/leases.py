@@ -9,17 +9,20 @@ processes of the run see the files. They describe the present only, so they are 
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import final
 
-from runshelf.store.files import disk_errors
+from runshelf.errors import UserFacingError
+from runshelf.store.opening import NoFile, opened, opened_folder, read_whole
+from runshelf.store.writing import make_folder, remove_file, replace_file, touch
 
 RENEW_SECONDS = 2.0  # between two touches
 LEASE_SECONDS = 6.0  # after the last touch a person has left
 
-_FOLDER = "present"
+_PRESENT = "present"
+_SUFFIX = ".lease"
 
 
 @final
@@ -32,7 +35,7 @@ class Leases:
     """
 
     def __init__(self, run_folder: Path, clock: Callable[[], float] = time.time) -> None:
-        self._folder, self._clock = run_folder / _FOLDER, clock
+        self._folder, self._clock = run_folder, clock
 
     def renew(self, who: str, place: str = "") -> None:
         """Record that `who` is present now.
@@ -44,50 +47,47 @@ class Leases:
         Raises:
             UserFacingError: the file cannot be written.
         """
-        path, moment = self._path(who, place), self._clock()
-        with disk_errors(path):
-            try:
-                os.utime(path, (moment, moment))
-            except FileNotFoundError:
-                self._create(path, who, moment)
-            # At once: after the clock was set back, an old file would become valid again.
-            self._remove_expired()
+        name, moment = _name(who, place), self._clock()
+        if not touch(self._folder, name, moment):
+            make_folder(self._folder, _PRESENT)
+            replace_file(self._folder, name, who.encode(), synced=False)
+            touch(self._folder, name, moment)
+        # At once: after the clock was set back, an old file would become valid again.
+        self._remove_expired()
 
     def end(self, who: str, place: str = "") -> None:
         """Record that `who` has left the page or the terminal program `place`."""
-        with suppress(OSError):
-            self._path(who, place).unlink(missing_ok=True)
+        with suppress(UserFacingError):
+            remove_file(self._folder, _name(who, place))
 
     def present(self) -> frozenset[str]:
         """Return the names of the people who are present."""
         names: set[str] = set()
-        for path in self._files():
-            with suppress(OSError, UnicodeDecodeError):  # another process has just removed it
-                if self._valid(path):
-                    names.add(path.read_text("utf-8"))
+        for name in self._files():
+            with suppress(UserFacingError, UnicodeDecodeError):
+                if self._is_valid(name):
+                    names.add((read_whole(self._folder, name) or b"").decode())
         return frozenset(names - {""})
 
-    def _create(self, path: Path, who: str, moment: float) -> None:
-        self._folder.mkdir(exist_ok=True)
-        partial = path.with_suffix(f".{os.getpid()}.part")
-        partial.write_text(who, "utf-8")
-        os.utime(partial, (moment, moment))
-        partial.replace(path)
-
     def _remove_expired(self) -> None:
-        for path in self._files():
-            with suppress(OSError):
-                if not self._valid(path):
-                    path.unlink()
+        for name in self._files():
+            with suppress(UserFacingError):
+                if not self._is_valid(name):
+                    remove_file(self._folder, name)
 
-    def _files(self) -> Iterator[Path]:
-        with suppress(FileNotFoundError):
-            yield from [path for path in self._folder.iterdir() if path.suffix == ".lease"]
+    def _files(self) -> list[str]:
+        with suppress(OSError), opened_folder(self._folder, [_PRESENT]) as folder:
+            names = os.listdir(folder)  # noqa: PTH208  (of a descriptor)
+            return [f"{_PRESENT}/{name}" for name in names if name.endswith(_SUFFIX)]
+        return []
 
-    def _valid(self, path: Path) -> bool:
-        # `abs`: after the clock was set back, old files would otherwise be valid for a long time.
-        return abs(self._clock() - path.stat().st_mtime) <= LEASE_SECONDS
+    def _is_valid(self, name: str) -> bool:
+        with suppress(NoFile), opened(self._folder, name) as file:
+            # `abs`: after the clock was set back, old files would otherwise be valid for long.
+            return abs(self._clock() - os.fstat(file).st_mtime) <= LEASE_SECONDS
+        return False
 
-    def _path(self, who: str, place: str) -> Path:
-        digest = hashlib.sha256(f"{who}\n{place}".encode()).hexdigest()
-        return self._folder / f"{digest[:32]}.lease"
+
+def _name(who: str, place: str) -> str:
+    digest = hashlib.sha256(f"{who}\n{place}".encode()).hexdigest()
+    return f"{_PRESENT}/{digest[:32]}{_SUFFIX}"

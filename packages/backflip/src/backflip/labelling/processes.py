@@ -7,6 +7,7 @@ the trainer holds open.
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from types import TracebackType
 from typing import final
 
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.store.opening import read_whole
+from runshelf.store.writing import open_in_place
 
 READY_SECONDS = 30.0  # maximum time to start listening
 MAX_EARLY_DEATHS = 5  # in a row, each within a second of the start; then no more restarts
@@ -78,7 +81,8 @@ class PageProcess:
         self._end()  # the watching thread may just have restarted it
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        with self._log.open("ab") as log:
+        log = open_in_place(self._log.parent, self._log.name, appends=True)
+        try:
             # In a new session Ctrl-C does not reach the page; the trainer ends it.
             return subprocess.Popen(
                 self._arguments,
@@ -87,6 +91,8 @@ class PageProcess:
                 stderr=log,
                 start_new_session=True,
             )
+        finally:
+            os.close(log)
 
     def _keep_alive(self) -> None:
         """Restart the page whenever it dies, until the context ends."""
@@ -213,5 +219,6 @@ def _close(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _last_line(log: Path) -> str:
-    lines = log.read_text(errors="replace").strip().split("\n") if log.exists() else [""]
+    text = (read_whole(log.parent, log.name) or b"").decode(errors="replace")
+    lines = text.strip().split("\n")
     return lines[-1].rpartition("error: ")[2] or "it printed no error"

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from backflip.preferences.answer_source import Doing
 from backflip.preferences.films import Film
-from runshelf.store.files import disk_errors
+from runshelf.errors import UserFacingError
+from runshelf.store.opening import read_whole
+from runshelf.store.writing import replace_file
 
 _FILE = "status.json"
 _FILMS = ("episode", "film")  # fields that are films
@@ -64,19 +66,16 @@ def write_status(folder: Path, status: Status) -> None:
     """Replace the status of the run in `folder`."""
     films = {name: film and film._asdict() for name, film in films_of(status).items()}
     fields = status._asdict() | films
-    path, partial = folder / _FILE, folder / f".{_FILE}.part"
-    with disk_errors(path):
-        partial.write_text(json.dumps(fields))
-        partial.replace(path)
+    replace_file(folder, _FILE, json.dumps(fields).encode(), synced=False)
 
 
 def read_status(folder: Path) -> Status:
     """Return the status of the run in `folder`; `stopped` if there is no status or no trainer."""
     try:
-        fields: dict[str, Any] = json.loads((folder / _FILE).read_text())
+        fields: dict[str, Any] = json.loads(read_whole(folder, _FILE) or b"")
         fields |= {name: _film(fields.get(name)) for name in _FILMS}
         status = Status(**fields)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (UserFacingError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Status("stopped", time.time())
     over = status.doing in ("finished", "stopped")
     return status if over or _alive(status.pid) else status._replace(doing="stopped")
@@ -91,11 +90,13 @@ def films_of(status: Status) -> dict[str, Film | None]:
     return {name: getattr(status, name) for name in _FILMS}
 
 
-def _alive(pid: int) -> bool:
+def _alive(pid: Any) -> bool:
+    if type(pid) is not int or not 0 < pid < 1 << 31:
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:  # another user's process
-        return True
-    return pid > 0
+        pass
+    return True

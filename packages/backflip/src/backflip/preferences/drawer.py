@@ -17,6 +17,7 @@ from backflip.envs.views.view import View
 from backflip.preferences.clips import Clip, Window, cut, from_arrays
 from backflip.preferences.films import FILMS, Film, has_film, write_film
 from backflip.preferences.labels import Films, LabelStore
+from runshelf.store.writing import remove_file
 
 LATEST = 64  # largest number of env steps shown of the agent's latest episode
 
@@ -83,7 +84,7 @@ class Drawer:
         shown = self._write(self.movie(clip))
         before, self._latest = self._latest, shown
         if before is not None and before.file != shown.file:
-            (self._folder / before.file).unlink(missing_ok=True)
+            remove_file(self._folder, before.file)
         return shown
 
     def redraw_missing(self, store: LabelStore) -> None:

@@ -14,7 +14,8 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from runshelf.errors import DamagedFile
-from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.opening import read_whole, size_of
+from runshelf.store.writing import make_folder, rename_file, replace_file
 
 Which = Literal["person", "agent"]  # the view of a person, and what the agent sees
 FILMS = "films"  # folder inside the run's folder
@@ -69,10 +70,9 @@ def write_film(
     )
     data = picture.getvalue()
     name = f"{hashlib.sha256(data).hexdigest()}.webp"
-    with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / name).exists():
-        write_whole(folder / name, data)
+    make_folder(folder.parent, folder.name)
+    if size_of(folder, name) is None:
+        replace_file(folder, name, data)
     return Film(name, count, columns, width, height, fps, slowdown, pixelated)
 
 
@@ -83,20 +83,18 @@ def read_film(folder: Path, name: str) -> bytes:
         DamagedFile: the file is missing or damaged. A damaged file is renamed, so that
             `Drawer.redraw_missing` draws it again.
     """
-    path = folder / name
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DamagedFile(f"the film `{name}` is missing ({error.strerror})") from error
+    data = read_whole(folder, name)
+    if data is None:
+        raise DamagedFile(f"the film `{name}` is missing")
     if f"{hashlib.sha256(data).hexdigest()}.webp" != name:
-        path.replace(path.with_suffix(".damaged"))
+        rename_file(folder, name, f"{name.removesuffix('.webp')}.damaged")
         raise DamagedFile(f"the film `{name}` is damaged: a running trainer draws it again")
     return data
 
 
 def has_film(folder: Path, film: Film) -> bool:
     """Return whether the strip exists; its content is not checked."""
-    return (folder / film.file).is_file()
+    return size_of(folder, film.file) is not None
 
 
 def _strip(frames: UInt8[np.ndarray, "F H W 3"], columns: int) -> UInt8[np.ndarray, "a b 3"]:

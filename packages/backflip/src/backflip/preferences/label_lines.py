@@ -41,7 +41,8 @@ from safetensors import SafetensorError
 from backflip.core.checkpoint import from_safetensors
 from backflip.preferences.labels import ANSWERS, Answer
 from runshelf.errors import UsageError, did_you_mean
-from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.files import disk_errors
+from runshelf.store.writing import write_whole
 
 LARGEST_CLIP = 128 * 2**20  # bytes after decompression
 

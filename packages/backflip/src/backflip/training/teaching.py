@@ -48,7 +48,7 @@ from backflip.training.teaching_picture import (
     teaching_webp,
 )
 from runshelf.errors import UserFacingError
-from runshelf.store.files import write_whole
+from runshelf.store.writing import replace_file
 
 CLIPS = "clips.png"
 RANDOM_CLIPS = 64  # clips of the random policy kept for each seed
@@ -403,12 +403,12 @@ class TeachRun:
         labels = self.store.counts().labels // len(self.seeds)  # people may stop before the budget
         captions = ["before: a random policy", f"after {labels} labels"]
         shown = [np.asarray(clip.obs) for clip in (before, now)]
-        write_whole(self.session.folder / CLIPS, clip_strip_png(shown, captions))
+        replace_file(self.session.folder, CLIPS, clip_strip_png(shown, captions))
         during = kept_during(self.session.folder)
         clips = {"before": before, "during": during, f"after {labels} labels": now}
         with suppress(UserFacingError):  # some machines cannot draw; the strip is there anyway
             movies = {name: self.drawer.movie(clip) for name, clip in clips.items() if clip}
-            write_whole(self.session.folder / PICTURE, teaching_webp(movies))
+            replace_file(self.session.folder, PICTURE, teaching_webp(movies))
 
     def _mean_fit_metrics(self) -> dict[str, float]:
         """Return the reward model's metrics, averaged over the seeds."""

@@ -15,7 +15,8 @@ from PIL import Image, ImageDraw, ImageFont
 from backflip.core.types import Transition
 from backflip.envs.views.film import Movie
 from backflip.preferences.clips import Clip, episode_start, from_arrays, to_arrays
-from runshelf.store.files import write_whole
+from runshelf.store.opening import read_whole
+from runshelf.store.writing import replace_file
 
 PICTURE = "teaching.webp"
 DURING = "clip-during.npz"
@@ -33,16 +34,16 @@ def keep_during(folder: Path, record: Transition, length: int) -> None:
         return
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **to_arrays(clip))
-    write_whole(folder / DURING, file.getvalue())
+    replace_file(folder, DURING, file.getvalue())
 
 
 def kept_during(folder: Path) -> Clip | None:
     """Return the clip that was kept during training; None if there is none."""
-    try:
-        with np.load(folder / DURING, allow_pickle=False) as arrays:
-            return from_arrays(dict(arrays))
-    except FileNotFoundError:
+    data = read_whole(folder, DURING)
+    if data is None:
         return None
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        return from_arrays(dict(arrays))
 
 
 def teaching_webp(movies: Mapping[str, Movie]) -> bytes:

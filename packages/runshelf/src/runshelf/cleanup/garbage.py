@@ -5,12 +5,11 @@ Nothing outside the home is changed, and links are not followed.
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 from runshelf.cleanup.trash import folders_in, trash_folders, without_links
 from runshelf.errors import UserFacingError
@@ -23,14 +22,16 @@ from runshelf.store.files import disk_errors
 from runshelf.store.home import INDEX, OBJECTS, RUNS, SHARED, old_shared, shared
 from runshelf.store.metrics import BrokenLine
 from runshelf.store.run import Run, is_locked, list_runs, open_run
-from runshelf.store.run_ids import is_ulid
+from runshelf.store.run_ids import is_ulid, short_id
 from runshelf.store.state import OVER, state_of
 from runshelf.store.summary import kept_as_lines
+from runshelf.store.trees import remove_tree, tree_bytes
 
 TRASH_DAYS = 30.0
 # A newer folder without a manifest may be a run that is being prepared.
 LEFTOVER_SECONDS = 3600.0
 _DAY = 86400.0
+_MOST_EMPTY_LINES = 4096
 _HASH = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
@@ -102,7 +103,7 @@ def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
             objects,
             sum(_size(path) for path in objects),
             list(old),
-            sum(map(_tree_bytes, old.values())),
+            sum(map(tree_bytes, old.values())),
             [name for name in folders_in(home / RUNS) if _is_leftover(home / RUNS / name)],
             compactable,
             sum(_size(p) for u in compactable for p in _compactable_files(home / RUNS / u)),
@@ -115,6 +116,7 @@ def collect(
     home: Path,
     trash_days: float = TRASH_DAYS,
     report: Callable[[int, int], None] = lambda done, total: None,
+    failed: Callable[[str], None] = lambda message: None,
 ) -> Garbage:
     """Remove garbage, compact the metrics of finished runs, and return what was done.
 
@@ -122,26 +124,37 @@ def collect(
         home: the folder of runs, objects and trash.
         trash_days: how many days a run stays in the trash.
         report: called with the number of compacted runs and the total.
+        failed: called with one line for each thing that cannot be removed or compacted.
 
     Raises:
-        UserFacingError: something cannot be removed.
+        UserFacingError: the home cannot be read, or nothing can be written in it.
     """
     with disk_errors(home), no_snapshot_taken(home):
         garbage = find_garbage(home, trash_days)
         trash = trash_folders(home)
-        for ulid in garbage.trashed:
-            _remove_tree(trash[ulid])
-        for ulid in garbage.leftovers:
-            _remove_tree(home / RUNS / ulid)
-        for path in (*garbage.objects, *garbage.old_index):
-            path.unlink(missing_ok=True)
+        trashed, trashed_bytes = _remove([trash[u] for u in garbage.trashed], remove_tree, failed)
+        leftovers, _ = _remove([home / RUNS / u for u in garbage.leftovers], remove_tree, failed)
+        objects, object_bytes = _remove(garbage.objects, Path.unlink, failed)
+        old_index, _ = _remove(garbage.old_index, Path.unlink, failed)
+    compacted: list[str] = []
+    lines_bytes = 0
     for done, ulid in enumerate(garbage.compactable):
         report(done, len(garbage.compactable))
-        with suppress(UserFacingError):  # a damaged file is left as it is
-            compact(home / RUNS / ulid)
+        size = _compact(home / RUNS / ulid, failed)
+        compacted += [ulid] if size else []
+        lines_bytes += size
     report(len(garbage.compactable), len(garbage.compactable))
-    kept = [broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)]
-    return garbage._replace(kept=kept)
+    return Garbage(
+        objects,
+        object_bytes,
+        [folder.name for folder in trashed],
+        trashed_bytes,
+        [folder.name for folder in leftovers],
+        compacted,
+        lines_bytes,
+        old_index,
+        [broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)],
+    )
 
 
 def disk_usage(home: Path) -> DiskUsage:
@@ -154,7 +167,7 @@ def disk_usage(home: Path) -> DiskUsage:
         sizes = {path.name: _size(path) for path in _objects(home)}
         runs = [home / RUNS / name for name in folders_in(home / RUNS) if name != SHARED]
         rows = [
-            Usage(folder.name, _tree_bytes(folder), _code_bytes(folder, sizes), is_trashed)
+            Usage(folder.name, tree_bytes(folder), _code_bytes(folder, sizes), is_trashed)
             for folders, is_trashed in ((runs, False), (trash_folders(home).values(), True))
             for folder in folders
         ]
@@ -166,6 +179,40 @@ def disk_usage(home: Path) -> DiskUsage:
         sum(row.bytes for row in rows if row.is_trashed),
         index,
     )
+
+
+def _remove(
+    paths: Iterable[Path], remove: Callable[[Path], None], failed: Callable[[str], None]
+) -> tuple[list[Path], int]:
+    """Remove what can be removed; return that, and its disk usage."""
+    done: list[Path] = []
+    total = 0
+    for path in paths:
+        size = tree_bytes(path) if path.is_dir() else _size(path)
+        try:
+            remove(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            failed(f"`{path}` is not removed: {error.strerror}")
+            continue
+        done.append(path)
+        total += size
+    return done, total
+
+
+def _compact(folder: Path, failed: Callable[[str], None]) -> int:
+    """Compact the metrics of a run; return the number of bytes of the lines that were moved."""
+    before = _lines_bytes(folder)
+    try:
+        compact(folder)
+    except UserFacingError as error:
+        failed(f"run {short_id(folder.name)} is not compacted: {error}")
+    return before - _lines_bytes(folder)
+
+
+def _lines_bytes(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.glob("metrics-*.jsonl"))
 
 
 def _objects(home: Path) -> Iterator[Path]:
@@ -220,10 +267,18 @@ def _compactable_files(folder: Path) -> list[Path]:
     lines = [
         path
         for path in folder.glob("metrics-*.jsonl")
-        if not path.is_symlink() and path.is_file() and path.stat().st_size > 1
+        if not path.is_symlink() and path.is_file() and _has_lines(folder, path.name)
     ]
     kept = {broken.path for broken in kept_as_lines(folder)} if lines else set[Path]()
     return [path for path in lines if path not in kept]
+
+
+def _has_lines(folder: Path, name: str) -> bool:
+    """Return whether a metrics file has lines; each compaction leaves one more empty line."""
+    try:
+        return bool(opening.read(folder, name, _MOST_EMPTY_LINES).strip(b"\n"))
+    except opening.NoFile:
+        return False
 
 
 def _code_bytes(folder: Path, sizes: dict[str, int]) -> int:
@@ -240,23 +295,3 @@ def _size(path: Path) -> int:
         return path.lstat().st_blocks * 512
     except OSError:
         return 0
-
-
-def _tree_bytes(folder: Path) -> int:
-    total = 0
-    for parent, folders, files in os.walk(folder):
-        total += sum(_size(Path(parent, name)) for name in (*folders, *files))
-    return total
-
-
-def _remove_tree(folder: Path) -> None:
-    """Remove a folder and its content, including write-protected folders."""
-
-    def unlock(function: Callable[..., Any], path: str, _: object) -> None:
-        parent = Path(path).parent
-        for each in (parent, Path(path)):
-            if each.is_dir() and not each.is_symlink():
-                each.chmod(0o700)
-        function(path) if function is not os.open else shutil.rmtree(path)
-
-    shutil.rmtree(folder, onerror=unlock)

@@ -3,15 +3,16 @@
 import fcntl
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from runshelf.errors import UsageError
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store.files import disk_errors
 from runshelf.store.home import RUNS, TRASH, make_shared, old_shared, shared
-from runshelf.store.run import Run, open_run
+from runshelf.store.run import Run, is_locked, open_run
 from runshelf.store.run_ids import is_ulid, matching, short_id
 from runshelf.store.state import state_of
+from runshelf.store.writing import open_to_lock, touch
 
 
 def remove(home: Path, run: Run) -> None:
@@ -24,14 +25,13 @@ def remove(home: Path, run: Run) -> None:
     runs = home / RUNS
     if run.folder.parent.resolve() != runs.resolve():
         raise UsageError(f"`{run.folder}` is not in `{runs}`: give its home with --home")
-    state = state_of(run)
-    if state.name == "running":
+    if _is_running(run):
         raise UsageError(f"run {run.short} is running: stop it first")
     trash = without_links(home, shared(home, TRASH))
     with disk_errors(trash), _locked(run):
         make_shared(home, TRASH)
         run.folder.rename(trash / run.ulid)
-        os.utime(trash / run.ulid)  # the time of removal
+        touch(trash / run.ulid)  # the time of removal
 
 
 def restore(home: Path, name: str) -> Run:
@@ -56,7 +56,7 @@ def restore(home: Path, name: str) -> Run:
     with disk_errors(target):
         target.parent.mkdir(exist_ok=True)
         folders[matches[0]].rename(target)
-        os.utime(target)
+        touch(target)
     return open_run(target)
 
 
@@ -97,12 +97,23 @@ def folders_in(folder: Path) -> list[str]:
         return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
 
 
+def _is_running(run: Run) -> bool:
+    try:
+        return state_of(run).name == "running"
+    except UserFacingError:  # its events cannot be read: a damaged run can be removed
+        return is_locked(run)
+
+
 @contextmanager
 def _locked(run: Run) -> Generator[None, None, None]:
-    """Hold a run's lock, so that it cannot be resumed meanwhile."""
-    try:
-        descriptor = os.open(run.folder / "lock", os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
+    """Hold a run's lock, so that it cannot be resumed meanwhile.
+
+    Without a lock, or with a link or a pipe in its place, the run cannot be resumed anyway.
+    """
+    descriptor = None
+    with suppress(DamagedFile):
+        descriptor = open_to_lock(run.folder, "lock")
+    if descriptor is None:
         yield
         return
     try:

@@ -261,13 +261,19 @@ def _restore(options: argparse.Namespace) -> "Outcome":
 def _gc(options: argparse.Namespace) -> "Outcome":
     from runshelf.cleanup.garbage import collect, find_garbage
 
+    failed: list[str] = []
     if options.yes:
-        garbage = collect(home(options), float(options.trash), _ProgressLine("compacting"))
+        show = _ProgressLine("compacting")
+        garbage = collect(home(options), float(options.trash), show, failed.append)
     else:
         garbage = find_garbage(home(options), float(options.trash))
+    if failed:
+        options.exit_status = 1
+        _print_failures(failed)
     if options.json:
         return {
-            "done": options.yes,
+            "done": options.yes and not failed,
+            "failed": failed,
             "objects": len(garbage.objects),
             "object_bytes": garbage.object_bytes,
             "trashed": garbage.trashed,
@@ -294,12 +300,19 @@ def _gc(options: argparse.Namespace) -> "Outcome":
     for one in garbage.kept:
         put(f"{harmless(str(one.path))} is not compacted: line {one.line} is not a metric record")
     if not any(count for count, *_ in lines):
-        put("there is nothing to remove")
+        put("nothing was removed" if failed else "there is nothing to remove")
     elif options.yes:
         put("removed and compacted")
     else:
         put("nothing has been changed; runshelf gc --yes does it and cannot be undone")
     return None
+
+
+def _print_failures(failed: Sequence[str]) -> None:
+    for message in failed[:_SHOWN_PROBLEMS]:
+        put(f"runshelf: {harmless(message)}", file=sys.stderr)
+    if len(failed) > _SHOWN_PROBLEMS:
+        put(f"runshelf: and {len(failed) - _SHOWN_PROBLEMS} more", file=sys.stderr)
 
 
 def _du(options: argparse.Namespace) -> "Outcome":

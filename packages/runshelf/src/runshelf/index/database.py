@@ -244,7 +244,7 @@ def _exclusive(path: Path) -> Generator[None, None, None]:
     A process that opens a database while another replaces it could otherwise combine the old file
     with the write-ahead log of the new one.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path.with_name(f"{path.name}.lock"), flags, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,6 +1,7 @@
 """Exports a run's metrics as a TensorBoard logdir, CSV or JSON Lines."""
 
 import csv
+import io
 import json
 import math
 import os
@@ -19,6 +20,7 @@ from runshelf.interop.event_files import image_event, scalar_event, version_even
 from runshelf.store.columns import to_float
 from runshelf.store.files import disk_errors
 from runshelf.store.metrics import SEED, read_metrics
+from runshelf.store.opening import read_whole
 from runshelf.store.records import to_json
 from runshelf.store.run import Run
 from runshelf.store.series import NOT_METRICS
@@ -158,13 +160,14 @@ def _is_finite(value: Any) -> bool:
 def _image(run: Run, at: float, step: int, name: str, file: str) -> Iterator[bytes]:
     from PIL import Image  # noqa: PLC0415  (needed for images only)
 
-    path = run.folder / "media" / Path(file).name
-    if not path.is_file():
-        raise UserFacingError(f"`{path}` is missing: restore it from a copy")
-    with Image.open(path, formats=["PNG"]) as picture:
+    path = f"media/{Path(file).name}"
+    png = read_whole(run.folder, path)
+    if png is None:
+        raise UserFacingError(f"`{run.folder / path}` is missing: restore it from a copy")
+    with Image.open(io.BytesIO(png), formats=["PNG"]) as picture:
         size = {"height": picture.height, "width": picture.width}
         channels = len(picture.getbands())
-    yield image_event(at, step, name, png=path.read_bytes(), **size, channels=channels)
+    yield image_event(at, step, name, png=png, **size, channels=channels)
 
 
 def _created_at(run: Run) -> float:

@@ -38,6 +38,7 @@ from runshelf.store.records import to_json
 from runshelf.store.run import RunInfo, Status, create_run, list_runs, open_run
 from runshelf.store.run_ids import short_id
 from runshelf.store.series import AXES
+from runshelf.store.writing import create
 
 LARGEST_PICTURE = 2**26  # pixels of all frames
 
@@ -335,13 +336,12 @@ class _Writer:
         self._note_broken(path, table)
 
     def _open(self, writer: str) -> IO[str]:
-        path = self._folder / f"metrics-import-{writer}.jsonl"
-        with disk_errors(path):
-            return path.open("w", encoding="utf-8")
+        descriptor = create(self._folder, f"metrics-import-{writer}.jsonl")
+        return os.fdopen(descriptor, "w", encoding="utf-8")
 
     def _write(self, file: IO[str], record: dict[str, Any]) -> None:
         self.values += len(record.keys() - _TAKEN)
-        with disk_errors(Path(file.name)):
+        with disk_errors(self._folder):
             file.write(json.dumps(to_json(record), allow_nan=False) + "\n")
 
     def _leave_out(self, what: str) -> None:

@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from runshelf.environment import exported, variable
+from runshelf.errors import UserFacingError
 from runshelf.logger import exits
+from runshelf.store.opening import read_whole
+from runshelf.store.writing import create
 from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ def find_or_make_run(close: Callable[[], None]) -> str:
     """
     named = variable("RUN")
     if named and _is_run(Path(named)):
-        return named
+        return os.path.realpath(named)
     if named:
         say(f"RUNSHELF_RUN is not a run folder (`{named}`): logging to a new run")
     folder = _own.begin(close)
@@ -57,10 +60,10 @@ def open_lines(folder: str) -> int:
     A shared lock marks the file as being written as long as the process lives.
 
     Raises:
-        OSError: the file cannot be created.
+        UserFacingError: the file cannot be created.
     """
-    path = Path(folder) / f"metrics-log-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
+    name = f"metrics-log-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+    descriptor = create(Path(folder), name)
     with contextlib.suppress(OSError):  # a file system without locks
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return descriptor
@@ -68,9 +71,17 @@ def open_lines(folder: str) -> int:
 
 def _is_run(folder: Path) -> bool:
     try:
-        manifest: Any = json.loads((folder / "run.json").read_bytes())
+        manifest: Any = json.loads(read_whole(folder.resolve(), "run.json") or b"")
         return isinstance(manifest.get("run") or manifest["ulid"], str)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (
+        UserFacingError,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
         return False
 
 

@@ -1,6 +1,7 @@
 """The weekly budget of a home, and what its runs cost since Monday."""
 
 import json
+import os
 import time
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -11,6 +12,7 @@ from runshelf.errors import DamagedFile, UserFacingError
 from runshelf.store.files import disk_errors
 from runshelf.store.home import BUDGET, old_shared, shared, write_setting
 from runshelf.store.liveness import HEARTBEAT
+from runshelf.store.opening import read_whole
 from runshelf.store.periods import periods
 from runshelf.store.run import Run, list_runs, open_run
 from runshelf.store.state import state_of
@@ -35,10 +37,10 @@ def read_weekly(home: Path) -> float | None:
     """
     places = shared(home, BUDGET), old_shared(home, BUDGET)
     with disk_errors(places[0]):
-        path = next((path for path in places if path.exists()), None)
-        if path is None:
-            return None
-        text = path.read_bytes()
+        path = next((path for path in places if os.path.lexists(path)), None)
+    if path is None:
+        return None
+    text = read_whole(path.parent, path.name) or b""
     try:
         weekly = json.loads(text)["weekly"]
         if weekly is None:

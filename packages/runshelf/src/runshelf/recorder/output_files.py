@@ -1,14 +1,13 @@
 """Lists the files that a program wrote to `$RUNSHELF_OUTPUT`, with their hashes."""
 
 import json
-import os
-from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from runshelf.snapshot.object_store import NotAFileError, hash_file
-from runshelf.store.files import write_whole
+from runshelf.store.trees import files_below
+from runshelf.store.writing import replace_file
 
 FOLDER = "outputs"
 LIST = "outputs.json"
@@ -24,7 +23,7 @@ def list_outputs(run: Path) -> list[dict[str, Any]]:
     """
     root = run / FOLDER
     files: list[dict[str, Any]] = []
-    for path in sorted(_walk(root)):
+    for path in sorted(files_below(root)):
         name = str(path.relative_to(root))
         with suppress(OSError, NotAFileError):
             if path.is_symlink():
@@ -33,11 +32,5 @@ def list_outputs(run: Path) -> list[dict[str, Any]]:
                 sha256, size = hash_file(path)
                 files.append({"path": name, "bytes": size, "sha256": sha256})
     lines = ",\n".join(f"  {json.dumps(file)}" for file in files)
-    write_whole(run / LIST, f"[\n{lines}\n]\n".encode() if files else b"[]\n")
+    replace_file(run, LIST, f"[\n{lines}\n]\n".encode() if files else b"[]\n")
     return files
-
-
-def _walk(root: Path) -> Generator[Path, None, None]:
-    for folder, folders, files in os.walk(root):
-        links = [name for name in folders if (Path(folder) / name).is_symlink()]
-        yield from (Path(folder) / name for name in (*files, *links))

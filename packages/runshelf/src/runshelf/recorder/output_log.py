@@ -14,6 +14,7 @@ from typing import final
 from runshelf.recorder.lines import LONGEST, STREAMS, Line
 from runshelf.snapshot.secrets import MASK
 from runshelf.store.files import disk_errors
+from runshelf.store.writing import open_in_place
 
 OUTPUT = "output.log"
 _MAX_WAITING = 4 << 20
@@ -33,9 +34,8 @@ class OutputWriter:
         """
         self._hidden = _lines_of(hidden)
         self._path = folder / OUTPUT
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._descriptor = open_in_place(folder, OUTPUT, appends=True)
         with disk_errors(self._path):
-            self._descriptor = os.open(self._path, flags, 0o666)
             self._size = _cut_torn_line(self._descriptor)
         self._waiting = b""
         self.lost_lines = 0

@@ -6,10 +6,10 @@ where today's code would be found by an absolute path or through an editable ins
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, final
@@ -37,6 +37,8 @@ from runshelf.store.files import disk_errors
 from runshelf.store.home import RERUNS, home_of, make_shared
 from runshelf.store.run import Run, RunInfo
 from runshelf.store.run_ids import new_ulid
+from runshelf.store.trees import remove_tree
+from runshelf.store.writing import copy_file
 
 CLEAN = "code"
 _MAX_NAMED = 3
@@ -78,9 +80,7 @@ def rerun(
         launch = plan.launch(folder / CLEAN, environ, say)
         launches.append(launch)
         for name in (CODE, PATCH):
-            if (parent.folder / name).is_file():
-                with disk_errors(folder / name):
-                    shutil.copyfile(parent.folder / name, folder / name)
+            copy_file(parent.folder, folder, name)
         now = _environment_now(launch, folder / CLEAN)
         for line in differences(parent.manifest, now):
             say(line)
@@ -163,7 +163,8 @@ def rerun_self_recorded(
             except KeyboardInterrupt:
                 continue
     finally:
-        shutil.rmtree(target, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(target)
 
 
 @final

@@ -1,6 +1,5 @@
 """Records one program from its start to its end."""
 
-import os
 import signal
 import threading
 import time
@@ -25,9 +24,9 @@ from runshelf.recorder.program import Program
 from runshelf.recorder.system_metrics import SystemMetrics
 from runshelf.recorder.time_limit import CHECK_SECONDS, TimeLimit
 from runshelf.store.compacting import finish_metrics
-from runshelf.store.files import disk_errors
 from runshelf.store.records import LinesWriter
 from runshelf.store.run import RunWriter
+from runshelf.store.writing import make_folder, touch
 
 # Output is read at most this often, after a reserve of `_MAX_READS` immediate reads is used up.
 _BATCH_SECONDS = 0.025
@@ -66,8 +65,7 @@ class Session:
         Raises:
             UserFacingError: the program cannot be started.
         """
-        with disk_errors(self._folder / FOLDER):
-            (self._folder / FOLDER).mkdir()
+        make_folder(self._folder, FOLDER, exist_ok=False)
         self._time_limit.begin(self._writer.run.ulid)
         with ExitStack() as stack:
             tree = ProcessTree()
@@ -178,8 +176,7 @@ class Session:
         ending = self._ending(program, seconds, len(outputs))
         self._attempt(lambda: self._record_ending(ending), "how it ended")
         self._attempt(lambda: finish_metrics(self._folder), "the summary of its metrics")
-        with suppress(OSError):
-            os.utime(self._folder)
+        touch(self._folder)
         return ending
 
     def _ending(self, program: Program, seconds: float, outputs: int) -> Ending:

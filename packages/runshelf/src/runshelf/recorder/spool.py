@@ -9,7 +9,6 @@ offset in its file: a file shorter than the offset was truncated.
 """
 
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import final
@@ -17,8 +16,10 @@ from typing import final
 from runshelf.errors import UserFacingError
 from runshelf.recorder.lines import STREAMS, StreamName
 from runshelf.recorder.linux import punch_hole, reserve
-from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.files import disk_errors
 from runshelf.store.opening import NoFile, opened, read
+from runshelf.store.trees import remove_tree
+from runshelf.store.writing import create, make_folder, open_in_place, replace_file
 
 SPOOL = "spool"
 CHUNK = 1 << 16
@@ -40,13 +41,15 @@ class Spool:
         Raises:
             UserFacingError: the disk is full.
         """
-        self.folder = run / SPOOL
-        with disk_errors(self.folder):
-            self.folder.mkdir(mode=0o700)
-            (self.folder / _STARTED).touch()
-            for stream in STREAMS:
-                with self.path(stream).open("xb") as file:
-                    file.truncate(_OFFSET)
+        self._run = run
+        self.folder = make_folder(run, SPOOL, mode=0o700, exist_ok=False)
+        os.close(create(run, f"{SPOOL}/{_STARTED}"))
+        for stream in STREAMS:
+            with (
+                disk_errors(self.folder),
+                os.fdopen(create(run, f"{SPOOL}/{stream}"), "wb") as file,
+            ):
+                file.truncate(_OFFSET)
 
     def path(self, stream: StreamName) -> Path:
         """Return the file of a stream."""
@@ -54,11 +57,24 @@ class Spool:
 
     def open_for_program(self, stream: StreamName) -> int:
         """Return a descriptor for the program to print into."""
-        return os.open(self.path(stream), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        return open_in_place(self._run, f"{SPOOL}/{stream}", appends=True)
+
+    def open_to_read(self, stream: StreamName) -> int:
+        """Return a descriptor for the recorder, which also frees what it has read."""
+        return open_in_place(self._run, f"{SPOOL}/{stream}")
+
+    def move(self, stream: StreamName, shift: int) -> None:
+        """Record where a stream begins in its file.
+
+        Raises:
+            UserFacingError: the disk is full.
+        """
+        replace_file(self._run, f"{SPOOL}/{stream}.moved", str(shift).encode())
 
     def remove(self) -> None:
         """Remove the folder; a process that still prints into it is not affected."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(self.folder)
 
 
 @final
@@ -66,8 +82,9 @@ class SpoolReader:
     """Reads one stream of a spool, and frees the disk space of copied data."""
 
     def __init__(self, spool: Spool, stream: StreamName) -> None:
-        self._descriptor = os.open(spool.path(stream), os.O_RDWR | os.O_CLOEXEC)
-        self._moved = spool.folder / f"{stream}.moved"
+        self._descriptor = spool.open_to_read(stream)
+        self._spool = spool
+        self._stream: StreamName = stream
         self._shift = self._offset = self._punched = _OFFSET
         self._low: int | None = None
         self._reserved = 0
@@ -126,7 +143,7 @@ class SpoolReader:
         self._offset = self._punched = _OFFSET
         self._low = 0
         with suppress(OSError, UserFacingError):
-            write_whole(self._moved, str(self._shift).encode())
+            self._spool.move(self._stream, self._shift)
             os.ftruncate(self._descriptor, max(os.fstat(self._descriptor).st_size, _OFFSET))
             self._reserve(_OFFSET)
 

@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import select
-import shutil
 import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -33,8 +32,8 @@ from runshelf.snapshot.not_code import NotCode
 from runshelf.snapshot.object_store import snapshot_taken
 from runshelf.snapshot.secret_files import is_secret_file
 from runshelf.snapshot.secrets import Secrets, find_secrets, relevant_environment
-from runshelf.store.files import disk_errors
 from runshelf.store.run import Capture, Run, RunInfo
+from runshelf.store.writing import copy_file
 
 PATCH = "code.patch"
 _LARGEST_PATCH = 20_000_000
@@ -190,9 +189,7 @@ def _inherit_code(
     root = Path(os.path.normpath(cwd / os.path.relpath(".", kept.cwd)))
     snapshot = replace(kept, root=str(root))
     write_snapshot(folder, snapshot, limits)
-    if (parent.folder / PATCH).is_file():
-        with disk_errors(folder / PATCH):
-            shutil.copyfile(parent.folder / PATCH, folder / PATCH)
+    copy_file(parent.folder, folder, PATCH)
     fields = {name: parent.manifest.get(name) for name in ("git", "lock_files")}
     return fields | {"snapshot": _summary(snapshot)}, snapshot
 

@@ -20,8 +20,9 @@ from runshelf.snapshot.file_selection import Listing
 from runshelf.snapshot.git_process import Repository
 from runshelf.snapshot.object_store import NotAFileError, object_path, store
 from runshelf.snapshot.secret_files import has_private_key, is_secret_file
-from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.files import disk_errors
 from runshelf.store.opening import NoFile, read, read_part
+from runshelf.store.writing import replace_file
 
 CODE = "code.json"
 MAY_HOLD_SECRETS = "may hold secrets"
@@ -133,7 +134,7 @@ def write_snapshot(folder: Path, snapshot: Snapshot, limits: Limits) -> None:
         for name, items in (("left_out", left_out), ("files", files))
     )
     text = json.dumps(fields)[:-1] + ",\n" + ",\n".join(lists) + "}\n"
-    write_whole(folder / CODE, text.encode())
+    replace_file(folder, CODE, text.encode())
 
 
 def read_snapshot(folder: Path) -> Snapshot:

@@ -5,11 +5,10 @@ A file with a line that is not a JSON object stays unchanged, so that a person c
 
 import fcntl
 import os
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
-from runshelf.store.files import disk_errors, write_whole
+from runshelf.store.files import disk_errors
 from runshelf.store.metrics import (
     ONCE,
     BrokenLine,
@@ -18,8 +17,10 @@ from runshelf.store.metrics import (
     read_written,
     writers,
 )
+from runshelf.store.opening import opened_folder
 from runshelf.store.packed import to_npz
 from runshelf.store.summary import write_summary
+from runshelf.store.writing import open_to_lock, remove_file, replace_file
 
 _FEW_BYTES = 1 << 20  # lines of this size are read in some hundredths of a second
 _MANY_BYTES = 1 << 27  # lines of this size are compacted in some seconds
@@ -37,7 +38,9 @@ def compact(folder: Path) -> list[BrokenLine]:
         UserFacingError: the disk is full or a file cannot be written; nothing is lost.
     """
     with ExitStack() as stack:
-        if not stack.enter_context(_locked(folder, os.O_RDONLY)):
+        with disk_errors(folder):
+            own = stack.enter_context(opened_folder(folder))
+        if not _lock(own):
             return []  # another process is compacting this run
         found = [_compact_writer(folder, writer) for writer in writers(folder)]
         kept = [broken for broken in found if broken]
@@ -54,7 +57,7 @@ def finish_metrics(folder: Path) -> None:
     Raises:
         UserFacingError: as `compact` does.
     """
-    size = sum(path.stat().st_size for path in folder.glob("metrics-*.jsonl"))
+    size = sum(path.lstat().st_size for path in folder.glob("metrics-*.jsonl"))
     if size < _FEW_BYTES:
         write_summary(folder)
     elif size <= _MANY_BYTES:
@@ -64,8 +67,12 @@ def finish_metrics(folder: Path) -> None:
 def _compact_writer(folder: Path, writer: str) -> BrokenLine | None:
     """Move the lines of one writer into columns, or return the broken line that prevents it."""
     path = lines_path(folder, writer)
-    with _locked(path, os.O_RDWR) as is_free:
-        if not is_free:
+    with ExitStack() as stack:
+        lines = open_to_lock(folder, path.name)
+        if lines is None:
+            return None
+        stack.callback(os.close, lines)
+        if not _lock(lines):
             return None
         written = read_written(folder, writer)
         broken = broken_in(written.batch, path)
@@ -75,7 +82,7 @@ def _compact_writer(folder: Path, writer: str) -> BrokenLine | None:
             data = to_npz(written.batch, written.data)
             if data is None:
                 return None
-            write_whole(path.with_suffix(".npz"), data)
+            replace_file(folder, path.with_suffix(".npz").name, data)
         elif not written.covered:
             return None
         _remove_lines(path, written.data)
@@ -89,27 +96,9 @@ def _remove_lines(path: Path, taken: bytes) -> None:
     are already in the columns, so the file gets one more leading empty line than before.
     """
     if path.name.startswith(tuple(f"metrics-{name}" for name in ONCE)):
-        with disk_errors(path):
-            path.unlink()
+        remove_file(path.parent, path.name)
         return
-    write_whole(path, b"\n" * (len(taken) - len(taken.lstrip(b"\n")) + 1))
-
-
-@contextmanager
-def _locked(path: Path, flags: int) -> Generator[bool, None, None]:
-    """Lock a file or folder; yield whether this worked. Yield False if it does not exist."""
-    with disk_errors(path):
-        try:
-            descriptor = os.open(path, flags)
-        except FileNotFoundError:
-            descriptor = -1
-    if descriptor < 0:
-        yield False
-        return
-    try:
-        yield _lock(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_file(path.parent, path.name, b"\n" * (len(taken) - len(taken.lstrip(b"\n")) + 1))
 
 
 def _lock(descriptor: int) -> bool:

@@ -14,12 +14,11 @@ Homes made before 2026-11-23 have `objects/`, `trash/`, `index.sqlite` and `budg
 
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
 from runshelf.errors import UsageError
-from runshelf.store.files import write_whole
+from runshelf.store.writing import keep_file, replace_file
 
 RUNS = "runs"
 SHARED = ".runshelf"
@@ -103,7 +102,7 @@ def write_setting(home: Path, name: str, fields: Mapping[str, object]) -> None:
         raise UsageError(
             f"cannot write to `{home}` ({error.strerror}): give another folder with `--home`"
         ) from error
-    write_whole(shared(home, name), json.dumps(fields).encode() + b"\n")
+    replace_file(home / RUNS / SHARED, name, json.dumps(fields).encode() + b"\n")
 
 
 def is_own_ignore_file(path: Path) -> bool:
@@ -135,13 +134,5 @@ def _is_hidden(folder: Path) -> bool:
 
 def _hide(folder: Path) -> None:
     """Make git ignore a folder and its content, unless it has a `.gitignore` already."""
-    path = folder / _IGNORE
-    if os.path.lexists(path):
-        return
-    partial = folder / f"{_IGNORE}.{os.getpid()}-{secrets.token_hex(4)}"
-    try:
-        partial.write_bytes(_IGNORE_ALL)
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    if not os.path.lexists(folder / _IGNORE):
+        keep_file(folder.resolve(), _IGNORE, _IGNORE_ALL)  # `runs/` may be a link to another disk

@@ -10,19 +10,23 @@ import contextlib
 import json
 import os
 import socket
-import stat
 import threading
 import time
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.errors import UserFacingError
-from runshelf.store.files import write_whole
+from runshelf.store.opening import NoFile, opened, read_whole
+from runshelf.store.writing import replace_file, touch
 
 HEARTBEAT = "heartbeat.json"
 BEAT_SECONDS = 5.0
 # Clocks and file systems of other machines may lag by up to this.
 SILENCE_SECONDS = 60.0
+
+_INVALID = (
+    *(NoFile, UserFacingError, ValueError, TypeError, KeyError, AttributeError, RecursionError),
+)
 
 
 @final
@@ -72,19 +76,17 @@ def is_alive(named: Process) -> bool | None:
 
 def read_heartbeat(folder: Path) -> Heartbeat | None:
     """Return the heartbeat of the run in `folder`; None if it is missing or invalid."""
-    path = folder / HEARTBEAT
     try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):  # reading a pipe would block
-            return None
-        fields: dict[str, Any] = json.loads(path.read_bytes())
+        with opened(folder, HEARTBEAT) as file:
+            touched = os.fstat(file).st_mtime
+        fields: dict[str, Any] = json.loads(read_whole(folder, HEARTBEAT) or b"")
         program = fields.get("program")
         return Heartbeat(
             _process_of(fields["recorder"]),
             _process_of(program) if program else None,
-            max(time.time() - found.st_mtime, 0.0),  # clocks differ
+            max(time.time() - touched, 0.0),  # clocks differ
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except _INVALID:
         return None
 
 
@@ -110,7 +112,7 @@ class HeartbeatWriter:
         Raises:
             UserFacingError: the file cannot be written.
         """
-        self._path = folder / HEARTBEAT
+        self._folder = folder
         self._stopped = threading.Event()
         self._write(None)
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -128,12 +130,11 @@ class HeartbeatWriter:
 
     def _write(self, program: Process | None) -> None:
         fields = {"recorder": process()._asdict(), "program": program and program._asdict()}
-        write_whole(self._path, json.dumps(fields).encode() + b"\n")
+        replace_file(self._folder, HEARTBEAT, json.dumps(fields).encode() + b"\n")
 
     def _beat(self) -> None:
         while not self._stopped.wait(BEAT_SECONDS):
-            with contextlib.suppress(OSError):
-                os.utime(self._path)
+            touch(self._folder, HEARTBEAT)
 
 
 def _started(pid: int) -> str:

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, cast, final
@@ -12,6 +11,7 @@ from jaxtyping import Shaped, UInt8
 from PIL import Image
 
 from runshelf.errors import UsageError
+from runshelf.store.writing import keep_file, make_folder
 
 MOST_PIXELS = 2**28
 Saved = dict[str, Any]
@@ -179,14 +179,6 @@ def _bytes(array: Shaped[np.ndarray, "..."]) -> UInt8[np.ndarray, "..."]:
 def _keep(folder: str, data: bytes, suffix: str) -> str:
     """Write `data` to a file named by its SHA-256, unless it exists; return the path."""
     name = f"media/{hashlib.sha256(data).hexdigest()}.{suffix}"
-    path = Path(folder) / name
-    if not path.exists():
-        path.parent.mkdir(exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.partial")
-        try:
-            partial.write_bytes(data)
-            partial.replace(path)
-        except OSError:
-            partial.unlink(missing_ok=True)
-            raise
+    make_folder(Path(folder), "media")
+    keep_file(Path(folder), name, data)
     return name

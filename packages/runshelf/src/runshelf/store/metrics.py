@@ -19,6 +19,7 @@ from jaxtyping import Int64
 from runshelf.errors import UsageError
 from runshelf.store.columns import Batch, Column, Columns, concatenate, in_order, merge, tabulate
 from runshelf.store.files import disk_errors
+from runshelf.store.opening import read_whole
 from runshelf.store.packed import read_npz
 from runshelf.store.recent import Recent
 from runshelf.store.records import Lines, LinesWriter, Record, parse
@@ -262,18 +263,12 @@ def _moved(columns: Mapping[str, Column], places: Int64[np.ndarray, " n"]) -> Ma
 
 def _broken_events(folder: Path) -> list[BrokenLine]:
     path = folder / "events.jsonl"
-    if path.is_symlink() or not path.is_file():
-        return []
     lines = [line for line in _bytes(path).split(b"\n") if line]
     return [BrokenLine(path, at) for at, line in enumerate(lines, 1) if parse(line) is None]
 
 
 def _bytes(path: Path) -> bytes:
-    with disk_errors(path):
-        try:
-            return path.read_bytes()
-        except FileNotFoundError:
-            return b""
+    return read_whole(path.parent, path.name) or b""
 
 
 class _State(NamedTuple):
@@ -288,7 +283,7 @@ def _state(path: Path) -> _State | None:
     """Return the state of a file; None if it is missing."""
     with disk_errors(path):
         try:
-            found = path.stat()
+            found = path.lstat()
         except FileNotFoundError:
             return None
         return _State(found.st_ino, found.st_mtime_ns, found.st_size)

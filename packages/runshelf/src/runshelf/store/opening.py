@@ -6,15 +6,20 @@ check and an open.
 """
 
 import contextlib
+import errno
 import os
 import re
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
+
+from runshelf.errors import DamagedFile
+from runshelf.store.files import disk_errors
 
 _PART = re.compile(r"[^/\\\x00-\x1f\x7f]{1,255}")
 _DEEPEST = 32
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_LINK = frozenset({errno.ELOOP, errno.ENOTDIR})  # what a link on the path is answered with
 
 
 class NoFile(Exception):
@@ -46,11 +51,7 @@ def opened(folder: Path, path: str) -> Generator[int]:
     parts = checked_parts(path)
     with contextlib.ExitStack() as stack:
         try:
-            at = os.open(folder, _FLAGS | os.O_DIRECTORY)
-            stack.callback(os.close, at)
-            for part in parts[:-1]:
-                at = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=at)
-                stack.callback(os.close, at)
+            at = stack.enter_context(opened_folder(folder, parts[:-1]))
             file = os.open(parts[-1], _FLAGS, dir_fd=at)
         except (OSError, ValueError) as error:
             raise NoFile("no such file") from error
@@ -60,6 +61,24 @@ def opened(folder: Path, path: str) -> Generator[int]:
         yield file
 
 
+@contextlib.contextmanager
+def opened_folder(folder: Path, parts: Sequence[str] = ()) -> Generator[int]:
+    """Yield a descriptor of `folder`, or of the folder at `parts` below it.
+
+    Raises:
+        OSError: it does not exist, or one of the folders is a link or not a folder.
+    """
+    at = os.open(folder, _FLAGS | os.O_DIRECTORY)
+    try:
+        for part in parts:
+            below = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=at)
+            os.close(at)
+            at = below
+        yield at
+    finally:
+        os.close(at)
+
+
 def read(folder: Path, path: str, most: int) -> bytes:
     """Return the first `most` bytes of a file within `folder`.
 
@@ -67,6 +86,31 @@ def read(folder: Path, path: str, most: int) -> bytes:
         NoFile: as in `opened`.
     """
     return read_part(folder, path, 0, most)[0]
+
+
+def read_whole(folder: Path, path: str) -> bytes | None:
+    """Return the bytes of a file within `folder`; None if it does not exist.
+
+    Raises:
+        DamagedFile: it is a link, a pipe or anything else but a regular file.
+        UserFacingError: it cannot be read.
+    """
+    try:
+        with opened(folder, path) as file, disk_errors(folder / path):
+            return _pread(file, 0, os.fstat(file).st_size)
+    except NoFile as error:
+        cause = error.__cause__
+        if isinstance(cause, FileNotFoundError):
+            return None
+        if not isinstance(cause, OSError) or cause.errno in _LINK | {errno.ENXIO}:
+            raise not_regular(folder / path) from error
+        with disk_errors(folder / path):
+            raise cause from error
+
+
+def not_regular(path: Path) -> DamagedFile:
+    """Return the error of a name that is not a regular file."""
+    return DamagedFile(f"`{path}` is not a regular file: remove it")
 
 
 def read_part(folder: Path, path: str, start: int, most: int) -> tuple[bytes, int]:

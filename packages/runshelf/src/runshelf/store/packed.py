@@ -22,7 +22,7 @@ import numpy as np
 from runshelf.errors import DamagedFile
 from runshelf.store import columns_v1
 from runshelf.store.columns import Batch, Column, Columns
-from runshelf.store.files import disk_errors
+from runshelf.store.opening import read_whole
 from runshelf.store.records import to_line
 
 FORMAT = 2
@@ -129,8 +129,7 @@ class _File:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with disk_errors(path):
-            data = path.read_bytes()
+        data = read_whole(path.parent, path.name) or b""
         with _damage(path):
             self._file: Any = np.load(io.BytesIO(data), allow_pickle=False)
             self.names: list[str] = self._file.files

@@ -6,12 +6,10 @@ they are stored as the strings "NaN", "Infinity" and "-Infinity" and read as flo
 cannot have one of these values.
 """
 
-import fcntl
 import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -19,6 +17,8 @@ import numpy as np
 
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors
+from runshelf.store.opening import read_whole
+from runshelf.store.writing import open_lines
 
 Record = dict[str, Any]
 
@@ -44,11 +44,12 @@ class LinesWriter:
         """Open `path` for appending, or create it.
 
         Raises:
+            DamagedFile: it is not a regular file, or it has another name.
             UserFacingError: the file cannot be opened.
         """
         self.path = path
+        self._descriptor = open_lines(path.parent, path.name)
         with disk_errors(path):
-            self._descriptor = _open_shared(path)
             self._torn = _ends_torn(self._descriptor)
 
     def write(self, record: Mapping[str, Any]) -> None:
@@ -93,10 +94,10 @@ def read_lines(path: Path) -> Lines:
     """Return the records of a file of JSON lines; a missing file has none.
 
     Raises:
+        DamagedFile: it is not a regular file.
         UserFacingError: the file cannot be read.
     """
-    with disk_errors(path):
-        data = path.read_bytes() if path.exists() else b""
+    data = read_whole(path.parent, path.name) or b""
     parsed = [parse(line) for line in data.split(b"\n") if line]
     records = [record for record in parsed if record is not None]
     return Lines(records, len(parsed) - len(records))
@@ -159,21 +160,6 @@ def from_json(value: Any) -> Any:
             return {key: from_json(item) for key, item in cast("dict[str, Any]", value).items()}
         case _:
             return value
-
-
-def _open_shared(path: Path) -> int:
-    """Return a descriptor to append to `path`, with a shared lock that keeps `compact` away.
-
-    While this waits for the lock, `compact` may replace the file; then the new file is opened.
-    """
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-        with suppress(FileNotFoundError):
-            if os.fstat(descriptor).st_ino == path.stat().st_ino:
-                return descriptor
-        os.close(descriptor)
 
 
 def _ends_torn(descriptor: int) -> bool:

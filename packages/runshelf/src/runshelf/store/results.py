@@ -15,10 +15,12 @@ from typing import final
 
 import numpy as np
 
+from runshelf.errors import UserFacingError
 from runshelf.formatting import number
 from runshelf.statistics import mean_interval
 from runshelf.store.home import RESULT_METRIC, shared, write_setting
 from runshelf.store.machine_metrics import is_of_machine
+from runshelf.store.opening import read_whole
 from runshelf.store.series import read_series
 from runshelf.store.summary import summarise
 
@@ -160,8 +162,9 @@ def _rank(metric: str, count: int) -> tuple[int, int, str]:
 
 def named_metric(home: Path) -> str | None:
     """Return the metric that the user has named for a home; None if there is none."""
-    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-        named = json.loads(shared(home, RESULT_METRIC).read_bytes())["metric"]
+    path = shared(home, RESULT_METRIC)
+    with suppress(UserFacingError, ValueError, KeyError, TypeError, RecursionError):
+        named = json.loads(read_whole(path.parent, path.name) or b"")["metric"]
         return named if isinstance(named, str) else None
     return None
 

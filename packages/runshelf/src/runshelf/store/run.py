@@ -22,13 +22,15 @@ from typing import Any, Literal, cast, final
 from runshelf.cores import usable_cores
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.steady_clock import SteadyClock
-from runshelf.store.files import disk_errors, disk_full, is_disk_full, write_whole
+from runshelf.store.files import disk_errors, disk_full, is_disk_full
 from runshelf.store.home import RUNS, TRASH, make_run_folder, shared
 from runshelf.store.liveness import HeartbeatWriter
+from runshelf.store.opening import NoFile, opened, read_whole
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json
 from runshelf.store.run_ids import SHORT, is_ulid, matching, new_ulid, short_id
 from runshelf.store.times import seconds_of
 from runshelf.store.trust import trust_own
+from runshelf.store.writing import open_in_place, replace_file, touch
 
 SCHEMA = 1
 LATEST = "latest"
@@ -112,10 +114,7 @@ class Run:
         Raises:
             UserFacingError: they cannot be read.
         """
-        path = self.folder / _EVENTS
-        if path.exists() and not path.is_file():  # reading a pipe would block
-            raise DamagedFile(f"`{path}` is not a regular file: remove it")
-        return read_lines(path).records
+        return read_lines(self.folder / _EVENTS).records
 
 
 @final
@@ -162,8 +161,7 @@ class RunWriter:
         self._events.sync()
         self._ended = status in ENDS
         # The index reads a folder again when its modification time has changed.
-        with suppress(OSError):
-            os.utime(self.run.folder)
+        touch(self.run.folder)
 
     def close(self) -> None:
         """Release the lock."""
@@ -259,7 +257,7 @@ def create_run(
         writer = RunWriter(Run(folder, json.loads(text)), lock, "started")
     # Written last, since it makes the folder a run; a run that could not start must not appear.
     with _closed_on_error(writer):
-        write_whole(folder / _MANIFEST, text.encode() + b"\n")
+        replace_file(folder, _MANIFEST, text.encode() + b"\n")
         if command != _IMPORT:  # what it names comes from elsewhere
             trust_own(folder)
     return writer
@@ -287,18 +285,17 @@ def open_run(folder: Path) -> Run:
         UsageError: the folder is not a run's.
         DamagedFile: its `run.json` cannot be read, or another program or version wrote it.
     """
+    folder = folder.resolve() if folder.is_symlink() else folder
     path = folder / _MANIFEST
     if not path.is_file():
         raise UsageError(f"`{folder}` is not a run folder: it has no `{_MANIFEST}`")
-    with disk_errors(path):
-        text = path.read_bytes()
     try:
-        manifest = json.loads(text)
+        manifest = json.loads(read_whole(folder, _MANIFEST) or b"")
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"`{path}` is damaged (not JSON): restore it from a copy") from error
     if isinstance(manifest, dict) and "ulid" in manifest:  # the name of `run` in old manifests
         manifest = {"run": manifest.pop("ulid"), **manifest}
-    problem = _manifest_problem(manifest)
+    problem = _manifest_problem(manifest) or _id_problem(manifest["run"], folder)
     if problem:
         raise DamagedFile(f"`{path}` {problem}")
     return Run(folder, manifest)
@@ -352,7 +349,7 @@ def _called(home: Path, ulids: Sequence[str], name: str) -> list[Run]:
         folder = home / "runs" / ulid
         with suppress(UserFacingError, OSError):
             # Only manifests that contain the text are parsed; there may be ten thousand.
-            if written in (folder / _MANIFEST).read_bytes():
+            if written in (read_whole(folder, _MANIFEST) or b""):
                 found.append(open_run(folder))
     return [run for run in found if run.manifest.get("name") == name]
 
@@ -374,15 +371,12 @@ def list_runs(home: Path) -> list[str]:
 def is_locked(run: Run) -> bool:
     """Return whether a process of this machine holds the run's lock."""
     try:
-        descriptor = os.open(run.folder / _LOCK, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with opened(run.folder, _LOCK) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    finally:
-        os.close(descriptor)
+    except (NoFile, OSError):
+        return False
     return False
 
 
@@ -420,12 +414,11 @@ def _make_folder(home: Path, ulid: str) -> Path:
 def _take_lock(folder: Path) -> int:
     """Return a descriptor that holds the run's lock; the system releases it at process exit."""
     path = folder / _LOCK
-    with disk_errors(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        with _closed_on_error(descriptor):
-            _lock(descriptor, path)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    descriptor = open_in_place(folder, _LOCK)
+    with _closed_on_error(descriptor), disk_errors(path):
+        _lock(descriptor, path)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     return descriptor
 
 
@@ -462,6 +455,20 @@ def _manifest_problem(manifest: Any) -> str:
     wrong = [name for name, kind in _REQUIRED.items() if not isinstance(fields.get(name), kind)]
     if wrong:
         return f"is damaged ({', '.join(wrong)} missing or of wrong type): restore it from a copy"
+    if not all(type(seed) is int for seed in fields["seeds"]):
+        return "is damaged (a seed is not a whole number): restore it from a copy"
+    return ""
+
+
+def _id_problem(ulid: str, folder: Path) -> str:
+    """Return what is wrong with the id in the manifest of `folder`, or an empty string.
+
+    Ids become parts of paths, so they must have their form, and no folder may claim another's id.
+    """
+    if not is_ulid(ulid):
+        return f"has `{ulid!s:.40}` as its id, which is none: restore it from a copy"
+    if folder.name != ulid and folder.resolve().name != ulid:
+        return f"is of run `{ulid}`, but its folder is called `{folder.name}`: rename the folder"
     return ""
 
 

@@ -12,14 +12,25 @@ from typing import Any, final
 
 import numpy as np
 
-from runshelf.store.files import disk_errors, write_whole
+from runshelf.errors import UserFacingError
+from runshelf.store.files import disk_errors
 from runshelf.store.metrics import BrokenLine, read_columns
+from runshelf.store.opening import read_whole
 from runshelf.store.records import from_json, to_line
 from runshelf.store.series import NOT_METRICS, Series, series_by_seed
+from runshelf.store.writing import replace_file
 
 SUMMARY = "summary.json"
 _FORMAT = 3  # older summaries lack the seeds, or count means over no episodes; computed again
-_INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_INVALID = (
+    UserFacingError,
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    RecursionError,
+)
 
 
 @final
@@ -75,7 +86,7 @@ def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
     lines = {broken.path.name: broken.line for broken in kept}
     about = {"format": _FORMAT, "files": _sizes(folder), **({"kept": lines} if kept else {})}
     fields = {**about, "metrics": metrics}
-    write_whole(folder / SUMMARY, to_line(fields) + b"\n")
+    replace_file(folder, SUMMARY, to_line(fields) + b"\n")
 
 
 def kept_as_lines(folder: Path) -> list[BrokenLine]:
@@ -144,7 +155,7 @@ def _fields(folder: Path) -> dict[str, Any]:
     Raises:
         ValueError: it is out of date. An invalid file raises any of `_INVALID`.
     """
-    fields: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
+    fields: dict[str, Any] = json.loads(read_whole(folder, SUMMARY) or b"")
     if fields.get("format") != _FORMAT or fields["files"] != _sizes(folder):
         raise ValueError("out of date")
     return fields
@@ -153,7 +164,7 @@ def _fields(folder: Path) -> dict[str, Any]:
 def _sizes(folder: Path) -> dict[str, int]:
     with disk_errors(folder):
         return {
-            entry.name: entry.stat().st_size
+            entry.name: entry.stat(follow_symlinks=False).st_size
             for entry in os.scandir(folder)
             if entry.name.startswith("metrics-") and entry.name.endswith((".jsonl", ".npz"))
         }

@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from runshelf.errors import UsageError, UserFacingError
-from runshelf.store.files import write_whole
 from runshelf.store.home import RUNS, SHARED, make_shared
 from runshelf.store.opening import NoFile, read
 from runshelf.store.run_ids import is_ulid
+from runshelf.store.writing import replace_file
 
 TRUSTED = "trusted"
 _MANIFEST = "run.json"
@@ -52,7 +52,7 @@ def trust(folder: Path) -> None:
             raise UserFacingError(f"`{path.parent}` leads elsewhere: remove the link")
     except OSError as error:
         raise UserFacingError(f"cannot write `{path}`: {error.strerror}") from error
-    write_whole(path, tag)
+    replace_file(path.parent, path.name, tag)
 
 
 def trust_own(folder: Path) -> None:
