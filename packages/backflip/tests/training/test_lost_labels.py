@@ -237,12 +237,13 @@ def test_labels_after_the_last_checkpoint_are_kept_and_are_no_error(run, early, 
 @pytest.mark.attack
 @pytest.mark.medium
 def test_a_child_notices_lost_labels_before_its_first_phase(run, tmp_path, monkeypatch):
-    def stop(progress):
-        if progress.phases:
-            raise KeyboardInterrupt
+    def stop(*_, **__):
+        raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted):
-        teach_more(run, env_steps=256, argv=["backflip"], report=stop)
+    with monkeypatch.context() as patch:
+        patch.setattr("backflip.training.session.Session.log_phase", stop)
+        with pytest.raises(Interrupted):
+            teach_more(run, env_steps=256, argv=["backflip"])
     child = find_run(tmp_path, "latest")
     assert child.folder != run
     drop_answers(4)(child.folder / "labels.sqlite")
