@@ -218,7 +218,7 @@ def test_no_command_believes_an_id_that_is_not_the_folders(
     tried(10, "commands on a run whose id is not its folder's")
 
 
-@pytest.mark.parametrize("seed", ["../../x", "/tmp/x", "0/../../../x", "\0", "x" * 300])
+@pytest.mark.parametrize("seed", ["../../x", "/../x", "0/../../../x", "\0", "x" * 300])
 def test_no_value_of_a_run_leads_out_of_its_folder(tmp_path: Path, seed: str) -> None:
     """A seed is a part of the name of a folder, and could be text."""
     run = tmp_path / "home" / "run"
