@@ -27,6 +27,7 @@ from runshelf.store.media import save_image
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.run import create_run, find_run, open_run, resume_run
 from runshelf.store.state import state_of
+from runshelf.store.writing import make_folder, open_in_place, remove_file, replace_file
 
 pytestmark = pytest.mark.attack
 
@@ -217,16 +218,22 @@ def test_no_command_believes_an_id_that_is_not_the_folders(
     tried(10, "commands on a run whose id is not its folder's")
 
 
-@pytest.mark.parametrize("seed", ["../../x", 1.5, None, {"a": 1}])
-def test_a_seed_that_is_no_number_is_refused(received: Path, tmp_path: Path, seed: object) -> None:
-    """Seeds become names of folders."""
-    home = tmp_path / "home"
-    shutil.copytree(received, home)
-    (folder, _) = sorted(home.glob("runs/0*"))
-    manifest = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(manifest | {"seeds": [seed]}))
-    with pytest.raises(UserFacingError, match="a seed is not a whole number"):
-        open_run(folder)
+@pytest.mark.parametrize("seed", ["../../x", "/../x", "0/../../../x", "\0", "x" * 300])
+def test_no_value_of_a_run_leads_out_of_its_folder(tmp_path: Path, seed: str) -> None:
+    """A seed is a part of the name of a folder, and could be text."""
+    run = tmp_path / "home" / "run"
+    run.mkdir(parents=True)
+    (run / "watch" / "seed-0").mkdir(parents=True)
+    before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)}
+    for act in (
+        lambda: make_folder(run, f"watch/seed-{seed}"),
+        lambda: replace_file(run, f"watch/seed-{seed}", b"x"),
+        lambda: remove_file(run, f"watch/seed-{seed}"),
+        lambda: open_in_place(run, f"watch/seed-{seed}"),
+    ):
+        with pytest.raises(UserFacingError):
+            act()
+    assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)} == before
 
 
 def test_a_run_opens_through_a_link_that_the_user_gives(received: Path, tmp_path: Path) -> None:

@@ -455,8 +455,6 @@ def _manifest_problem(manifest: Any) -> str:
     wrong = [name for name, kind in _REQUIRED.items() if not isinstance(fields.get(name), kind)]
     if wrong:
         return f"is damaged ({', '.join(wrong)} missing or of wrong type): restore it from a copy"
-    if not all(type(seed) is int for seed in fields["seeds"]):
-        return "is damaged (a seed is not a whole number): restore it from a copy"
     return ""
 
 
