@@ -14,6 +14,7 @@ from runshelf.cleanup.garbage import collect, disk_usage, find_garbage
 from runshelf.cleanup.trash import remove, restore, trashed
 from runshelf.cli.main import main
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.recorder.rerun import _locked_folder
 from runshelf.snapshot.object_store import object_path, snapshot_taken, store
 from runshelf.store.home import make_shared, shared
 from runshelf.store.run import create_run, list_runs, open_run
@@ -242,7 +243,7 @@ def test_damaged_metrics_do_not_stop_collection(home: Path) -> None:
 
 
 def test_an_empty_home_has_no_garbage(home: Path) -> None:
-    assert find_garbage(home) == collect(home) == ([], 0, [], 0, [], [], 0, [], [])
+    assert find_garbage(home) == collect(home) == ([], 0, [], 0, [], [], 0, [], [], [])
     assert disk_usage(home).total_bytes == 0
     assert not home.exists()
 
@@ -275,3 +276,17 @@ def test_a_home_that_cannot_be_written_gives_a_one_line_error(home: Path) -> Non
         remove(home, open_run(folder))
     assert "\n" not in str(caught.value)
     assert folder.exists()
+
+
+@pytest.mark.attack
+def test_folders_of_killed_reruns_are_removed(tmp_path):
+    top = make_shared(tmp_path, "reruns")
+    killed, lock = _locked_folder(top)
+    os.close(lock)
+    running, held = _locked_folder(top)
+    (killed / "x.py").write_text("")
+    assert find_garbage(tmp_path).reruns == [killed]
+    collect(tmp_path)
+    assert [path.name for path in top.iterdir()] == [running.name]
+    os.close(held)
+    assert find_garbage(tmp_path).reruns == [running]

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+from runshelf.cleanup.reruns import left_reruns
 from runshelf.cleanup.trash import folders_in, trash_folders, without_links
 from runshelf.errors import UserFacingError
 from runshelf.index.location import old_index_files
@@ -48,6 +49,7 @@ class Garbage(NamedTuple):
         lines_bytes: the disk usage of these lines.
         old_index: files of an index beside `runs/`, which versions before 2026-11-23 used.
         kept: the first invalid line of each metrics file that stays lines because of it.
+        reruns: folders of reruns that were killed.
     """
 
     objects: list[Path]
@@ -59,6 +61,7 @@ class Garbage(NamedTuple):
     lines_bytes: int
     old_index: list[Path]
     kept: list[BrokenLine]
+    reruns: list[Path]
 
 
 @final
@@ -108,6 +111,7 @@ def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
             sum(_size(p) for u in compactable for p in _compactable_files(home / RUNS / u)),
             old_index_files(home),
             [broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)],
+            left_reruns(home),
         )
 
 
@@ -133,6 +137,8 @@ def collect(
             _remove_tree(trash[ulid])
         for ulid in garbage.leftovers:
             _remove_tree(home / RUNS / ulid)
+        for folder in garbage.reruns:
+            _remove_tree(folder)
         for path in (*garbage.objects, *garbage.old_index):
             path.unlink(missing_ok=True)
     for done, ulid in enumerate(garbage.compactable):
