@@ -8,16 +8,16 @@ is `lost`; only `runshelf run` can record these.
 import atexit
 import contextlib
 import fcntl
-import json
 import os
 import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from runshelf.environment import exported, variable
 from runshelf.logger import exits
+from runshelf.received_json import parse_record
 
 if TYPE_CHECKING:
     from runshelf.store.run import RunWriter
@@ -68,9 +68,9 @@ def open_lines(folder: str) -> int:
 
 def _is_run(folder: Path) -> bool:
     try:
-        manifest: Any = json.loads((folder / "run.json").read_bytes())
+        manifest = parse_record((folder / "run.json").read_bytes())
         return isinstance(manifest.get("run") or manifest["ulid"], str)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, KeyError):
         return False
 
 

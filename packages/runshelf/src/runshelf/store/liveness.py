@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.errors import UserFacingError
+from runshelf.received_json import parse_record
 from runshelf.store.files import write_whole
 
 HEARTBEAT = "heartbeat.json"
@@ -77,14 +78,14 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):  # reading a pipe would block
             return None
-        fields: dict[str, Any] = json.loads(path.read_bytes())
+        fields = parse_record(path.read_bytes())
         program = fields.get("program")
         return Heartbeat(
             _process_of(fields["recorder"]),
             _process_of(program) if program else None,
             time.time() - found.st_mtime,
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

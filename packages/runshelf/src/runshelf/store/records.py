@@ -18,11 +18,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from runshelf.errors import UsageError
+from runshelf.received_json import parse_record
 from runshelf.store.files import disk_errors
 
 Record = dict[str, Any]
 
-_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class Lines(NamedTuple):
@@ -108,10 +109,9 @@ def parse(line: bytes) -> Record | None:
     A last line without a newline is complete: no proper prefix of an object is an object.
     """
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
+        return from_json(parse_record(line))
+    except ValueError:
         return None
-    return from_json(record) if isinstance(record, dict) else None
 
 
 def to_line(record: Mapping[str, Any]) -> bytes:
@@ -152,7 +152,7 @@ def from_json(value: Any) -> Any:
     """Return the value that `to_json` encoded, with lists in place of arrays."""
     match value:
         case str():
-            return _NON_FINITE.get(value, value)
+            return NON_FINITE.get(value, value)
         case list():
             return [from_json(item) for item in cast("list[Any]", value)]
         case dict():

@@ -1,6 +1,5 @@
 """The summary of a run's metrics: five numbers per metric, in `summary.json` when it has ended."""
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,8 @@ from typing import Any, final
 
 import numpy as np
 
+from runshelf.received_json import parse_record
+from runshelf.store.columns import EXACT
 from runshelf.store.files import disk_errors, write_whole
 from runshelf.store.metrics import BrokenLine, read_columns
 from runshelf.store.records import from_json, to_line
@@ -18,7 +19,7 @@ from runshelf.store.series import NOT_METRICS, Series, series_by_seed
 
 SUMMARY = "summary.json"
 _FORMAT = 3  # older summaries lack the seeds, or count means over no episodes; computed again
-_INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_INVALID = (OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
 @final
@@ -128,8 +129,13 @@ def _to_fields(summary: Summary) -> dict[str, Any]:
 
 def _from_fields(fields: Mapping[str, Any]) -> Summary:
     seeds = {int(seed): _from_fields(one) for seed, one in fields.get("seeds", {}).items()}
-    numbers = (fields[name] for name in ("last", "min", "max", "mean", "n"))
-    return Summary(*numbers, seeds=seeds)
+    numbers = [fields[name] for name in ("last", "min", "max", "mean")]
+    count = fields["n"]
+    if not all(type(number) in (int, float) for number in numbers) or type(count) is not int:
+        raise ValueError("not numbers")
+    if not 0 <= count <= EXACT:
+        raise ValueError("not a number of values")
+    return Summary(*map(float, numbers), count=count, seeds=seeds)
 
 
 def _fields(folder: Path) -> dict[str, Any]:
@@ -138,7 +144,7 @@ def _fields(folder: Path) -> dict[str, Any]:
     Raises:
         ValueError: it is out of date. An invalid file raises any of `_INVALID`.
     """
-    fields: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
+    fields = parse_record((folder / SUMMARY).read_bytes())
     if fields.get("format") != _FORMAT or fields["files"] != _sizes(folder):
         raise ValueError("out of date")
     return fields
