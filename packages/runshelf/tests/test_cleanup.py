@@ -21,6 +21,7 @@ from runshelf.cleanup.trash import remove, restore, trashed
 from runshelf.cli.main import main
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.recorder.output_files import list_outputs
+from runshelf.recorder.rerun import _locked_folder
 from runshelf.snapshot.object_store import object_path, snapshot_taken, store
 from runshelf.store.home import make_shared, shared
 from runshelf.store.metrics import MetricsWriter
@@ -262,7 +263,7 @@ def test_damaged_metrics_do_not_stop_collection(home: Path) -> None:
 
 
 def test_an_empty_home_has_no_garbage(home: Path) -> None:
-    assert find_garbage(home) == collect(home) == ([], 0, [], 0, [], [], 0, [], [])
+    assert find_garbage(home) == collect(home) == ([], 0, [], 0, [], [], 0, [], [], [])
     assert disk_usage(home).total_bytes == 0
     assert not home.exists()
 
@@ -434,3 +435,17 @@ def test_a_removed_tree_changes_nothing_that_its_links_lead_to(tmp_path: Path) -
     with pytest.raises(OSError, match="alias"):
         remove_tree(tmp_path / "alias")
     assert (outside / "file").exists()
+
+
+@pytest.mark.attack
+def test_folders_of_killed_reruns_are_removed(tmp_path):
+    top = make_shared(tmp_path, "reruns")
+    killed, lock = _locked_folder(top)
+    os.close(lock)
+    running, held = _locked_folder(top)
+    (killed / "x.py").write_text("")
+    assert find_garbage(tmp_path).reruns == [killed]
+    collect(tmp_path)
+    assert [path.name for path in top.iterdir()] == [running.name]
+    os.close(held)
+    assert find_garbage(tmp_path).reruns == [running]

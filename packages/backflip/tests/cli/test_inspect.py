@@ -24,7 +24,7 @@ def test_look_reports_as_json_and_draws_a_clip(
     assert [choice["name"] for choice in told["actions"]["choices"]][2] == "action 2, right"
     assert told["horizon"]["env_steps"] == pytest.approx(100)
     assert "All 4 random episodes return -200" in told["verdict"]
-    assert told["clip"] == "look-MountainCar-v0.webp"
+    assert told["clip"] == "runs/.runshelf/look/MountainCar-v0.webp"
     with Image.open(tmp_path / told["clip"]) as clip:
         assert clip.size[1] == 240
 
@@ -97,8 +97,11 @@ def test_environment_may_change_the_current_folder(
 ) -> None:
     write_chdir_env(tmp_path, monkeypatch)
     assert main(["look", "chdir_env:ChdirEnv", "--episodes", "2"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "clip look-chdir_env-ChdirEnv.webp"
-    assert (tmp_path / "look-chdir_env-ChdirEnv.webp").is_file()
+    assert (
+        capsys.readouterr().out.splitlines()[-1]
+        == "clip runs/.runshelf/look/chdir_env-ChdirEnv.webp"
+    )
+    assert (tmp_path / "runs/.runshelf/look/chdir_env-ChdirEnv.webp").is_file()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("backflip.inspect.play_server.serve_game", lambda *_, **__: None)
     assert main(["play", "chdir_env:ChdirEnv"]) == 0

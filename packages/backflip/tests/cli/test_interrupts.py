@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at any time end the program with one line and the right exit status."""
+"""Ctrl-C, SIGTERM and SIGHUP at any time end the program with one line and the right status."""
 
 import signal
 import subprocess
@@ -68,8 +68,9 @@ def learning(process: subprocess.Popen[str], home: Path) -> list[str]:
         (beginning, signal.SIGINT, 1, 130),
         (learning, signal.SIGINT, 100, 130),
         (learning, signal.SIGTERM, 1, 143),
+        (learning, signal.SIGHUP, 1, 143),
     ],
-    ids=["starting", "beginning", "learning, impatiently", "SIGTERM"],
+    ids=["starting", "beginning", "learning, impatiently", "SIGTERM", "SIGHUP"],
 )
 def test_an_interrupt_ends_the_program_at_once_with_one_line(
     until: Callable[[subprocess.Popen[str], Path], list[str]],

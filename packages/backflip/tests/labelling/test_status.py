@@ -9,7 +9,7 @@ import pytest
 from backflip.labelling.status import Status, read_status, write_status
 from backflip.preferences.films import Film
 
-FILM = Film("x.webp", 3, 2, 10, 20, 30.0, 1.0, True)
+FILM = Film(f"{0:064}.webp", 3, 2, 10, 20, 30.0, 1.0, True)
 
 
 def test_round_trip(tmp_path):

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backflip.labelling.label_queue import LabelQueue
-from backflip.preferences import label_file, label_lines
+from backflip.preferences import label_file, label_lines, packed_clips
 from backflip.preferences.exchange import (
     check_fits,
     export_labels,
@@ -460,12 +460,12 @@ def test_columns_of_a_csv_may_have_any_order(tmp_path, lines):
 
 
 def test_a_decompression_bomb_is_refused(store, tmp_path, lines, monkeypatch):
-    monkeypatch.setattr(label_lines, "LARGEST_CLIP", 1000)
+    monkeypatch.setattr(packed_clips, "LARGEST_CLIP", 1000)
     bomb = [lines[0] | packed(b"\0" * 100_000)]
     match = "the clip is larger than 1000 bytes"
     refused(store, tmp_path / "y.jsonl", as_json(bomb), 1, "`left`", match)
     monkeypatch.undo()
-    assert label_lines.LARGEST_CLIP < 2**30
+    assert packed_clips.LARGEST_CLIP < 2**30
 
 
 def test_the_limit_of_csv_cells_is_restored(tmp_path, lines):

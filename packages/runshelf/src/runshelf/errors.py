@@ -27,7 +27,7 @@ class Interrupted(UserFacingError):
 
 
 class Ended(Interrupted):
-    """SIGTERM stopped a run; the message says how to resume it."""
+    """SIGTERM or SIGHUP stopped a run; the message says how to resume it."""
 
     exit_status = 143
 

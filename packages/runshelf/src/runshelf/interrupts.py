@@ -1,4 +1,4 @@
-"""Raises Ctrl-C and SIGTERM as exceptions in the main thread, and never loses one.
+"""Raises Ctrl-C, SIGTERM and SIGHUP as exceptions in the main thread, and never loses one.
 
 Python raises `KeyboardInterrupt` between two instructions of the main thread. If these belong to a
 callback from C, such as JAX's on garbage collection, the exception may be dropped. If they belong
@@ -23,7 +23,7 @@ _PYTHON_HANDLERS = (signal.SIG_DFL, signal.default_int_handler)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM. Code that handles Ctrl-C handles it, too."""
+    """SIGTERM or SIGHUP. Code that handles Ctrl-C handles it, too."""
 
 
 _raised: list[type[KeyboardInterrupt]] = []  # the interrupts raised in this `interruptible` block
@@ -37,7 +37,7 @@ def check_interrupt() -> None:
 
 @contextmanager
 def interruptible(*numbers: signal.Signals) -> Generator[None, None, None]:
-    """Raise `KeyboardInterrupt` for SIGINT and `Terminated` for SIGTERM inside the block.
+    """Raise `KeyboardInterrupt` for SIGINT and `Terminated` for other signals in the block.
 
     A signal that already has a handler of the program keeps it. Outside of the main thread nothing
     changes.
@@ -79,7 +79,7 @@ class _Handler:
         self._raised_at = time.monotonic()
         if self._raised_at - before < CLEANUP_SECONDS:
             return
-        _raised.append(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
+        _raised.append(KeyboardInterrupt if number == signal.SIGINT else Terminated)
         raise _raised[-1]
 
     def on_unraisable(self, dropped: Any) -> None:

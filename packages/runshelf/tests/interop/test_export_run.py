@@ -133,17 +133,15 @@ def test_odd_values_are_written_and_reported(tmp_path, name):
         folder = writer.folder
     lines = "".join(json.dumps(record) + "\n" for record in HOSTILE).replace("NaN", '"NaN"')
     (folder / "metrics-log-1-a.jsonl").write_text(lines)
-    said = []
     (tmp_path / "out").mkdir()
-    assert export_run(open_run(folder), tmp_path / "out" / name, said.append) == 4
+    assert export_run(open_run(folder), tmp_path / "out" / name) == 4
     assert list((tmp_path / "out").iterdir()) == [tmp_path / "out" / name]
     assert len(list(tmp_path.iterdir())) == 2
     if name == "logs":
-        assert said == ["3 values exceed the largest float: written as infinity"]
         (path,) = (tmp_path / "out" / name).iterdir()
         found = [(entry.step, entry.tag, entry.content) for entry in read_entries(path)]
         assert found == [
-            *[(0, "a\\udc80", 1.0), (0, "big", math.inf), (1, "big", -math.inf)],
+            *[(0, "a\ufffd", 1.0), (0, "big", math.inf), (1, "big", -math.inf)],
             *[(2, "loss", 1.0), (7, "loss", 2.0)],
         ]
 

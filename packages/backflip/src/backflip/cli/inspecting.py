@@ -51,7 +51,8 @@ def _add_look(commands: Any) -> None:
     parser.add_argument(
         "--out",
         metavar="FILE",
-        help="file of the clip, .webp, or .png for a strip; default look-ENV.webp",
+        help="file of the clip, .webp, or .png for a strip; default ENV.webp in the folder "
+        "runs/.runshelf/look of the home",
     )
     add_output(parser)
     parser.set_defaults(act=_look)
@@ -158,7 +159,8 @@ def _look(options: argparse.Namespace) -> dict[str, Any] | None:
         episodes=options.episodes,
         seed=options.seed,
         discount=options.discount,
-        clip=Path(options.out or f"look-{_as_file(options.env)}.webp"),
+        clip=_clip_of(options),
+        home=None if options.out else home(options).absolute(),
         on_progress=_progress(),
         warn=_warn,
     )
@@ -175,6 +177,14 @@ def _look(options: argparse.Namespace) -> dict[str, Any] | None:
 
     print_report(looked, found, verdict(found))
     return None
+
+
+def _clip_of(options: argparse.Namespace) -> Path:
+    """Return the file of the clip: by default in a folder of the home that git does not see."""
+    from runshelf.store.home import LOOKS, shared
+
+    name = f"{_as_file(options.env)}.webp"
+    return Path(options.out) if options.out else shared(home(options), LOOKS) / name
 
 
 def _play(options: argparse.Namespace) -> dict[str, Any]:

@@ -7,17 +7,17 @@ any instruction, or a damaged newest file, costs at most one interval of work.
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.received_json import parse_record
 from runshelf.store.opening import read_whole
 from runshelf.store.writing import partial_of, replace_file
 
@@ -115,9 +115,12 @@ def from_safetensors(data: bytes) -> dict[str, np.ndarray]:
     """Return the arrays in safetensors bytes.
 
     Raises:
-        SafetensorError: the bytes are not safetensors.
+        SafetensorError: the bytes are not safetensors, or NumPy lacks a dtype of theirs.
     """
-    return safetensors.numpy.load(data)
+    try:
+        return safetensors.numpy.load(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SafetensorError(f"not arrays of NumPy: {error}") from error
 
 
 class _UnusableError(Exception):
@@ -173,7 +176,7 @@ def _unseal(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     if _seal(blank) != data:
         raise _UnusableError("is damaged: its checksum does not match")
     header_end = _HEADER_LENGTH_BYTES + int.from_bytes(data[:_HEADER_LENGTH_BYTES], "little")
-    header: dict[str, Any] = json.loads(data[_HEADER_LENGTH_BYTES:header_end])
-    metadata: dict[str, str] = header["__metadata__"]
+    arrays = from_safetensors(data)  # which checks the header
+    metadata: dict[str, str] = parse_record(data[_HEADER_LENGTH_BYTES:header_end])["__metadata__"]
     del metadata[_SEAL_KEY]
-    return from_safetensors(data), metadata
+    return arrays, metadata

@@ -28,6 +28,8 @@ from backflip.inspect.key_bindings import actions
 from backflip.inspect.open_env import drawing_problem, open_env
 from backflip.inspect.random_episodes import OnProgress, Warn, play_randomly
 from backflip.inspect.report import Report
+from runshelf.store.files import disk_errors
+from runshelf.store.home import LOOKS, make_shared
 
 FEWEST_ROWS, MOST_ROWS = 4, 20  # limits of the number of environments stepped in parallel
 CLIP_SECONDS = 10.0  # length of the clip in the environment's own time
@@ -49,6 +51,7 @@ def look(
     seed: int,
     discount: float,
     clip: Path,
+    home: Path | None = None,
     on_progress: OnProgress,
     warn: Warn,
 ) -> LookResult:
@@ -61,6 +64,7 @@ def look(
         seed: the seed of all randomness.
         discount: γ of the reported horizon.
         clip: the file of the clip, ending in .webp, or .png for a strip of frames.
+        home: the home that has the clip; None if it is elsewhere.
         on_progress: called with the current activity and its finished share.
         warn: called before the first episode if the environment cannot be drawn here.
 
@@ -96,6 +100,9 @@ def look(
     shown = frames_of(
         view, spec, first_seconds(view, play.recording, CLIP_SECONDS), with_agents=True
     )
+    if home is not None:
+        with disk_errors(home):
+            make_shared(home, LOOKS)
     write_clip(file, shown.frames, shown.fps)
     report = Report(
         env_id,

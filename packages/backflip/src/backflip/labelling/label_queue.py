@@ -7,12 +7,12 @@ request repeated after a lost connection or a killed server counts once. Every c
 label file before the method returns.
 """
 
-import json
 import math
 import random
 import time
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -21,7 +21,7 @@ from backflip.labelling.answer_history import OwnAnswer
 from backflip.labelling.leases import Leases
 from backflip.labelling.refused import Refused
 from backflip.labelling.tally import Tally, tally_of
-from backflip.preferences.films import Film, Which
+from backflip.preferences.films import Film, Which, film_of_json
 from backflip.preferences.label_file import insert, now
 from backflip.preferences.labels import ANSWERS, Answer, LabelStore, StoredClip
 from runshelf.errors import DamagedFile
@@ -135,15 +135,16 @@ class LabelQueue:
         others = self.leases.present() - {who}
         with self.store.file.transaction() as connection:
             held, free = _held_and_free(connection, who, others, without)
+            held = [query for query in held if _is_shown(connection, query)]
             share = _share(len(held) + len(free), len(others) + 1)
-            fresh = iter(free)
+            fresh = (query for query in free if _is_shown(connection, query))
             while len(held) < share:
                 query = self._next(connection, who, fresh)
                 if query is None:
                     break
                 _take(connection, query, who, self._clock())
                 held.append(query)
-            return [_pair(connection, query) for query in held]
+            return [_pair(connection, query) for query in held if _is_shown(connection, query)]
 
     def give_back(self, who: str, queries: Collection[int]) -> None:
         """Return pairs to the queue. Pairs that `who` does not hold are unchanged.
@@ -245,11 +246,12 @@ class LabelQueue:
         file = self.store.file
         given = answer_history.own_answers(file, checked_name(who), before, LISTED)
         with file.transaction() as connection:
-            return [ListedAnswer(one, _pair(connection, one.query)) for one in given]
+            shown = (one for one in given if _is_shown(connection, one.query))
+            return [ListedAnswer(one, _pair(connection, one.query)) for one in shown]
 
     def goal(self) -> str:
         """Return the goal in the person's words; empty if not set."""
-        return self._saying(GOAL) or ""
+        return _plain(self._saying(GOAL) or "")[:LONGEST_TEXT]
 
     def set_goal(self, text: str, who: str) -> str:
         """Record a new goal and return the stored text.
@@ -257,11 +259,7 @@ class LabelQueue:
         Raises:
             Refused: the text is too long.
         """
-        text = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
-        if len(text) > LONGEST_TEXT:
-            raise Refused(
-                "invalid", f"the goal has {len(text)} characters; at most {LONGEST_TEXT} fit"
-            )
+        text = checked_goal(text)
         self._record_saying(GOAL, text, who)
         return text
 
@@ -338,6 +336,23 @@ def checked_name(who: str) -> str:
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise Refused("invalid", f"a name has 1 to {LONGEST_NAME} letters, got `{name[:60]!r}`")
     return name
+
+
+def checked_goal(text: str) -> str:
+    """Return a goal on one line, without invisible characters.
+
+    Raises:
+        Refused: it is too long.
+    """
+    text = _plain(text)
+    if len(text) > LONGEST_TEXT:
+        raise Refused("invalid", f"the goal has {len(text)} characters; at most {LONGEST_TEXT} fit")
+    return text
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line, without invisible characters."""
+    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
 
 
 def _check_answer(answer: str, seconds: float, attempt: str) -> None:
@@ -458,4 +473,14 @@ def _pair(connection: Any, query: int) -> Pair:
 
 def _films(connection: Any, clip: int) -> dict[Which, Film]:
     rows = connection.execute("SELECT view, about FROM films WHERE clip = ? ORDER BY id", (clip,))
-    return {view: Film(**json.loads(about)) for view, about in rows}
+    films: dict[Which, Film] = {}
+    for view, about in rows:
+        with suppress(ValueError):  # a damaged film of a received run
+            films[view] = film_of_json(about)
+    return films
+
+
+def _is_shown(connection: Any, query: int) -> bool:
+    """Return whether both clips of a pair have a film that is not damaged."""
+    _, left, right = _pair(connection, query)
+    return bool(left and right)

@@ -41,9 +41,15 @@ def opinion_fields(opinion: StoredClip | None) -> dict[str, Any] | None:
 
     None if there is no opinion, or it is not finite.
     """
-    if opinion is None or not all(np.isfinite(opinion[side]).all() for side in ("left", "right")):
+    if opinion is None or not all(_is_prediction(opinion.get(side)) for side in ("left", "right")):
         return None
     return {side: np.round(opinion[side], _DIGITS).tolist() for side in ("left", "right")}
+
+
+def _is_prediction(values: np.ndarray | None) -> bool:
+    if values is None or values.dtype.kind != "f":
+        return False
+    return values.ndim == 2 and len(values) == 2 and bool(np.isfinite(values).all())
 
 
 def state_fields(queue: LabelQueue, folder: Path, who: str, ending: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, final
 
-from backflip.labelling.label_queue import LabelQueue
+from backflip.labelling.label_queue import LabelQueue, checked_goal
 from backflip.labelling.needed_labels import (
     FIRST_SHARE,
     needed_labels,
@@ -66,7 +66,7 @@ class PeopleSource:
         film_of: draws the film that the page shows at the end; None shows none.
 
     Raises:
-        UsageError: `where` is `terminal` and this process has none.
+        UsageError: `where` is `terminal` and this process has none, or the goal is too long.
     """
 
     usual_labels = USUAL_LABELS
@@ -78,6 +78,8 @@ class PeopleSource:
     ) -> None:
         if where == "terminal" and not has_terminal():
             raise UsageError(NO_TERMINAL)
+        if settings.goal is not None:  # before there is a run
+            checked_goal(settings.goal)
         self._where, self._settings, self._film_of = where, settings, film_of
 
     @property

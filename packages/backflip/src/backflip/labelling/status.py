@@ -6,17 +6,23 @@ The trainer replaces the whole file. It describes the present only, so it is not
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from backflip.preferences.answer_source import Doing
-from backflip.preferences.films import Film
+from backflip.preferences.films import Film, film_of_fields
 from runshelf.errors import UserFacingError
+from runshelf.received_json import parse_record
 from runshelf.store.opening import read_whole
 from runshelf.store.writing import replace_file
 
 _FILE = "status.json"
 _FILMS = ("episode", "film")  # fields that are films
+_TEXTS = ("doing", "env", "result", "more")
+_SECONDS = ("since", "expected_seconds", "phase_seconds")  # the other fields are whole numbers
+_MOST = 2**53
+_LONGEST_TEXT = 10_000
 
 
 class Status(NamedTuple):
@@ -72,17 +78,40 @@ def write_status(folder: Path, status: Status) -> None:
 def read_status(folder: Path) -> Status:
     """Return the status of the run in `folder`; `stopped` if there is no status or no trainer."""
     try:
-        fields: dict[str, Any] = json.loads(read_whole(folder, _FILE) or b"")
-        fields |= {name: _film(fields.get(name)) for name in _FILMS}
-        status = Status(**fields)
-    except (UserFacingError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        status = _status_of(parse_record(read_whole(folder, _FILE) or b""))
+    except (UserFacingError, ValueError):
         return Status("stopped", time.time())
     over = status.doing in ("finished", "stopped")
     return status if over or _alive(status.pid) else status._replace(doing="stopped")
 
 
-def _film(fields: dict[str, Any] | None) -> Film | None:
-    return Film(**fields) if fields else None
+def _status_of(fields: dict[str, Any]) -> Status:
+    """Return the status in a file, without the fields that are not what they should be.
+
+    Raises:
+        ValueError: it does not say what the trainer is doing.
+    """
+    if fields.get("doing") not in get_args(Doing):
+        raise ValueError("no activity")
+    known = {name: fields.get(name) for name in Status._fields if name not in _FILMS}
+    valid = {name: value for name, value in known.items() if _is_valid(name, value)}
+    films = {name: _film(fields.get(name)) for name in _FILMS}
+    found: dict[str, Any] = {"since": time.time(), **valid, **films}
+    return Status(**found)
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    if name in _TEXTS:
+        return isinstance(value, str) and len(value) <= _LONGEST_TEXT
+    if value is None or type(value) not in (int, float):
+        return False
+    return 0 <= value <= _MOST and (name in _SECONDS or type(value) is int)
+
+
+def _film(fields: Any) -> Film | None:
+    with suppress(ValueError):
+        return film_of_fields(fields)
+    return None
 
 
 def films_of(status: Status) -> dict[str, Film | None]:

@@ -2,11 +2,11 @@
 
 import itertools
 from collections.abc import Sequence
-from datetime import datetime
 from typing import NamedTuple
 
 from backflip.labelling.answer_history import can_redo
 from backflip.preferences.labels import Answer, LabelStore
+from runshelf.store.times import seconds_of
 
 LONGEST_BREAK = 60.0  # seconds; a longer gap between two answers is a break
 
@@ -69,8 +69,9 @@ def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
         " ORDER BY s.id DESC LIMIT ?",
         (newest,),
     )
-    times = [datetime.fromisoformat(at).timestamp() for (at,) in reversed(rows)]
-    gaps = [b - a for a, b in itertools.pairwise(times)]
+    times = [seconds_of(at) for (at,) in reversed(rows)]
+    known = [at for at in times if at is not None]  # a received run may have anything here
+    gaps = [b - a for a, b in itertools.pairwise(known)]
     spent = [gap for gap in gaps if 0.0 <= gap <= LONGEST_BREAK]  # below 0: the clock was set back
     return 60.0 * len(spent) / max(sum(spent), 1e-3) if spent else None
 

@@ -19,6 +19,7 @@ from backflip.labelling.status import Status
 from backflip.labelling.tally import Tally
 from backflip.preferences.films import Film
 from runshelf.durations import duration
+from runshelf.errors import DamagedFile
 from runshelf.terminal_text import harmless
 
 PAUSE_SECONDS = 0.5  # at the end of a clip before it repeats, at speed 1
@@ -131,7 +132,13 @@ def fitted(frame: Size, room: Size) -> Size:
 
 def scaled_frames(strip: bytes, film: Film, size: Size) -> UInt8[np.ndarray, "F H W 3"]:
     """Return a film's frames scaled to `size` by area averaging."""
-    picture = Image.open(io.BytesIO(strip)).convert("RGB")
+    try:
+        picture = Image.open(io.BytesIO(strip), formats=["WEBP"]).convert("RGB")
+    except Exception as error:
+        raise DamagedFile(f"the film `{film.file}` is no picture") from error
+    rows = -(-film.frames // film.columns)
+    if (film.columns * film.width, rows * film.height) != picture.size:
+        raise DamagedFile(f"the film `{film.file}` has another size")
     frames = np.empty((film.frames, size.height, size.width, 3), np.uint8)
     for number in range(film.frames):
         row, column = divmod(number, film.columns)

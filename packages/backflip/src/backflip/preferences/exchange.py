@@ -13,14 +13,15 @@ import numpy as np
 from backflip.preferences.kept_labels import refuse_lost_labels
 from backflip.preferences.label_file import LABELS, LabelFile
 from backflip.preferences.label_lines import (
-    BadClipError,
     ImportedLabel,
+    checked_clip,
     described,
+    invalid_field,
     read_lines,
-    unpack,
     write_lines,
 )
 from backflip.preferences.labels import AnsweredElsewhere, LabelStore
+from backflip.preferences.packed_clips import BadClipError
 from runshelf.errors import UsageError
 
 Kind = tuple[tuple[int, ...], np.dtype]  # an array's shape without the clip length, and its dtype
@@ -148,7 +149,7 @@ def _identity(label: ImportedLabel, seed: int) -> tuple[int, str, str, str, str]
 def _kind_of_clips(file: LabelFile) -> tuple[dict[str, Kind], int | None]:
     """Return the kinds of the arrays in a store's clips, and the clip length."""
     rows = file.rows("SELECT arrays FROM clips ORDER BY id LIMIT 1")
-    shapes = unpack(rows[0][0]).shapes if rows else {}
+    shapes = checked_clip(rows[0][0]).shapes if rows else {}
     kinds = {key: shapes[key] for key in TRAINED_ON if key in shapes}
     length = next((shape[0] for shape, _ in kinds.values()), None)
     return {key: (shape[1:], dtype) for key, (shape, dtype) in kinds.items()}, length
@@ -164,8 +165,11 @@ def _answered(file: LabelFile) -> Iterator[ImportedLabel]:
         " JOIN clips l ON l.id = q.left_clip JOIN clips r ON r.id = q.right_clip ORDER BY e.id"
     )
     for seed, env_steps, answer, who, at, seconds, query, repeats, origin, *packed in rows:
+        said = {"seed": seed, "env_steps": env_steps, "who": who, "at": at, "seconds": seconds}
+        if wrong := invalid_field(said):
+            raise file.damaged(f"the answer to query {query} has an invalid `{wrong}`")
         try:
-            left, right = (unpack(one) for one in packed)
+            left, right = (checked_clip(one) for one in packed)
         except BadClipError as error:
             raise file.damaged(f"a clip of query {query} {error}") from error
         yield ImportedLabel(

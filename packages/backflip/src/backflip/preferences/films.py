@@ -6,14 +6,16 @@ hash of the content, so a file can be verified, and equal clips share one file.
 
 import hashlib
 import io
+import re
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
 from runshelf.errors import DamagedFile
+from runshelf.received_json import parse_record
 from runshelf.store.opening import read_whole, size_of
 from runshelf.store.writing import make_folder, rename_file, replace_file
 
@@ -21,6 +23,8 @@ Which = Literal["person", "agent"]  # the view of a person, and what the agent s
 FILMS = "films"  # folder inside the run's folder
 
 _LARGEST_SIDE = 16_383  # pixels of a WebP picture
+_FASTEST = 1e9  # frames per second
+_FILE = re.compile(r"[0-9a-f]{64}\.webp")
 
 
 class Film(NamedTuple):
@@ -45,6 +49,37 @@ class Film(NamedTuple):
     fps: float
     slowdown: float
     pixelated: bool
+
+
+def film_of_json(text: str) -> Film:
+    """Return the film that a label file or a status describes.
+
+    Raises:
+        ValueError: it is not a film.
+    """
+    return film_of_fields(parse_record(text))
+
+
+def film_of_fields(fields: Any) -> Film:
+    """Return a film from its fields, which may come from a received run.
+
+    Raises:
+        ValueError: they are not those of a film.
+    """
+    if not isinstance(fields, dict) or fields.keys() != set(Film._fields):
+        raise ValueError("not a film")
+    film = Film(**cast("dict[str, Any]", fields))
+    counts, speeds = film[1:5], (film.fps, film.slowdown)
+    if not _FILE.fullmatch(str(fields["file"])):
+        raise ValueError("a film without a file")
+    if not all(type(count) is int and 0 < count <= _LARGEST_SIDE**2 for count in counts):
+        raise ValueError("a film without a size")
+    if not all(type(speed) in (int, float) and 0 < speed < _FASTEST for speed in speeds):
+        raise ValueError("a film without a speed")
+    rows = -(-film.frames // film.columns)
+    if max(film.columns * film.width, rows * film.height) > _LARGEST_SIDE:
+        raise ValueError("a film larger than a picture")
+    return film._replace(pixelated=film.pixelated is True)
 
 
 def write_film(

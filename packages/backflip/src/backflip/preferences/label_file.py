@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast, final
@@ -318,15 +319,19 @@ def _version(connection: sqlite3.Connection) -> int:
 
 def _migrate(connection: sqlite3.Connection) -> None:
     """Create or migrate the tables inside the open transaction."""
-    for statements in _MIGRATIONS[_version(connection) :]:
+    _run_migrations(connection, _MIGRATIONS[_version(connection) :])
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def _run_migrations(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+    for statements in migrations:
         statement = ""
         for line in statements.splitlines(keepends=True):
             statement += line
             if sqlite3.complete_statement(statement):
                 connection.execute(statement)
                 statement = ""
-    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
 def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
@@ -338,9 +343,38 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
             f"`{path}` is a label store of version {version}, this backflip reads {SCHEMA}: "
             "use the backflip that wrote it"
         )
+    if not _are_ours(_schema(connection), _expected_schema(version)):
+        raise DamagedFile(_damaged(path, "its tables are not those of a label store"))
     verdict = _pragma(connection, "quick_check(1)")
     if verdict != "ok":
         raise DamagedFile(_damaged(path, str(verdict)))
+
+
+_Schema = Mapping[str, str]
+
+
+def _schema(connection: sqlite3.Connection) -> _Schema:
+    """Return the statements of tables, views, indexes and triggers by name."""
+    rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    return {name: " ".join(statement.split()) for name, statement in rows}
+
+
+@cache
+def _expected_schema(version: int) -> _Schema:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        _run_migrations(connection, _MIGRATIONS[:version])
+        return _schema(connection)
+
+
+def _are_ours(found: _Schema, expected: _Schema) -> bool:
+    """Return whether all statements of a file are expected, or those of further plain tables.
+
+    A view or a trigger of a received file could run without end.
+    """
+    return all(
+        statement == expected[name] if name in expected else statement.startswith("CREATE TABLE ")
+        for name, statement in found.items()
+    )
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> object:

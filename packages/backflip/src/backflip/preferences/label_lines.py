@@ -27,7 +27,7 @@ import hashlib
 import io
 import json
 import re
-import zlib
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,17 +36,16 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, final
 
 import numpy as np
-from safetensors import SafetensorError
 
-from backflip.core.checkpoint import from_safetensors
 from backflip.preferences.labels import ANSWERS, Answer
+from backflip.preferences.packed_clips import BadClipError, unpack
 from runshelf.errors import UsageError, did_you_mean
+from runshelf.received_json import is_too_deep
 from runshelf.store.files import disk_errors
 from runshelf.store.writing import write_whole
 
-LARGEST_CLIP = 128 * 2**20  # bytes after decompression
-
 _LARGEST_INTEGER = 2**63 - 1  # of SQLite
+_TOO_LARGE = "JSON is nested too deeply, or has too long a number"
 _SHOWN = 60  # largest number of characters of an invalid value in a message
 
 # An array's shape, which begins with the clip length, and its dtype.
@@ -80,12 +79,12 @@ class ImportedLabel:
     @property
     def left(self) -> dict[str, np.ndarray]:
         """The arrays of the left clip, decompressed at each access."""
-        return from_safetensors(zlib.decompress(self.packed[0]))
+        return unpack(self.packed[0]).arrays
 
     @property
     def right(self) -> dict[str, np.ndarray]:
         """The arrays of the right clip, decompressed at each access."""
-        return from_safetensors(zlib.decompress(self.packed[1]))
+        return unpack(self.packed[1]).arrays
 
 
 def write_lines(path: Path, labels: Sequence[ImportedLabel]) -> None:
@@ -122,40 +121,23 @@ def _format(path: Path) -> Literal[".jsonl", ".csv"]:
 # Clips, as bytes.
 
 
-class BadClipError(Exception):
-    """A packed clip is invalid; the message is a predicate, such as "has NaN"."""
+class Checked(NamedTuple):
+    """The hash and the shapes of a valid clip."""
 
-
-class _Unpacked(NamedTuple):
     sha: str
     shapes: dict[str, Shape]
 
 
-def unpack(packed: bytes) -> _Unpacked:
-    """Return hash and shapes of a packed clip, after validation."""
-    content = _inflated(packed)
-    try:
-        arrays = from_safetensors(content)
-    # safetensors raises all of these for invalid data.
-    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadClipError(f"is not safetensors ({_shown(str(error))})") from error
+def checked_clip(packed: bytes) -> Checked:
+    """Return hash and shapes of a packed clip, after validation.
+
+    Raises:
+        BadClipError: it is invalid.
+    """
+    content, arrays = unpack(packed)
     _check_arrays(arrays)
     shapes = {key: (array.shape, array.dtype) for key, array in arrays.items()}
-    return _Unpacked(hashlib.sha256(content).hexdigest(), dict(sorted(shapes.items())))
-
-
-def _inflated(packed: bytes) -> bytes:
-    """Return the decompressed bytes, at most `LARGEST_CLIP`."""
-    stream = zlib.decompressobj()
-    try:
-        content = stream.decompress(packed, LARGEST_CLIP)
-    except zlib.error as error:
-        raise BadClipError(f"cannot be decompressed ({error})") from error
-    if len(content) == LARGEST_CLIP and not stream.eof:
-        raise BadClipError(f"is larger than {LARGEST_CLIP} bytes")
-    if not stream.eof or stream.unused_data:
-        raise BadClipError("cannot be decompressed (wrong length)")
-    return content
+    return Checked(hashlib.sha256(content).hexdigest(), dict(sorted(shapes.items())))
 
 
 def _check_arrays(arrays: Mapping[str, np.ndarray]) -> None:
@@ -232,10 +214,7 @@ def _from_json_lines(text: str, path: Path) -> Iterator[tuple[_Place, dict[str, 
 
 def _json_object(line: str, place: _Place) -> dict[str, Any]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in pairs]
-        for name in names:
-            if names.count(name) > 1:
-                raise place.error("appears twice, expected once", _shown(name))
+        _check_once([name for name, _ in pairs], place)
         return dict(pairs)
 
     try:
@@ -243,7 +222,9 @@ def _json_object(line: str, place: _Place) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise place.error(f"not JSON ({error.msg})", error.colno) from error
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 10,000 brackets
-        raise place.error("JSON is nested too deeply, or has too long a number") from error
+        raise place.error(_TOO_LARGE) from error
+    if is_too_deep(found):
+        raise place.error(_TOO_LARGE)
     if not isinstance(found, dict):
         raise place.error(f"got `{_shown(line)}`, expected an object with {_listed(_FIELDS)}")
     return cast("dict[str, Any]", found)
@@ -286,11 +267,15 @@ def _rows(text: str, path: Path) -> Iterator[tuple[_Place, list[str]]]:
 
 
 def _header(row: list[str], place: _Place) -> list[str]:
-    for name in row:
-        if row.count(name) > 1:
-            raise place.error("appears twice, expected once", _shown(name))
+    _check_once(row, place)
     _check_names(row, place)
     return row
+
+
+def _check_once(names: Sequence[str], place: _Place) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise place.error("appears twice, expected once", _shown(name))
 
 
 def _cells(names: list[str], row: list[str], place: _Place) -> dict[str, Any]:
@@ -332,9 +317,14 @@ def _label(place: _Place, fields: Mapping[str, Any]) -> ImportedLabel:
     return ImportedLabel(**plain, packed=packed, shapes=found[0].shapes)
 
 
-def _trained_on(clip: _Unpacked) -> dict[str, Shape]:
+def _trained_on(clip: Checked) -> dict[str, Shape]:
     """Return the shapes without the scene: pictures differ in size, and some clips have none."""
     return {key: shape for key, shape in clip.shapes.items() if key != "scene"}
+
+
+def invalid_field(fields: Mapping[str, Any]) -> str:
+    """Return the name of the first of some fields with an invalid value; empty if there is none."""
+    return next((name for name, value in fields.items() if not _FIELDS[name].is_right(value)), "")
 
 
 def _check_names(names: Iterable[str], place: _Place) -> None:
@@ -354,15 +344,15 @@ def _unlike(value: object, expected: str, name: str) -> str:
     return f"got `{got}`, expected {expected}{hint}"
 
 
-def _clip(fields: Mapping[str, Any], side: str, place: _Place) -> tuple[bytes, _Unpacked]:
+def _clip(fields: Mapping[str, Any], side: str, place: _Place) -> tuple[bytes, Checked]:
     try:
         packed = base64.b64decode(fields[side], validate=True)
     except (binascii.Error, ValueError) as error:
         raise place.error(f"not base64 ({error})", side) from error
     try:
-        found = unpack(packed)
+        found = checked_clip(packed)
     except BadClipError as error:
-        raise place.error(f"the clip {error}", side) from error
+        raise place.error(f"the clip {_shown(str(error))}", side) from error
     if found.sha != fields[f"{side}_clip"].lower():
         raise place.error(
             f"got `{fields[f'{side}_clip']}`, expected `{found.sha}`, the SHA-256 of `{side}`: "

@@ -10,17 +10,18 @@ import math
 import sqlite3
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, final, get_args
 
 import numpy as np
-from safetensors import SafetensorError
 
-from backflip.core.checkpoint import from_safetensors, to_safetensors
-from backflip.preferences.films import Film, Which
+from backflip.core.checkpoint import to_safetensors
+from backflip.preferences.films import Film, Which, film_of_json
 from backflip.preferences.label_file import LabelFile, insert, now
+from backflip.preferences.packed_clips import BadClipError, unpack
 from runshelf.errors import UsageError, did_you_mean
 
 Answer = Literal["left", "right", "tie", "skip"]
@@ -288,7 +289,7 @@ class LabelStore:
         return self._unpack(left), self._unpack(right)
 
     def films(self, query: int) -> tuple[Films, Films]:
-        """Return the films of the left and the right clip of `query`; empty if there are none."""
+        """Return the films of both clips of `query`, without damaged ones; empty if none."""
         rows = self.file.rows(
             "SELECT f.clip = q.left_clip, f.view, f.about FROM queries q"
             " JOIN films f ON f.clip IN (q.left_clip, q.right_clip) WHERE q.id = ? ORDER BY f.id",
@@ -296,7 +297,8 @@ class LabelStore:
         )
         sides: tuple[dict[Which, Film], dict[Which, Film]] = ({}, {})
         for is_left, view, about in rows:
-            sides[0 if is_left else 1][view] = Film(**json.loads(about))
+            with suppress(ValueError):
+                sides[0 if is_left else 1][view] = film_of_json(about)
         return sides
 
     def set_films(self, query: int, left: Films, right: Films) -> None:
@@ -390,9 +392,9 @@ class LabelStore:
 
     def _unpack(self, blob: bytes) -> dict[str, np.ndarray]:
         try:
-            return from_safetensors(zlib.decompress(blob))
-        except (zlib.error, SafetensorError) as error:
-            raise self.file.damaged("a clip cannot be decoded") from error
+            return unpack(blob).arrays
+        except BadClipError as error:
+            raise self.file.damaged(f"a clip {error}") from error
 
 
 def _check_label(label: NewLabel) -> None:

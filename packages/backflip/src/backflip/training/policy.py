@@ -1,6 +1,5 @@
 """Policies that a run saves."""
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,16 +15,20 @@ from backflip.core.spaces import InvalidValue, learned, row
 from backflip.core.spec import EnvSpec, changes, within
 from backflip.core.trees import unflatten
 from backflip.training.algorithm_config import configure
+from backflip.training.memory import check_network
 from backflip.training.named_code import code_named_by, code_named_in, refuse_code_of
 from backflip.training.renamed_settings import current_names
 from backflip.training.spec_json import spec_from_json
 from runshelf.errors import DamagedFile, UsageError
+from runshelf.received_json import parse_record
 from runshelf.store.records import from_json
 from runshelf.store.run import Run, open_run
 from runshelf.store.run_ids import short_id
 
 POLICY = "policy.safetensors"
 _POLICY_AFTER = "policy-{}.safetensors"
+# The errors of values that this program did not write.
+DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
 KEPT_POLICIES = 10  # of a run, if it has as many updates
 
 
@@ -161,18 +164,24 @@ def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
     """
     loaded = load_arrays(path)
     try:
-        about: dict[str, Any] = from_json(json.loads(loaded.metadata["about"]))
+        about = from_json(parse_record(loaded.metadata["about"]))
         _refuse_code(path, list(code_named_in(about["settings"])))
-        spec, seeds = spec_from_json(about["spec"]), about["seeds"]
+        spec, seeds = spec_from_json(about["spec"]), [int(seed) for seed in about["seeds"]]
         entry = algorithms()[about["algorithm"]]
-        algorithm = entry.build(configure(entry, current_names(about["settings"])), spec)
-    except (KeyError, TypeError, ValueError) as error:
+        config = configure(entry, current_names(about["settings"]))
+        check_network(config, spec)
+        algorithm = entry.build(config, spec)
+    except DAMAGED as error:
         raise DamagedFile(f"`{path}` was not written by this backflip") from error
     if seed is not None and seed not in seeds:
         run = short_id(path.parent.name)
         raise UsageError(f"run `{run}` has no seed {seed}; it has {_listed(seeds)}")
     row = seeds.index(seed) if seed is not None else 0
+    if not all(array.shape[:1] == (len(seeds),) for array in loaded.arrays.values()):
+        raise DamagedFile(f"`{path}` is damaged: it has not one row for each seed")
     arrays = {name: np.asarray(array[row]) for name, array in loaded.arrays.items()}
+    # The shapes are compared before memory is taken for them.
+    unflatten(jax.eval_shape(lambda: algorithm.policy(algorithm.init(0))), arrays)
     state = algorithm.init(0)
     state = algorithm.with_policy(state, unflatten(algorithm.policy(state), arrays))
     return SavedPolicy(spec, algorithm, state, about.get("env_steps"))
@@ -210,8 +219,8 @@ def refuse_changed(run: Run, spec: EnvSpec) -> None:
     if not has_checkpoint(path):
         return
     changed = ""
-    with suppress(DamagedFile, KeyError, TypeError, ValueError):  # loading the policy reports it
-        about = from_json(json.loads(load_arrays(path).metadata["about"]))
+    with suppress(DamagedFile, *DAMAGED):  # loading the policy reports it
+        about = from_json(parse_record(load_arrays(path).metadata["about"]))
         changed = changes(spec_from_json(about["spec"]), spec)
     if changed:
         raise UsageError(

@@ -8,6 +8,7 @@ from typing import Any
 
 from backflip.core.paths import from_here
 from backflip.training.policy import Policy, load_policy
+from runshelf.store.run_ids import short_id
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Result:
             best = f" of at most {sum(self.optimum) / len(self.optimum):.4g}"
         labels = "" if self.labels is None else f"{_of_all(self.labels, self.own_labels)} labels, "
         steps = f"{labels}{_of_all(self.env_steps, self.own_env_steps)} env steps"
-        return f"{steps}; true return {returns:.4g}{best}; in {from_here(self.folder)}"
+        return f"{steps}; true return {returns:.4g}{best}; run {short_id(self.run)}"
 
     def policy(self, seed: int | None = None) -> Policy:
         """Return the trained policy of a seed, by default the first."""

@@ -41,6 +41,7 @@ from backflip.training.spec_json import spec_to_json
 from runshelf.errors import DamagedFile, Ended, Interrupted, UsageError
 from runshelf.interrupts import Terminated, interruptible
 from runshelf.learning_curve import write_curve
+from runshelf.received_json import parse_record
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.records import from_json, to_json
 from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
@@ -88,7 +89,8 @@ class Restored(NamedTuple):
 class Session:
     """A session of a new or resumed run; a context manager.
 
-    Ctrl-C and SIGTERM inside the block become `Interrupted`, whose message says how to resume.
+    Ctrl-C, SIGTERM and SIGHUP inside the block become `Interrupted`, whose message says how to
+    resume.
 
     Args:
         writer: the run, locked.
@@ -319,7 +321,7 @@ class Session:
 
     def __enter__(self) -> "Session":
         """Return the session."""
-        self._signals.enter_context(interruptible(signal.SIGINT, signal.SIGTERM))
+        self._signals.enter_context(interruptible(signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         return self
 
     def __exit__(
@@ -360,14 +362,14 @@ def load_checkpoint(run: Run) -> Checkpoint:
     path = run.folder / CHECKPOINT
     loaded = load_arrays(path)
     try:
-        about = from_json(json.loads(loaded.metadata["about"]))
+        about = from_json(parse_record(loaded.metadata["about"]))
         saved = Checkpoint(
             loaded.arrays, about["phases"], about["seconds"], about["extra"], loaded.note
         )
-        config = about["config"]
+        config, written = about["config"], loaded.metadata["fingerprint"]
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFile(f"`{path}` was not written by this backflip") from error
-    if loaded.metadata["fingerprint"] != fingerprint(run):
+    if written != fingerprint(run):
         raise UsageError(
             f"run `{run.short}` cannot be resumed with a changed configuration: "
             f"{'; '.join(differences(config, resolved(run)))}; start a new run instead"

@@ -131,7 +131,8 @@ DISCRETE: dict[str, Any] = {
     "gae_lambda": 0.95,
     "learning_rate_end": 0.0,
     "clip_range_end": 0.1,
-    "advantage_floor": 0.0,  # as all figures of teaching were measured
+    "max_adam_step": 0.0,  # as all figures of teaching were measured
+    "advantage_floor": 0.0,
     "normalize_obs": True,
     "normalize_rewards": True,
 }

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, final
 
+from runshelf.cleanup.reruns import left_reruns
 from runshelf.cleanup.trash import folders_in, trash_folders, without_links
 from runshelf.errors import UserFacingError
 from runshelf.index.location import old_index_files
@@ -49,6 +50,7 @@ class Garbage(NamedTuple):
         lines_bytes: the disk usage of these lines.
         old_index: files of an index beside `runs/`, which versions before 2026-11-23 used.
         kept: the first invalid line of each metrics file that stays lines because of it.
+        reruns: folders of reruns that were killed.
     """
 
     objects: list[Path]
@@ -60,6 +62,7 @@ class Garbage(NamedTuple):
     lines_bytes: int
     old_index: list[Path]
     kept: list[BrokenLine]
+    reruns: list[Path]
 
 
 @final
@@ -109,6 +112,7 @@ def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
             sum(_size(p) for u in compactable for p in _compactable_files(home / RUNS / u)),
             old_index_files(home),
             [broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)],
+            left_reruns(home),
         )
 
 
@@ -136,6 +140,7 @@ def collect(
         leftovers, _ = _remove([home / RUNS / u for u in garbage.leftovers], remove_tree, failed)
         objects, object_bytes = _remove(garbage.objects, Path.unlink, failed)
         old_index, _ = _remove(garbage.old_index, Path.unlink, failed)
+        reruns, _ = _remove(garbage.reruns, remove_tree, failed)
     compacted: list[str] = []
     lines_bytes = 0
     for done, ulid in enumerate(garbage.compactable):
@@ -154,6 +159,7 @@ def collect(
         lines_bytes,
         old_index,
         [broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)],
+        reruns,
     )
 
 

@@ -1,8 +1,8 @@
 """Parses a command line, calls one function and prints its result.
 
-Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C, 143 by SIGTERM. An
-error is one line on stderr. With `--json`, stdout holds exactly one JSON document. Each command
-imports the heavy packages that it needs, so that `--help` and usage errors are fast.
+Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted by Ctrl-C, 143 by SIGTERM or
+SIGHUP. An error is one line on stderr. With `--json`, stdout holds exactly one JSON document. Each
+command imports the heavy packages that it needs, so that `--help` and usage errors are fast.
 """
 
 import argparse

@@ -279,6 +279,7 @@ def _gc(options: argparse.Namespace) -> "Outcome":
             "trashed": garbage.trashed,
             "trashed_bytes": garbage.trashed_bytes,
             "leftovers": garbage.leftovers,
+            "reruns": [folder.name for folder in garbage.reruns],
             "compactable": garbage.compactable,
             "lines_bytes": garbage.lines_bytes,
             "old_index": [str(path) for path in garbage.old_index],
@@ -288,6 +289,7 @@ def _gc(options: argparse.Namespace) -> "Outcome":
         (len(garbage.trashed), "old run", "in the trash", size_of(garbage.trashed_bytes)),
         (len(garbage.objects), "code file", "without a run", size_of(garbage.object_bytes)),
         (len(garbage.leftovers), "folder", "of runs that never started", ""),
+        (len(garbage.reruns), "folder", "of reruns that were killed", ""),
         (len(garbage.old_index), "file", "of an index that is no longer used", ""),
         (
             *(len(garbage.compactable), "run", "with metrics to compact"),

@@ -64,5 +64,5 @@ def _export(options: argparse.Namespace) -> dict[str, Any]:
     from runshelf.store.run import find_run
 
     run = find_run(home(options), options.run)
-    records = export_run(run, Path(options.path), lambda line: put(line, file=sys.stderr))
+    records = export_run(run, Path(options.path))
     return {"run": run.ulid, "path": options.path, "records": records}

@@ -25,6 +25,7 @@ from runshelf.formatting import plural
 from runshelf.index.entry import read_status
 from runshelf.index.grouping import group_of_run
 from runshelf.index.identity import IMPORT, source_of
+from runshelf.received_json import parse_json
 from runshelf.recorder.output_files import LIST
 from runshelf.recorder.output_log import OUTPUT
 from runshelf.recorder.output_reader import read_output, read_part
@@ -310,8 +311,8 @@ def _outputs(folder: Path) -> list[dict[str, Any]]:
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > _LARGEST_LIST:
             return []
-        return [dict(_mapping(entry)) for entry in _sequence(json.loads(path.read_bytes()))]
-    except (OSError, ValueError, RecursionError):
+        return [dict(_mapping(entry)) for entry in _sequence(parse_json(path.read_bytes()))]
+    except (OSError, ValueError):
         return []
 
 

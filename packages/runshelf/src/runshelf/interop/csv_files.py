@@ -4,13 +4,13 @@ A cell that is a number becomes that number exactly. An empty cell has no value.
 """
 
 import csv
-import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from runshelf.errors import DamagedFile
+from runshelf.received_json import parse_record
 from runshelf.store.files import disk_errors
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -66,10 +66,9 @@ def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
 
 def _head(text: str) -> dict[str, Any]:
     try:
-        head = json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_record(text)
+    except ValueError:
         return {}
-    return head if isinstance(head, dict) else {}
 
 
 def _rows(table: Csv, lines: list[str], start: int, numbers: Collection[str]) -> Iterator[Row]:

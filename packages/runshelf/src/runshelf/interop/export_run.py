@@ -8,16 +8,15 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from runshelf.errors import UsageError, UserFacingError
-from runshelf.formatting import plural
 from runshelf.interop.event_files import image_event, scalar_event, version_event
-from runshelf.store.columns import to_float
+from runshelf.store.columns import EXACT
 from runshelf.store.files import disk_errors
 from runshelf.store.metrics import SEED, read_metrics
 from runshelf.store.opening import read_whole
@@ -32,13 +31,12 @@ _STEPS = ("env_steps", "step", "updates")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def export_run(run: Run, path: Path, say: Callable[[str], None] = lambda line: None) -> int:
+def export_run(run: Run, path: Path) -> int:
     """Write the metrics of a run to `path`, and return the number of records.
 
     `.csv` and `.jsonl` select these formats. Any other name makes a folder with a TensorBoard event
     file of 32-bit numbers, and a subfolder for each seed. The output is written under a temporary
-    name and renamed at the end, so an error leaves nothing. `say` is called with a line about
-    values that could not be written exactly.
+    name and renamed at the end, so an error leaves nothing.
 
     Raises:
         UsageError: `path` exists and is not an empty folder.
@@ -55,10 +53,7 @@ def export_run(run: Run, path: Path, say: Callable[[str], None] = lambda line: N
                 file.writelines(json.dumps(to_json(r), allow_nan=False) + "\n" for r in records)
         else:
             partial.mkdir(parents=True)
-            overflows = _write_logdir(run, partial, records)
-            if overflows:
-                exceed = f"{plural(overflows, 'value')} exceed{'s' if overflows == 1 else ''}"
-                say(f"{exceed} the largest float: written as infinity")
+            _write_logdir(run, partial, records)
     return len(records)
 
 
@@ -97,12 +92,13 @@ def _without_formula(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _write_logdir(run: Run, path: Path, records: list[Record]) -> int:
-    """Write event files; return how many values exceed the largest float."""
+def _write_logdir(run: Run, path: Path, records: list[Record]) -> None:
+    """Write event files, one folder for each seed."""
     by_seed: dict[int | None, list[Record]] = {}
     for record in records:
         seed = record.get(SEED)  # a text is not used, because it could be a path
-        by_seed.setdefault(seed if isinstance(seed, int) else None, []).append(record)
+        is_seed = isinstance(seed, int) and abs(seed) <= EXACT
+        by_seed.setdefault(seed if is_seed else None, []).append(record)
     for seed, of_seed in by_seed.items():
         folder = path if seed is None else path / f"seed_{seed}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,11 +106,6 @@ def _write_logdir(run: Run, path: Path, records: list[Record]) -> int:
         name = f"events.out.tfevents.{int(time.time())}.{host}.{os.getpid()}.0"
         with (folder / name).open("xb") as file:
             file.writelines(_events(run, of_seed))
-    return sum(
-        isinstance(value, int) and math.isinf(to_float(value))
-        for record in records
-        for value in record.values()
-    )
 
 
 def _events(run: Run, records: list[Record]) -> Iterator[bytes]:
@@ -122,7 +113,7 @@ def _events(run: Run, records: list[Record]) -> Iterator[bytes]:
     yield version_event(created)
     axes = _axes(records)
     for position, record in enumerate(records):
-        numbers = {k: to_float(v) for k, v in record.items() if isinstance(v, int | float)}
+        numbers = {k: float(v) for k, v in record.items() if isinstance(v, int | float)}
         at = numbers.get("time", created + numbers.get("seconds", 0.0))
         by_step: dict[int, list[tuple[str, float]]] = {}
         for name, value in record.items():
@@ -154,7 +145,7 @@ def _axes(records: list[Record]) -> dict[str, list[str]]:
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(to_float(value))
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _image(run: Run, at: float, step: int, name: str, file: str) -> Iterator[bytes]:

@@ -17,6 +17,7 @@ from runshelf.interop.tfrecord import TornFile, read_frames
 from runshelf.store.files import disk_errors
 
 MOST_FILES = 10_000
+DEEPEST = 100  # folders inside each other
 _PROGRESS = "progress.csv"
 _MONITOR = ("r", "l", "t")
 
@@ -116,6 +117,9 @@ def _walk(path: Path, say: Say) -> dict[Path, list[str]]:
     for folder, folders, names in os.walk(path, onerror=_raise, followlinks=False):
         here = Path(folder)
         folders.sort()
+        if len(here.parts) - len(path.parts) >= DEEPEST and folders:
+            say(f"skipped, more than {DEEPEST} folders deep: what is in `{str(here)[:200]}`")
+            folders.clear()
         logs = [name for name in sorted(names) if _is_log(name)]
         found[here] = [n for n in logs if (here / n).is_file() and not (here / n).is_symlink()]
         for name in sorted({*logs} - {*found[here]}):

@@ -8,17 +8,17 @@ is `lost`; only `runshelf run` can record these.
 import atexit
 import contextlib
 import fcntl
-import json
 import os
 import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from runshelf.environment import exported, variable
 from runshelf.errors import UserFacingError
 from runshelf.logger import exits
+from runshelf.received_json import parse_record
 from runshelf.store.opening import read_whole
 from runshelf.store.writing import create
 from runshelf.terminal_text import put
@@ -71,17 +71,9 @@ def open_lines(folder: str) -> int:
 
 def _is_run(folder: Path) -> bool:
     try:
-        manifest: Any = json.loads(read_whole(folder.resolve(), "run.json") or b"")
+        manifest = parse_record(read_whole(folder.resolve(), "run.json") or b"")
         return isinstance(manifest.get("run") or manifest["ulid"], str)
-    except (
-        UserFacingError,
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ):
+    except (UserFacingError, OSError, ValueError, KeyError):
         return False
 
 

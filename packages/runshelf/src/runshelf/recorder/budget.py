@@ -1,6 +1,5 @@
 """The weekly budget of a home, and what its runs cost since Monday."""
 
-import json
 import os
 import time
 from contextlib import suppress
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from runshelf.errors import DamagedFile, UserFacingError
+from runshelf.received_json import parse_record
 from runshelf.store.files import disk_errors
 from runshelf.store.home import BUDGET, old_shared, shared, write_setting
 from runshelf.store.liveness import HEARTBEAT
@@ -42,12 +42,12 @@ def read_weekly(home: Path) -> float | None:
         return None
     text = read_whole(path.parent, path.name) or b""
     try:
-        weekly = json.loads(text)["weekly"]
+        weekly = parse_record(text)["weekly"]
         if weekly is None:
             return None
         if isinstance(weekly, int | float) and not isinstance(weekly, bool) and weekly >= 0:
             return float(weekly)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, KeyError):
         pass
     raise DamagedFile(f"`{path}` is damaged: replace it with `runshelf budget --weekly N`")
 

@@ -4,6 +4,7 @@ Paths below the old code folder are mapped into the clean folder. So the archive
 where today's code would be found by an absolute path or through an editable install.
 """
 
+import fcntl
 import os
 import re
 import subprocess
@@ -145,10 +146,10 @@ def rerun_self_recorded(
     plan = _plan(parent, changes, say)
     environ = plan.environment(parent.manifest, os.environ) | exported({"PARENT": parent.ulid})
     with disk_errors(home):
-        target = make_shared(home.absolute(), RERUNS) / new_ulid()
+        folder, lock = _locked_folder(make_shared(home.absolute(), RERUNS))
     try:
-        launch = plan.launch(target, environ, say, _python_of(parent))
-        for line in differences(parent.manifest, _environment_now(launch, target)):
+        launch = plan.launch(folder / CLEAN, environ, say, _python_of(parent))
+        for line in differences(parent.manifest, _environment_now(launch, folder / CLEAN)):
             say(line)
         repeated = _without("home", launch.argv[1:])
         if "name" not in changes:  # a name identifies one run
@@ -156,7 +157,8 @@ def rerun_self_recorded(
         given = [*repeated, *words, "--home", str(home.absolute())]
         command = [launch.executable, "-m", plan.argv[0], *given]
         # Ctrl-C also reaches the program, which prints how it ended and how to resume.
-        process = subprocess.Popen(command, cwd=launch.cwd, env=dict(launch.environ))
+        environment = dict(launch.environ)
+        process = subprocess.Popen(command, cwd=launch.cwd, env=environment, pass_fds=(lock,))
         while True:
             try:
                 return process.wait()
@@ -164,7 +166,24 @@ def rerun_self_recorded(
                 continue
     finally:
         with suppress(OSError):
-            remove_tree(target)
+            remove_tree(folder)
+        os.close(lock)
+
+
+def _locked_folder(reruns: Path) -> tuple[Path, int]:
+    """Make a folder for a rerun; return it, and the descriptor that holds its lock.
+
+    `gc` removes the folder once neither this process nor its program holds the lock. The folder
+    gets its name when it has the lock.
+    """
+    folder = reruns / new_ulid()
+    prepared = reruns / f".{folder.name}"
+    prepared.mkdir(mode=0o700)
+    lock = os.open(prepared / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    prepared.rename(folder)
+    return folder, lock
 
 
 @final

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast, final
 
 from runshelf.errors import DamagedFile, UsageError
+from runshelf.received_json import parse_json
 from runshelf.snapshot.file_selection import Listing
 from runshelf.snapshot.git_process import Repository
 from runshelf.snapshot.object_store import NotAFileError, object_path, store
@@ -153,7 +154,7 @@ def read_snapshot(folder: Path) -> Snapshot:
     if len(text) > _LARGEST_LIST:
         raise DamagedFile(f"`{path}` has more than {_LARGEST_LIST:_} bytes, so it is not valid")
     try:
-        fields: dict[str, Any] = json.loads(text)
+        fields: dict[str, Any] = parse_json(text)
         return Snapshot(
             str(fields["root"]),
             _inside(fields["cwd"], folder=True),
@@ -162,7 +163,7 @@ def read_snapshot(folder: Path) -> Snapshot:
                 LeftOut(str(e["path"]), str(e["why"]), e.get("bytes")) for e in fields["left_out"]
             ),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DamagedFile(f"`{path}` is damaged ({error}): restore it from a copy") from error
 
 

@@ -1,12 +1,12 @@
 """Recognises untracked files that are not code: files of homes of runs, and compiled files."""
 
-import json
 import os
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import final
 
+from runshelf.received_json import parse_record
 from runshelf.store.home import BUDGET, RUNS, SHARED, is_own_ignore_file
 
 COMPILED = ("*.pyc", "*.pyo")
@@ -82,6 +82,6 @@ def is_compiled(path: bytes) -> bool:
 
 def _is_budget(path: Path) -> bool:
     try:
-        return list(json.loads(path.read_bytes())) == ["weekly"]
-    except (OSError, ValueError, TypeError, RecursionError):
+        return list(parse_record(path.read_bytes())) == ["weekly"]
+    except (OSError, ValueError):
         return False

@@ -6,7 +6,6 @@ A column holds the values of a key and their rows. The row of a record is its po
 
 import itertools
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, NamedTuple, final
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from jaxtyping import Bool, Int64, Shaped
 
-from runshelf.store.records import Record, from_json, parse
+from runshelf.received_json import may_have_surrogates
+from runshelf.store.records import NON_FINITE, Record, parse
 
 EXACT = 2**53  # integers up to this are exact as float64
 
@@ -146,14 +146,6 @@ def in_order(rows: Int64[np.ndarray, " n"], values: Shaped[np.ndarray, " n"]) ->
     return Column(rows[rank], values[rank])
 
 
-def to_float(value: int | float) -> float:
-    """Return a number as a float; integers beyond the range of floats become infinities."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
 def _tabulate(lines: Sequence[bytes]) -> Batch:
     pieces, left = _pieces({row: _flat(line) for row, line in enumerate(lines)})
     columns = merge([(0, piece) for piece in pieces])
@@ -195,19 +187,21 @@ def _arrays(kinds: Sequence[type], group: Sequence[Record]) -> list[np.ndarray] 
 
 
 def _flat(line: bytes) -> Record | None:
-    """Return the record in a line, with non-finite numbers decoded; None if it is not a record."""
+    """Return the record in a line, with non-finite numbers decoded; None to keep the line.
+
+    Faster than `parse`, which decides what a record is if a line is kept.
+    """
     if _is_cut(line):
         return None
     try:
-        record = _DECODE(line.decode())
-    except json.JSONDecodeError:
-        # `parse` also knows other encodings; in this one it would fail in the same way.
-        return None if line.startswith(b"{") and b"\0" not in line else parse(line)
+        record = _DECODE(text := line.decode())
     except (ValueError, RecursionError):
-        return parse(line)  # slower, and decides what a record is
-    if type(record) is not dict:
         return None
-    return from_json(record) if str in map(type, record.values()) else record
+    if type(record) is not dict or may_have_surrogates(text):
+        return None
+    if str in map(type, record.values()):
+        return {k: NON_FINITE.get(v, v) if type(v) is str else v for k, v in record.items()}
+    return record
 
 
 def _is_cut(line: bytes) -> bool:
@@ -218,4 +212,4 @@ def _is_cut(line: bytes) -> bool:
 def _numbers_of(record: Record) -> Record:
     """Return the numeric fields of a record; large integers as floats."""
     numbers = ((key, value) for key, value in record.items() if isinstance(value, int | float))
-    return {key: n if -EXACT <= n <= EXACT else to_float(n) for key, n in numbers}
+    return {key: n if -EXACT <= n <= EXACT else float(n) for key, n in numbers}

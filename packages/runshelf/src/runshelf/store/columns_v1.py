@@ -31,6 +31,8 @@ def decode(about: Mapping[str, Any], member: Callable[[str], np.ndarray]) -> Bat
     lines = text.split(b"\n") if text else []
     source = np.frombuffer(member("order").tobytes(), f"<u{about['order']}")
     counts = [len(lines), *(table["rows"] for table in tables)]
+    if source.max(initial=0) >= len(counts):
+        raise ValueError("its parts are inconsistent")
     if np.bincount(source, minlength=len(counts)).tolist() != counts:
         raise ValueError("its parts are inconsistent")
     order = np.argsort(source, kind="stable")  # one sort for all tables: there may be many

@@ -3,7 +3,8 @@
     <home>/runs/
         .gitignore        hides the whole folder, unless other programs keep files in it, too
         <id>/             one folder for each run
-        .runshelf/        what the runs share: objects/, trash/, reruns/, index.sqlite, and settings
+        .runshelf/        what the runs share: objects/, trash/, reruns/, index.sqlite, settings;
+                          and look/, clips that `backflip look` writes
 
 A `runs/` folder that holds other files gets no `.gitignore`, which would hide those files as well.
 There, `.runshelf/` and each new run's folder hide themselves.
@@ -25,6 +26,7 @@ SHARED = ".runshelf"
 OBJECTS = "objects"
 TRASH = "trash"
 RERUNS = "reruns"
+LOOKS = "look"
 INDEX = "index.sqlite"
 BUDGET = "budget.json"
 RESULT_METRIC = "metric.json"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.errors import UserFacingError
+from runshelf.received_json import parse_record
 from runshelf.store.opening import NoFile, opened, read_whole
 from runshelf.store.writing import replace_file, touch
 
@@ -79,7 +80,7 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
     try:
         with opened(folder, HEARTBEAT) as file:
             touched = os.fstat(file).st_mtime
-        fields: dict[str, Any] = json.loads(read_whole(folder, HEARTBEAT) or b"")
+        fields = parse_record(read_whole(folder, HEARTBEAT) or b"")
         program = fields.get("program")
         return Heartbeat(
             _process_of(fields["recorder"]),

@@ -12,6 +12,7 @@
 import hashlib
 import io
 import json
+import math
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from runshelf.errors import DamagedFile
+from runshelf.received_json import parse_record
 from runshelf.store import columns_v1
 from runshelf.store.columns import Batch, Column, Columns
 from runshelf.store.opening import read_whole
@@ -87,9 +89,9 @@ def read_npz(path: Path) -> Packed:
     """
     file = _File(path)
     with _damage(path):
-        about: dict[str, Any] = json.loads(file.text())
+        about = parse_record(file.text())
         if about["format"] == columns_v1.FORMAT:
-            batch = _with_named_damage(path, columns_v1.decode(about, file.member))
+            batch = file.guarded(columns_v1.decode(about, file.member))
         elif about["format"] == FORMAT:
             batch = _decode(int(about["records"]), file)
         else:
@@ -133,21 +135,44 @@ class _File:
         with _damage(path):
             self._file: Any = np.load(io.BytesIO(data), allow_pickle=False)
             self.names: list[str] = self._file.files
-            if _is_bomb(sum(one.file_size for one in self._file.zip.infolist()), len(data)):
+            self.bytes = sum(one.file_size for one in self._file.zip.infolist())
+            if _is_bomb(self.bytes, len(data)):
                 raise ValueError("it is too large when decompressed")
 
     def member(self, name: str) -> np.ndarray:
         with _damage(self._path):
+            self._check_size(name)
             array = self._file[name]
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "fibuU":
                 raise ValueError(f"`{name}` is not an array of numbers or text")
             return array
+
+    def _check_size(self, name: str) -> None:
+        """Refuse an array that claims more values than the file has, before memory is taken."""
+        member = f"{name}.npy"
+        with self._file.zip.open(member) as file:
+            version = np.lib.format.read_magic(file)
+            read: Any = np.lib.format.read_array_header_1_0
+            read = read if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+            size = math.prod(shape) * dtype.itemsize
+            if size != self._file.zip.getinfo(member).file_size - file.tell():
+                raise ValueError(f"`{name}` has another size than it says")
 
     def text(self) -> str:
         """Return the file's description; files of format 1 store it as bytes."""
         if _ABOUT in self.names:
             return str(self.member(_ABOUT))
         return self.member("about").tobytes().decode()
+
+    def guarded(self, batch: Batch) -> Batch:
+        """Return a batch whose columns raise `DamagedFile` if they cannot be decoded."""
+
+        def load(key: str) -> Column:
+            with _damage(self._path):
+                return batch.columns[key]
+
+        return Batch(batch.size, Columns(batch.columns, load), batch.lines)
 
     def column(self, name: str, size: int) -> Column:
         with _damage(self._path):
@@ -164,6 +189,8 @@ class _File:
 
 
 def _decode(size: int, file: _File) -> Batch:
+    if not 0 <= size <= file.bytes:  # a record takes at least one byte
+        raise ValueError(f"it cannot hold {size} records")
     keys = [name for name in file.names if name[0] != "@" and not name.endswith(_ROWS)]
     text, rows = file.member(_LINES).tobytes(), file.member(_LINES + _ROWS).tolist()
     lines = text.split(b"\n") if text else []
@@ -174,16 +201,6 @@ def _decode(size: int, file: _File) -> Batch:
         Columns(keys, lambda key: file.column(key, size)),
         dict(zip(rows, lines, strict=True)),
     )
-
-
-def _with_named_damage(path: Path, batch: Batch) -> Batch:
-    """Return the batch, whose columns raise `DamagedFile` if they cannot be loaded."""
-
-    def load(key: str) -> Column:
-        with _damage(path):
-            return batch.columns[key]
-
-    return Batch(batch.size, Columns(batch.columns, load), batch.lines)
 
 
 def _is_bomb(size: int, packed: int) -> bool:

@@ -16,13 +16,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from runshelf.errors import UsageError
+from runshelf.received_json import parse_record
 from runshelf.store.files import disk_errors
 from runshelf.store.opening import read_whole
 from runshelf.store.writing import open_lines
 
 Record = dict[str, Any]
 
-_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class Lines(NamedTuple):
@@ -109,10 +110,9 @@ def parse(line: bytes) -> Record | None:
     A last line without a newline is complete: no proper prefix of an object is an object.
     """
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
+        return from_json(parse_record(line))
+    except ValueError:
         return None
-    return from_json(record) if isinstance(record, dict) else None
 
 
 def to_line(record: Mapping[str, Any]) -> bytes:
@@ -153,7 +153,7 @@ def from_json(value: Any) -> Any:
     """Return the value that `to_json` encoded, with lists in place of arrays."""
     match value:
         case str():
-            return _NON_FINITE.get(value, value)
+            return NON_FINITE.get(value, value)
         case list():
             return [from_json(item) for item in cast("list[Any]", value)]
         case dict():

@@ -5,7 +5,6 @@ evaluated return of the final policy, else a return of training, else a success,
 reward, else a loss, else another metric. Metrics of the machine are never the result.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ import numpy as np
 
 from runshelf.errors import UserFacingError
 from runshelf.formatting import number
+from runshelf.received_json import parse_record
 from runshelf.statistics import mean_interval
 from runshelf.store.home import RESULT_METRIC, shared, write_setting
 from runshelf.store.machine_metrics import is_of_machine
@@ -163,8 +163,8 @@ def _rank(metric: str, count: int) -> tuple[int, int, str]:
 def named_metric(home: Path) -> str | None:
     """Return the metric that the user has named for a home; None if there is none."""
     path = shared(home, RESULT_METRIC)
-    with suppress(UserFacingError, ValueError, KeyError, TypeError, RecursionError):
-        named = json.loads(read_whole(path.parent, path.name) or b"")["metric"]
+    with suppress(UserFacingError, ValueError, KeyError):
+        named = parse_record(read_whole(path.parent, path.name) or b"")["metric"]
         return named if isinstance(named, str) else None
     return None
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, cast, final
 
 from runshelf.cores import usable_cores
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
+from runshelf.received_json import parse_json
 from runshelf.steady_clock import SteadyClock
 from runshelf.store.files import disk_errors, disk_full, is_disk_full
 from runshelf.store.home import RUNS, TRASH, make_run_folder, shared
@@ -290,8 +291,8 @@ def open_run(folder: Path) -> Run:
     if not path.is_file():
         raise UsageError(f"`{folder}` is not a run folder: it has no `{_MANIFEST}`")
     try:
-        manifest = json.loads(read_whole(folder, _MANIFEST) or b"")
-    except (ValueError, RecursionError) as error:
+        manifest = parse_json(read_whole(folder, _MANIFEST) or b"")
+    except ValueError as error:
         raise DamagedFile(f"`{path}` is damaged (not JSON): restore it from a copy") from error
     if isinstance(manifest, dict) and "ulid" in manifest:  # the name of `run` in old manifests
         manifest = {"run": manifest.pop("ulid"), **manifest}
@@ -449,7 +450,7 @@ def _manifest_problem(manifest: Any) -> str:
     fields = cast("dict[str, Any]", manifest)
     if fields["schema"] != SCHEMA:
         return (
-            f"has schema {fields['schema']}, this runshelf reads {SCHEMA}: "
+            f"has schema {fields['schema']!s:.20}, this runshelf reads {SCHEMA}: "
             "use the version that wrote it"
         )
     wrong = [name for name, kind in _REQUIRED.items() if not isinstance(fields.get(name), kind)]

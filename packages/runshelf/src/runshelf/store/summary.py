@@ -1,7 +1,6 @@
 """The summary of a run's metrics: five numbers per metric, in `summary.json` when it has ended."""
 
 import itertools
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,8 @@ from typing import Any, final
 import numpy as np
 
 from runshelf.errors import UserFacingError
+from runshelf.received_json import parse_record
+from runshelf.store.columns import EXACT
 from runshelf.store.files import disk_errors
 from runshelf.store.metrics import BrokenLine, read_columns
 from runshelf.store.opening import read_whole
@@ -22,15 +23,7 @@ from runshelf.store.writing import replace_file
 
 SUMMARY = "summary.json"
 _FORMAT = 3  # older summaries lack the seeds, or count means over no episodes; computed again
-_INVALID = (
-    UserFacingError,
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    RecursionError,
-)
+_INVALID = (UserFacingError, OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
 @final
@@ -145,8 +138,13 @@ def _to_fields(summary: Summary) -> dict[str, Any]:
 
 def _from_fields(fields: Mapping[str, Any]) -> Summary:
     seeds = {int(seed): _from_fields(one) for seed, one in fields.get("seeds", {}).items()}
-    numbers = (fields[name] for name in ("last", "min", "max", "mean", "n"))
-    return Summary(*numbers, seeds=seeds)
+    numbers = [fields[name] for name in ("last", "min", "max", "mean")]
+    count = fields["n"]
+    if not all(type(number) in (int, float) for number in numbers) or type(count) is not int:
+        raise ValueError("not numbers")
+    if not 0 <= count <= EXACT:
+        raise ValueError("not a number of values")
+    return Summary(*map(float, numbers), count=count, seeds=seeds)
 
 
 def _fields(folder: Path) -> dict[str, Any]:
@@ -155,7 +153,7 @@ def _fields(folder: Path) -> dict[str, Any]:
     Raises:
         ValueError: it is out of date. An invalid file raises any of `_INVALID`.
     """
-    fields: dict[str, Any] = json.loads(read_whole(folder, SUMMARY) or b"")
+    fields = parse_record(read_whole(folder, SUMMARY) or b"")
     if fields.get("format") != _FORMAT or fields["files"] != _sizes(folder):
         raise ValueError("out of date")
     return fields

@@ -4,15 +4,15 @@ Only a few files are read: the trainer's status, the end of the metrics, the hea
 """
 
 import contextlib
-import json
 import os
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, final
 
 from runshelf.durations import duration
+from runshelf.received_json import parse_record
 from runshelf.store import opening
 from runshelf.store.liveness import SILENCE_SECONDS
 from runshelf.web import run_files
@@ -107,16 +107,15 @@ def read_tail(folder: Path) -> Tail:
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        return parse_record(line)
+    except ValueError:
         return None
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
 def _doing(folder: Path) -> str:
     try:
-        doing = json.loads(opening.read(folder, "status.json", _TAIL))["doing"]
-    except (opening.NoFile, ValueError, KeyError, TypeError, RecursionError):
+        doing = parse_record(opening.read(folder, "status.json", _TAIL))["doing"]
+    except (opening.NoFile, ValueError, KeyError):
         return ""
     return doing if isinstance(doing, str) else ""
 
