@@ -108,7 +108,9 @@ def answers_of(folder: Path) -> list[Answer]:
     async def ask() -> list[Answer]:
         service = await LabelService.open(folder, 0.5)
         try:
-            app: Any = LabellingApp(service, Endpoint("127.0.0.1", 1, bytes(32)), "me").app()
+            app: Any = LabellingApp(
+                service, Endpoint("127.0.0.1", 1, bytes(32), Path("unused")), "me"
+            ).app()
             found = [await get(app, path) for path in ("/", "/api/state", "/api/answers")]
             found += [await post(app, path, body) for path, body in _requests()]
             return [*found, await get(app, "/api/state?who=me"), await get(app, "/api/events")]

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-# Real disk of 320 KiB, where the kernel lets an unprivileged user mount one.
-TINY_DISK = 'mount -t tmpfs -o size=400k tmpfs "$1" && exec "$2" -c "$3" "$1"'
+# Real disk of 800 KiB, where the kernel lets an unprivileged user mount one.
+TINY_DISK = 'mount -t tmpfs -o size=800k tmpfs "$1" && exec "$2" -c "$3" "$1"'
 UNSHARE = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
 FILL_IT = """
 import sys
@@ -39,7 +39,7 @@ run = make().run
 checkpoint = run.folder / "checkpoint.safetensors"
 ballast = [home / f"ballast{n}" for n in range(3)]
 for file in ballast:
-    file.write_bytes(b"x" * 60_000)
+    file.write_bytes(b"x" * 150_000)
 store = LabelStore.open(run.folder / "labels.sqlite")
 metrics = MetricsWriter(run.folder, "train")
 clip = {"x": np.random.default_rng(0).integers(0, 256, 2000, np.uint8)}

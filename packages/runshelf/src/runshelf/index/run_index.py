@@ -54,6 +54,7 @@ from runshelf.store.home import INDEX, has_runs, make_shared, shared
 from runshelf.store.results import Result
 from runshelf.store.run import LATEST, find_run
 from runshelf.store.run_ids import LEAST, SHORT, is_ulid
+from runshelf.terminal_text import put
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -361,7 +362,7 @@ class Index:
         """Say once that the index was damaged."""
         if not self._has_said:
             text = " ".join(f"runshelf: {damage}: the index is built again".split())
-            sys.stderr.write(f"{clean(text)}\n")
+            put(text, file=sys.stderr)
         self._has_said = True
 
     def _is_damage(self, error: Exception) -> bool:
