@@ -693,7 +693,7 @@ def test_2_a_wrong_summary_and_deeply_nested_settings_are_compared(tmp_path: Pat
     ulids: list[str] = []
     for lr in (1, 2):
         deep: object = lr
-        for _ in range(200):
+        for _ in range(60):
             deep = {"a": deep}
         folder = done(tmp_path, points=3, config={"deep": deep, "same": 1})
         sizes = {path.name: path.stat().st_size for path in folder.glob("metrics-*")}

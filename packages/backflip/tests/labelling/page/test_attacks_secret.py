@@ -117,6 +117,7 @@ def test_the_output_of_a_recorded_server_has_no_token(
 ) -> None:
     home, served = tmp_path / "home", tmp_path / "served"
     served.mkdir()
+    LabelStore.open(served / "labels.sqlite").close()
     options = ["serve", "--no-open", "--home"] if module == "runshelf" else []
     command = [sys.executable, "-m", module, *options, str(served), "--host", "0.0.0.0"]
     recorded = subprocess.Popen(
