@@ -13,6 +13,7 @@ import shlex
 import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, final
@@ -38,7 +39,7 @@ from backflip.training.progress_reporter import ProgressReporter
 from backflip.training.replay_rows import trimmed, whole
 from backflip.training.result import Result
 from backflip.training.spec_json import spec_to_json
-from runshelf.errors import DamagedFile, Ended, Interrupted, UsageError
+from runshelf.errors import DamagedFile, Ended, Interrupted, UsageError, shown
 from runshelf.interrupts import Terminated, interruptible
 from runshelf.learning_curve import write_curve
 from runshelf.received_json import parse_record
@@ -475,10 +476,12 @@ def seeds_from(first_seed: int, seeds: int) -> list[int]:
     Raises:
         UsageError: `seeds` is below 1, or a seed is out of range.
     """
-    if isinstance(seeds, bool) or seeds < 1:
-        raise UsageError(f"`seeds` must be at least 1, got {seeds}; try --seeds 10")
-    if first_seed < 0 or first_seed + seeds > 2**31:
-        raise UsageError(f"seeds must lie between 0 and 2^31 - 1, got {first_seed} and following")
+    if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
+        raise UsageError(f"`seeds` must be at least 1, got {shown(seeds)}; try --seeds 10")
+    whole = isinstance(first_seed, Integral) and not isinstance(first_seed, bool)
+    if not whole or first_seed < 0 or first_seed + seeds > 2**31:
+        given = shown(first_seed)
+        raise UsageError(f"seeds must lie between 0 and 2^31 - 1, got {given} and following")
     return list(range(first_seed, first_seed + seeds))
 
 
