@@ -364,6 +364,7 @@ def load_checkpoint(run: Run) -> Checkpoint:
     loaded = load_arrays(path)
     try:
         about = from_json(parse_record(loaded.metadata["about"]))
+        _refuse_odd(about)
         saved = Checkpoint(
             loaded.arrays, about["phases"], about["seconds"], about["extra"], loaded.note
         )
@@ -376,6 +377,21 @@ def load_checkpoint(run: Run) -> Checkpoint:
             f"{'; '.join(differences(config, resolved(run)))}; start a new run instead"
         )
     return saved
+
+
+def _refuse_odd(about: Mapping[str, Any]) -> None:
+    """Check the types of what `checkpoint_metadata` wrote.
+
+    Raises:
+        TypeError: a value has another type.
+    """
+    phases, seconds = about["phases"], about["seconds"]
+    if type(phases) is not int or phases < 0:
+        raise TypeError("`phases` is not a number of phases")
+    if not all(isinstance(about[key], dict) for key in ("seconds", "extra", "config")):
+        raise TypeError("`seconds`, `extra` or `config` is not an object")
+    if not all(type(value) in (int, float) for value in seconds.values()):
+        raise TypeError("`seconds` has a value that is not a number")
 
 
 def checkpoint_metadata(
