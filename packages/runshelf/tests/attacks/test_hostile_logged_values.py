@@ -31,6 +31,9 @@ class Mute(Exception):
     def __repr__(self): raise self
     __str__ = __float__ = __hash__ = __repr__
 
+class Silent(Mute):
+    pass
+
 class Shape:
     shape = property(lambda self: 1 / 0)
 
@@ -72,6 +75,7 @@ for name in names:
     runshelf.rate(name)
     with runshelf.timed(name):
         pass
+runshelf.log("other", 1, step=Silent())  # reported outside of a row
 runshelf.log("last", 1.0)
 print(len(values), len(names))
 """
