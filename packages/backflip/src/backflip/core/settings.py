@@ -15,7 +15,7 @@ import typing
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
 from runshelf.errors import UsageError, did_you_mean, shown
 
@@ -187,7 +187,7 @@ def resolve(kind: type[C], values: Mapping[str, Any], names: Names | None = None
     return kind(**{name: known[name].typed(value) for name, value in values.items()})
 
 
-def refuse_names(what: str, values: Mapping[str, Any]) -> None:
+def refuse_names(what: str, values: object) -> None:
     """Refuse what does not have texts as names, as only Python programs can give it.
 
     Raises:
@@ -195,7 +195,8 @@ def refuse_names(what: str, values: Mapping[str, Any]) -> None:
     """
     if not isinstance(values, Mapping):
         raise UsageError(f"`{what}` must be a mapping of names to values, got {shown(values)}")
-    odd = next((name for name in values if not isinstance(name, str)), None)
+    names = cast("Mapping[object, Any]", values)
+    odd = next((name for name in names if not isinstance(name, str)), None)
     if odd is not None:
         raise UsageError(f"names in `{what}` must be text, got {shown(odd)}")
 

@@ -338,7 +338,7 @@ def checked_name(who: str) -> str:
     return name
 
 
-def checked_goal(text: str) -> str:
+def checked_goal(text: object) -> str:
     """Return a goal on one line, without invisible characters.
 
     Raises:
