@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
+from backflip.core.settings import refuse_names
 from backflip.inspect.policy_film import film_of_policy
 from backflip.labelling.inherited_labels import inherit_labels, inherited_counts
 from backflip.labelling.people_source import WHERE, LabellingSettings, PeopleSource
@@ -109,6 +110,8 @@ def teach(
         Interrupted: Ctrl-C; the message says how to resume.
     """
     began = time.perf_counter()
+    refuse_names("settings", settings or {})
+    refuse_names("env_args", env_args or {})
     numbers = seeds_from(first_seed, seeds)
     source = _source_of(teacher, labelling, goal)
     report = report or (_print_notes if source.teacher == "human" else None)

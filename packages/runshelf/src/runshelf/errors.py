@@ -39,6 +39,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f", did you mean `{by_folded[nearest[0]]}`?" if nearest else ""
 
 
+def shown(value: object) -> str:
+    """Return any value as a text of at most 200 characters, for a message."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001  (its __repr__ raises, it is nested too deeply, or too long)
+        return f"a value of type {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
 def one_line(error: BaseException) -> str:
     """Return the type and message of an error as one line of at most 200 characters."""
     kind = type(error).__name__

@@ -15,9 +15,9 @@ import typing
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
-from runshelf.errors import UsageError, did_you_mean
+from runshelf.errors import UsageError, did_you_mean, shown
 
 LARGEST_COUNT = 2_000_000_000  # JAX's default integers have 32 bits
 LARGEST = 1e10  # its square, and sums of many squares, fit into a float32
@@ -115,9 +115,9 @@ class Setting:
     def problem(self, value: Any) -> str | None:
         """Return what is wrong with a value, or None if it is valid."""
         if not self._has_type(value):
-            return f"`{self.name}` must be {self._expected()}, got {value!r}"
+            return f"`{self.name}` must be {self._expected()}, got {shown(value)}"
         if self.kind in (int, float) and self.bounds and not self.bounds.holds(value):
-            return f"`{self.name}` must {self.bounds}, got {value}"
+            return f"`{self.name}` must {self.bounds}, got {shown(value)}"
         return None
 
     def typed(self, value: Any) -> Any:
@@ -185,6 +185,20 @@ def resolve(kind: type[C], values: Mapping[str, Any], names: Names | None = None
     if problems:
         raise UsageError(f"settings: {'; '.join(problems)}")
     return kind(**{name: known[name].typed(value) for name, value in values.items()})
+
+
+def refuse_names(what: str, values: object) -> None:
+    """Refuse what does not have texts as names, as only Python programs can give it.
+
+    Raises:
+        UsageError: says what is no mapping, or which name is no text.
+    """
+    if not isinstance(values, Mapping):
+        raise UsageError(f"`{what}` must be a mapping of names to values, got {shown(values)}")
+    names = cast("Mapping[object, Any]", values)
+    odd = next((name for name in names if not isinstance(name, str)), None)
+    if odd is not None:
+        raise UsageError(f"names in `{what}` must be text, got {shown(odd)}")
 
 
 def value_problems(kind: type[Any], values: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runshelf.errors import UsageError, did_you_mean
+from runshelf.errors import UsageError, did_you_mean, shown
 
 EnvArg = int | float | bool | str | tuple[int | float | bool | str, ...]
 WHOLE = re.compile(r"[-+]?\d+e\+?\d{1,2}", re.IGNORECASE)  # an integer such as 1e5
@@ -101,7 +101,7 @@ def fitting(
             f"accepted: {accepted}"
         )
     wrong = [
-        f"`{key}` must be {_wanted(parameters[key])}, got {value!r}; try {key}="
+        f"`{key}` must be {_wanted(parameters[key])}, got {shown(value)}; try {key}="
         f"{_example(parameters[key])}"
         for key, value in args.items()
         if not _fits(value, parameters[key])
@@ -188,8 +188,9 @@ def _scalar(text: str) -> int | float | bool | str:
     for kind in (int, float):
         try:
             value = kind(text)
-        except ValueError:
+            finite = math.isfinite(value)
+        except (ValueError, OverflowError):  # no number, or one beyond the range of floats
             continue
-        if math.isfinite(value):
+        if finite:
             return int(value) if WHOLE.fullmatch(text) else value
     return text

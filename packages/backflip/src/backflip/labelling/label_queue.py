@@ -24,7 +24,7 @@ from backflip.labelling.tally import Tally, tally_of
 from backflip.preferences.films import Film, Which, film_of_json
 from backflip.preferences.label_file import insert, now
 from backflip.preferences.labels import ANSWERS, Answer, LabelStore, StoredClip
-from runshelf.errors import DamagedFile
+from runshelf.errors import DamagedFile, shown
 
 AHEAD = 4  # maximum pairs a person holds: one on the screen, three loaded
 REPEAT_SHARE = 0.05  # share of repeats among the pairs shown to a person
@@ -338,12 +338,14 @@ def checked_name(who: str) -> str:
     return name
 
 
-def checked_goal(text: str) -> str:
+def checked_goal(text: object) -> str:
     """Return a goal on one line, without invisible characters.
 
     Raises:
-        Refused: it is too long.
+        Refused: it is no text, or too long.
     """
+    if not isinstance(text, str):
+        raise Refused("invalid", f"the goal must be text, got {shown(text)}")
     text = _plain(text)
     if len(text) > LONGEST_TEXT:
         raise Refused("invalid", f"the goal has {len(text)} characters; at most {LONGEST_TEXT} fit")

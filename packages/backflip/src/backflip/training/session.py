@@ -13,6 +13,7 @@ import shlex
 import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from numbers import Integral
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, final
@@ -38,7 +39,7 @@ from backflip.training.progress_reporter import ProgressReporter
 from backflip.training.replay_rows import trimmed, whole
 from backflip.training.result import Result
 from backflip.training.spec_json import spec_to_json
-from runshelf.errors import DamagedFile, Ended, Interrupted, UsageError
+from runshelf.errors import DamagedFile, Ended, Interrupted, UsageError, shown
 from runshelf.interrupts import Terminated, interruptible
 from runshelf.learning_curve import write_curve
 from runshelf.received_json import parse_record
@@ -363,6 +364,7 @@ def load_checkpoint(run: Run) -> Checkpoint:
     loaded = load_arrays(path)
     try:
         about = from_json(parse_record(loaded.metadata["about"]))
+        _refuse_odd(about)
         saved = Checkpoint(
             loaded.arrays, about["phases"], about["seconds"], about["extra"], loaded.note
         )
@@ -375,6 +377,21 @@ def load_checkpoint(run: Run) -> Checkpoint:
             f"{'; '.join(differences(config, resolved(run)))}; start a new run instead"
         )
     return saved
+
+
+def _refuse_odd(about: Mapping[str, Any]) -> None:
+    """Check the types of what `checkpoint_metadata` wrote.
+
+    Raises:
+        TypeError: a value has another type.
+    """
+    phases, seconds = about["phases"], about["seconds"]
+    if type(phases) is not int or phases < 0:
+        raise TypeError("`phases` is not a number of phases")
+    if not all(isinstance(about[key], dict) for key in ("seconds", "extra", "config")):
+        raise TypeError("`seconds`, `extra` or `config` is not an object")
+    if not all(type(value) in (int, float) for value in seconds.values()):
+        raise TypeError("`seconds` has a value that is not a number")
 
 
 def checkpoint_metadata(
@@ -475,10 +492,11 @@ def seeds_from(first_seed: int, seeds: int) -> list[int]:
     Raises:
         UsageError: `seeds` is below 1, or a seed is out of range.
     """
-    if isinstance(seeds, bool) or seeds < 1:
-        raise UsageError(f"`seeds` must be at least 1, got {seeds}; try --seeds 10")
-    if first_seed < 0 or first_seed + seeds > 2**31:
-        raise UsageError(f"seeds must lie between 0 and 2^31 - 1, got {first_seed} and following")
+    if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
+        raise UsageError(f"`seeds` must be at least 1, got {shown(seeds)}; try --seeds 10")
+    if not isinstance(first_seed, Integral) or first_seed < 0 or first_seed + seeds > 2**31:
+        given = shown(first_seed)
+        raise UsageError(f"seeds must lie between 0 and 2^31 - 1, got {given} and following")
     return list(range(first_seed, first_seed + seeds))
 
 

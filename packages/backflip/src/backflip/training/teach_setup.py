@@ -2,17 +2,18 @@
 
 import dataclasses
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 from backflip.algorithms.registry import entry_of
-from backflip.core.settings import name_problems, resolve
+from backflip.core.settings import LARGEST_COUNT, name_problems, resolve
 from backflip.rewards.interface import RewardModel
 from backflip.rewards.registry import make_reward_model
 from backflip.training.build import Built, build, spec_of
 from backflip.training.initial_labels import Start
 from backflip.training.renamed_settings import NAMES
 from backflip.training.teach_config import TeachConfig, clip_rollouts, teach_settings
-from runshelf.errors import UsageError
+from runshelf.errors import UsageError, shown
 
 
 def budget_of(labels: int | None, start: Start, usual: int) -> int:
@@ -27,8 +28,8 @@ def budget_of(labels: int | None, start: Start, usual: int) -> int:
         if labels is not None:
             raise UsageError("--reward-from makes no queries: leave out --labels")
         return 0
-    if labels is not None and labels < 2:
-        raise UsageError(f"`labels` must be at least 2, got {labels}; try --labels 100")
+    if labels is not None and not (isinstance(labels, Integral) and 2 <= labels <= LARGEST_COUNT):
+        raise UsageError(f"`labels` must be at least 2, got {shown(labels)}; try --labels 100")
     return max(labels if labels is not None else start.labels or usual, start.labels)
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from backflip.core.settings import refuse_names
 from backflip.core.spec import conversions
 from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
@@ -78,6 +79,8 @@ def train(
     began = time.perf_counter()
     numbers, place = seeds_from(first_seed, seeds), runtime.place_of(home)
     runtime.prepare()
+    refuse_names("settings", settings or {})
+    refuse_names("env_args", env_args or {})
     chosen = {**(settings or {}), **({} if env_steps is None else {"env_steps": env_steps})}
     built = build(algorithm, env, env_args=env_args or {}, settings=chosen)
     with closed_on_error(built.driver):

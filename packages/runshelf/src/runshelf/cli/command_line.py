@@ -105,8 +105,13 @@ def _failed(program: str, error: Exception, *, debug: bool) -> int:
         name = type(error).__name__ + (f": {error}" if message else "")
         message = f"unexpected {name}; --debug shows the traceback"
     with contextlib.suppress(OSError):  # nobody reads stderr, or its terminal is closed
-        put(f"{program}: {kind}{' '.join(message.split())}", file=sys.stderr)
+        put(f"{program}: {kind}{_shortened(' '.join(message.split()))}", file=sys.stderr)
     return status
+
+
+def _shortened(line: str) -> str:
+    """Return a line of at most about 2,000 characters: what it quotes can be very long."""
+    return line if len(line) <= 2_000 else f"{line[:1_500]}…{line[-500:]}"
 
 
 def _run(program: Program, argv: list[str]) -> int:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, ParamSpec, TypeVar, cast, final
 
+from runshelf.errors import shown
 from runshelf.logger import script
 from runshelf.logger.line_file import LineFile
 from runshelf.logger.names import AXES, Name, check_row, names, position, rows
@@ -245,8 +246,8 @@ def _log(key: Any, value: Any, step: Any, axes: Mapping[str, Any]) -> None:
             or len(text) > LONGEST_TEXT  # perhaps in a single value
         ):
             raise NotPlain
-    except (NotPlain, ValueError):
-        # Lists, arrays, NaN or None: convert each value on its own.
+    except Exception:  # noqa: BLE001  (one bad value does not spoil the others of its row)
+        # Lists, arrays, NaN or None, or a value that raises: convert each value on its own.
         text = json.dumps(_plain_row(row), allow_nan=False)
     if len(text) > 2:
         _write(text, keys, counted, step, axes)
@@ -278,17 +279,18 @@ def _hashable(key: Any) -> Any:
     """Return `key` if it can be a key of a dict; whether it is a valid name is checked later."""
     if isinstance(key, Mapping):
         raise Refused(
-            f"a row, `{key!r:.60}`, and a second value: use runshelf.log(row, step=...)", "call"
+            f"a row, `{shown(key)[:60]}`, and a second value: use runshelf.log(row, step=...)",
+            "call",
         )
     if type(key).__hash__ is None:
-        raise Refused(f"`{key!r:.60}` is not a name: give text", "name")
+        raise Refused(f"`{shown(key)[:60]}` is not a name: give text", "name")
     return key
 
 
 def _mapping(key: Any) -> dict[Any, Any]:
     if not isinstance(key, Mapping):
         raise Refused(
-            f"`{key!r:.60}` has no value: use runshelf.log(key, value), or a mapping", "call"
+            f"`{shown(key)[:60]}` has no value: use runshelf.log(key, value), or a mapping", "call"
         )
     return dict(cast("Mapping[Any, Any]", key))
 

@@ -2,12 +2,11 @@
 
 import itertools
 import json
-import math
 from typing import Any, final
 
-from runshelf.errors import did_you_mean
+from runshelf.errors import did_you_mean, shown
 from runshelf.logger.problems import Refused, problems
-from runshelf.logger.values import scalar
+from runshelf.logger.values import is_finite, scalar
 
 # Not imported from `store.series`, which needs numpy.
 AXES = frozenset(("step", "env_steps", "updates", "episodes", "frames", "seconds", "time", "seed"))
@@ -48,7 +47,7 @@ def _is_name(key: Any) -> bool:
         return True
     try:
         if not isinstance(key, str):
-            raise Refused(f"`{key!r:.60}` is not a name: give text", "name")
+            raise Refused(f"`{shown(key)[:60]}` is not a name: give text", "name")
         if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
             raise Refused(
                 f"the name `{key[:40]!r}` has {len(key)} characters: use 1 to {LONGEST_KEY} "
@@ -70,6 +69,6 @@ def position(name: str, at: Any) -> str:
         axes = ", ".join(sorted(AXES))
         raise Refused(f"unknown axis `{name}`{did_you_mean(name, AXES)}: use {axes}", "axis")
     number = scalar(at)
-    if number is None or isinstance(number, bool) or not math.isfinite(number):
-        raise Refused(f"`{name}={at!r:.60}`: an axis needs a finite number", "axis")
+    if number is None or isinstance(number, bool) or not is_finite(number):
+        raise Refused(f"`{name}={shown(at)[:60]}`: an axis needs a finite number", "axis")
     return repr(number)

@@ -3,7 +3,7 @@
 from typing import final
 
 from runshelf.environment import variable
-from runshelf.errors import UsageError, UserFacingError
+from runshelf.errors import UsageError, UserFacingError, one_line
 from runshelf.logger import script
 
 
@@ -57,9 +57,10 @@ def _label(name: str) -> str:
     return f"`{name[:60]}`: " if name else ""
 
 
-def _one_line(error: object) -> str:
-    text = " ".join(str(error).split())[:300]
-    return text if isinstance(error, str | UserFacingError) else f"{type(error).__name__}: {text}"
+def _one_line(error: Exception) -> str:
+    if isinstance(error, UserFacingError):
+        return " ".join(str(error).split())[:300]
+    return one_line(error)
 
 
 problems = Problems()

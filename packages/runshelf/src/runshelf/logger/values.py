@@ -44,9 +44,24 @@ def _as_float(value: Any) -> float | None:
     return float(value) if hasattr(type(value), "__float__") else None
 
 
+def is_finite(number: int | float) -> bool:
+    """Return whether a number is within the range of floats."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a large integer
+        return False
+
+
 def finite_or_word(number: int | float) -> int | float | str:
-    """Return a number as JSON can hold it: NaN and infinities as words."""
-    if isinstance(number, int) or math.isfinite(number):
+    """Return a number as JSON can hold it: NaN and infinities as words.
+
+    Raises:
+        ValueError: an integer has too many digits for Python to write it.
+    """
+    if isinstance(number, int):
+        str(number)
+        return number
+    if math.isfinite(number):
         return number
     return "NaN" if math.isnan(number) else ("Infinity" if number > 0 else "-Infinity")
 

@@ -15,14 +15,16 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from runshelf.errors import UsageError
-from runshelf.received_json import parse_record
+from runshelf.errors import UsageError, shown
+from runshelf.received_json import DEEPEST, is_too_deep, parse_record
 from runshelf.store.files import disk_errors
 from runshelf.store.opening import read_whole
 from runshelf.store.writing import open_lines
 
 Record = dict[str, Any]
 
+_TOO_DEEP = f"values nested more than {DEEPEST} levels cannot be recorded: give fewer levels"
+_MOST_BITS = 1023  # every integer with so many bits is within the range of floats
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -121,32 +123,45 @@ def to_line(record: Mapping[str, Any]) -> bytes:
     Raises:
         UsageError: as in `to_json`.
     """
-    return json.dumps(to_json(record), allow_nan=False).encode()
+    fields = to_json(record)
+    if is_too_deep(fields):
+        raise UsageError(_TOO_DEEP)  # readers refuse it
+    return json.dumps(fields, allow_nan=False).encode()
 
 
 def to_json(value: Any) -> Any:
     """Return `value` as plain JSON values, with non-finite floats as strings.
 
     Raises:
-        UsageError: a value is not a number, string, boolean, None, array, list or mapping of these.
+        UsageError: a value is not a number, string, boolean, None, array, list or mapping of these;
+            or it is nested too deeply.
     """
+    try:
+        return _to_json(value)
+    except RecursionError:
+        raise UsageError(_TOO_DEEP) from None
+
+
+def _to_json(value: Any) -> Any:
     match value:
         case None | str():
             return value
         case bool() | np.bool_():
             return bool(value)
         case int() | np.integer():
-            return int(value)
+            return _whole(int(value))
         case float() | np.floating():
             return _finite_or_name(float(value))
         case Mapping():
-            return {_text(key): to_json(item) for key, item in cast("Any", value).items()}
+            return {_text(key): _to_json(item) for key, item in cast("Any", value).items()}
         case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
-            return [to_json(item) for item in cast("Any", value)]
+            return [_to_json(item) for item in cast("Any", value)]
         case _ if hasattr(value, "__array__") and np.asarray(value).dtype.kind in "biufUO":
-            return to_json(np.asarray(value).tolist())
+            return _to_json(np.asarray(value).tolist())
         case _:
-            raise UsageError(f"`{value!r:.60}` cannot be recorded: give numbers, text or arrays")
+            raise UsageError(
+                f"`{shown(value)[:60]}` cannot be recorded: give numbers, text or arrays"
+            )
 
 
 def from_json(value: Any) -> Any:
@@ -167,6 +182,13 @@ def _ends_torn(descriptor: int) -> bool:
     return size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
 
 
+def _whole(number: int) -> int | str:
+    """Return an integer; infinity if it is beyond the range of floats, as readers take it."""
+    if number.bit_length() <= _MOST_BITS:
+        return number
+    return "Infinity" if number > 0 else "-Infinity"
+
+
 def _finite_or_name(value: float) -> float | str:
     if math.isnan(value):
         return "NaN"
@@ -177,5 +199,5 @@ def _finite_or_name(value: float) -> float | str:
 
 def _text(key: object) -> str:
     if not isinstance(key, str):
-        raise UsageError(f"key `{key!r:.60}` cannot be recorded: give a string")
+        raise UsageError(f"key `{shown(key)[:60]}` cannot be recorded: give a string")
     return key

@@ -27,7 +27,7 @@ from runshelf.store.files import disk_errors, disk_full, is_disk_full
 from runshelf.store.home import RUNS, TRASH, make_run_folder, shared
 from runshelf.store.liveness import HeartbeatWriter
 from runshelf.store.opening import NoFile, opened, read_whole
-from runshelf.store.records import LinesWriter, from_json, read_lines, to_json
+from runshelf.store.records import LinesWriter, from_json, read_lines, to_json, to_line
 from runshelf.store.run_ids import SHORT, is_ulid, matching, new_ulid, short_id
 from runshelf.store.times import seconds_of
 from runshelf.store.trust import trust_own
@@ -248,7 +248,7 @@ def create_run(
         "hardware": hardware(),
         **{name: value for name, value in asdict(info).items() if value},
     }
-    to_json(manifest)  # raises before a folder is created
+    to_line(manifest)  # raises before a folder is created
     folder = _make_folder(home, ulid)
     # Locked before `run.json` exists, so that no other process can find and resume it first.
     lock = _take_lock(folder)
