@@ -24,6 +24,7 @@ import sys
 from pathlib import Path
 from backflip.api import teach
 from backflip.labelling.people_source import LabellingSettings
+from backflip.preferences.labels import LabelStore
 settings = {
     "num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 2, "hidden": (8,), "phases": 6,
     "clip_length": 5, "clip_envs": 4, "random_envs": 8, "random_env_steps": 30,
