@@ -15,6 +15,7 @@ from packages.backflip.tests.labelling.page.prepared_run import serving, start
 from packages.runshelf.tests.web import pages
 from tests.attack_figures import Tried
 
+from backflip.preferences.labels import LabelStore
 from runshelf.index.location import cache_folder
 from runshelf.store.run import list_runs
 
@@ -24,7 +25,6 @@ import sys
 from pathlib import Path
 from backflip.api import teach
 from backflip.labelling.people_source import LabellingSettings
-from backflip.preferences.labels import LabelStore
 settings = {
     "num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 2, "hidden": (8,), "phases": 6,
     "clip_length": 5, "clip_envs": 4, "random_envs": 8, "random_env_steps": 30,
