@@ -63,7 +63,7 @@ BODY = b"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n" * 3
         MARK + b"BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES\n\n" + BODY,
         MARK + b"BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: 1\n\n" + BODY,
         b"# notes\n\nkey:\n  " + MARK + b"BEGIN PRIVATE KEY-----\n  " + BODY,
-        b"PuTTY-User-Key-File-3: ssh-rsa\n",
+        b"PuTTY-User-%s-3: ssh-rsa\n" % b"Key-File",
         b"AGE-SECRET-KEY-1" + b"Q" * 58,
     ],
 )
