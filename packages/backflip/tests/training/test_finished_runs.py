@@ -56,9 +56,15 @@ def content_of(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+QUICK = ("ppo compiled", "dqn on the host", "teach")
+
+
 @pytest.mark.attack
 @pytest.mark.medium
-@pytest.mark.parametrize("kind", RUNS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[] if kind in QUICK else [pytest.mark.slow]) for kind in RUNS],
+)
 def test_resuming_a_finished_run_changes_nothing(tmp_path, kind, monkeypatch, tried):
     done = RUNS[kind](tmp_path)
     run = find_run(tmp_path, done.run)

@@ -80,7 +80,14 @@ def run_in_terminal(root: Path, words: tuple[str, ...]) -> None:
         os.close(ours)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+# A sixth of them in `make test`, all in `make attack`: each starts git some fifty times.
+SPREAD = [
+    pytest.param(name, marks=[pytest.mark.slow] if place % 6 else [])
+    for place, name in enumerate(HOSTILE)
+]
+
+
+@pytest.mark.parametrize("name", SPREAD)
 def test_a_hostile_repository_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tried: Tried, name: str
 ) -> None:

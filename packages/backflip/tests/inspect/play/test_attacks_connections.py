@@ -9,7 +9,7 @@ from tests.connection_attacks import ATTACKS, descriptors, withstands
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_game_answers_while_connections_are_held(tmp_path: Path, tried: Tried) -> None:
     with descriptors(4096), playing(tmp_path, "dot") as game:
         for attack in ATTACKS:

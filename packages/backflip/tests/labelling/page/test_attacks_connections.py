@@ -17,7 +17,7 @@ STREAMS = unread_streams("/api/events?who=me")
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_page_answers_while_connections_are_held(folder: Path, tried: Tried) -> None:
     with descriptors(4096), serving(folder) as server:
         for number, attack in enumerate((*ATTACKS, STREAMS)):
