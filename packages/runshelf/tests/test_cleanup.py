@@ -1,6 +1,5 @@
 """Tests of the trash, garbage collection and disk usage."""
 
-import ctypes
 import json
 import os
 import shutil
@@ -298,10 +297,13 @@ def test_a_home_that_cannot_be_written_gives_a_one_line_error(home: Path) -> Non
     assert folder.exists()
 
 
-def _without_rights() -> None:
-    """Take from root the right to ignore permissions, in a child process."""
-    for capability in (1, 2, 3):  # DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER
-        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+# Runs a command without root's right to ignore permissions.
+WITHOUT_RIGHTS = """
+import ctypes, os, sys
+for capability in (1, 2, 3):  # DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER
+    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 def gc_read_only(home: Path, *folders: Path) -> tuple[int, dict[str, Any], str]:
@@ -314,10 +316,10 @@ def gc_read_only(home: Path, *folders: Path) -> tuple[int, dict[str, Any], str]:
         if os.geteuid() == 0:
             os.chown(path, 65534, 65534)
     command = [sys.executable, "-m", "runshelf", "gc", "--yes", "--trash", "0", "--json"]
-    is_root = os.geteuid() == 0
+    if os.geteuid() == 0:
+        command = [sys.executable, "-c", WITHOUT_RIGHTS, *command]
     done = subprocess.run(
         [*command, "--home", str(home)],
-        preexec_fn=_without_rights if is_root else None,
         capture_output=True,
         text=True,
         timeout=60,
