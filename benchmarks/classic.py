@@ -70,8 +70,7 @@ CELLS = (
             "num_envs": 8,
             "rollout_length": 32,
             "epochs": 20,
-            "max_adam_step": 0,  # departures that the zoo does not have
-            "advantage_floor": 0,
+            "advantage_floor": 0,  # a departure that the zoo does not have
         },
         sb3={
             "n_steps": 32,

@@ -30,8 +30,7 @@ CLEANRL: dict[str, Any] = {
     "clip_range_end": 0.2,
     "entropy_coef": 0.01,
     "entropy_coef_end": 0.01,
-    "max_adam_step": 0.0,  # departures that CleanRL does not have
-    "advantage_floor": 0.0,
+    "advantage_floor": 0.0,  # a departure that CleanRL does not have
 }
 # Environment, settings, env steps of a whole run, updates of a phase, published seconds by seeds.
 TASKS: dict[str, tuple[str, dict[str, Any], int, int, dict[int, str]]] = {

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from packages.backflip.tests.envs import drawn_envs
 from packages.backflip.tests.envs.drawn_envs import BACK, SQUARE
 from PIL import Image
 
@@ -30,6 +31,7 @@ from backflip.preferences.exchange import export_labels, import_labels, read_lab
 from backflip.preferences.films import FILMS, read_film
 from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.training.build import build, spec_of
+from backflip.training.progress import Progress, Report
 
 OWN = "packages.backflip.tests.envs.drawn_envs:"
 TINY: dict[str, Any] = {
@@ -244,7 +246,7 @@ def prefer(left, right):
 """
 
 
-def tiny(home: Path, env: str, teacher: str, notes: list[str | None] | None = None) -> Path:
+def tiny(home: Path, env: str, teacher: str, report: Report | None = None) -> Path:
     result = teach(
         f"{OWN}{env}",
         teacher=teacher,
@@ -253,7 +255,7 @@ def tiny(home: Path, env: str, teacher: str, notes: list[str | None] | None = No
         settings=TINY,
         home=home,
         argv=["backflip"],
-        report=None if notes is None else lambda progress: notes.append(progress.note),
+        report=report,
     )
     return result.folder
 
@@ -289,7 +291,27 @@ def test_the_picture_of_teaching_shows_the_environments_own(tmp_path: Path) -> N
 @pytest.mark.medium
 def test_teaching_says_that_a_render_fails_and_shows_numbers(tmp_path: Path) -> None:
     notes: list[str | None] = []
-    folder = tiny(tmp_path, "Fails", "oracle", notes)
+    folder = tiny(tmp_path, "Fails", "oracle", lambda progress: notes.append(progress.note))
     why = "its `render()` raised RuntimeError: no graphics library"
     assert f"`{OWN}Fails` is shown as it is observed: {why}" in notes
     assert (folder / "teaching.webp").exists()
+
+
+@pytest.mark.medium
+def test_teaching_says_once_that_a_render_fails_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: list[str] = []
+
+    def lost(env: Any) -> Any:
+        raise RuntimeError("lost the screen")
+
+    def report(progress: Progress) -> None:
+        notes.append(progress.note or "")
+        if progress.phase == 1:
+            monkeypatch.setattr(drawn_envs.Square, "render", lost)
+
+    tiny(tmp_path, "Square", "oracle", report)
+    said = [note for note in notes if "is shown as it is observed" in note]
+    why = "its `render()` raised RuntimeError: lost the screen"
+    assert said == [f"`{OWN}Square` is shown as it is observed: {why}"]

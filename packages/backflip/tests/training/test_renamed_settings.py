@@ -53,7 +53,7 @@ FORMER = {
     "cem": COMMON | {"episodes", "elite_share", "initial_std", "noise", "noise_end", "hidden"},
 }
 # Settings that came later; their defaults leave old runs as they are.
-ADDED = {"ppo": {"advantage_floor", "max_adam_step"}}
+ADDED = {"ppo": {"advantage_floor"}}
 FORMER_NAMES = {new: old for old, new in RENAMED.items()}
 
 

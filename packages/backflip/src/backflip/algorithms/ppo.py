@@ -16,14 +16,11 @@ Departures from the paper:
   * optional scaling of observations and rewards by running statistics (rewards are not shifted);
   * advantages normalised per minibatch, global gradient-norm clip, Adam's ε of 1e-5, as in the
     authors' code;
-  * advantages that are noise: the learning rate is multiplied by min(1, σ_A / (c σ_R)), with σ_A
-    the deviation of the batch's advantages, σ_R the running deviation of the discounted return and
-    c = `advantage_floor` (0: off). Normalised noise would move the policy as far as real
-    advantages. DreamerV3 (Hafner et al. 2023, arXiv:2301.04104) bounds its divisor for the same
-    reason;
-  * no gradient step moves a parameter by more than `max_adam_step` learning rates (0: off), because
-    Adam makes steps of up to 6.5 after a time of small gradients (Dohare et al. 2023, "Overcoming
-    policy collapse in deep reinforcement learning");
+  * advantages that are noise: the policy's learning rate is multiplied by min(1, σ_A / (c σ_R)),
+    with σ_A the deviation of the batch's advantages, σ_R the running deviation of the discounted
+    return and c = `advantage_floor` (0: off). Normalised noise would move the policy as far as
+    real advantages. DreamerV3 (Hafner et al. 2023, arXiv:2301.04104) bounds its divisor for the
+    same reason. The value function keeps its learning rate;
   * no adaptive KL penalty; the value loss is clipped only if `value_clip_range` is above 0;
   * the first layer on images takes non-overlapping patches, unless `network=nature`;
   * rows are shuffled by a random bijection, which cannot produce every order;
@@ -135,11 +132,10 @@ def update(
         state = observe_returns(config.discount, state, batch)
     rows = prepare(actor, state, batch, partial(estimate, config))
     now = schedules(config, state)
-    if config.advantage_floor:
-        now = now._replace(learning_rate=now.learning_rate * signal_share(config, state, rows))
-    params, optimizer, measured = _improve(config, actor, state, rows, now, key)
+    share = signal_share(config, state, rows)
+    params, optimizer, measured = _improve(config, actor, state, rows, now, share, key)
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount)
-    metrics |= jax.tree.map(jnp.mean, measured) | now._asdict()
+    metrics |= jax.tree.map(jnp.mean, measured) | now._asdict() | {"signal_share": share}
     metrics["first_ratio_error"] = measured["ratio_error"][0, 0]
     metrics["update_ratio"] = update_ratio(state.params, params)
     del metrics["ratio_error"]
@@ -178,9 +174,13 @@ def _improve(
     state: PPOState,
     rows: Rows,
     now: Schedules,
+    share: Float[Array, ""],
     key: PRNGKeyArray,
 ) -> tuple[Params, Any, dict[str, Float[Array, "E M"]]]:
     """Return parameters and moments after E epochs of M minibatches, and metrics of each."""
+    shares = None
+    if config.advantage_floor:
+        shares = _shares(actor, state.params, share)
 
     def epoch(carry: Any, key: PRNGKeyArray) -> tuple[Any, dict[str, Float[Array, " M"]]]:
         order = shuffle(key, rows.valid.shape[0]).reshape(config.minibatches, -1)
@@ -198,13 +198,22 @@ def _improve(
         gradient, norm = clip_by_global_norm(gradient, config.max_grad_norm)
         rate = now.learning_rate
         params, optimizer, _ = adam_step(
-            params, gradient, optimizer, rate, eps=ADAM_EPSILON, largest=config.max_adam_step
+            params, gradient, optimizer, rate, eps=ADAM_EPSILON, shares=shares
         )
         return (params, optimizer), measured | {"grad_norm": norm}
 
     keys = jax.random.split(key, config.epochs)
     (params, optimizer), measured = jax.lax.scan(epoch, (state.params, state.optimizer), keys)
     return params, optimizer, measured
+
+
+def _shares(actor: Actor, params: Params, share: Float[Array, ""]) -> Params:
+    """Return `share` for parameters that the policy depends on, else 1."""
+
+    def of_parameter(acts: Any) -> Float[Array, "..."]:
+        return jnp.where(acts > 0, share, 1.0)
+
+    return jax.tree.map(of_parameter, stochastic_policy.acting_parameters(actor, params))
 
 
 def loss(
@@ -236,13 +245,15 @@ def loss(
 
 
 def signal_share(config: PPOConfig, state: PPOState, rows: Rows) -> Float[Array, ""]:
-    """Return the share of the learning rate that this batch gets.
+    """Return the share of the learning rate that the policy gets from this batch.
 
         min(1, σ_A / (c σ_R))
 
     σ_A is the deviation of the batch's advantages before they are normalised, σ_R the running
-    deviation of the discounted return, in the same unit, and c is `advantage_floor`.
+    deviation of the discounted return, in the same unit, and c is `advantage_floor`; 1 if it is 0.
     """
+    if not config.advantage_floor:
+        return jnp.ones(())
     floor = config.advantage_floor * (
         1.0 if config.normalize_rewards else state.return_statistics.std
     )

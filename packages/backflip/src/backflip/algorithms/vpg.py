@@ -42,7 +42,7 @@ from backflip.core.returns import gae
 from backflip.core.spec import EnvSpec
 from backflip.core.statistics import RunningStatistics, masked_mean, standardize
 from backflip.core.types import Transition
-from backflip.networks.actor_critic import POLICY_HEAD_GAIN, ActorCritic
+from backflip.networks.actor_critic import POLICY_HEAD_GAIN, ActorCritic, acts_without
 from backflip.networks.layers import Params
 from backflip.networks.pixel_networks import PixelNetwork
 from backflip.networks.single_head import action_outputs, single_head
@@ -103,7 +103,7 @@ def separate_networks(
     def apply(params: Params, inputs: Array) -> tuple[Float[Array, "B A"], Float[Array, " B"]]:
         return policy.apply(params["policy"], inputs), value.apply(params["value"], inputs)[:, 0]
 
-    return ActorCritic(first, policy.preprocess, apply)
+    return ActorCritic(first, policy.preprocess, apply, acts_without("value"))
 
 
 def init(config: VPGConfig, actor: Actor, seed: int) -> VPGState:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,11 +25,14 @@ class ActorCritic(NamedTuple):
         init: (NumPy generator) -> parameters.
         preprocess: (obs (B, ...)) -> inputs.
         apply: (params, inputs (B, ...)) -> policy head (B, A), values (B,).
+        acts: (params) -> 1 for parameters that the policy head depends on, else 0, in arrays that
+            broadcast to those of `params`.
     """
 
     init: Callable[[np.random.Generator], Params]
     preprocess: Callable[[Array], Array]
     apply: Callable[[Params, Array], tuple[Float[Array, "B A"], Float[Array, " B"]]]
+    acts: Callable[[Params], Params]
 
 
 def actor_critic(
@@ -68,7 +71,12 @@ def _vector_actor_critic(inputs: int, outputs: int, hidden: tuple[int, ...]) -> 
             x = jnp.tanh(jnp.einsum("kbi,kio->kbo", x, layer["w"]) + layer["b"][:, None])
         return affine(params["policy"], x[0]), affine(params["value"], x[1])[:, 0]
 
-    return ActorCritic(init, unchanged, apply)
+    def acts(params: Params) -> Params:
+        actor_first = np.array([1.0, 0.0], np.float32)
+        layer = {"w": actor_first[:, None, None], "b": actor_first[:, None]}
+        return acts_without("value")(params) | {"body": [layer for _ in params["body"]]}
+
+    return ActorCritic(init, unchanged, apply, acts)
 
 
 def _one_torso(body: Torso, outputs: int) -> ActorCritic:
@@ -81,7 +89,7 @@ def _one_torso(body: Torso, outputs: int) -> ActorCritic:
         x = body.apply(params, inputs)
         return affine(params["policy"], x), affine(params["value"], x)[:, 0]
 
-    return ActorCritic(init, body.preprocess, apply)
+    return ActorCritic(init, body.preprocess, apply, acts_without("value"))
 
 
 def _two_torsos(body: Torso, outputs: int) -> ActorCritic:
@@ -95,7 +103,25 @@ def _two_torsos(body: Torso, outputs: int) -> ActorCritic:
         actor, critic = (body.apply(params[name], inputs) for name in ("actor", "critic"))
         return affine(params["policy"], actor), affine(params["value"], critic)[:, 0]
 
-    return ActorCritic(init, body.preprocess, apply)
+    return ActorCritic(init, body.preprocess, apply, acts_without("critic", "value"))
+
+
+def acts_without(*of_value: str) -> Callable[[Params], Params]:
+    """Return the `acts` of a network whose parts act, but for the named parts."""
+
+    def acts(params: Params) -> Params:
+        return {name: _filled(params[name], float(name not in of_value)) for name in params}
+
+    return acts
+
+
+def _filled(params: Any, number: float) -> Any:
+    """Return the structure of some parameters, with one number in place of each array."""
+
+    def fill(_: Array) -> np.float32:
+        return np.float32(number)
+
+    return jax.tree.map(fill, params)
 
 
 def _heads(rng: np.random.Generator, body: Torso, outputs: int) -> Params:

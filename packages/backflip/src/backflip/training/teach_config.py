@@ -131,8 +131,7 @@ DISCRETE: dict[str, Any] = {
     "gae_lambda": 0.95,
     "learning_rate_end": 0.0,
     "clip_range_end": 0.1,
-    "max_adam_step": 0.0,  # as all figures of teaching were measured
-    "advantage_floor": 0.0,
+    "advantage_floor": 0.0,  # as all figures of teaching were measured
     "normalize_obs": True,
     "normalize_rewards": True,
 }

@@ -88,6 +88,7 @@ class TeachRun:
         spec = self.driver.spec
         self.random_clips: list[list[Clip]] = []
         self.first_clip: Clip | None = None  # of the first seed, under random actions
+        self.not_drawn = False
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
         self.label_hash = LabelHash(self.store.file)
         self.newest_label = 0  # the newest record of the label store used in a fit
@@ -320,9 +321,15 @@ class TeachRun:
                     rng, record, config.clip_length, RANDOM_CLIPS, shown=self.source.shows_clips
                 )
             )
-        if self.driver.drawing_problem:
-            env, why = self.driver.spec.id, self.driver.drawing_problem
+        self._say_why_not_drawn()
+
+    def _say_why_not_drawn(self) -> None:
+        """Say once that the environment's own `render()` gives no pictures, and why."""
+        why = self.driver.drawing_problem
+        if why and not self.not_drawn:
+            env = self.driver.spec.id
             self.session.reporter.say(f"`{env}` is shown as it is observed: {why}")
+        self.not_drawn = bool(why)
 
     def _function(self, updates: int) -> Any:
         return self.driver.phase(
@@ -335,6 +342,7 @@ class TeachRun:
 
     def _make_queries(self, record: Transition | None, reward: Any, number: int) -> None:
         """Make the queries of all seeds after `number` phases; there are none after the last."""
+        self._say_why_not_drawn()
         count = self.due[number] if number < len(self.due) else 0
         env_steps = self._env_steps(number)
         if count and not self.answers.enough():

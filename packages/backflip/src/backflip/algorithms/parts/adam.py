@@ -1,13 +1,6 @@
 """One step of Adam.
 
 Source: Kingma & Ba 2015, arXiv:1412.6980, algorithm 1.
-
-After a long time of small gradients v is small, and a gradient of usual size makes steps of up to
-(1 - .9) / sqrt(1 - .999) = 3.2 learning rates at first and 6.5 after ten steps. Dohare et al. 2023
-("Overcoming policy collapse in deep reinforcement learning") found that policies collapse this way
-and set both decay rates equal, which bounds a step by one learning rate. `largest` is that bound
-without other decay rates. Adafactor has a similar one (Shazeer & Stern 2018, arXiv:1804.04235,
-section 6).
 """
 
 from typing import Any, TypeVar
@@ -32,20 +25,28 @@ def adam_step(
     moments: optax.ScaleByAdamState,
     learning_rate: Float[Array, ""] | float,
     eps: float = 1e-8,
-    largest: float = 0.0,
+    shares: Any = None,
 ) -> tuple[Tree, optax.ScaleByAdamState, Float[Array, ""]]:
     """Return parameters and moments after one step, and the gradient's norm.
 
-        m ← .9 m + .1 g,   v ← .999 v + .001 g²,   θ ← θ - learning_rate · m̂ / (√v̂ + eps)
+        m ← .9 m + .1 g,   v ← .999 v + .001 g²,   θ ← θ - learning_rate · share · m̂ / (√v̂ + eps)
 
-    m̂ and v̂ are bias-corrected. If `largest` is above 0, no parameter moves by more than `largest`
-    learning rates.
+    m̂ and v̂ are bias-corrected.
+
+    Args:
+        params: the parameters θ.
+        gradient: their gradient g.
+        moments: m and v, and the number of steps so far.
+        learning_rate: the step size.
+        eps: added to the divisor.
+        shares: what share of the learning rate each parameter gets, in arrays that broadcast to
+            those of `params`; by default 1.
     """
     adam: Any = optax.scale_by_adam(eps=eps)
     with jax.numpy_dtype_promotion("standard"):  # optax raises floats to the power of an int32
         direction, moments = adam.update(gradient, moments)
-    if largest:
-        direction = optax.tree.clip(direction, -largest, largest)
+    if shares is not None:
+        direction = jax.tree.map(jax.numpy.multiply, direction, shares)
 
     def descend(param: Array, direction: Array) -> Array:
         return param - learning_rate * direction

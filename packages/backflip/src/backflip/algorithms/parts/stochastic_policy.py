@@ -66,6 +66,12 @@ def first_params(actor: Actor, seed: int, initial_log_std: float) -> Params:
     return params
 
 
+def acting_parameters(actor: Actor, params: Params) -> Params:
+    """Return 1 for parameters that the policy depends on, else 0, broadcastable to `params`."""
+    of_net = actor.net.acts({name: x for name, x in params.items() if name != "log_std"})
+    return of_net | {name: np.float32(1.0) for name in params if name == "log_std"}
+
+
 def observed_shape(spec: EnvSpec) -> tuple[int, ...]:
     """Return the shape of the observation statistics; () for images, which have none."""
     return () if spec.is_pixels else spec.observation.shape
