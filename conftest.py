@@ -21,8 +21,8 @@ import pytest
 if "jax" in sys.modules:
     raise RuntimeError("jax was imported before tests/conftest.py could configure it")
 
-# A shell starts background jobs with Ctrl-C ignored, and nohup ignores hang-ups; programs that tests
-# start inherit this.
+# A shell starts background jobs with Ctrl-C ignored, nohup with hang-ups ignored, and programs that
+# tests start inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
