@@ -191,7 +191,7 @@ def refuse_names(what: str, values: object) -> None:
     """Refuse what does not have texts as names, as only Python programs can give it.
 
     Raises:
-        UsageError: says what is no mapping, or which name is no text.
+        UsageError: an argument is not a mapping, or a name is not text.
     """
     if not isinstance(values, Mapping):
         raise UsageError(f"`{what}` must be a mapping of names to values, got {shown(values)}")

@@ -94,7 +94,7 @@ class LabelQueue:
     """Gives the pairs of one label store to people.
 
     Attributes:
-        leases: who is present; whoever takes pairs must renew it to keep them.
+        leases: who is present; a labeller must renew a lease to keep the pairs.
 
     Args:
         store: the run's labels. No other code in this process may use it.
@@ -342,7 +342,7 @@ def checked_goal(text: object) -> str:
     """Return a goal on one line, without invisible characters.
 
     Raises:
-        Refused: it is no text, or too long.
+        Refused: it is not text, or it is too long.
     """
     if not isinstance(text, str):
         raise Refused("invalid", f"the goal must be text, got {shown(text)}")

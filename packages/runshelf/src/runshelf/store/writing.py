@@ -103,7 +103,7 @@ def copy_file(source: Path, folder: Path, path: str) -> bool:
     """Copy a regular file of the folder `source` to the same path in `folder`.
 
     Returns:
-        Whether there is such a file. A link, or a file that cannot be read, is none.
+        Whether a regular file was copied; False for a link or an unreadable file.
 
     Raises:
         UserFacingError: the disk is full, or the file cannot be written.
