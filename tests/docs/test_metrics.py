@@ -142,4 +142,5 @@ def test_what_reward_models_measure_is_what_their_tables_say() -> None:
     shared = set(empty | reward_metrics(np.zeros(1)))
     assert set(table(["reward model"])) == shared
     assert set(table(["network reward model"])) == set(FIT_METRICS)
-    assert set(table(["linear reward model"])) == {"reward_model_log_evidence"}
+    linear = {"reward_model_log_evidence", "reward_model_tie_width"}
+    assert set(table(["linear reward model"])) == linear

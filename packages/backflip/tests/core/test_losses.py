@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backflip.core.losses import (
+    answer_probabilities,
     approximate_kl,
     clipped_squared_error,
     clipped_surrogate,
@@ -246,3 +247,30 @@ def test_the_policy_gradient_by_hand_and_where_it_flows() -> None:
     of_policy, of_advantage = jax.grad(total, argnums=(0, 1))(log_prob, advantage)
     np.testing.assert_allclose(of_policy, -advantage)
     assert not np.any(of_advantage)
+
+
+def test_answer_probabilities_by_hand():
+    # σ(1) = .7311, σ(-3) = .0474: a logit of 2, and ties within ±1.
+    found = answer_probabilities(scalar(2.0), 1.0, 0.0)
+    np.testing.assert_allclose(found, [0.0474, 0.2215, 0.7311], atol=1e-4)
+    noisy = answer_probabilities(scalar(2.0), 1.0, 0.3)
+    np.testing.assert_allclose(noisy, 0.7 * np.asarray(found) + 0.1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("width", [0.0, 0.3, 5.0])
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_answer_probabilities_sum_to_one_and_swap_with_the_clips(width, noise):
+    difference = jnp.linspace(-60, 60, 31)
+    found = answer_probabilities(difference, width, noise)
+    np.testing.assert_allclose(found.sum(-1), 1.0, atol=1e-5)
+    swapped = answer_probabilities(-difference, width, noise)[:, ::-1]
+    np.testing.assert_allclose(found, swapped, atol=1e-6)
+    assert float(found.min()) >= 0
+
+
+def test_without_a_tie_width_the_answers_are_those_of_preference_probability():
+    difference = jnp.linspace(-9, 9, 7)
+    found = answer_probabilities(difference, 0.0, 0.1)
+    expected = preference_probability(difference, jnp.zeros(7), 0.1)
+    np.testing.assert_allclose(found[:, 2], expected, rtol=1e-6)
+    np.testing.assert_array_equal(found[:, 1], 0.0)

@@ -53,10 +53,16 @@ def kernel_of(count, scale=5.0, seed=0):
     return jnp.asarray(scale * rows @ rows.T / 6, jnp.float32)
 
 
-def log_likelihood(logits, preferred, weight):
-    """Return the log-likelihood of labels, computed by `preference_loss`."""
-    zero = jnp.zeros_like(logits)
-    return -(weight * preference_loss(logits, zero, preferred, module.NOISE)).sum()
+def log_likelihood(logits, log_width, preferred, weight):
+    """Return the log-likelihood of labels by its definition, plus the log prior of log θ."""
+    ties = bool(((preferred == 0.5) & (weight > 0)).any())
+    width = jnp.exp(log_width) if ties else 0.0
+    left, right = jax.nn.sigmoid(logits - width), jax.nn.sigmoid(-logits - width)
+    tie = 1 - left - right
+    chosen = jnp.where(preferred == 1, left, jnp.where(preferred == 0, right, tie))
+    p = (1 - module.NOISE) * chosen + module.NOISE / (3 if ties else 2)
+    prior = -0.5 * jnp.square(log_width / module.WIDTH_DEVIATION)
+    return (weight * jnp.log(p)).sum() + prior
 
 
 def test_probabilities_of_both_orders_of_a_pair_sum_to_one():
@@ -79,32 +85,37 @@ def test_probabilities_of_both_orders_of_a_pair_sum_to_one():
 @pytest.mark.medium
 @pytest.mark.parametrize("scale", [0.5, 10.0, 100.0])
 def test_the_posterior_gradient_is_zero_at_the_most_probable_logits(scale):
-    """At the maximum, a = ∂ log p / ∂m at m = K a."""
+    """At the maximum, a = ∂ log p / ∂m at m = K a, and ∂ log p / ∂ log θ is 0."""
     kernel = kernel_of(12, scale)
     rng = np.random.default_rng(1)
     preferred = jnp.asarray(rng.choice([0, 0.5, 1], 12), jnp.float32)
     weight = jnp.asarray(rng.integers(0, 3, 12), jnp.float32)
-    dual, _ = most_probable(kernel, preferred, weight)
-    gradient = jax.grad(log_likelihood)(kernel @ dual, preferred, weight)
+    dual, _, width = most_probable(kernel, preferred, weight)
+    slopes = jax.grad(log_likelihood, (0, 1))
+    gradient, of_width = slopes(kernel @ dual, jnp.log(width), preferred, weight)
     np.testing.assert_allclose(dual, gradient, atol=2e-2 * float(jnp.abs(gradient).max()))
     np.testing.assert_array_equal(dual[weight == 0], 0)
+    assert abs(float(of_width)) < 0.1
 
 
 @pytest.mark.medium
 def test_the_most_probable_logits_are_a_maximum():
     kernel = np.asarray(kernel_of(6), np.float64) + 1e-3 * np.eye(6)
     preferred, weight = jnp.asarray([1.0, 0, 1, 1, 0, 0.5]), jnp.ones(6)
-    dual, _ = most_probable(jnp.asarray(kernel, jnp.float32), preferred, weight)
+    dual, _, width = most_probable(jnp.asarray(kernel, jnp.float32), preferred, weight)
 
-    def posterior(logits):
-        fit = float(log_likelihood(jnp.asarray(logits, jnp.float32), preferred, weight))
+    def posterior(logits, log_width):
+        fit = float(log_likelihood(jnp.asarray(logits, jnp.float32), log_width, preferred, weight))
         return fit - 0.5 * logits @ np.linalg.solve(kernel, logits)
 
-    best = kernel @ np.asarray(dual, np.float64)
+    best, log_width = kernel @ np.asarray(dual, np.float64), float(np.log(width))
     rng = np.random.default_rng(0)
     chol = np.linalg.cholesky(kernel)
-    others = [posterior(best + 0.3 * chol @ rng.normal(size=6)) for _ in range(50)]
-    assert posterior(best) > max(others)
+    others = [
+        posterior(best + 0.3 * chol @ rng.normal(size=6), log_width + 0.3 * rng.normal())
+        for _ in range(50)
+    ]
+    assert posterior(best, log_width) > max(others)
 
 
 @pytest.mark.parametrize("scale", [0.3, 3.0])
@@ -114,8 +125,9 @@ def test_the_primal_and_the_dual_solution_are_equal(scale):
     seen = jnp.asarray(scale * rng.normal(size=(30, 6)), jnp.float32)
     preferred = jnp.asarray(rng.choice([0, 0.5, 1], 30), jnp.float32)
     weight = jnp.asarray(rng.integers(0, 3, 30), jnp.float32)
-    dual, evidence = most_probable(seen @ seen.T, preferred, weight)
-    weights, same = module._most_probable_weights(seen, preferred, weight)
+    dual, evidence, width = most_probable(seen @ seen.T, preferred, weight)
+    weights, same, same_width = module._most_probable_weights(seen, preferred, weight)
+    assert float(same_width) == pytest.approx(float(width), rel=1e-3)
     np.testing.assert_allclose(weights, seen.T @ dual, rtol=1e-3, atol=1e-4)
     assert float(same) == pytest.approx(float(evidence), abs=1e-3)
 
@@ -146,16 +158,58 @@ def marginal(kernel, preferred, noise=0.1, points=60):
 )
 def test_the_evidence_is_near_the_marginal_likelihood(kernel, preferred):
     kernel, preferred = np.array(kernel), np.array(preferred)
-    _, evidence = most_probable(
+    _, evidence, _ = most_probable(
         jnp.asarray(kernel, jnp.float32), jnp.asarray(preferred, jnp.float32), jnp.ones(len(kernel))
     )
     # Laplace's approximation: exact for none of these, 0.15 nats off at most.
     assert float(evidence) == pytest.approx(marginal(kernel, preferred), abs=0.15)
 
 
+@pytest.mark.parametrize("preferred", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("variance", [0.3, 4.0])
+def test_the_evidence_of_a_tie_and_an_answer_integrates_over_the_width(preferred, variance):
+    """Two labels of the same pair, one of them a tie: by quadrature over the logit and log θ."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    logits, widths = np.sqrt(variance) * nodes[:, None], np.exp(nodes[None])
+    left, right = (np.exp(-np.logaddexp(0, widths - sign * logits)) for sign in (1, -1))
+    answers = {0.0: right, 0.5: 1 - left - right, 1.0: left}
+    both = (0.9 * answers[preferred] + 0.1 / 3) * (0.9 * answers[0.5] + 0.1 / 3)
+    chance = np.outer(weights, weights) / weights.sum() ** 2
+    kernel = jnp.full((2, 2), variance)
+    _, evidence, _ = most_probable(kernel, jnp.asarray([preferred, 0.5]), jnp.ones(2))
+    assert float(evidence) == pytest.approx(np.log((chance * both).sum()), abs=0.3)
+
+
+def test_without_ties_the_likelihood_is_that_of_bradley_and_terry():
+    logits, preferred = jnp.asarray([0.3, -2.0, 5.0]), jnp.asarray([1.0, 0.0, 0.0])
+    score = module._score(logits, jnp.float32(1.0), preferred, jnp.ones(3))
+    expected = -preference_loss(logits, jnp.zeros(3), preferred, module.NOISE).sum()
+    assert float(score.log_likelihood) == pytest.approx(float(expected), rel=1e-5)
+    assert float(score.tie_width) == float(score.width_gradient) == float(score.width_fisher) == 0
+
+
+def test_a_tie_says_that_the_clips_are_close_not_that_the_reward_is_small():
+    """As half a label for each side, ties would shrink the prior; without them, less is known."""
+    gains = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        difference = 3 * rng.normal(size=(40, SIZE))
+        truth = rng.normal(size=SIZE)
+        returns = difference @ truth
+        close = np.abs(returns) < np.quantile(np.abs(returns), 0.5)
+        preferred = np.where(close, 0.5, returns > 0)
+        labelled = Labelled(*(jnp.asarray(x, jnp.float32) for x in (difference, preferred, ~close)))
+        fresh = rng.normal(size=(500, SIZE))
+        both = [labelled, labelled._replace(weight=jnp.ones(40))]
+        fits = [fit_jit(x, GROUPS, jax.random.key(0)) for x in both]
+        found = [np.corrcoef(fresh @ (x.chances @ x.models), fresh @ truth)[0, 1] for x in fits]
+        gains.append(found[1] - found[0])
+    assert np.mean(gains) > 0.02
+
+
 def test_with_zero_variance_the_evidence_is_that_of_guessing():
     preferred = jnp.asarray([1.0, 0.0, 1.0])
-    dual, evidence = most_probable(jnp.zeros((3, 3)), preferred, jnp.ones(3))
+    dual, evidence, _ = most_probable(jnp.zeros((3, 3)), preferred, jnp.ones(3))
     assert float(evidence) == pytest.approx(3 * np.log(0.5), abs=1e-5)
     assert np.isfinite(dual).all()
 
@@ -189,13 +243,13 @@ def test_each_group_is_active_with_the_prior_probability(monkeypatch):
 @pytest.mark.medium
 @pytest.mark.parametrize("padding", [-5, 3], ids=["fewer labels than features", "more"])
 def test_models_use_all_labels_and_are_weighted_by_prior_times_evidence(padding):
-    labelled = some_labels(15 + min(padding, 0), padding=max(padding, 0))
+    labelled = some_labels(16 + min(padding, 0), padding=max(padding, 0))
     ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
     parts, scales, _ = module._scaled_groups(labelled, GROUPS)
     posterior = []
     for at, variances in enumerate(np.asarray(module._combinations(4))):
         kernel = sum(v * part @ part.T for v, part in zip(variances, parts, strict=True))
-        dual, evidence = most_probable(kernel, labelled.left_preferred, labelled.weight)
+        dual, evidence, _ = most_probable(kernel, labelled.left_preferred, labelled.weight)
         found = [
             v * scale * part.T @ dual
             for v, scale, part in zip(variances, scales, parts, strict=True)
@@ -269,8 +323,8 @@ def test_padding_changes_only_the_bootstrap_samples():
     counts = other.drawn[0]
     parts = module._scaled_groups(padded, GROUPS).parts
     kernel = sum(10.0 * part @ part.T for part in parts)
-    long, _ = most_probable(kernel, padded.left_preferred, counts)
-    short, _ = most_probable(kernel[:20, :20], bare.left_preferred, counts[:20])
+    long, _, _ = most_probable(kernel, padded.left_preferred, counts)
+    short, _, _ = most_probable(kernel[:20, :20], bare.left_preferred, counts[:20])
     np.testing.assert_allclose(long[:20], short, rtol=1e-3, atol=1e-5)
 
 

@@ -9,9 +9,14 @@ from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
 from backflip.preferences.labels import LabelStore
 from backflip.training import build as building
-from backflip.training.build import build
+from backflip.training.build import build, spec_of
 from backflip.training.session import Session
-from backflip.training.teach_config import CLIP_STEPS, clip_rollouts, teach_settings
+from backflip.training.teach_config import (
+    PIXEL_CLIP_STEPS,
+    VECTOR_CLIP_STEPS,
+    clip_rollouts,
+    teach_settings,
+)
 from backflip.training.train import train
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.metrics import read_metrics
@@ -164,17 +169,22 @@ def algorithm_of(name, num_envs, rollout_length):
 @pytest.mark.parametrize(
     ("name", "num_envs", "rollout_length", "rollouts"),
     [
-        ("ppo", 4, 16, 4),
-        ("ppo", 64, 64, 4),
-        ("dqn", 8, 32, CLIP_STEPS // (8 * 32)),
-        ("dqn", 1, 16, CLIP_STEPS // 16),
-        ("dqn", 32, 16, CLIP_STEPS // (16 * 16)),  # clips are cut from 16 of the 32
+        ("ppo", 4, 16, VECTOR_CLIP_STEPS // (4 * 16)),
+        ("dqn", 8, 32, VECTOR_CLIP_STEPS // (8 * 32)),
+        ("dqn", 1, 16, VECTOR_CLIP_STEPS // 16),
+        ("dqn", 32, 16, VECTOR_CLIP_STEPS // (16 * 16)),  # clips are cut from 16 of the 32
         ("dqn", 16, 4_096, 4),
     ],
 )
 def test_clips_come_from_enough_env_steps(name, num_envs, rollout_length, rollouts):
     algorithm: Algorithm = algorithm_of(name, num_envs, rollout_length)
-    assert clip_rollouts(algorithm, 16) == rollouts
+    assert clip_rollouts(algorithm, spec_of("CartPole-v1", {}), 16) == rollouts
+
+
+def test_clips_of_images_come_from_fewer_env_steps():
+    algorithm: Algorithm = algorithm_of("ppo", 4, 16)
+    rollouts = clip_rollouts(algorithm, spec_of("dot", {}), 16)
+    assert rollouts == PIXEL_CLIP_STEPS // (4 * 16)
 
 
 @pytest.mark.slow

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+NO_TIES = 0.0  # the tie width of a teacher who never answers with a tie
+
 
 def clipped_surrogate(
     log_prob: Float[Array, "*batch"],
@@ -133,6 +135,36 @@ def preference_probability(
     # 1e-7 keeps the logarithm finite when noise is 0 and the difference is huge.
     sigmoid = jnp.clip(jax.nn.sigmoid(left_return - right_return), 1e-7, 1 - 1e-7)
     return (1.0 - noise) * sigmoid + 0.5 * noise
+
+
+def answer_probabilities(
+    difference: Float[Array, "*batch"], tie_width: Float[Array, ""] | float, noise: float
+) -> Float[Array, "*batch 3"]:
+    """Return the probabilities of the answers right, tie, left, in this order.
+
+        P[left]  = (1 - ε) σ(d - θ) + ε/K
+        P[right] = (1 - ε) σ(-d - θ) + ε/K
+        P[tie]   = 1 - P[left] - P[right]
+
+    d = R_left - R_right is the difference of the clips' predicted returns. A share ε of the answers
+    is uniform over the K answers in use: K = 3, or K = 2 for θ = 0, where a tie is impossible.
+
+    Source: cumulative logits (McCullagh 1980), with the noise of Christiano et al. 2017,
+    arXiv:1706.03741, section 2.2.3.
+
+    Args:
+        difference: d.
+        tie_width: θ, at least 0: a tie is the likeliest answer for |d| below about θ.
+        noise: ε in [0, 1), the share of random answers.
+    """
+    ties = jnp.asarray(tie_width) > NO_TIES
+    left, right = (jax.nn.sigmoid(sign * difference - tie_width) for sign in (1.0, -1.0))
+    # 1e-7 keeps the logarithm finite when noise is 0 and the difference is huge.
+    left, right = (jnp.clip(x, 1e-7, 1 - 1e-7) for x in (left, right))
+    tie = jnp.where(ties, jnp.maximum(1.0 - left - right, 1e-7), 0.0)
+    random = noise * jnp.where(ties, 1 / 3, 1 / 2)
+    of_tie = jnp.where(ties, (1.0 - noise) * tie + random, 0.0)
+    return jnp.stack([(1.0 - noise) * right + random, of_tie, (1.0 - noise) * left + random], -1)
 
 
 def _log_preference(difference: Float[Array, "*batch"], noise: float) -> Float[Array, "*batch"]:

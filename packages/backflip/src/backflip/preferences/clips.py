@@ -59,6 +59,9 @@ def observed(clip: Clip) -> ObservedClip:
     return ObservedClip(clip.obs, clip.action, clip.next_obs, clip.alive)
 
 
+NEVER = 2**62  # a row after all others
+
+
 class Window(NamedTuple):
     """The first step of a clip in a record."""
 
@@ -67,14 +70,31 @@ class Window(NamedTuple):
 
 
 def windows(record: Transition, length: int) -> list[Window]:
-    """Return all windows of a record (T', M) in which a clip of `length` steps fits."""
-    horizon, envs = record.terminated.shape
-    found = []
-    for env in range(envs):
-        for time in range(horizon):
-            if record.valid[time, env] and _lasts(record, time, env, length):
-                found.append(Window(time, env))
-    return found
+    """Return all windows of a record (T', M) in which a clip of `length` steps fits.
+
+    One trajectory, with its absorbing state, fills a window: it terminates in the window, or it
+    lasts to the window's last step. A time limit may only cut it after that step.
+    """
+    horizon = len(record.terminated)
+    times = np.arange(horizon)[:, None]
+    terminates = _first_from(record.terminated)
+    fills = (terminates < times + length) | (times + length <= horizon)
+    cut_before = _first_from(record.truncated)
+    cut_inside = (cut_before < times + length - 1) & (cut_before <= terminates)
+    envs, starts = np.nonzero((record.valid & fills & ~cut_inside).T)
+    return [Window(int(time), int(env)) for time, env in zip(starts, envs, strict=True)]
+
+
+def _first_from(happens: Bool[np.ndarray, "T M"]) -> Int[np.ndarray, "T M"]:
+    """Return for each row the first row, from it on, where something happens; `NEVER` if none."""
+    rows = np.where(happens, np.arange(len(happens))[:, None], NEVER)
+    return np.minimum.accumulate(rows[::-1])[::-1]
+
+
+def ends_inside(record: Transition, places: Sequence[Window], length: int) -> list[bool]:
+    """Return for each window whether the clip contains the end of an episode."""
+    terminates = _first_from(record.terminated)
+    return [bool(terminates[at.time, at.env] < at.time + length) for at in places]
 
 
 def episode_start(record: Transition, length: int) -> Clip | None:
@@ -95,16 +115,6 @@ def with_pictures(record: Transition, places: Sequence[Window], length: int) -> 
         return places
     drawn = [at for at in places if all(record.scene[_scene_times(record, at, length), at.env])]
     return drawn or places
-
-
-def _lasts(record: Transition, time: int, env: int, length: int) -> bool:
-    """Return whether one trajectory, including its absorbing state, fills the window."""
-    until = min(time + length, record.terminated.shape[0])
-    terminated = np.flatnonzero(record.terminated[time:until, env])
-    truncated = np.flatnonzero(record.truncated[time:until, env])
-    if truncated.size and truncated[0] < length - 1:
-        return bool(terminated.size and terminated[0] < truncated[0])
-    return bool(terminated.size) or until == time + length
 
 
 def cut(record: Transition, window: Window, length: int) -> Clip:

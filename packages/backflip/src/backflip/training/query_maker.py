@@ -10,6 +10,7 @@ from backflip.preferences.clips import (
     Clip,
     Window,
     cut,
+    ends_inside,
     observed,
     to_arrays,
     windows,
@@ -23,6 +24,7 @@ from backflip.training.teach_config import TeachConfig
 from runshelf.errors import UsageError
 
 CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
+END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so many
 
 
 @final
@@ -141,7 +143,16 @@ class QueryMaker:
 def some_clips(
     rng: np.random.Generator, record: Transition, length: int, count: int, *, shown: bool
 ) -> list[Clip]:
-    """Return at most `count` random clips of one seed's record, with pictures if `shown`."""
+    """Return at most `count` random clips of one seed's record, with pictures if `shown`.
+
+    Up to `END_SHARE` of them contain the end of an episode, however rare ends are: they decide
+    whether an end is good, and only they can show that a goal was reached.
+    """
     found: Sequence[Window] = windows(record, length)
     found = with_pictures(record, found, length) if shown else found
-    return [cut(record, found[i], length) for i in rng.permutation(len(found))[:count]]
+    order = rng.permutation(len(found))
+    ends = np.array(ends_inside(record, found, length), bool)[order]
+    first = np.flatnonzero(ends)[: round(END_SHARE * count)]
+    rest = np.delete(np.arange(len(order)), first)
+    chosen = order[np.concatenate([first, rest])[:count]]
+    return [cut(record, found[i], length) for i in rng.permutation(chosen)]

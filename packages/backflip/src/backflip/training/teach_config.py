@@ -9,7 +9,9 @@ from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from runshelf.errors import UsageError
 
-CLIP_STEPS = 4_096  # env steps, of all environments together, that clips are cut from
+# Env steps of a phase, of all environments together, that clips are cut from. Images take memory.
+# Of vectors it is a whole phase, so that rare events are among them.
+PIXEL_CLIP_STEPS, VECTOR_CLIP_STEPS = 4_096, 40_960
 
 
 @dataclass(frozen=True)
@@ -94,16 +96,11 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
     return dict(learning) if algorithm == "ppo" else {}, dict(teaching)
 
 
-def clip_rollouts(algorithm: Algorithm, clip_envs: int) -> int:
-    """Return the default of `clip_rollouts`.
-
-    It is 4 for PPO. Other algorithms may have rollouts of a few env steps, so they use as many as
-    needed for `CLIP_STEPS`.
-    """
-    if algorithm.name == "ppo":
-        return TeachConfig.clip_rollouts
+def clip_rollouts(algorithm: Algorithm, spec: EnvSpec, clip_envs: int) -> int:
+    """Return the default of `clip_rollouts`: as many as have the env steps that clips need."""
+    env_steps = PIXEL_CLIP_STEPS if spec.is_pixels else VECTOR_CLIP_STEPS
     each = min(algorithm.num_envs, clip_envs) * algorithm.rollout_length
-    return max(TeachConfig.clip_rollouts, -(-CLIP_STEPS // each))
+    return max(TeachConfig.clip_rollouts, -(-env_steps // each))
 
 
 PIXELS: dict[str, Any] = {
@@ -135,7 +132,7 @@ DISCRETE: dict[str, Any] = {
     "normalize_obs": True,
     "normalize_rewards": True,
 }
-DISCRETE_TEACHING: dict[str, Any] = {}
+DISCRETE_TEACHING: dict[str, Any] = {"clip_envs": 64}
 CONTINUOUS: dict[str, Any] = {
     "env_steps": 819_200,
     "num_envs": 64,
@@ -152,4 +149,4 @@ CONTINUOUS: dict[str, Any] = {
     "normalize_obs": True,
     "normalize_rewards": True,
 }
-CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}
+CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9, "clip_envs": 64}

@@ -59,7 +59,7 @@ def resolve_teaching(
         config = dataclasses.replace(config, phases=min(config.phases, built.config.updates))
     config.check(spec, built.config.updates)
     if "clip_rollouts" not in teaching:
-        rollouts = clip_rollouts(built.driver.algorithm, config.clip_envs)
+        rollouts = clip_rollouts(built.driver.algorithm, spec, config.clip_envs)
         config = dataclasses.replace(config, clip_rollouts=rollouts)
     return config, built
 

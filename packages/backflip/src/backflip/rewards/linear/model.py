@@ -248,7 +248,10 @@ def _metrics(
     margin = (steps.sums[0::2] - steps.sums[1::2]) @ ensemble.members.T
     held_out = np.asarray(ensemble.drawn)[:, : len(margin)].T == 0
     measured = label_metrics(margin, steps.left_preferred, held_out) | reward_metrics(reward)
-    return measured | {"reward_model_log_evidence": float(ensemble.log_evidence.max())}
+    return measured | {
+        "reward_model_log_evidence": float(ensemble.log_evidence.max()),
+        "reward_model_tie_width": float(ensemble.tie_widths @ ensemble.chances),
+    }
 
 
 def _encoder_of(random: _Random, clips: Sequence[EncodedClip]) -> Encoder:
