@@ -16,6 +16,10 @@ NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
 LIMIT = inspect.Parameter(
     "max_episode_steps", inspect.Parameter.KEYWORD_ONLY, default=500, annotation=int
 )
+PENALTY = inspect.Parameter(
+    "penalty", inspect.Parameter.KEYWORD_ONLY, default="threshold", annotation=str
+)
+PENALTIES = ("threshold", "smooth")
 HIDDEN = ("self", "render_mode")  # parameters that `--env-arg` cannot set
 TYPE_NAMES = {
     bool: "true or false",
@@ -46,13 +50,31 @@ def parse_env_args(texts: Sequence[str]) -> dict[str, EnvArg]:
 
 def time_limit_only(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """Check arguments of an environment whose only argument is the time limit."""
+    return limit_and(env_id, {}, args)
+
+
+def limit_and(
+    env_id: str, parameters: Mapping[str, inspect.Parameter], args: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Check arguments of an environment that takes the time limit and other parameters."""
     from backflip.core.settings import LARGEST_COUNT  # noqa: PLC0415  (importing NumPy is slow)
 
-    args = fitting(env_id, {LIMIT.name: LIMIT}, args)
+    args = fitting(env_id, {LIMIT.name: LIMIT, **parameters}, args)
     if not 1 <= args.get(LIMIT.name, 1) <= LARGEST_COUNT:
         raise UsageError(
             f"--env-arg `{LIMIT.name}` must be at least 1 and at most {LARGEST_COUNT:,}, got "
             f"{args[LIMIT.name]}"
+        )
+    return args
+
+
+def fixed_horizon_only(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Check arguments of a MuJoCo task with a fixed horizon: the time limit and the penalty."""
+    args = limit_and(env_id, {PENALTY.name: PENALTY}, args)
+    if args.get(PENALTY.name, PENALTY.default) not in PENALTIES:
+        raise UsageError(
+            f"--env-arg `{PENALTY.name}` must be `threshold` or `smooth`, got "
+            f"{shown(args[PENALTY.name])}; try --env-arg penalty=smooth"
         )
     return args
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from backflip.envs.arguments import (
     LIMIT,
     fitting,
+    fixed_horizon_only,
     parameters_of,
     refuse_missing,
     time_limit_only,
@@ -185,7 +186,8 @@ def _mujoco(env_id: str, args: Mapping[str, Any], num_envs: int, autoreset: str)
         known = [f"{FIXED_PREFIX}{x}" for x in BATCHED if family(x) not in ENDLESS]
         why = f"`{name}` already has a fixed horizon" if endless else "it is not known"
         raise UsageError(f"unknown environment `{env_id}`: {why} (known: {', '.join(known)})")
-    mode, args = mode_of(num_envs, autoreset), time_limit_only(env_id, args)
+    checked = fixed_horizon_only if fixed else time_limit_only
+    mode, args = mode_of(num_envs, autoreset), checked(env_id, args)
 
     def build() -> GymnasiumEnv:
         from backflip.envs.mujoco.batch import MujocoBatch  # noqa: PLC0415

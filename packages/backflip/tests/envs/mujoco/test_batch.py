@@ -1,5 +1,6 @@
 """The MuJoCo batch equals Gymnasium's environments; fixed horizons do not terminate."""
 
+import functools
 import threading
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,13 @@ def test_arguments_or_the_prefix_select_gymnasiums_own() -> None:
             r"known: fixed:Ant-v5, fixed:Hopper-v5, .*, fixed:Walker2d-v5\)",
         ),
         ("fixed:Hopper-v5", {"frame_skip": 2}, "does not take --env-arg `frame_skip`"),
+        (
+            "fixed:Hopper-v5",
+            {"penalty": "soft"},
+            "must be `threshold` or `smooth`, got .soft",
+        ),
+        ("fixed:Hopper-v5", {"penalty": 1}, "must be text, got 1; try penalty=threshold"),
+        ("Hopper-v5", {"penalty": "smooth"}, "does not take --env-arg `penalty`"),
         ("Hopper-v5", {"max_episode_steps": 0}, "must be at least 1 and at most .*, got 0"),
         ("Hopper-v5", {"max_episode_steps": 10**11}, "^--env-arg .* 2,000,000,000, got 10000"),
         ("Hopper-v5", {"max_episode_steps": 1.5}, "must be a whole number, got 1.5"),
@@ -226,4 +234,40 @@ def test_penalties_by_hand() -> None:
     while after > -10:
         before, after = after, two.step(push[:, :1] / 3)[1].item()
     assert before > 8  # the bonus of 10, less what being off balance costs
+    two.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "forward", "height", "least"),
+    [("Hopper-v5", 1, 1, 1), ("Walker2d-v5", 1, 1, 2), ("Ant-v5", 1, 1, 1.2)],
+)
+def test_a_smooth_penalty_is_speed_plus_height(
+    name: str, forward: float, height: float, least: float
+) -> None:
+    """No threshold, no cost of torques: from Gymnasium's own speed and the simulator's height."""
+    ours = MujocoBatch(name, 1, AutoresetMode.NEXT_STEP, fixed_horizon=True, penalty="smooth")
+    made: Any = gymnasium.make(name, terminate_when_unhealthy=False).unwrapped
+    ours.reset(seed=[4])
+    made.reset(seed=4)
+    for action in actions_of(ours, 30):
+        _, reward, terminated, *_ = ours.step(action[:1])
+        *_, info = made.step(action[0])
+        z = made.data.qpos[2 if name == "Ant-v5" else 1]
+        wanted = forward * info["x_velocity"] + height * (z - least)
+        assert reward.item() == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+        assert not terminated.any()
+    made.close()
+
+
+def test_smooth_penalties_of_pendulums_by_hand() -> None:
+    make = functools.partial(MujocoBatch, num_envs=1, autoreset_mode=AutoresetMode.NEXT_STEP)
+    one = make("InvertedPendulum-v5", fixed_horizon=True, penalty="smooth")
+    obs, _ = one.reset(seed=[0])
+    obs, reward, *_ = one.step(np.full((1, 1), 0.3, np.float32))
+    assert reward.item() == pytest.approx(-(obs[0, 1] ** 2), rel=1e-9)
+    two = make("InvertedDoublePendulum-v5", fixed_horizon=True, penalty="smooth")
+    two.reset(seed=[0])
+    _, reward, *_ = two.step(np.zeros((1, 1), np.float32))
+    tip = two.data[0].site_xpos[0, 2]
+    assert reward.item() == pytest.approx(10 * (tip - 1), rel=1e-9)
     two.close()

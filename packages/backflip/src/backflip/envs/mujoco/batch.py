@@ -4,10 +4,11 @@ With a fixed horizon no state terminates. States that would have terminated cost
 as in Christiano et al. 2017, arXiv:1706.03741, appendix A.1 ("no early termination"): termination
 would reveal information about the task that should come from the teacher only. The paper does not
 give its penalties. Here every env step that ends in an unhealthy state costs as much as the bonus
-of a healthy state.
+of a healthy state. `penalty="smooth"` is the reward of rl-teacher instead, by the same authors: the
+height of the torso (or what the task has for it) without threshold, and no cost of torques.
 """
 
-from typing import Any, final
+from typing import Any, Literal, final
 
 import gymnasium
 import numpy as np
@@ -15,9 +16,12 @@ from gymnasium.spaces import Box
 from gymnasium.utils.seeding import np_random
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+from jaxtyping import Bool, Float
 
 from backflip.envs.mujoco.simulators import Simulators
 from backflip.envs.mujoco.tasks import TASKS
+
+Penalty = Literal["threshold", "smooth"]  # of unhealthy states, with a fixed horizon
 
 
 @final
@@ -32,6 +36,7 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         fixed_horizon: only the time limit ends episodes. The penalty of an unhealthy state is 1 for
             Hopper, Walker2d, Ant and InvertedPendulum, 5 for Humanoid, and 10 for
             InvertedDoublePendulum; it replaces a bonus of the same size.
+        penalty: `threshold` as above, or `smooth`; only with a fixed horizon.
     """
 
     def __init__(
@@ -42,8 +47,10 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         max_episode_steps: int | None = None,
         *,
         fixed_horizon: bool = False,
+        penalty: Penalty = "threshold",
     ) -> None:
         self._task, self._fixed_horizon = TASKS[name], fixed_horizon
+        self._smooth = self._task.smooth if penalty == "smooth" else None
         self._simulators = Simulators(
             self._task.file, num_envs, self._task.frame_skip, self._task.contacts
         )
@@ -87,10 +94,8 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         simulators.step(np.flatnonzero(~resets).tolist(), actions)
         self._age += 1
         healthy = task.healthy(simulators) if task.healthy else np.ones(self.num_envs, bool)
-        bonus = np.where(healthy, task.bonus, 0.0)
-        reward = task.reward(simulators, before, actions, bonus)
+        reward = self._reward(before, actions, healthy)
         if self._fixed_horizon:
-            reward -= np.where(healthy, 0.0, task.bonus)
             healthy[:] = True
         if resets.any():
             self._begin(resets)
@@ -102,6 +107,21 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         """End the threads."""
         del kwargs
         self._simulators.close()
+
+    def _reward(
+        self,
+        before: Float[np.ndarray, " N"],
+        actions: np.ndarray,
+        healthy: Bool[np.ndarray, " N"],
+    ) -> Float[np.ndarray, " N"]:
+        """Return the reward of every row after an env step."""
+        task = self._task
+        if self._smooth is not None:
+            return self._smooth(self._simulators, before)
+        bonus = np.where(healthy, task.bonus, 0.0)
+        reward = task.reward(self._simulators, before, actions, bonus)
+        penalty = np.where(healthy, 0.0, task.bonus if self._fixed_horizon else 0.0)
+        return reward - penalty
 
     def _finish(
         self, reward: np.ndarray, terminated: np.ndarray, truncated: np.ndarray

@@ -33,6 +33,8 @@ class Task:
         healthy: (simulators) -> whether the episode continues; None if every state is healthy.
         bonus: reward of a healthy state.
         contacts: whether contact forces are needed.
+        smooth: (simulators, x before the step) -> rewards of the task with a smooth penalty, for
+            fixed horizons; None if every state is healthy.
     """
 
     file: str
@@ -44,6 +46,7 @@ class Task:
     healthy: Callable[[Simulators], Bool[np.ndarray, " N"]] | None = None
     bonus: float = 0.0
     contacts: bool = False
+    smooth: Callable[[Simulators, Numbers], Numbers] | None = None
 
 
 # Starts
@@ -119,6 +122,18 @@ def _clipped(simulators: Simulators) -> Float[np.ndarray, "N D"]:
     return _joined(simulators.read("qpos")[:, 1:], velocities)
 
 
+def _standing(
+    place: Callable[[Simulators], Numbers], column: int, least: float, speed: float, height: float
+) -> Callable[[Simulators, Numbers], Numbers]:
+    """Return the reward function speed (x' - x) / Δt + height (z - least), z in a column of q."""
+
+    def reward(simulators: Simulators, before: Numbers) -> Numbers:
+        z = simulators.read("qpos")[:, column]
+        return speed * _speed(simulators, before, place) + height * (z - least)
+
+    return reward
+
+
 # HalfCheetah, Swimmer
 
 
@@ -163,6 +178,11 @@ def _pendulum_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
     return np.isfinite(state).all(axis=1) & (np.abs(state[:, 1]) <= 0.2)
 
 
+def _pendulum_smooth(simulators: Simulators, _: Numbers) -> Numbers:
+    """Return -angle²."""
+    return -np.square(simulators.read("qpos")[:, 1])
+
+
 def _double_pendulum_obs(simulators: Simulators) -> Float[np.ndarray, "N D"]:
     positions, velocities = simulators.read("qpos"), np.clip(simulators.read("qvel"), -10, 10)
     force = np.clip(simulators.read("qfrc_constraint"), -10, 10)[:, :1]
@@ -181,6 +201,11 @@ def _double_pendulum_reward(simulators: Simulators, _: Numbers, __: Any, bonus: 
 def _double_pendulum_healthy(simulators: Simulators) -> Bool[np.ndarray, " N"]:
     """Return whether the tip is above 1 m."""
     return simulators.read("site_xpos")[:, 0, 2] > 1
+
+
+def _double_pendulum_smooth(simulators: Simulators, _: Numbers) -> Numbers:
+    """Return 10 (y - 1), with the tip at height y."""
+    return 10.0 * (simulators.read("site_xpos")[:, 0, 2] - 1.0)
 
 
 # Reacher
@@ -264,10 +289,26 @@ TASKS = {
     "HalfCheetah-v5": Task("half_cheetah.xml", 5, _normal(0.1), _half_cheetah_obs, _run(0.1), _x),
     "Swimmer-v5": Task("swimmer.xml", 4, _uniform(0.1), _swimmer_obs, _run(1e-4), _x),
     "Hopper-v5": Task(
-        "hopper.xml", 4, _uniform(5e-3), _clipped, _run(1e-3), _x, _hopper_healthy, 1.0
+        "hopper.xml",
+        4,
+        _uniform(5e-3),
+        _clipped,
+        _run(1e-3),
+        _x,
+        _hopper_healthy,
+        1.0,
+        smooth=_standing(_x, 1, 1.0, speed=1.0, height=1.0),
     ),
     "Walker2d-v5": Task(
-        "walker2d_v5.xml", 4, _uniform(5e-3), _clipped, _run(1e-3), _x, _walker_healthy, 1.0
+        "walker2d_v5.xml",
+        4,
+        _uniform(5e-3),
+        _clipped,
+        _run(1e-3),
+        _x,
+        _walker_healthy,
+        1.0,
+        smooth=_standing(_x, 1, 2.0, speed=1.0, height=1.0),
     ),
     "InvertedPendulum-v5": Task(
         "inverted_pendulum.xml",
@@ -278,6 +319,7 @@ TASKS = {
         _x,
         _pendulum_healthy,
         1.0,
+        smooth=_pendulum_smooth,
     ),
     "InvertedDoublePendulum-v5": Task(
         "inverted_double_pendulum.xml",
@@ -288,10 +330,20 @@ TASKS = {
         _x,
         _double_pendulum_healthy,
         10.0,
+        smooth=_double_pendulum_smooth,
     ),
     "Reacher-v5": Task("reacher.xml", 2, _with_target, _reacher_obs, _reacher_reward, _x),
     "Ant-v5": Task(
-        "ant.xml", 5, _normal(0.1), _ant_obs, _ant_reward, _ant_x, _ant_healthy, 1.0, contacts=True
+        "ant.xml",
+        5,
+        _normal(0.1),
+        _ant_obs,
+        _ant_reward,
+        _ant_x,
+        _ant_healthy,
+        1.0,
+        contacts=True,
+        smooth=_standing(_ant_x, 2, 1.2, speed=1.0, height=1.0),
     ),
     "Humanoid-v5": Task(
         "humanoid.xml",
@@ -303,5 +355,6 @@ TASKS = {
         _humanoid_healthy,
         5.0,
         contacts=True,
+        smooth=_standing(_humanoid_x, 2, 1.0, speed=1.25, height=5.0),
     ),
 }
