@@ -46,7 +46,7 @@ from backflip.training.session import (
     resume_session,
     seeds_from,
 )
-from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_config import saved_teaching
 from backflip.training.teach_more import asks, child_config, more_budget
 from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
 from backflip.training.teaching import Taught, TeachRun
@@ -262,7 +262,7 @@ def resume_teach(
     source = teacher or (_saved_source(saved, labelling) if asks(run) else NoTeacher())
     runtime.prepare()
     with resume_session(run, report, began) as session:
-        built, config = rebuild(run), TeachConfig(**saved["teaching"])
+        built, config = rebuild(run), saved_teaching(saved["teaching"])
         with closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
             model = reward_model_of(config, built)
             return TeachRun(session, built, config, store, model, source).carry_out()

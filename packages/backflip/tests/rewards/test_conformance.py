@@ -11,7 +11,7 @@ from packages.backflip.tests.conformance.reward_model import CLAUSES, LENGTH
 
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
-from backflip.rewards.linear.model import LinearRewardModel
+from backflip.rewards.linear.model import AdditiveRewardModel, LinearRewardModel
 from backflip.rewards.network.model import NetworkRewardModel
 
 EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "reward_model.py"
@@ -39,7 +39,12 @@ CONTINUOUS = EnvSpec("continuous", box(3), box(2), 100)
 FRAME = Box(np.zeros((24, 24, 2), np.uint8), np.full((24, 24, 2), 255, np.uint8), np.dtype("u1"))
 PIXELS = EnvSpec("pixels", FRAME, Discrete(3), 100, frame_stack=2)
 
-MODELS = {"linear": LinearRewardModel, "network": NetworkRewardModel, "own": Own}
+MODELS = {
+    "additive": AdditiveRewardModel,
+    "linear": LinearRewardModel,
+    "network": NetworkRewardModel,
+    "own": Own,
+}
 
 
 def check(clause: str, model: Any, spec: EnvSpec) -> None:

@@ -19,7 +19,7 @@ from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
 from backflip.rewards.linear.features import Groups, group_sizes
 from backflip.rewards.linear.model import LinearRewardModel, last_doubling
 
-GROUPS = Groups(1, 5, 4, 2)
+GROUPS = Groups(1, 5, 4, 2).used
 SIZE = sum(GROUPS)
 SPEC = EnvSpec(
     "vector",
@@ -220,7 +220,7 @@ def test_evidence_selects_the_relevant_group():
     labelled = labels_of(weights, 60)
     ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
     grid, evidence = np.asarray(module._combinations(4)), np.asarray(ensemble.log_evidence)
-    assert len(grid) == len(evidence) == len(module.VARIANCES) ** 4 - 1
+    assert len(grid) == len(evidence) == 4 * 2 + 6 * 4 + 4 * 2  # one, two or three active groups
     without = evidence[grid[:, 2] == 0].max()
     assert evidence[grid[:, 2] > 0].max() > without + 10  # nats
     alone = evidence[((grid > 0) == [False, False, True, False]).all(1)].max()
@@ -232,10 +232,11 @@ def test_evidence_selects_the_relevant_group():
 
 def test_each_group_is_active_with_the_prior_probability(monkeypatch):
     monkeypatch.setattr(module, "IN_PLAY", 0.25)
-    monkeypatch.setattr(module, "VARIANCES", (0.0, 10.0, 100.0))
-    grid = jnp.asarray([[0.0, 0.0, 10.0], [10.0, 0.0, 100.0]])
-    odds = np.exp(module._log_prior(grid))  # 1 to 3 for a group, half of it for each variance
-    np.testing.assert_allclose(odds, [1 / 6, 1 / 36], rtol=1e-6)
+    grid = module._combinations(4)
+    # Odds of 1 to 3 for each active group, shared by 2, 4 or 2 combinations of variances.
+    of_active = {1: 1 / 3 / 2, 2: 1 / 9 / 4, 3: 1 / 27 / 2}
+    expected = [of_active[int(count)] for count in (grid > 0).sum(1)]
+    np.testing.assert_allclose(np.exp(module._log_prior(grid)), expected, rtol=1e-5)
     every = np.exp(module._log_prior(module._combinations(3))).sum()
     assert every == pytest.approx((4 / 3) ** 3 - 1, rel=1e-5)  # all but none in play
 
@@ -256,8 +257,9 @@ def test_models_use_all_labels_and_are_weighted_by_prior_times_evidence(padding)
         ]
         np.testing.assert_allclose(ensemble.models[at], np.concatenate(found), rtol=1e-2, atol=1e-2)
         assert float(ensemble.log_evidence[at]) == pytest.approx(float(evidence), abs=5e-2)
-        odds = module.IN_PLAY / (1 - module.IN_PLAY) / (len(module.VARIANCES) - 1)
-        posterior.append(np.exp(ensemble.log_evidence[at]) * odds ** (variances > 0).sum())
+        active = int((variances > 0).sum())
+        prior = (module.IN_PLAY / (1 - module.IN_PLAY)) ** active / {1: 2, 2: 4, 3: 2}[active]
+        posterior.append(np.exp(ensemble.log_evidence[at]) * prior)
     np.testing.assert_allclose(ensemble.chances, posterior / np.sum(posterior), rtol=1e-3)
 
 
@@ -399,7 +401,11 @@ def refitted(labels, budget=12):
     found = fitted(model, labels)
     parameters = row_of(found.parameters, 0)
     size = sum(group_sizes(SPEC))
-    steps = model._steps(parameters.encoder, labels).alive if labels else np.zeros((0, size))
+    steps = (
+        model._steps(linear._Inputs(parameters.encoder, ()), labels).alive
+        if labels
+        else np.zeros((0, size))
+    )
     return parameters, found.metrics[0], steps
 
 
@@ -424,9 +430,9 @@ def test_the_reward_is_the_mean_of_models_of_equal_spread():
     """The weight of a model is its probability, independent of the size of its rewards."""
     labels = labels_on_clips(12)
     parameters, _, steps = refitted(labels)
-    padded = linear._padded(ready()._steps(parameters.encoder, labels), 12)
+    padded = linear._padded(ready()._steps(linear._Inputs(parameters.encoder, ()), labels), 12)
     key = jax.random.split(jax.random.key(0), 1)[0]
-    ensemble = jax.tree.map(np.asarray, fit_jit(padded, group_sizes(SPEC), key))
+    ensemble = jax.tree.map(np.asarray, fit_jit(padded, group_sizes(SPEC).used, key))
     worth = np.zeros(len(steps))
     for chance, weights in zip(ensemble.chances, ensemble.models, strict=True):
         said = steps @ weights
@@ -440,7 +446,9 @@ def test_opinions_have_the_reward_and_the_members_spread():
     parameters = row_of(fitted(model, labels).parameters, 0)
     clips = labels[0].clips()
     opinions = model.opinions(parameters, clips)
-    seen = model._clip_features(parameters.encoder, [model._clips.encode(x) for x in clips])
+    seen = model._clip_features(
+        linear._Inputs(parameters.encoder, ()), [model._clips.encode(x) for x in clips]
+    )
     worth = [[float(x @ parameters.weights) for x in clip] for clip in seen]
     votes = np.array([[[float(w @ x) for w in parameters.members] for x in clip] for clip in seen])
     means = votes.mean(2)

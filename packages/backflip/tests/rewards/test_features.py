@@ -1,5 +1,7 @@
 """Tests of the features of the linear model."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +15,7 @@ from backflip.core.types import Transition
 from backflip.preferences.clips import Window, cut, observed
 from backflip.rewards import inputs
 from backflip.rewards.inputs import apply_to_steps, observation_size, observation_vectors
+from backflip.rewards.interface import LabelledComparison, ObservedClip
 from backflip.rewards.linear import features as module
 from backflip.rewards.linear.features import (
     Encoder,
@@ -21,7 +24,11 @@ from backflip.rewards.linear.features import (
     fit_encoder,
     group_sizes,
 )
-from backflip.rewards.linear.model import LinearParameters, LinearRewardModel
+from backflip.rewards.linear.model import (
+    AdditiveRewardModel,
+    LinearParameters,
+    LinearRewardModel,
+)
 
 
 def box(*shape, low=-1.0, high=1.0):
@@ -313,3 +320,69 @@ def test_directions_without_change_are_not_scaled_to_rounding_noise():
     forwards, backwards = moved @ projection, moved[:, ::-1] @ projection[::-1]
     np.testing.assert_allclose(forwards / change, backwards / change, atol=0.05)
     assert (np.abs(forwards / change).std(0) > 0.1).sum() >= 3
+
+
+def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them():
+    rng = np.random.default_rng(0)
+    before = rng.normal(size=(4000, 3)).astype(np.float32) * [1, 5, 0]
+    after = before + 0.1
+    encoder = fit_encoder(before, after)
+    thresholds = module.fit_thresholds(encoder, after)
+    z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
+    below = (z[:, :2, None] < np.asarray(thresholds.knots)[None, :2]).mean(0)
+    np.testing.assert_allclose(below, [(np.arange(7) + 0.5) / 7] * 2, atol=2e-3)
+    assert (np.asarray(thresholds.widths) >= module.NARROWEST).all()
+    spec = vector(3)
+    found = np.asarray(features(spec, encoder, before, np.zeros(4000, int), after, thresholds))
+    sizes = group_sizes(spec, module.KNOTS)
+    assert found.shape == (4000, sum(sizes))
+    assert sizes.threshold == 21
+    passed = found[:, -21:].reshape(4000, 3, 7)
+    q, w = (np.asarray(x) for x in thresholds)
+    slow = 1 / (1 + np.exp(-2 * (z[:, :, None] - q) / w))
+    np.testing.assert_allclose(passed[:, :2], slow[:, :2], atol=1e-4)
+    plain = np.asarray(features(spec, encoder, before, np.zeros(4000, int), after))
+    np.testing.assert_array_equal(found[:, :-21], plain)
+
+
+@pytest.mark.medium
+def test_a_rule_with_a_threshold_is_learned_by_the_additive_model_only():
+    """The reward is 1 above a height: labels of the sum over clips of 10 steps."""
+    spec = vector(3)
+    rng = np.random.default_rng(1)
+    walks = np.cumsum(rng.normal(scale=0.4, size=(160, 11, 3)), axis=1).astype(np.float32)
+    walks += rng.normal(scale=1.5, size=(160, 1, 3))
+    flags = np.zeros((160, 10), bool)
+
+    def reward(obs):
+        return (obs[..., 0] > 0.5).astype(np.float32)
+
+    record = Transition(
+        walks[:, :-1], flags.astype(np.int32), flags, flags, flags, walks[:, 1:], ~flags, ()
+    )
+    clips = [
+        ObservedClip(walk[:-1], np.zeros(10, np.int32), walk[1:], np.ones(10, bool))
+        for walk in walks
+    ]
+    totals = [reward(clip.next_obs).sum() for clip in clips]
+    labels = [
+        LabelledComparison(
+            i,
+            partial(lambda i: (clips[2 * i], clips[2 * i + 1]), i),
+            0.5 + 0.5 * np.sign(totals[2 * i] - totals[2 * i + 1]),
+            0,
+        )
+        for i in range(60)
+    ]
+    keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 1)))
+    close = {}
+    for kind in (LinearRewardModel, AdditiveRewardModel):
+        model = kind(spec, 60, 10)
+        model.observe(record)
+        fitted = model.fit(model.initial(1), [labels], keys)
+        parameters = jax.tree.map(lambda x: x[0], fitted.parameters)
+        found = model.opinions(parameters, clips[120:])
+        assert found is not None
+        truth = np.stack([reward(clip.next_obs) for clip in clips[120:]])
+        close[kind.__name__] = np.corrcoef(found.reward.ravel(), truth.ravel())[0, 1]
+    assert close["AdditiveRewardModel"] > max(0.85, close["LinearRewardModel"] + 0.03), close

@@ -1,4 +1,4 @@
-"""Reward models by name: `linear`, `network`, or `module:Class` for a user's class."""
+"""Reward models by name: `additive`, `linear`, `network`, or `module:Class` for a user's class."""
 
 import importlib
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from backflip.rewards.interface import (
 from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
 
 REWARD_MODELS = {
+    "additive": "backflip.rewards.linear.model:AdditiveRewardModel",
     "linear": "backflip.rewards.linear.model:LinearRewardModel",
     "network": "backflip.rewards.network.model:NetworkRewardModel",
 }

@@ -15,7 +15,7 @@ from backflip.preferences.label_lines import ImportedLabel
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.interface import RewardModel
 from backflip.training.named_code import refuse_code_of
-from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_config import saved_teaching
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.run import Run, find_run, open_run
 
@@ -101,7 +101,7 @@ def with_reward_model(start: Start, settings: Mapping[str, Any]) -> dict[str, An
     if not start.reward_from:
         return dict(settings)
     run = open_run(Path(start.reward_from))
-    theirs = run.config["teaching"].get("reward_model", TeachConfig.reward_model)
+    theirs = saved_teaching(run.config["teaching"]).reward_model
     named = settings.get("reward_model", theirs)
     if named != theirs:
         raise UsageError(

@@ -1,5 +1,6 @@
 """The settings of teaching, and defaults for kinds of environments."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -12,6 +13,8 @@ from runshelf.errors import UsageError
 # Env steps of a phase, of all environments together, that clips are cut from. Images take memory.
 # Of vectors it is a whole phase, so that rare events are among them.
 PIXEL_CLIP_STEPS, VECTOR_CLIP_STEPS = 4_096, 40_960
+
+FIRST_REWARD_MODEL = "linear"  # of old runs, which have no such setting
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class TeachConfig:
         random_share: share of candidate clips from the random policy (at most 64 clips). An agent
             that is stuck produces clips that labels cannot distinguish.
         queries: pairs are chosen by the ensemble's `disagreement`, or uniformly (`uniform`).
-        reward_model: `linear`, `network`, or `module:Class` for your own.
+        reward_model: `additive`, `linear`, `network`, or `module:Class` for your own.
     """
 
     labels: Annotated[int, Bounds(0, LARGEST_COUNT)] = 100
@@ -45,7 +48,7 @@ class TeachConfig:
     repeat: Fraction = 0.8
     random_share: Fraction = 0.1
     queries: Literal["disagreement", "uniform"] = "disagreement"
-    reward_model: str = "linear"
+    reward_model: str = "additive"
 
     def check(self, spec: EnvSpec, updates: int) -> None:
         """Refuse settings that are inconsistent or do not fit the environment.
@@ -79,6 +82,11 @@ class TeachConfig:
             )
         if wrong:
             raise UsageError("; ".join(wrong))
+
+
+def saved_teaching(teaching: Mapping[str, Any]) -> TeachConfig:
+    """Return the configuration of teaching that a run has saved."""
+    return TeachConfig(**{"reward_model": FIRST_REWARD_MODEL, **teaching})
 
 
 def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:

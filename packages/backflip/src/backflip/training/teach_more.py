@@ -8,7 +8,7 @@ from backflip.training.build import Built
 from backflip.training.continuation import Before, before_of
 from backflip.training.initial_labels import Start
 from backflip.training.session import name_on_command_line
-from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_config import TeachConfig, saved_teaching
 from runshelf.errors import UsageError
 from runshelf.store.run import Run
 
@@ -62,7 +62,7 @@ def child_config(parent: Run, before: Before, built: Built, labels: int) -> Teac
     Raises:
         UsageError: there are too few updates for queries between them.
     """
-    config = TeachConfig(**parent.config["teaching"])
+    config = saved_teaching(parent.config["teaching"])
     updates = built.config.updates - before.updates
     if labels and updates < 2:
         least = 2 * built.driver.algorithm.num_envs * built.driver.algorithm.rollout_length

@@ -7,14 +7,14 @@ model of `backflip.core.losses.answer_probabilities` with ε = 0.1: a tie means 
 within ±θ. The width θ of ties is fitted with w, under a log-normal prior; it is 0 for a teacher who
 never answers with a tie.
 
-Every combination of variances is a model. The reward is the mean of the models' most probable w,
-weighted by their evidence (MacKay 1992) and by a prior that favours few active groups. The evidence
-is in Laplace's approximation, with the Fisher information as the curvature. So labels decide
-whether states, changes or actions are rewarded, and features that explain nothing get small
-weights; a spurious reward of actions would cost exploration. Each member draws a model from the
-same distribution and is the most probable w given a bootstrap sample of the labels; queries are
-chosen where members disagree. With n labels and F features the matrices are n x n or F x F,
-whichever is smaller.
+Every combination of variances with up to three active groups is a model. The reward is the mean
+of the models' most probable w, weighted by their evidence (MacKay 1992) and by a prior that favours
+few active groups. The evidence is in Laplace's approximation, with the Fisher information as the
+curvature. So labels decide whether states, changes, actions or thresholds are rewarded, and
+features that explain nothing get small weights; a spurious reward of actions would cost
+exploration. Each member draws a model from the same distribution and is the most probable w given a
+bootstrap sample of the labels; queries are chosen where members disagree. With n labels and F
+features the matrices are n x n or F x F, whichever is cheaper.
 
 Ties are not half a label for each side: then each tie would say that the logit is near zero, and
 the evidence would choose too small a variance α for the labels that are not ties.
@@ -32,6 +32,7 @@ end have a reward of zero; ties have a width.
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -40,7 +41,6 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.core.losses import NO_TIES, answer_probabilities
-from backflip.rewards.linear.features import Groups
 
 NOISE = 0.1
 MEMBERS = 16
@@ -48,6 +48,8 @@ SCORING_STEPS = 12
 DAMPING = 0.7  # step size; with noise the log-likelihood is not concave
 WIDTH_DEVIATION = 1.0  # prior standard deviation of log θ, around 0
 LARGEST_WIDTH_STEP = 0.5  # of log θ, in one scoring step
+# A step costs about n³/3 with matrices of n labels, and 2 n F² with matrices of F features.
+PRIMAL_FACTOR = 2.5
 IN_PLAY = 0.1  # prior probability that a group is active
 VARIANCES = (0.0, 30.0, 300.0)  # α candidates: prior variances of a label's logit; 0 first
 
@@ -94,8 +96,8 @@ class _MostProbable(NamedTuple):
     tie_width: Float[Array, ""]
 
 
-def fit(labelled: Labelled, groups: Groups, key: PRNGKeyArray) -> Ensemble:
-    """Return the ensemble fitted to the labels."""
+def fit(labelled: Labelled, groups: Sequence[int], key: PRNGKeyArray) -> Ensemble:
+    """Return the ensemble fitted to the labels; `groups` are the sizes of the groups."""
     scaled = _scaled_groups(labelled, groups)
     grid = _combinations(len(groups))
 
@@ -116,9 +118,17 @@ def fit(labelled: Labelled, groups: Groups, key: PRNGKeyArray) -> Ensemble:
 
 
 def _combinations(groups: int) -> Float[Array, "V G"]:
-    """Return all combinations of candidate variances of the groups, except all zero."""
+    """Return the combinations of candidate variances of the groups, in which 1 to 3 are active.
+
+    Three active groups have the same variance. More are improbable a priori, and cost time.
+    """
     every = itertools.product(VARIANCES, repeat=groups)
-    return jnp.array([variances for variances in every if any(variances)])
+    return jnp.array([variances for variances in every if _is_candidate(variances)])
+
+
+def _is_candidate(variances: tuple[float, ...]) -> bool:
+    active = [x for x in variances if x > 0]
+    return 1 <= len(active) <= 2 or (len(active) == 3 and len(set(active)) == 1)
 
 
 def _model(
@@ -129,7 +139,7 @@ def _model(
 ) -> _MostProbable:
     """Return the most probable w for the groups' variances."""
     parts = scaled.parts
-    if sum(part.shape[1] for part in parts) < weight.shape[0]:
+    if PRIMAL_FACTOR * sum(part.shape[1] for part in parts) < weight.shape[0]:
         roots = jnp.sqrt(variances)
         seen = jnp.concatenate([r * part for r, part in zip(roots, parts, strict=True)], axis=1)
         best = _most_probable_weights(seen, left_preferred, weight)
@@ -151,7 +161,7 @@ class _Scaled(NamedTuple):
     kernels: Float[Array, "G n n"]
 
 
-def _scaled_groups(labelled: Labelled, groups: Groups) -> _Scaled:
+def _scaled_groups(labelled: Labelled, groups: Sequence[int]) -> _Scaled:
     """Return each group's differences, scaled to a mean squared length of 1."""
     parts, scales = [], []
     start = 0
@@ -168,11 +178,12 @@ def _scaled_groups(labelled: Labelled, groups: Groups) -> _Scaled:
 def _log_prior(grid: Float[Array, "V G"]) -> Float[Array, " V"]:
     """Return the log prior odds of each combination against that of no active group.
 
-    A group is active with probability `IN_PLAY`; then all its non-zero variances are equally
-    likely.
+    A group is active with probability `IN_PLAY`; then all combinations of `grid` with the same
+    active groups are equally likely.
     """
-    in_play = (grid > 0).sum(1).astype(jnp.float32)
-    return in_play * math.log(IN_PLAY / (1.0 - IN_PLAY) / (len(VARIANCES) - 1))
+    active = (grid > 0).astype(jnp.float32)
+    alike = (active[:, None] == active[None]).all(-1).astype(jnp.float32).sum(1)
+    return active.sum(1) * math.log(IN_PLAY / (1.0 - IN_PLAY)) - jnp.log(alike)
 
 
 def _most_probable(

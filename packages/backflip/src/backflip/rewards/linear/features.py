@@ -6,22 +6,28 @@ projected on its slowest directions: those that vary most over all data and leas
 the next (linear slow feature analysis, Wiskott & Sejnowski 2002). The positions of objects change
 slowly and noise does not, so a reward on z can be learned from few labels.
 
-A transition's features are then, in four groups, with δ the standardised change z' - z and
+A transition's features are then, in four or five groups, with δ the standardised change z' - z and
 m = (z + z')/2 the middle:
 
     constant   1                         (its sum over a clip is the number of alive steps)
     state      z_i, z_i z_j (i <= j)
     change     δ_i, m_i δ_j
     action     a_i, a_i a_j (i <= j), z_i a_j;  one-hot a for discrete actions
+    threshold  σ(2 (z'_i - q_ik) / w_ik), q_ik the k-th knot of z_i; only in the additive model
 
 The reward is linear in the features. Quadratic rewards (which include most of MuJoCo's, 1706.03741,
 footnote 7) are exact, and so is a reward for approaching a goal, up to the curvature of z. The
 change is multiplied by the middle m, so moving there and back sums to zero: a policy gains nothing
 by oscillating.
+
+A rule such as "the torso is above 0.7 m" is not quadratic. The threshold group holds for each
+number of z a smooth function that may rise and fall at `KNOTS` quantiles of the observed data: a
+generalised additive model (Hastie & Tibshirani 1986). Each function is constant outside its knots.
 """
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -39,6 +45,8 @@ VECTOR_LIMIT, SLOW_LIMIT = 5.0, 2.0
 FLICKER = 3e-3
 # Least share of the image's change that lies along a slow direction; a smaller one is rounding.
 LEAST_SHARE = 1e-3
+KNOTS = 7  # thresholds of each number of z
+NARROWEST = 0.05  # width of a threshold, in standard deviations; of numbers with few values
 
 
 class Encoder(NamedTuple):
@@ -49,6 +57,13 @@ class Encoder(NamedTuple):
     change: Float[Array, " k"]
 
 
+class Thresholds(NamedTuple):
+    """Where the functions of the threshold group rise or fall: knots q and widths w of z."""
+
+    knots: Float[Array, "k K"]
+    widths: Float[Array, "k K"]
+
+
 class Groups(NamedTuple):
     """How many features each group holds."""
 
@@ -56,6 +71,12 @@ class Groups(NamedTuple):
     state: int
     change: int
     action: int
+    threshold: int = 0
+
+    @property
+    def used(self) -> tuple[int, ...]:
+        """The sizes of all groups that are not empty."""
+        return tuple(size for size in self if size)
 
 
 def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
@@ -69,6 +90,14 @@ def fit_encoder(before: np.ndarray, after: np.ndarray) -> Encoder:
         least = np.maximum(least, _least_change(projection, moved))
     change = np.maximum((moved @ projection).std(0), least)
     return Encoder(*(jnp.asarray(x, jnp.float32) for x in (mean, projection, change)))
+
+
+def fit_thresholds(encoder: Encoder, after: np.ndarray) -> Thresholds:
+    """Return knots at equally spaced quantiles of each number of z, as wide as they are apart."""
+    z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
+    knots = np.quantile(z, (np.arange(KNOTS) + 0.5) / KNOTS, axis=0).T
+    widths = np.maximum(np.gradient(knots, axis=1), NARROWEST)
+    return Thresholds(*(jnp.asarray(x, jnp.float32) for x in (knots, widths)))
 
 
 def _slow_directions(centred: np.ndarray, moved: np.ndarray) -> np.ndarray:
@@ -95,13 +124,14 @@ def _least_change(projection: np.ndarray, moved: np.ndarray) -> np.ndarray:
     return LEAST_SHARE * length * np.linalg.norm(projection, axis=0)
 
 
-def group_sizes(spec: EnvSpec) -> Groups:
-    """Return the number of features in each group."""
+def group_sizes(spec: EnvSpec, knots: int = 0) -> Groups:
+    """Return the number of features in each group, with `knots` thresholds of each number."""
     k = encoded_size(spec)
+    state, change = k + k * (k + 1) // 2, k + k * k
     if isinstance(spec.action, Discrete):
-        return Groups(1, k + k * (k + 1) // 2, k + k * k, spec.action.n)
+        return Groups(1, state, change, spec.action.n, k * knots)
     a = spec.action.shape[0]
-    return Groups(1, k + k * (k + 1) // 2, k + k * k, a + a * (a + 1) // 2 + k * a)
+    return Groups(1, state, change, a + a * (a + 1) // 2 + k * a, k * knots)
 
 
 def features(
@@ -110,6 +140,7 @@ def features(
     before: Float[Array, "B D"],
     action: Any,
     after: Float[Array, "B D"],
+    thresholds: Thresholds | tuple[()] = (),
 ) -> Float[Array, "B F"]:
     """Return the features of transitions, with the groups concatenated."""
     z, next_z = encode(encoder, before), encode(encoder, after)
@@ -121,6 +152,8 @@ def features(
         jnp.concatenate([change, _outer((z + next_z) / 2, change)], axis=1),
         *_action_features(spec.action, z, action),
     ]
+    if isinstance(thresholds, Thresholds):
+        groups.append(_passed(thresholds, (after - encoder.mean[None]) @ encoder.projection))
     return jnp.concatenate(groups, axis=1)
 
 
@@ -147,6 +180,12 @@ def _action_features(space: Box | Discrete, z: Array, action: Any) -> list[Array
         return [one_hot_action(space.n, action)]
     a = scaled_action(space, action)
     return [a, _products(a), _outer(z, a)]
+
+
+def _passed(thresholds: Thresholds, z: Float[Array, "B k"]) -> Float[Array, "B kK"]:
+    """Return how far each number is above each of its knots, from 0 to 1."""
+    distance = (z[:, :, None] - thresholds.knots[None]) / thresholds.widths[None]
+    return jax.nn.sigmoid(2.0 * distance).reshape(z.shape[0], -1)
 
 
 def _products(x: Float[Array, "B k"]) -> Float[Array, "B p"]:

@@ -1,4 +1,7 @@
-"""The linear reward model. `features` has its inputs, `evidence` the fit of its weights."""
+"""The linear reward model and the additive one, which has one more group of features.
+
+`features` has the inputs, `evidence` the fit of the weights.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,11 +25,13 @@ from backflip.rewards.inputs import (
 from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
 from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit
 from backflip.rewards.linear.features import (
+    KNOTS,
     Encoder,
-    Groups,
+    Thresholds,
     encoded_size,
     features,
     fit_encoder,
+    fit_thresholds,
     group_sizes,
 )
 from backflip.rewards.measures import (
@@ -47,6 +52,7 @@ class LinearParameters(NamedTuple):
         scale: divides w̄ᵀf(x) - offset.
         members: w of each member, fitted to a bootstrap sample; differences of wᵀf summed over
             clips are logits.
+        thresholds: of the threshold group; `()` in the linear model.
     """
 
     encoder: Encoder
@@ -54,9 +60,9 @@ class LinearParameters(NamedTuple):
     offset: Float[Array, ""]
     scale: Float[Array, ""]
     members: Float[Array, "M F"]
+    thresholds: Thresholds | tuple[()] = ()
 
 
-@final
 class LinearRewardModel:
     """Fits the rewards of all seeds; caches encoders and encoded clips.
 
@@ -66,10 +72,12 @@ class LinearRewardModel:
         clip_length: unused.
     """
 
+    knots = 0  # thresholds of each number
+
     def __init__(self, spec: EnvSpec, labels: int, clip_length: int) -> None:
         del clip_length
         self._spec, self._labels = spec, labels
-        self._groups = group_sizes(spec)
+        self._groups = group_sizes(spec, self.knots)
         self._clips = ClipEncoder(spec)
         self._random: list[_Random] = []  # one for each seed
         self._encoders: dict[int, _FittedEncoder] = {}  # by the row of the seed
@@ -79,7 +87,10 @@ class LinearRewardModel:
         size, k = observation_size(self._spec), encoded_size(self._spec)
         encoder = Encoder(jnp.zeros(size), jnp.zeros((size, k)), jnp.ones(k))
         members = jnp.zeros((MEMBERS, sum(self._groups)))
-        blank = LinearParameters(encoder, members[0], jnp.zeros(()), jnp.ones(()), members)
+        ones = jnp.ones((k, self.knots))
+        thresholds = Thresholds(0 * ones, ones) if self.knots else ()
+        numbers = (members[0], jnp.zeros(()), jnp.ones(()), members)
+        blank = LinearParameters(encoder, *numbers, thresholds)
         return stack_rows([blank] * seeds)
 
     def predict(self, parameters: LinearParameters, batch: Transition) -> Float[Array, "T N"]:
@@ -91,7 +102,7 @@ class LinearRewardModel:
             before, after = (
                 observation_vectors(spec, newest_frame(spec, x)) for x in (obs, next_obs)
             )
-            found = features(spec, parameters.encoder, before, action, after)
+            found = features(spec, parameters.encoder, before, action, after, parameters.thresholds)
             reward = (found @ parameters.weights - parameters.offset) / parameters.scale
             return jnp.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
 
@@ -118,7 +129,7 @@ class LinearRewardModel:
         steps = [self._steps(e, one) for e, one in zip(encoders, comparisons, strict=True)]
         room = max([self._labels, *map(len, comparisons)])
         labelled = stack_rows([_padded(one, room) for one in steps])
-        ensembles = jax.tree.map(np.asarray, _fit_seeds(self._groups, labelled, keys))
+        ensembles = jax.tree.map(np.asarray, _fit_seeds(self._groups.used, labelled, keys))
         fitted = [
             _scaled(encoder, row_of(ensembles, i), one)
             for i, (encoder, one) in enumerate(zip(encoders, steps, strict=True))
@@ -137,7 +148,7 @@ class LinearRewardModel:
         if not weights.any():
             return None
         encoded = [self._clips.encode(clip) for clip in clips]
-        found = self._clip_features(parameters.encoder, encoded)
+        found = self._clip_features(_Inputs(parameters.encoder, parameters.thresholds), encoded)
         alive = np.stack([clip.alive for clip in encoded])
         raw, of_members = found @ weights, found @ members.T
         mean, scale = of_members.mean(-1), np.asarray(parameters.scale)
@@ -148,36 +159,61 @@ class LinearRewardModel:
         reward, spread = ((x * alive).astype(np.float32) for x in (reward, spread))
         return Opinions(reward, spread, (found * alive[..., None]).sum(1) @ members.T)
 
-    def _encoder(self, row: int, comparisons: Sequence[LabelledComparison]) -> Encoder:
-        """Return a seed's encoder, which is fitted again each time its labels have doubled.
+    def _encoder(self, row: int, comparisons: Sequence[LabelledComparison]) -> "_Inputs":
+        """Return a seed's encoder and thresholds.
 
-        The labels determine when that happened, so a resumed run has the same encoders.
+        They are fitted again each time its labels have doubled. The labels determine when that
+        happened, so a resumed run has the same encoders.
         """
         used = comparisons[: last_doubling([one.env_steps for one in comparisons])]
         queries = tuple(one.query for one in used)
         known = self._encoders.get(row)
         if known is None or known.queries != queries:
             clips = self._clips.labelled(used)
-            known = _FittedEncoder(queries, _encoder_of(self._random[row], clips))
+            known = _FittedEncoder(queries, self._inputs_of(self._random[row], clips))
             self._encoders[row] = known
-        return known.encoder
+        return known.inputs
 
-    def _steps(self, encoder: Encoder, comparisons: Sequence[LabelledComparison]) -> "_Steps":
+    def _inputs_of(self, random: "_Random", clips: Sequence[EncodedClip]) -> "_Inputs":
+        """Return what is fitted to one seed's random policy and labelled clips."""
+        befores = [random.before, *(clip.before[clip.alive] for clip in clips)]
+        after = np.concatenate([random.after, *(clip.after[clip.alive] for clip in clips)])
+        encoder = fit_encoder(np.concatenate(befores), after)
+        return _Inputs(encoder, fit_thresholds(encoder, after) if self.knots else ())
+
+    def _steps(self, inputs: "_Inputs", comparisons: Sequence[LabelledComparison]) -> "_Steps":
         if not comparisons:  # one step with features of zero gives a reward of zero
             size = sum(self._groups)
             none = np.zeros((0, size), np.float32)
             return _Steps(np.zeros((1, size), np.float32), none, True, np.zeros(0))
         clips = self._clips.labelled(comparisons)
-        every = self._clip_features(encoder, clips)
+        every = self._clip_features(inputs, clips)
         alive = np.stack([clip.alive for clip in clips])
         sums = (every * alive[..., None]).sum(1)
         preferred = np.array([one.left_preferred for one in comparisons])
         return _Steps(every[alive], sums, bool(alive.all()), preferred)
 
     def _clip_features(
-        self, encoder: Encoder, clips: Sequence[EncodedClip]
+        self, inputs: "_Inputs", clips: Sequence[EncodedClip]
     ) -> Float[np.ndarray, "clips L F"]:
-        return apply_to_steps(partial(_features, self._spec, encoder), clips)
+        def found(before: Any, action: Any, after: Any) -> Any:
+            return _features(self._spec, inputs.encoder, before, action, after, inputs.thresholds)
+
+        return apply_to_steps(found, clips)
+
+
+@final
+class AdditiveRewardModel(LinearRewardModel):
+    """The linear model with the threshold group: an additive function of each number."""
+
+    knots = KNOTS
+
+
+class _Inputs(NamedTuple):
+    """What features are computed with; fitted without labels."""
+
+    encoder: Encoder
+    thresholds: Thresholds | tuple[()]
 
 
 class _Random(NamedTuple):
@@ -188,10 +224,10 @@ class _Random(NamedTuple):
 
 
 class _FittedEncoder(NamedTuple):
-    """An encoder, and the queries whose clips it was fitted to."""
+    """An encoder with thresholds, and the queries whose clips they were fitted to."""
 
     queries: tuple[int, ...]
-    encoder: Encoder
+    inputs: _Inputs
 
 
 class _Steps(NamedTuple):
@@ -207,7 +243,7 @@ _features = jax.jit(features, static_argnums=0)
 
 
 @partial(jax.jit, static_argnums=0)
-def _fit_seeds(groups: Groups, labelled: Labelled, keys: Array) -> Ensemble:
+def _fit_seeds(groups: tuple[int, ...], labelled: Labelled, keys: Array) -> Ensemble:
     # One seed after the other on one device: LAPACK hangs in a program that runs on several CPU
     # devices.
     def one(seed: tuple[Labelled, Array]) -> Ensemble:
@@ -227,7 +263,7 @@ def _padded(steps: _Steps, room: int) -> Labelled:
 
 
 def _scaled(
-    encoder: Encoder, ensemble: Ensemble, steps: _Steps
+    inputs: _Inputs, ensemble: Ensemble, steps: _Steps
 ) -> tuple[LinearParameters, dict[str, float]]:
     """Return one seed's parameters, scaled over all labelled clips, and metrics.
 
@@ -238,7 +274,8 @@ def _scaled(
     raw = steps.alive @ weights
     offset, scale = (x[0] for x in scale_of(raw[:, None], steps.endless))
     numbers = (weights, offset, scale, ensemble.members)
-    parameters = LinearParameters(encoder, *(jnp.asarray(x, jnp.float32) for x in numbers))
+    arrays = (jnp.asarray(x, jnp.float32) for x in numbers)
+    parameters = LinearParameters(inputs.encoder, *arrays, inputs.thresholds)
     return parameters, _metrics(ensemble, steps, (raw - offset) / scale)
 
 
@@ -252,13 +289,6 @@ def _metrics(
         "reward_model_log_evidence": float(ensemble.log_evidence.max()),
         "reward_model_tie_width": float(ensemble.tie_widths @ ensemble.chances),
     }
-
-
-def _encoder_of(random: _Random, clips: Sequence[EncodedClip]) -> Encoder:
-    """Return the encoder fitted to one seed's random policy and labelled clips."""
-    befores = [random.before, *(clip.before[clip.alive] for clip in clips)]
-    afters = [random.after, *(clip.after[clip.alive] for clip in clips)]
-    return fit_encoder(np.concatenate(befores), np.concatenate(afters))
 
 
 def last_doubling(query_env_steps: Sequence[int]) -> int:
