@@ -121,7 +121,7 @@ def test_a_run_writes_what_the_tables_say(tmp_path: Path) -> None:
     both = set(table(LEARNING + SESSION + REWARD))
     assert set(read_metrics(taught.folder, "train").records[-1]) == both
     evaluation = read_metrics(trained.folder, "evaluation").records[-1]
-    assert set(evaluation) == {"seed", "env_steps", "evaluation_return"}
+    assert set(evaluation) == {"seed", "updates", "env_steps", "evaluation_return"}
     assert {"evaluation_return", "evaluation_score"} <= set(table(["evaluation"]))
     system = {name for r in read_metrics(taught.folder, "system").records for name in r}
     assert system - {"time", "seconds"} <= set(table(["machine"]))

@@ -324,8 +324,8 @@ def test_directions_without_change_are_not_scaled_to_rounding_noise():
 
 def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them():
     rng = np.random.default_rng(0)
-    before = rng.normal(size=(4000, 3)).astype(np.float32) * [1, 5, 0]
-    after = before + 0.1
+    before = (rng.normal(size=(4000, 3)) * [1, 5, 0]).astype(np.float32)
+    after = before + np.float32(0.1)
     encoder = fit_encoder(before, after)
     thresholds = module.fit_thresholds(encoder, after)
     z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
@@ -333,7 +333,8 @@ def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them():
     np.testing.assert_allclose(below, [(np.arange(7) + 0.5) / 7] * 2, atol=2e-3)
     assert (np.asarray(thresholds.widths) >= module.NARROWEST).all()
     spec = vector(3)
-    found = np.asarray(features(spec, encoder, before, np.zeros(4000, int), after, thresholds))
+    step = jnp.asarray(before), np.zeros(4000, int), jnp.asarray(after)
+    found = np.asarray(features(spec, encoder, *step, thresholds))
     sizes = group_sizes(spec, module.KNOTS)
     assert found.shape == (4000, sum(sizes))
     assert sizes.threshold == 21
@@ -341,7 +342,7 @@ def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them():
     q, w = (np.asarray(x) for x in thresholds)
     slow = 1 / (1 + np.exp(-2 * (z[:, :, None] - q) / w))
     np.testing.assert_allclose(passed[:, :2], slow[:, :2], atol=1e-4)
-    plain = np.asarray(features(spec, encoder, before, np.zeros(4000, int), after))
+    plain = np.asarray(features(spec, encoder, *step))
     np.testing.assert_array_equal(found[:, :-21], plain)
 
 

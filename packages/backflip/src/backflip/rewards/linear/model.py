@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt32
 
+from backflip.core.blas import one_blas_thread
 from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.trees import row_of, stack_rows
 from backflip.core.types import Transition
@@ -125,6 +126,14 @@ class LinearRewardModel:
     ) -> Fitted:
         """Return the rewards of all seeds, each fitted from scratch to all its labels."""
         del previous
+        with one_blas_thread():
+            return self._fit(comparisons, keys)
+
+    def _fit(
+        self,
+        comparisons: Sequence[Sequence[LabelledComparison]],
+        keys: UInt32[np.ndarray, "seeds 2"],
+    ) -> Fitted:
         encoders = [self._encoder(row, one) for row, one in enumerate(comparisons)]
         steps = [self._steps(e, one) for e, one in zip(encoders, comparisons, strict=True)]
         room = max([self._labels, *map(len, comparisons)])
