@@ -54,7 +54,7 @@ class Camera:
         aim = np.where(self.follows, mass, self.centre)
         if not self.follows[1]:
             aim[1] += max(0.0, highest - self.top)
-        return np.where(np.isfinite(aim), aim, self.centre)
+        return aim
 
 
 def camera_of(planar: PlanarModel) -> Camera:
@@ -110,19 +110,22 @@ def _reach(
     ]
     low, high = np.full(2, np.inf), np.full(2, -np.inf)
     for _ in range(SAMPLES):
-        placed = planar.place(np.concatenate([_pose(planar, rng), planar.start[model.nq :]]))
+        pose = _pose(planar, rng, moves=bool(follows.any()))
+        placed = planar.place(np.concatenate([pose, planar.start[model.nq :]]))
         points = planar.outlines(placed)[parts].reshape(-1, 2)
         points = points - np.where(follows, placed.mass, 0.0)
         low, high = np.minimum(low, points.min(0)), np.maximum(high, points.max(0))
     return low, high
 
 
-def _pose(planar: PlanarModel, rng: np.random.Generator) -> Float[np.ndarray, " Q"]:
-    """Return random positions of all joints within their limits; slides without limits rest."""
-    model = planar.model
-    low, high = model.jnt_range.T.copy()
-    endless = model.jnt_limited == 0
-    turn = np.where(model.jnt_type == HINGE, np.pi, 0.0)
-    rest = model.qpos0
-    low, high = np.where(endless, rest - turn, low), np.where(endless, rest + turn, high)
-    return rng.uniform(low, high)
+def _pose(planar: PlanarModel, rng: np.random.Generator, *, moves: bool) -> Float[np.ndarray, " Q"]:
+    """Return random positions of all joints within their limits.
+
+    Slides without limits rest if the camera moves. Otherwise they move by half of the model's size.
+    """
+    model, rest = planar.model, planar.model.qpos0
+    slide = 0.0 if moves else model.stat.extent / 2
+    far = np.where(model.jnt_type == HINGE, np.pi, slide)
+    low, high = model.jnt_range.T
+    limited = model.jnt_limited != 0
+    return rng.uniform(np.where(limited, low, rest - far), np.where(limited, high, rest + far))

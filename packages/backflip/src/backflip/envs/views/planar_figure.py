@@ -24,7 +24,10 @@ from backflip.envs.views.polygons import Polygon
 
 FAR_LIMB, FAR_JOINT = (176, 112, 90), (196, 164, 152)
 EDGE = 1.0  # pixels around a part, which separate it from what is behind
-HINGE, TENDON = 2.2, 0.8  # radius of a hinge, and half of the thickness of a tendon, in pixels
+HINGE, TENDON = (
+    2.2,
+    0.8,
+)  # greatest radius of a hinge, and half of the thickness of a tendon, in pixels
 LEAST_GOAL, LEAST_PART = 4.0, 1.5  # least radius in pixels
 # Which parts cover others: what is fixed, goals, other things, then the robot from far to near.
 FIXED, GOALS, THINGS, FAR, TORSO, NEAR = range(6)
@@ -52,12 +55,15 @@ class Figure:
         self._camera, model = camera, planar.model
         limbs = _limb_layers(planar)
         layers = [GOALS if part.goal else _layer(planar, part.body, limbs) for part in planar.parts]
-        hinges = [_layer(planar, int(model.jnt_bodyid[joint]), limbs) for joint in planar.hinges]
+        bodies = [int(model.jnt_bodyid[joint]) for joint in planar.hinges]
         self._parts = [
             (number, layer, _wider(layer, planar.parts[number].outline, camera.scale))
             for number, layer in sorted(enumerate(layers), key=lambda part: part[1])
         ]
-        self._hinges = list(enumerate(hinges))
+        self._hinges = [
+            (number, _layer(planar, body, limbs), _hinge_radius(planar, body, camera.scale))
+            for number, body in enumerate(bodies)
+        ]
         self._robot = [number for number, layer in enumerate(layers) if layer in ROBOT]
 
     def highest(self, outlines: Float[np.ndarray, "P 32 2"]) -> float:
@@ -96,16 +102,30 @@ class Figure:
                 elif layer != FIXED:
                     polygons.append(Polygon(shape + (wider + EDGE) * normal, BACKGROUND))
                 polygons.append(Polygon(shape + wider * normal, COLOURS[layer]))
-            disc = HINGE * DIRECTIONS
             colour = FAR_JOINT if layer == FAR else JOINT
-            polygons += [Polygon(hinges[i] + disc, colour) for i, of in self._hinges if of == layer]
+            polygons += [
+                Polygon(hinges[number] + radius * DIRECTIONS, colour)
+                for number, of, radius in self._hinges
+                if of == layer
+            ]
         return polygons
 
 
 def _wider(layer: int, outline: Float[np.ndarray, "32 2"], scale: float) -> float:
     """Return the pixels to add around a part, so that it can be seen."""
     least = LEAST_GOAL if layer == GOALS else LEAST_PART
-    return max(0.0, least - scale * float((outline * DIRECTIONS).sum(1).min()))
+    return max(0.0, least - scale * _radius(outline))
+
+
+def _hinge_radius(planar: PlanarModel, body: int, scale: float) -> float:
+    """Return the radius of a hinge's disc in pixels: smaller than the parts of its body."""
+    radii = [_radius(part.outline) for part in planar.parts if part.body == body]
+    return min(HINGE, 0.7 * max(scale * min(radii, default=0.0), LEAST_PART))
+
+
+def _radius(outline: Float[np.ndarray, "32 2"]) -> float:
+    """Return the least distance of an outline from its centre."""
+    return float((outline * DIRECTIONS).sum(1).min())
 
 
 def _into_picture(centre: Float[np.ndarray, "2"]) -> Float[np.ndarray, "2"]:

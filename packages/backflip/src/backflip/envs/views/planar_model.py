@@ -20,6 +20,7 @@ SLIDE, HINGE = 2, 3  # MuJoCo's mjtJoint
 SHOWN_GROUPS = 3  # MuJoCo shows the first three groups of shapes
 GOALS = ("target", "goal")  # parts of the names of what a task wants the robot to reach
 UNSET_COLOUR = (0.5, 0.5, 0.5, 1.0)  # of a shape that has the colour of its material
+FARTHEST = 1e6  # metres or radians
 PARALLEL = 1e-6  # largest deviation of the cosine of two parallel axes from 1
 
 
@@ -154,6 +155,8 @@ class PlanarModel:
 
     def _move(self, state: Float[np.ndarray, " S"]) -> None:
         positions = int(self.model.nq)
+        # A simulator that fails records numbers that are not finite.
+        state = np.nan_to_num(state, nan=0.0).clip(-FARTHEST, FARTHEST)
         self._data.qpos[:] = state[:positions]
         places = state[positions + int(self.model.nv) :].reshape(-1, 3)
         for target, place in zip(self._targets, places, strict=True):

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 
 from backflip.envs.views.canvas import FINE, Colour
 
-FAR_AWAY = 4_000.0  # pixels; further coordinates are moved nearer
+FAR_AWAY = 4_000.0  # pixels; Pillow is slow for points that are further away
 
 
 class Polygon(NamedTuple):
@@ -32,7 +32,7 @@ def paint(frame: UInt8[np.ndarray, "H W 3"], polygons: Sequence[Polygon]) -> Non
     """
     if not polygons:
         return
-    points = _drawable(np.concatenate([polygon.points for polygon in polygons]))
+    points = np.concatenate([polygon.points for polygon in polygons]).clip(-FAR_AWAY, FAR_AWAY)
     height, width, _ = frame.shape
     left, top = np.floor(points.min(0)).clip(0, [width, height]).astype(int).tolist()
     right, bottom = np.ceil(points.max(0) + 1).clip(0, [width, height]).astype(int).tolist()
@@ -46,8 +46,3 @@ def paint(frame: UInt8[np.ndarray, "H W 3"], polygons: Sequence[Polygon]) -> Non
         pen.polygon([(x, y) for x, y in corners[start:end]], polygon.colour)
         start = end
     frame[top:bottom, left:right] = np.asarray(part.reduce(FINE))
-
-
-def _drawable(points: Float[np.ndarray, "n 2"]) -> Float[np.ndarray, "n 2"]:
-    """Return points that Pillow can draw: a simulator that fails gives infinite ones."""
-    return np.nan_to_num(points, nan=FAR_AWAY).clip(-FAR_AWAY, FAR_AWAY)
