@@ -60,18 +60,18 @@ class Labelled(NamedTuple):
         answers: the number of answers, of repeats too.
         first: when the first pair was on the screen.
         last: when the last pair was answered.
-        without: seconds between them without a pair on the screen.
+        waits: seconds without a pair on the screen after each answer but the last.
     """
 
     answers: int
     first: float
     last: float
-    without: float
+    waits: list[float]
 
     @property
     def ready(self) -> float:
         """The share of the time in which a pair was on the screen."""
-        return 1 - self.without / max(self.last - self.first, 1e-9)
+        return 1 - sum(self.waits) / max(self.last - self.first, 1e-9)
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def teaching(
 
 def label(home: Path, trainer: "subprocess.Popen[str]", options: argparse.Namespace) -> Labelled:
     """Answer until the trainer ends."""
-    rng, done = random.Random(options.seed), Labelled(0, 0.0, 0.0, 0.0)
+    rng, done = random.Random(options.seed), Labelled(0, 0.0, 0.0, [])
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1280, "height": 720})
@@ -105,12 +105,10 @@ def label(home: Path, trainer: "subprocess.Popen[str]", options: argparse.Namesp
                 if pair is None:
                     time.sleep(0.05)
                     continue
-                waited = now - done.last if done.answers else 0.0
+                waits = [*done.waits, now - done.last] if done.answers else []
                 time.sleep(options.seconds)
                 press(page, store, pair, rng.random() < options.mistakes)
-                done = Labelled(
-                    done.answers + 1, done.first or now, time.monotonic(), done.without + waited
-                )
+                done = Labelled(done.answers + 1, done.first or now, time.monotonic(), waits)
         browser.close()
     return done
 
@@ -158,10 +156,13 @@ def print_table(result: dict[str, Any], labelled: Labelled, began: float, second
         print(f"| share of the optimum | {result['score'][0]:.3f} | at least .90 |")
     else:
         print(f"| true return | {result['returns'][0]:.1f} | |")
-    print(f"| wall clock | {seconds:.0f} s | at most 360 s |")
+    bar = "at most 360 s" if result.get("score") else ""
+    print(f"| wall clock | {seconds:.0f} s | {bar} |")
     print(f"| first pair on the screen | {labelled.first - began:.1f} s | |")
     print(f"| from the first pair to the last answer | {labelled.last - labelled.first:.0f} s | |")
     print(f"| of it with a pair on the screen | {labelled.ready:.1%} | at least 90 % |")
+    long = [wait for wait in labelled.waits if wait > 1]
+    print(f"| waits of more than 1 s | {', '.join(f'{wait:.0f}' for wait in long) or 'none'} | |")
     print(f"| labels, answers with repeats | {result['labels']}, {labelled.answers} | |")
 
 
