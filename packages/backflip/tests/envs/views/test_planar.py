@@ -1,6 +1,7 @@
 """Pictures of planar MuJoCo robots."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,39 @@ def test_constructor_arguments_are_honoured(tmp_path: Any) -> None:
     assert usual.step_seconds() == pytest.approx(0.04)
     state = np.zeros((1, 4))
     assert (own.draw(state) != usual.draw(state)).any()
+
+
+def chain(folder: Path, slide: str, ground: str = "") -> PlanarView | None:
+    """Return the view of a pole on a slide with the given attributes."""
+    xml = folder / "own.xml"
+    xml.write_text(
+        f"<mujoco><worldbody>{ground}<body pos='0 0 1'><joint type='slide' axis='1 0 0' {slide}/>"
+        "<geom size='.1'/><body><joint axis='0 1 0'/><geom type='capsule' size='.05' "
+        "fromto='0 0 0 0 0 .5'/></body></body></worldbody></mujoco>"
+    )
+    return planar_view(make_host(PENDULUM, {}, 1).spec, PENDULUM, {"xml_file": str(xml)})
+
+
+@pytest.mark.parametrize(
+    ("slide", "follows"),
+    [
+        ("", True),
+        ("range='-1 1'", False),
+        ("range='-500 500'", True),
+        ("stiffness='3'", False),
+    ],
+)
+def test_camera_follows_what_can_go_far(slide: str, follows: bool, tmp_path: Path) -> None:
+    """But the robot is never drawn smaller than it can be seen."""
+    there = chain(tmp_path, slide)
+    assert there is not None
+    assert there._camera.follows.tolist() == [follows, False]
+    assert there._camera.scale > 40
+
+
+def test_robot_below_the_ground_is_left_to_mujoco(tmp_path: Path) -> None:
+    ground = "<geom type='plane' size='9 9 1' pos='0 0 5'/>"
+    assert chain(tmp_path, "", ground) is None
 
 
 def test_clips_without_scenes_are_drawn_as_bars() -> None:

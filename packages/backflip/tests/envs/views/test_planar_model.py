@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from backflip.envs.views.outlines import DIRECTIONS
-from backflip.envs.views.planar_model import (
+from backflip.envs.views.planar_model import PlanarModel
+from backflip.envs.views.sight import (
     FROM_ABOVE,
     FROM_THE_FRONT,
     FROM_THE_SIDE,
     NotPlanarError,
-    PlanarModel,
     Sight,
 )
 
@@ -127,8 +127,18 @@ def test_pendulum_by_hand() -> None:
     outlines = planar.outlines(placed)
     assert outlines[2, :, 0].max() == pytest.approx(0.5 + 0.6 + 0.049, abs=1e-5)
     np.testing.assert_allclose(placed.turns[2], [[0, 1], [-1, 0]], atol=1e-9)
-    assert not planar.parts[0].moves
-    assert planar.parts[2].moves
+
+
+def test_robot_is_what_is_driven(tmp_path: Path) -> None:
+    """Not the target, although it has more joints."""
+    slides = JOINTS.format("slide", "1 0 0") + JOINTS.format("slide", "0 0 1")
+    (tmp_path / "own.xml").write_text(
+        f"<mujoco><worldbody><body name='aim'>{slides}<geom size='.1'/></body><body name='arm'>"
+        "<joint name='drive' axis='0 1 0'/><geom size='.1'/></body></worldbody>"
+        "<actuator><motor joint='drive'/></actuator></mujoco>"
+    )
+    planar = PlanarModel("InvertedPendulum-v5", {"xml_file": str(tmp_path / "own.xml")})
+    assert planar.model.body(planar.robot).name == "arm"
 
 
 def test_shapes_that_are_hidden_are_no_parts(tmp_path: Path) -> None:

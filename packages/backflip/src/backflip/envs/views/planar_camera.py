@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 
 from backflip.envs.views.outlines import ENDLESS
-from backflip.envs.views.planar_model import HINGE, SLIDE, PlanarModel, is_below
+from backflip.envs.views.planar_model import PlanarModel, is_below
+from backflip.envs.views.sight import HINGE, SLIDE, NotPlanarError
 from backflip.envs.views.view import HEIGHT, WIDTH
 
 MARGIN = 14  # pixels around what is shown
 GROUND_STRIP = 40  # pixels below the ground's surface
+WIDEST = 8.0  # times the model's size: wider limits of a slide are as good as none
 SAMPLES = 300  # poses from which the reach of a model is measured
 SIZE = np.array([WIDTH, HEIGHT], np.float64)
 
@@ -67,27 +69,47 @@ def camera_of(planar: PlanarModel) -> Camera:
     if planar.ground is not None:
         follows &= [True, False]
     low, high = _reach(planar, follows)
-    room = SIZE - 2 * MARGIN
     if follows[0] and planar.ground is not None:
-        low[1], room[1] = planar.ground, HEIGHT - GROUND_STRIP - MARGIN
-        scale = float((room / (high - low)).min())
+        low[1] = planar.ground
+        scale = _scale(low, high, np.array([2 * MARGIN, GROUND_STRIP + MARGIN]))
         middle = planar.ground + (HEIGHT / 2 - GROUND_STRIP) / scale
         centre = np.array([(low[0] + high[0]) / 2, middle])
     else:
-        scale = float((room / (high - low)).min())
+        scale = _scale(low, high, np.array([2 * MARGIN, 2 * MARGIN]))
         centre = (low + high) / 2
     return Camera(scale, centre, follows, float(centre[1] + (HEIGHT / 2 - MARGIN) / scale))
+
+
+def _scale(
+    low: Float[np.ndarray, "2"], high: Float[np.ndarray, "2"], border: Shaped[np.ndarray, "2"]
+) -> float:
+    """Return the pixels per metre at which a rectangle fits into the picture without a border.
+
+    Raises:
+        NotPlanarError: there is nothing in it, or the robot is below the ground.
+    """
+    size = high - low
+    if not (np.isfinite(size).all() and (size > 0).all()):
+        raise NotPlanarError("nothing to see")
+    return float(((SIZE - border) / size).min())
 
 
 def _free_directions(planar: PlanarModel) -> Bool[np.ndarray, "2"]:
     """Return whether nothing holds the robot back, to the right and up."""
     model = planar.model
     free = np.zeros(2, bool)
-    for joint in range(model.njnt):
-        bound = model.jnt_limited[joint] or model.jnt_stiffness[joint] > 0
-        if model.jnt_type[joint] == SLIDE and not bound and _is_robots(planar, joint):
+    for joint in np.flatnonzero((model.jnt_type == SLIDE) & ~_limited(planar)):
+        if not model.jnt_stiffness[joint] and _is_robots(planar, int(joint)):
             free |= np.abs(planar.directions[joint]) > 0.5
     return free
+
+
+def _limited(planar: PlanarModel) -> Bool[np.ndarray, " J"]:
+    """Return whether each joint has limits that a picture can show."""
+    model = planar.model
+    width = model.jnt_range[:, 1] - model.jnt_range[:, 0]
+    seen = (model.jnt_type == HINGE) | (width <= WIDEST * model.stat.extent)
+    return (model.jnt_limited != 0) & seen
 
 
 def _is_robots(planar: PlanarModel, joint: int) -> bool:
@@ -127,5 +149,5 @@ def _pose(planar: PlanarModel, rng: np.random.Generator, *, moves: bool) -> Floa
     slide = 0.0 if moves else model.stat.extent / 2
     far = np.where(model.jnt_type == HINGE, np.pi, slide)
     low, high = model.jnt_range.T
-    limited = model.jnt_limited != 0
+    limited = _limited(planar)
     return rng.uniform(np.where(limited, low, rest - far), np.where(limited, high, rest + far))

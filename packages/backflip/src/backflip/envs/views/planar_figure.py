@@ -24,10 +24,8 @@ from backflip.envs.views.polygons import Polygon
 
 FAR_LIMB, FAR_JOINT = (176, 112, 90), (196, 164, 152)
 EDGE = 1.0  # pixels around a part, which separate it from what is behind
-HINGE, TENDON = (
-    2.2,
-    0.8,
-)  # greatest radius of a hinge, and half of the thickness of a tendon, in pixels
+HINGE = 2.2  # greatest radius of a hinge in pixels
+TENDON = 0.8  # half of the thickness of a tendon in pixels
 LEAST_GOAL, LEAST_PART = 4.0, 1.5  # least radius in pixels
 # Which parts cover others: what is fixed, goals, other things, then the robot from far to near.
 FIXED, GOALS, THINGS, FAR, TORSO, NEAR = range(6)

@@ -14,39 +14,22 @@ import numpy as np
 from jaxtyping import Float
 
 from backflip.envs.ids import CONTROL_PREFIX
-from backflip.envs.views.outlines import HEIGHT_FIELD, KNOWN, PLANE, outline, vertices_of
+from backflip.envs.views.outlines import KNOWN, PLANE, outline, vertices_of
+from backflip.envs.views.sight import (
+    FROM_ABOVE,
+    HINGE,
+    PARALLEL,
+    SLIDE,
+    NotPlanarError,
+    Sight,
+    sight_of,
+)
 
-SLIDE, HINGE = 2, 3  # MuJoCo's mjtJoint
+JOINT = 0  # MuJoCo's mjtTrn: an actuator drives a joint
 SHOWN_GROUPS = 3  # MuJoCo shows the first three groups of shapes
 GOALS = ("target", "goal")  # parts of the names of what a task wants the robot to reach
 UNSET_COLOUR = (0.5, 0.5, 0.5, 1.0)  # of a shape that has the colour of its material
 FARTHEST = 1e6  # metres or radians
-PARALLEL = 1e-6  # largest deviation of the cosine of two parallel axes from 1
-
-
-class Sight(NamedTuple):
-    """A direction in which a person looks at a model.
-
-    Attributes:
-        axes: the picture's axes to the right and up.
-        toward: from the model to the person.
-    """
-
-    axes: Float[np.ndarray, "2 3"]
-    toward: Float[np.ndarray, "3"]
-
-
-X, Y, Z = np.eye(3)
-FROM_THE_SIDE, FROM_ABOVE, FROM_THE_FRONT = (
-    Sight(np.stack([X, Z]), -Y),
-    Sight(np.stack([X, Y]), Z),
-    Sight(np.stack([Y, Z]), X),
-)
-SIGHTS = (FROM_THE_SIDE, FROM_ABOVE, FROM_THE_FRONT)  # in the order in which they are tried
-
-
-class NotPlanarError(Exception):
-    """A model does not move in one plane, or has shapes that are not drawn."""
 
 
 @final
@@ -58,13 +41,11 @@ class Part:
         body: the number of its body.
         outline: its outline around its centre at the reference pose, in metres.
         goal: whether its name says that it is to be reached.
-        moves: whether its place depends on the state.
     """
 
     body: int
     outline: Float[np.ndarray, "32 2"]
     goal: bool
-    moves: bool
 
 
 class Placed(NamedTuple):
@@ -98,7 +79,7 @@ class PlanarModel:
         directions: the axes of the joints at the reference pose, in the picture.
         parts: what is drawn.
         robot: the body that everything in the robot hangs from: of those in the world, the one with
-            the most joints.
+            the most joints that are driven, then the one with the most joints.
         hinges: the joints that are drawn as hinges.
         ground: the ground's height; None if there is none, or it is seen from above.
 
@@ -121,14 +102,14 @@ class PlanarModel:
         rest = np.zeros(self.model.nv)
         self.start = np.concatenate([self.model.qpos0, rest, *self._targets])
         self._move(self.start)
-        self.sight = _sight_of(self.model, self._data)
+        self.sight = sight_of(self.model, self._data)
         self.directions: Float[np.ndarray, "J 2"] = self._data.xaxis @ self.sight.axes.T
         normals = self._data.geom_xmat.reshape(-1, 3, 3)[:, :, 2]
         self._kept = _Kept.of(self.model, normals, self.sight)
         self._reference = self._rotations().copy()
         self.parts = [self._part(number) for number in range(len(self._reference))]
         self._shapes = np.stack([part.outline for part in self.parts])
-        self.robot = max(_roots(self.model), key=lambda body: len(_joints_below(self.model, body)))
+        self.robot = _robot(self.model)
         self.hinges = _drawn_hinges(self.model)
         self.ground = self._ground(normals @ self.sight.axes[1])
 
@@ -183,7 +164,7 @@ class PlanarModel:
             body, kind = int(model.site_bodyid[site]), int(model.site_type[site])
             shape = outline(kind, model.site_size[site], axes, np.zeros((0, 3)))
             goal = True
-        return Part(body, shape, goal, goal or int(model.body_weldid[body]) != 0)
+        return Part(body, shape, goal)
 
     def _ground(self, upright: Float[np.ndarray, " G"]) -> float | None:
         if self.sight is FROM_ABOVE:
@@ -260,38 +241,17 @@ def _is_goal(name: str) -> bool:
     return any(word in name.lower() for word in GOALS)
 
 
-def _sight_of(model: Any, data: Any) -> Sight:
-    """Return the line of sight across which all joints move.
+def _robot(model: Any) -> int:
+    """Return the body that everything in the robot hangs from."""
+    welded, parents = model.body_weldid, model.body_parentid
+    driven = set(model.actuator_trnid[model.actuator_trntype == JOINT, 0].tolist())
 
-    Raises:
-        NotPlanarError: there is none.
-    """
-    kinds = set(model.jnt_type.tolist())
-    if not kinds or kinds - {SLIDE, HINGE}:
-        raise NotPlanarError("joints that are neither slides nor hinges")
-    if HEIGHT_FIELD in model.geom_type or model.nflex or model.nskin:
-        raise NotPlanarError("uneven or soft shapes")
-    for sight in SIGHTS:
-        along = np.abs(data.xaxis @ sight.toward)
-        wanted = np.where(model.jnt_type == HINGE, 1.0, 0.0)
-        if np.allclose(along, wanted, atol=PARALLEL):
-            return sight
-    raise NotPlanarError("joints in several planes")
+    def joints_below(body: int) -> tuple[int, int]:
+        below = {j for j in range(model.njnt) if is_below(model, int(model.jnt_bodyid[j]), body)}
+        return len(below & driven), len(below)
 
-
-def _roots(model: Any) -> list[int]:
-    """Return the bodies with joints that hang from the world."""
-    welded = model.body_weldid
-    return [
-        body
-        for body in range(1, model.nbody)
-        if model.body_jntnum[body] and not welded[model.body_parentid[body]]
-    ]
-
-
-def _joints_below(model: Any, body: int) -> list[int]:
-    """Return the joints of a body and of all bodies that hang from it."""
-    return [j for j in range(model.njnt) if is_below(model, int(model.jnt_bodyid[j]), body)]
+    hanging = [body for body in range(1, model.nbody) if not welded[parents[body]]]
+    return max((body for body in hanging if model.body_jntnum[body]), key=joints_below)
 
 
 def is_below(model: Any, body: int, root: int) -> bool:

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw
 
 from backflip.envs.views.canvas import FINE, Colour
 
-FAR_AWAY = 4_000.0  # pixels; Pillow is slow for points that are further away
+FAR_AWAY = 1e6  # pixels; Pillow counts in 32 bits
 
 
 class Polygon(NamedTuple):
