@@ -4,7 +4,9 @@
 
 `this rule` is `backflip.labelling.pace` with the schedule of queries of `teach`. People, durations
 of phases and the clock are simulated. Two other rules are compared: `lock step` starts a phase when
-every query is answered, `never wait` at once.
+every query is answered, `never wait` at once. A second table has a person who stays and answers a
+pair every three seconds: in which share of the time is a pair ready, depending on how long a phase
+and the drawing of a pair take?
 """
 
 import random
@@ -67,6 +69,7 @@ class Simulation:
         phases: number of phases.
         phase_seconds: duration of a phase.
         answer_seconds: time per answer.
+        draw_seconds: time to draw a pair; the pairs of a round come one after the other.
     """
 
     rule: Rule
@@ -75,11 +78,14 @@ class Simulation:
     phases: int
     phase_seconds: float
     answer_seconds: float
+    draw_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         self.due = label_schedule(self.labels, self.phases)
         self.now, self.done, self.answered = 0.0, 0, 0
-        self.open = [self.due[0]]  # unanswered queries, by round
+        self.open: list[int] = []  # unanswered queries, by round
+        self.undrawn: list[float] = []  # when the pairs that are being drawn will be ready
+        self._add_round()
         self.busy_until: float | None = None
         self.looked = 0.0  # at the pair on the screen, in seconds
         self.overdue = 0  # phases started while answers of an earlier round were missing
@@ -90,6 +96,7 @@ class Simulation:
         """Simulate until the last phase is done or the last visit is over."""
         while self.done < self.phases and self.now < self.visits[-1][1] + DAY:
             self._end_phase()
+            self._draw()
             self._begin_phase()
             if self._present():
                 self._look()
@@ -105,10 +112,21 @@ class Simulation:
         if self.busy_until is not None and self.now >= self.busy_until:
             self.busy_until, self.done = None, self.done + 1
             if self.done < self.phases:
-                self.open.append(self.due[self.done])
+                self._add_round()
+
+    def _add_round(self) -> None:
+        self.open.append(0)
+        count = self.due[self.done]
+        self.undrawn = [self.now + self.draw_seconds * (pair + 1) for pair in range(count)]
+
+    def _draw(self) -> None:
+        """Add the pairs that are ready by now."""
+        while self.undrawn and self.undrawn[0] <= self.now:
+            self.undrawn.pop(0)
+            self.open[-1] += 1
 
     def _begin_phase(self) -> None:
-        if self.busy_until is not None or self.done == self.phases:
+        if self.busy_until is not None or self.undrawn or self.done == self.phases:
             return
         length = self.phase_seconds if self.done else 0.0
         per_minute = 60.0 / self.answer_seconds if self.answered > 1 else None
@@ -120,7 +138,7 @@ class Simulation:
 
     def _asking(self) -> bool:
         """Return whether there are, or will be, queries to answer."""
-        return sum(self.open) > 0 or any(self.due[self.done + 1 :])
+        return sum(self.open) > 0 or bool(self.undrawn) or any(self.due[self.done + 1 :])
 
     def _look(self) -> None:
         """Let the person look at a pair for one tick, if there is a pair."""
@@ -141,7 +159,7 @@ class Simulation:
         """Skip the time without a person, up to the next event."""
         coming = [begin for begin, _ in self.visits if begin > self.now]
         ending = [] if self.busy_until is None else [self.busy_until]
-        self.now = min([*coming, *ending], default=self.now + DAY)
+        self.now = min([*coming, *ending, *self.undrawn[:1]], default=self.now + DAY)
         self.looked = 0.0
 
 
@@ -171,5 +189,22 @@ def table(labels: int = 300, phases: int = 20, seed: int = 0) -> list[str]:
     return lines
 
 
+def ready_table(labels: int = 150, phases: int = 20) -> list[str]:
+    """Return a table of a person who stays, for durations of a phase and of drawing a pair."""
+    lines = [
+        f"one person who stays; {labels} labels, {phases} phases, 3 s per answer",
+        "",
+        "| a phase takes | a pair is drawn in | a pair is ready | time for all labels |",
+        "|---|---|---|---|",
+    ]
+    for seconds in (5.0, 10.0, 20.0, 30.0):
+        for draw in (6.0, 0.5):
+            stays = [(0.0, DAY)]
+            end = Simulation(ours, stays, labels, phases, seconds, 3.0, draw).run()
+            ready = 1 - end.person_waited / end.attended
+            lines.append(f"| {seconds:g} s | {draw:g} s | {ready:.0%} | {end.attended:.0f} s |")
+    return lines
+
+
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(table()) + "\n")
+    sys.stdout.write("\n".join([*table(), "", *ready_table()]) + "\n")

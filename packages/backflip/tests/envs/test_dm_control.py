@@ -16,7 +16,6 @@ from packages.backflip.tests.conformance.host_env import check_host_env
 from backflip.cli.main import main
 from backflip.envs.dm_control import ControlTask
 from backflip.envs.registry import is_native, make_host, make_native
-from backflip.envs.views.choose import view_of
 from backflip.envs.views.mujoco import MujocoView
 from backflip.training.train import train
 from runshelf.errors import UsageError
@@ -121,8 +120,7 @@ def test_picture_shows_the_target_of_its_episode() -> None:
     env = make_host("dm_control:reacher-easy", {}, 2)
     env.reset([0, 1])
     scenes = env.scenes()
-    view = view_of("dm_control:reacher-easy", env.spec, {})
-    assert isinstance(view, MujocoView)
+    view = MujocoView(env.spec, "dm_control:reacher-easy", {})
     moved = scenes.copy()
     moved[:, 4:6] = scenes[::-1, 4:6]  # each with the other's target
     own, other = view.draw(scenes), view.draw(moved)

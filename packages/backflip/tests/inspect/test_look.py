@@ -85,10 +85,18 @@ def test_missing_drawing_library_is_warned_of_first(
 ) -> None:
     monkeypatch.setenv("MUJOCO_GL", "glfw")
     said: list[str] = []
-    seen = looked_at("InvertedPendulum-v5", tmp_path / "clip.webp", said)
+    seen = looked_at("Ant-v5", tmp_path / "clip.webp", said)  # a model that MuJoCo draws
     assert "apt-get install libegl1" in said[0]
     assert said[0] == seen.note
     assert said.count(seen.note) == 1
+
+
+@pytest.mark.medium
+def test_robots_in_one_plane_need_no_drawing_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUJOCO_GL", "glfw")
+    assert not looked_at("InvertedPendulum-v5", tmp_path / "clip.webp", []).note
 
 
 def test_fixed_horizon_has_the_same_frame_skip() -> None:

@@ -80,13 +80,13 @@ class ControlTask(gymnasium.Env[np.ndarray, np.ndarray]):
     def drawing_state(self) -> Float[np.ndarray, " S"]:
         """Return positions, velocities and target positions."""
         data = self.physics.data
-        return np.concatenate([data.qpos, data.qvel, *self._targets])
+        return np.concatenate([data.qpos, data.qvel, *self.targets])
 
     def draw(self, state: Float[np.ndarray, " S"], height: int, width: int) -> np.ndarray:
         """Return a picture, uint8 (height, width, 3), of a `drawing_state`."""
         model, data = self.physics.model, self.physics.data
         data.qpos[:], data.qvel[:], targets = np.split(state, [model.nq, model.nq + model.nv])
-        for place, target in zip(self._targets, targets.reshape(-1, 3), strict=True):
+        for place, target in zip(self.targets, targets.reshape(-1, 3), strict=True):
             place[:] = target
         self.physics.forward()
         camera = 0 if model.ncam else -1
@@ -98,7 +98,7 @@ class ControlTask(gymnasium.Env[np.ndarray, np.ndarray]):
         self.physics.free()
 
     @functools.cached_property
-    def _targets(self) -> list[Float[np.ndarray, "3"]]:
+    def targets(self) -> list[Float[np.ndarray, "3"]]:
         """Writable views of the positions of all targets in the model."""
         model = self.physics.model
         return [

@@ -1,5 +1,7 @@
 """Every environment has a view."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from backflip.envs.views.mujoco import MujocoView
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pendulum import PendulumView
 from backflip.envs.views.pixels import PixelsView
+from backflip.envs.views.planar import PlanarView
 from backflip.envs.views.rendered import RenderedView
 from backflip.envs.views.view import View, view_for
 
@@ -39,8 +42,11 @@ PLANES = EnvSpec("x", Box(ONES * 0, ONES, ONES.dtype), Discrete(2), None)
         ("MountainCar-v0", MountainCarView),
         ("gymnasium:MountainCarContinuous-v0", MountainCarView),
         ("gymnasium:Pendulum-v1", PendulumView),
-        ("Hopper-v5", MujocoView),
-        ("gymnasium:InvertedPendulum-v5", MujocoView),
+        ("Hopper-v5", PlanarView),
+        ("fixed:Hopper-v5", PlanarView),
+        ("gymnasium:Hopper-v4", PlanarView),
+        ("gymnasium:InvertedPendulum-v5", PlanarView),
+        ("Ant-v5", MujocoView),
         ("FrozenLake-v1", FrozenLakeView),
         ("gymnasium:FrozenLake8x8-v1", FrozenLakeView),
         ("probe:1", NumbersView),
@@ -52,6 +58,12 @@ PLANES = EnvSpec("x", Box(ONES * 0, ONES, ONES.dtype), Discrete(2), None)
 def test_by_name(env_id: str, kind: type) -> None:
     view = view_of(env_id, VECTOR, {})
     assert isinstance(view, kind)
+
+
+@pytest.mark.parametrize("args", [{"camera_id": 0}, {"width": 64}, {"xml_file": "missing.xml"}])
+def test_mujoco_draws_what_we_cannot(args: dict[str, Any]) -> None:
+    """Arguments of its camera are for its own pictures; a mistake is reported when it draws."""
+    assert isinstance(view_of("gymnasium:Hopper-v5", VECTOR, args), MujocoView)
 
 
 def test_custom_lake_draws_itself() -> None:

@@ -34,7 +34,7 @@ class Simulators:
     """
 
     def __init__(self, file: str, count: int, frame_skip: int, contacts: bool) -> None:
-        with _quiet():
+        with quiet():
             self.model: Any = _mujoco.MjModel.from_xml_path(str(ASSETS / file))
         self.data: list[Any] = [_mujoco.MjData(self.model) for _ in range(count)]
         self._frame_skip, self._contacts = frame_skip, contacts
@@ -95,7 +95,7 @@ class Simulators:
 
 
 @contextlib.contextmanager
-def _quiet() -> Generator[None]:
+def quiet() -> Generator[None]:
     """Keep MuJoCo from writing warnings about outdated model syntax into the current folder."""
     _mujoco.set_mju_user_warning(_ignore)
     try:

@@ -24,6 +24,7 @@ from backflip.envs.views.mujoco import MujocoView, is_mujoco
 from backflip.envs.views.numbers import NumbersView
 from backflip.envs.views.pendulum import PendulumView
 from backflip.envs.views.pixels import PixelsView
+from backflip.envs.views.planar import planar_view
 from backflip.envs.views.rendered import RenderedView
 from backflip.envs.views.view import View
 
@@ -60,7 +61,7 @@ def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
         return PixelsView(env_args.get("frameskip", ATARI_SKIP) / ATARI_FRAMES)
     name = _name(env_id)
     if _is_simulated(name):
-        return MujocoView(spec, name, env_args)
+        return planar_view(spec, name, env_args) or MujocoView(spec, name, env_args)
     seen = observation_view(spec)
     return seen if env_id in NATIVE else RenderedView(seen, partial(render_fps, env_id))
 

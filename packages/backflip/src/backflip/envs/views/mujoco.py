@@ -139,11 +139,7 @@ class MujocoView:
             UsageError: no library is installed that MuJoCo can draw with.
             UserFacingError: the drawing process failed.
         """
-        if poses.shape[1] != self._model.numbers:
-            raise UserFacingError(
-                f"a scene of `{self._name}` has {poses.shape[1]} numbers, but its model has "
-                f"{self._model.numbers}: was it recorded with other --env-arg?"
-            )
+        refuse_other_model(self._name, poses.shape[1], self._model.numbers)
         with self._lock:
             worker = self._started()
             return worker.draw(np.asarray(poses, np.float64, order="C"))
@@ -176,6 +172,19 @@ class MujocoView:
         raise UsageError(
             f"`{self._name}` cannot be drawn: MuJoCo finds no graphics library "
             f"({'; '.join(reasons)}); try: {PACKAGES}{unset}"
+        )
+
+
+def refuse_other_model(name: str, numbers: int, expected: int) -> None:
+    """Refuse scenes that have another count of numbers than the model of an environment.
+
+    Raises:
+        UserFacingError: they have.
+    """
+    if numbers != expected:
+        raise UserFacingError(
+            f"a scene of `{name}` has {numbers} numbers, but its model has {expected}: was it "
+            "recorded with other --env-arg?"
         )
 
 
