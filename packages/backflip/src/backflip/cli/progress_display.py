@@ -151,6 +151,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
     spent = {name: x for name, x in seconds.items() if name != "total" and x}
     if result.teacher is not None:
         console.print(_text(f"teacher: {result.teacher}"), soft_wrap=True)
+    if result.reward_alarm is not None:
+        console.print(_text(result.reward_alarm["in_words"]), soft_wrap=True)
     if result.parent is not None:
         console.print(
             _text(f"carries on {short_id(result.parent)}: {_own_share(result)}"), soft_wrap=True

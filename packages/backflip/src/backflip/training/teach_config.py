@@ -9,6 +9,7 @@ from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from runshelf.errors import UsageError
 
+FRESH_SHARE = 0.12  # of the labels, in new runs
 CLIP_STEPS = 4_096  # env steps, of all environments together, that clips are cut from
 
 
@@ -30,6 +31,8 @@ class TeachConfig:
         random_share: share of candidate clips from the random policy (at most 64 clips). An agent
             that is stuck produces clips that labels cannot distinguish.
         queries: pairs are chosen by the ensemble's `disagreement`, or uniformly (`uniform`).
+        fresh_share: share of the labels that check the reward model on the newest behaviour
+            (`backflip.preferences.reward_alarm`); 0 in runs that were saved without it.
         reward_model: `linear`, `network`, or `module:Class` for your own.
     """
 
@@ -43,6 +46,7 @@ class TeachConfig:
     repeat: Fraction = 0.8
     random_share: Fraction = 0.1
     queries: Literal["disagreement", "uniform"] = "disagreement"
+    fresh_share: Fraction = 0.0  # of new runs `FRESH_SHARE`
     reward_model: str = "linear"
 
     def check(self, spec: EnvSpec, updates: int) -> None:
@@ -91,7 +95,8 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
         learning, teaching = DISCRETE, DISCRETE_TEACHING
     else:
         learning, teaching = CONTINUOUS, CONTINUOUS_TEACHING
-    return dict(learning) if algorithm == "ppo" else {}, dict(teaching)
+    own = dict(learning) if algorithm == "ppo" else {}
+    return own, {"fresh_share": FRESH_SHARE, **teaching}
 
 
 def clip_rollouts(algorithm: Algorithm, clip_envs: int) -> int:

@@ -164,6 +164,18 @@ class RunWriter:
         # The index reads a folder again when its modification time has changed.
         touch(self.run.folder)
 
+    def record_alarm(self, alarm: str, **details: Any) -> None:
+        """Append and sync an alarm, which the run's page shows; one that is recorded is kept.
+
+        Raises:
+            UsageError: a detail is not a JSON value.
+            UserFacingError: the disk is full.
+        """
+        if not any("alarm" in event for event in self.run.events()):
+            self._events.write({"alarm": alarm, "time": _iso(self._clock.now()), **details})
+            self._events.sync()
+            touch(self.run.folder)
+
     def close(self) -> None:
         """Release the lock."""
         self.heartbeat.stop()
