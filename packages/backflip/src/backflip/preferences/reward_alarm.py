@@ -5,10 +5,11 @@ with the answer. A sound reward model agrees with the teacher more often than ch
 learned return differs much. The alarm tests this hypothesis while the learned return is above that
 of the random policy:
 
-    E[x_i | past] >= a_i = 1/2 + SLACK s_i
+    E[x_i | past] >= a_i = 1/2 + max(SURE (2 p_i - 1) / 0.9, LARGE (s_i - 0.4) / 0.6, 0)
 
-x_i is 1 if the answer agrees with the learned reward, 0 if not, 1/2 for a tie; s_i in [0, 1] is the
-rank of the difference of learned returns. A pair of newest against old behaviour counts only where
+x_i is 1 if the answer agrees with the learned reward, 0 if not, 1/2 for a tie; p_i is the
+probability of agreement that the model states, at most .95; s_i in [0, 1] is the rank of the
+difference of learned returns, for models that are never sure. A pair of newest against old behaviour counts only where
 the learned reward prefers the newest: x_i then says whether the teacher prefers it, too.
 
 The test is a bet against the hypothesis: under it, the product of 1 + λ_i (a_i - x_i) with
@@ -32,7 +33,8 @@ from jaxtyping import Float
 from backflip.preferences.fresh_pairs import BOTH, LEFT, FreshAnswer
 
 FALSE_ALARMS = 0.05  # α: the largest probability of an alarm in a run with a sound reward model
-SLACK = 0.2  # a sound reward model agrees in 70 % of the pairs that differ most, or more
+SURE = 0.35  # a sound model agrees in 85 % of the pairs of which it says 95 %, or more
+LARGE = 0.25  # and in 75 % of the pairs whose learned returns differ most
 RISEN = 0.6  # the learned return has risen if new beats random with this probability
 BETS = (0.25, 0.5, 0.75, 0.95)  # θ
 STARTS = 4  # betting starts at the first check, after a quarter of the planned checks, ...
@@ -163,7 +165,7 @@ def betting(checks: Sequence[Check], planned: int) -> Float[np.ndarray, " checks
         checks: the checks.
         planned: their number at the end of the run, which determines when betting starts.
     """
-    bound = np.array([0.5 + SLACK * check.strength for check in checks])
+    bound = np.array([_bound(check) for check in checks])
     counts = np.array([check.counts for check in checks], bool)
     gain = np.where(counts, bound - np.array([check.agreement for check in checks]), 0.0)
     starts = sorted({start * planned // STARTS for start in range(STARTS)})
@@ -173,6 +175,12 @@ def betting(checks: Sequence[Check], planned: int) -> Float[np.ndarray, " checks
     ]
     mean = np.logaddexp.reduce(np.array(logs), axis=0) - math.log(len(logs))
     return np.exp(np.minimum(mean, 500.0))
+
+
+def _bound(check: Check) -> float:
+    """Return a_i, the least expected agreement with a sound reward model."""
+    sure = SURE * (2 * min(check.expected, 0.95) - 1) / 0.9
+    return 0.5 + max(sure, LARGE * (check.strength - 0.4) / 0.6, 0.0)
 
 
 def _mean(values: Sequence[float]) -> float | None:

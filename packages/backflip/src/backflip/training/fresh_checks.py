@@ -44,7 +44,7 @@ class FreshChecks:
         alarm = self.alarm()
         if alarm.state == "alarm" and not self._raised:
             self._raised = True
-            record(alarm=in_words(alarm), env_steps=alarm.raised_at)
+            record(in_words(alarm), env_steps=alarm.raised_at)
             say(in_words(alarm))
         return alarm
 
@@ -90,14 +90,13 @@ def in_words(alarm: Alarm) -> str:
     """Return what the checks say, as one line."""
     if not alarm.checks:
         return "reward alarm: not enough checks (no fresh pair is answered)"
-    agreed = f"the teacher agrees with the learned reward in {alarm.agreement:.0%}"
+    said = f"the teacher agrees with the learned reward in {alarm.agreement:.0%}"
+    said += f" of {plural(alarm.checks, 'fresh pair')}"
     if alarm.new_preferred is not None:
-        new = plural(alarm.against_old, "pair")
-        agreed += f" and prefers new to old behaviour in {alarm.new_preferred:.0%} of {new}"
-    counted = plural(alarm.checks, "fresh pair")
+        said += f" and prefers new to old behaviour in {alarm.new_preferred:.0%}"
+        said += f" of {plural(alarm.against_old, 'pair')}"
     if alarm.state == "alarm":
         return (
-            f"REWARD ALARM at {alarm.raised_at:,} env steps: the learned return has risen, but of "
-            f"{counted} {agreed}; the policy may exploit errors of the reward model"
+            f"REWARD ALARM at {alarm.raised_at:,} env steps: the learned return rises, but {said}"
         )
-    return f"reward alarm: {alarm.state}; of {counted} {agreed}"
+    return f"reward alarm: {alarm.state}; {said}"

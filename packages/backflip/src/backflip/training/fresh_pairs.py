@@ -18,12 +18,12 @@ from backflip.preferences.fresh_pairs import (
 )
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.queries import uniform_pairs
+from backflip.rewards.calibration import left_probability
 from backflip.rewards.interface import Opinions, RewardModel
 
 CLIPS = 64  # clips of the newest behaviour and of the random policy that a forecast looks at
 PAIRS = 500  # pairs of them that the margin of a fresh pair is compared with
 RANDOM_SHARE = 0.5  # of old clips; the others were fresh clips of earlier rounds
-_NOISE = 0.1  # share of random answers: arXiv:1706.03741, section 2.2.3
 
 
 class ChosenPair(NamedTuple):
@@ -64,7 +64,8 @@ class FreshPairs:
             newest: clips of the newest behaviour.
             random: clips of the random policy.
             reward: the reward model's parameters.
-            numbers: the numbers of the fresh pairs; even ones compare newest against old.
+            numbers: the numbers of the fresh pairs; every third compares two newest clips, the
+                others compare newest against old.
             env_steps: env steps when the newest clips were recorded.
         """
         newest, random = newest[:CLIPS], random[:CLIPS]
@@ -73,7 +74,7 @@ class FreshPairs:
         seen = self._returns(reward, [*newest, *random])
         return [
             self._pair(rng, newest, self._old(rng, seed, random, env_steps), reward, seen)
-            if number % 2 == 0
+            if number % 3 != 2
             else self._pair(rng, newest, None, reward, seen)
             for number in numbers
         ]
@@ -111,9 +112,7 @@ class FreshPairs:
         opinion = {"left": both[0], "right": both[1], FRESH: forecast_array(forecast)}
         return ChosenPair(left, right, opinion)
 
-    def _returns(
-        self, reward: Any, clips: Sequence[Clip]
-    ) -> Float[np.ndarray, " clips"] | None:
+    def _returns(self, reward: Any, clips: Sequence[Clip]) -> Float[np.ndarray, " clips"] | None:
         opinions = self._model.opinions(reward, [observed(clip) for clip in clips])
         return None if opinions is None else opinions.reward.sum(1)
 
@@ -138,12 +137,11 @@ def _forecast(
     usual = np.abs(seen[pairs[:, 0]] - seen[pairs[:, 1]])
     left, right = opinions.reward.sum(1).tolist()
     members = opinions.clip_returns[0] - opinions.clip_returns[1]
-    chance = 1.0 / (1.0 + np.exp(-np.clip(members, -50, 50)))
     rank = float((usual < abs(left - right)).mean())
     difference = np.sign(seen[:newest, None] - seen[None, newest:])
     return Forecast(
         newest=sides,
-        left=float(((1 - _NOISE) * chance + _NOISE / 2).mean()),
+        left=float(left_probability(members[None])[0]),
         margin=rank if left > right else -rank,
         risen=float((difference.mean() + 1) / 2),
     )

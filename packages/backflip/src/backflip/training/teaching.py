@@ -29,7 +29,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
 from backflip.preferences.schedule import fresh_schedule, label_schedule
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
-from backflip.training.build import Built
+from backflip.training.build import Built, env_args_of
 from backflip.training.continuation import before_of, planned
 from backflip.training.finished import with_more
 from backflip.training.fresh_checks import FreshChecks, health_of_checks, metrics_of
@@ -38,6 +38,9 @@ from backflip.training.memory import report_replay_memory
 from backflip.training.policy import refuse_changed
 from backflip.training.query_maker import QueryMaker, some_clips
 from backflip.training.result import Result
+from backflip.training.reward_measures import RewardMeasures, read_measures, summary_of
+from backflip.training.reward_picture import PICTURE as REWARD_PICTURE
+from backflip.training.reward_picture import reward_picture
 from backflip.training.session import Session
 from backflip.training.teach_config import TeachConfig
 from backflip.training.teach_more import asks
@@ -185,6 +188,7 @@ class TeachRun:
         )
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
+        measures = read_measures(self.session.folder)
         result = self.session.finish(
             evaluation,
             updates=self.before.updates + sum(self.phases),
@@ -192,6 +196,7 @@ class TeachRun:
             labels=labels,
             teacher=self._teacher(),
             reward_alarm=self.fresh_checks.result(),
+            reward_measures=None if measures is None else summary_of(measures),
         )
         result = with_more(result, self.session.run)
         self.answers.set_status("finished", result=result.summary(), more=result.more)
@@ -270,6 +275,7 @@ class TeachRun:
         self._make_queries(record, reward, number + 1)
         if number + 1 == len(self.phases):
             self._draw_clips(record)
+            self._measure_reward(record, reward)
         elif number == len(self.phases) // DURING_SHARE:
             keep_during(self.session.folder, row_of(record, 0), self.config.clip_length)
         kept = self.label_hash.first()
@@ -430,6 +436,20 @@ class TeachRun:
         with suppress(UserFacingError):  # some machines cannot draw; the strip is there anyway
             movies = {name: self.drawer.movie(clip) for name, clip in clips.items() if clip}
             replace_file(self.session.folder, PICTURE, teaching_webp(movies))
+
+    def _measure_reward(self, record: Transition, reward: Any) -> None:
+        """Write the measures of the learned reward and their picture into the run's folder."""
+        run, folder = self.session.run, self.session.folder
+        env, length = run.manifest["env"], self.config.clip_length
+        measures = RewardMeasures(env, env_args_of(run), self.model, self.store, length)
+        try:
+            found = measures.write(folder, self.seeds, record, reward, self.random_clips)
+        except UserFacingError as error:  # the policy is trained, and must not be lost
+            self.session.reporter.say(f"the learned reward is not measured: {error}")
+            return
+        if found is not None:
+            picture = reward_picture(found, summary_of(found))
+            replace_file(folder, REWARD_PICTURE, picture.encode())
 
     def _mean_fit_metrics(self) -> dict[str, float]:
         """Return the reward model's metrics, averaged over the seeds."""
