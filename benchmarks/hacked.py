@@ -180,6 +180,7 @@ class FirstLabels(_Changed):
     """Labels only at the start: the reward is fitted to random play and never again."""
 
     def learns(self, label: LabelledComparison) -> bool:
+        """Return whether the label is about random play."""
         return label.env_steps == 0
 
 

@@ -41,7 +41,7 @@ HACKED = {
         *ROOM,
         "--set",
         "reward_model=hacked:SeesRally",
-    ],  # fmt: skip
+    ],
     "unseen damage": room("damage", "SeesFirstAtFirst"),
     "gauge tampered with, labels at the start": room("gauge", "SeesThirdAtFirst"),
     "gauge tampered with": room("gauge", "SeesThird"),

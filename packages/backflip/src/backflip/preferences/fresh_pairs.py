@@ -1,8 +1,9 @@
 """Fresh pairs: queries that check the reward model on the newest behaviour. Needs no JAX.
 
 A fresh pair is drawn uniformly, not chosen by disagreement: two clips of the newest behaviour, or
-one of them and an older clip. The forecast of the answer is stored in the same record as the query,
-before the answer exists, so agreement with it is out of sample.
+one of them and an older clip, of the random policy or of an earlier fresh pair. The forecast of the
+answer is stored in the same record as the query, before the answer exists, so agreement with it is
+out of sample.
 """
 
 from typing import NamedTuple
@@ -27,12 +28,14 @@ class Forecast(NamedTuple):
             pairs at hand that differ less, negative if the right clip has more.
         risen: the probability that a clip of the newest behaviour has a larger learned return
             than a clip of the random policy.
+        against_random: 1 if the other clip is of the random policy, else 0.
     """
 
     newest: float
     left: float
     margin: float
     risen: float
+    against_random: float
 
 
 class FreshAnswer(NamedTuple):
@@ -75,6 +78,6 @@ def _forecast(opinion: bytes) -> Forecast | None:
     return Forecast(*values.tolist()) if np.isfinite(values).all() else None
 
 
-def forecast_array(forecast: Forecast) -> Float[np.ndarray, " 4"]:
+def forecast_array(forecast: Forecast) -> Float[np.ndarray, " 5"]:
     """Return the array of a forecast for a query's opinion."""
     return np.array(forecast, np.float32)

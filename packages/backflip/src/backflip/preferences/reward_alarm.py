@@ -1,16 +1,19 @@
 """The reward alarm: notices a policy that exploits errors of the reward model. Needs no JAX.
 
-On fresh pairs (`backflip.preferences.fresh_pairs`) the forecast of the learned reward is compared
-with the answer. A sound reward model agrees with the teacher more often than chance where the
-learned return differs much. The alarm tests this hypothesis while the learned return is above that
-of the random policy:
+On fresh pairs (`backflip.preferences.fresh_pairs`) what the learned reward says is compared with
+the answer. While the learned return of the newest behaviour is above that of the random policy, a
+sound reward model agrees with the teacher more often than chance:
 
-    E[x_i | past] >= a_i = 1/2 + max(SURE (2 p_i - 1) / 0.9, LARGE (s_i - 0.4) / 0.6, 0)
+    E[x_i | past] >= a_i
 
-x_i is 1 if the answer agrees with the learned reward, 0 if not, 1/2 for a tie; p_i is the
-probability of agreement that the model states, at most .95; s_i in [0, 1] is the rank of the
-difference of learned returns, for models that are never sure. A pair of newest against old behaviour counts only where
-the learned reward prefers the newest: x_i then says whether the teacher prefers it, too.
+- Newest against random behaviour: x_i is 1 if the teacher prefers the newest clip, 0 if not. With u
+  the probability that a newest clip has a larger learned return than a random one,
+  a_i = 1/2 + NEWER (2 u - 1). A tie says nothing: many tasks give no reward in most clips.
+- Two newest clips, or one and an earlier one that the learned reward does not prefer: x_i is 1 if
+  the answer agrees with the learned reward, 0 if not, 1/2 for a tie. With p <= .95 the probability
+  of agreement that the model states, and s in [0, 1] the rank of the difference of learned returns
+  (for models that are never sure),
+  a_i = 1/2 + max(SURE (2 p - 1) / 0.9, LARGE (s - 0.4) / 0.6, 0).
 
 The test is a bet against the hypothesis: under it, the product of 1 + λ_i (a_i - x_i) with
 λ_i = θ / (1 - a_i) is a nonnegative supermartingale that starts at 1. So is its mean over θ and
@@ -30,9 +33,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from backflip.preferences.fresh_pairs import BOTH, LEFT, FreshAnswer
+from backflip.preferences.fresh_pairs import BOTH, LEFT, Forecast, FreshAnswer
 
 FALSE_ALARMS = 0.05  # α: the largest probability of an alarm in a run with a sound reward model
+NEWER = 0.3  # the teacher prefers new to random in 80 % of pairs if learned returns never overlap
 SURE = 0.35  # a sound model agrees in 85 % of the pairs of which it says 95 %, or more
 LARGE = 0.25  # and in 75 % of the pairs whose learned returns differ most
 RISEN = 0.6  # the learned return has risen if new beats random with this probability
@@ -49,20 +53,19 @@ class Check(NamedTuple):
     Attributes:
         env_steps: when its newest clips were recorded.
         agreement: 1 if the answer agrees with the learned reward, 0 if not, 1/2 for a tie.
-        strength: the rank of the difference of learned returns, in [0, 1].
         expected: the probability of agreement that the reward model states.
         new_preferred: 1 if the teacher prefers the newest clip to the old one, 0 if not, 1/2 for a
             tie; None for a pair of two newest clips.
-        counts: the learned return has risen and, in a pair with an old clip, the learned reward
-            prefers the newest.
+        outcome: x.
+        bound: a; None if the check does not count.
     """
 
     env_steps: int
     agreement: float
-    strength: float
     expected: float
     new_preferred: float | None
-    counts: bool
+    outcome: float
+    bound: float | None
 
 
 class Alarm(NamedTuple):
@@ -97,18 +100,30 @@ def checks_of(answers: Sequence[FreshAnswer]) -> list[Check]:
 
 def _check(one: FreshAnswer) -> Check:
     forecast, left = one.forecast, _AGREES[one.answer or ""]
-    agreement = left if forecast.margin > 0 else 1.0 - left
-    sure = forecast.left if forecast.margin > 0 else 1.0 - forecast.left
+    prefers_left = forecast.margin > 0
+    agreement = (left if prefers_left else 1.0 - left) if forecast.margin else 0.5
+    expected = forecast.left if prefers_left else 1.0 - forecast.left
     new = None if forecast.newest == BOTH else left if forecast.newest == LEFT else 1.0 - left
-    prefers_new = forecast.newest == BOTH or (forecast.newest == LEFT) == (forecast.margin > 0)
-    return Check(
-        env_steps=one.env_steps,
-        agreement=agreement if forecast.margin else 0.5,
-        strength=min(abs(forecast.margin), 1.0),
-        expected=sure,
-        new_preferred=new,
-        counts=forecast.risen >= RISEN and prefers_new,
-    )
+    if forecast.against_random and new is not None:
+        outcome, bound = new, _bound_of_new(forecast, new)
+    else:
+        outcome, bound = agreement, _bound_of_agreement(forecast, expected)
+    if forecast.risen < RISEN:
+        bound = None
+    return Check(one.env_steps, agreement, expected, new, outcome, bound)
+
+
+def _bound_of_new(forecast: Forecast, new: float) -> float | None:
+    """Return the least expected preference for new over random behaviour; None for a tie."""
+    return None if new == 0.5 else 0.5 + NEWER * (2 * forecast.risen - 1)
+
+
+def _bound_of_agreement(forecast: Forecast, expected: float) -> float | None:
+    """Return the least expected agreement; None if the learned reward prefers an earlier clip."""
+    if forecast.newest != BOTH and (forecast.newest == LEFT) != (forecast.margin > 0):
+        return None
+    sure = SURE * (2 * min(expected, 0.95) - 1) / 0.9
+    return 0.5 + max(sure, LARGE * (abs(forecast.margin) - 0.4) / 0.6, 0.0)
 
 
 def alarm_of(checks: Mapping[int, Sequence[Check]], planned: int) -> Alarm:
@@ -137,8 +152,8 @@ def alarm_of(checks: Mapping[int, Sequence[Check]], planned: int) -> Alarm:
 
 
 def _if_wrong(check: Check) -> Check:
-    """Return the check as if the learned return had risen and the answer disagreed."""
-    return check._replace(agreement=0.0, counts=True)
+    """Return the check as if the answer disagreed; one that does not count, with a sure model."""
+    return check._replace(outcome=0.0, bound=check.bound or 0.5 + SURE)
 
 
 def _evidence(checks: Mapping[int, Sequence[Check]], planned: int) -> list[tuple[int, float]]:
@@ -165,9 +180,9 @@ def betting(checks: Sequence[Check], planned: int) -> Float[np.ndarray, " checks
         checks: the checks.
         planned: their number at the end of the run, which determines when betting starts.
     """
-    bound = np.array([_bound(check) for check in checks])
-    counts = np.array([check.counts for check in checks], bool)
-    gain = np.where(counts, bound - np.array([check.agreement for check in checks]), 0.0)
+    bound = np.array([check.bound or 0.5 for check in checks])
+    counts = np.array([check.bound is not None for check in checks], bool)
+    gain = np.where(counts, bound - np.array([check.outcome for check in checks]), 0.0)
     starts = sorted({start * planned // STARTS for start in range(STARTS)})
     logs = [
         np.cumsum(np.where(np.arange(len(checks)) < start, 0.0, np.log1p(bet * gain / (1 - bound))))
@@ -175,12 +190,6 @@ def betting(checks: Sequence[Check], planned: int) -> Float[np.ndarray, " checks
     ]
     mean = np.logaddexp.reduce(np.array(logs), axis=0) - math.log(len(logs))
     return np.exp(np.minimum(mean, 500.0))
-
-
-def _bound(check: Check) -> float:
-    """Return a_i, the least expected agreement with a sound reward model."""
-    sure = SURE * (2 * min(check.expected, 0.95) - 1) / 0.9
-    return 0.5 + max(sure, LARGE * (check.strength - 0.4) / 0.6, 0.0)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Num
 
 BINS = 5
 NOISE = 0.1  # share of random answers: arXiv:1706.03741, section 2.2.3
@@ -70,7 +70,7 @@ def calibration_error(table: list[Bin]) -> float | None:
     return sum(gaps) / total if total else None
 
 
-def spearman(one: Float[np.ndarray, " n"], other: Float[np.ndarray, " n"]) -> float | None:
+def spearman(one: Num[np.ndarray, " n"], other: Num[np.ndarray, " n"]) -> float | None:
     """Return Spearman's rank correlation, with mean ranks of ties; None if one is constant."""
     ranks = [_ranks(np.asarray(x, np.float64)) for x in (one, other)]
     if len(one) < 2 or min(x.std() for x in ranks) == 0.0:

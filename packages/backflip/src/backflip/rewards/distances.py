@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float, Num
 
 States = Any  # a pytree with a leading axis
 Actions = Any
@@ -34,7 +34,7 @@ class Transitions(NamedTuple):
     next_state: States
 
 
-def pearson_distance(one: Float[Any, " n"], other: Float[Any, " n"]) -> float | None:
+def pearson_distance(one: Num[Any, " n"], other: Num[Any, " n"]) -> float | None:
     """Return sqrt((1 - ρ) / 2), with ρ the correlation; None if a reward is constant.
 
     Source: arXiv:2006.13900, definition 4.4.
@@ -55,7 +55,7 @@ def epic_canonical(
     states: States,
     actions: Actions,
     discount: float,
-) -> Float[Array, " n"]:
+) -> Float[Any, " n"]:
     """Return the canonically shaped reward of n transitions, without its constant term.
 
         C(R)(s, a, s') = R(s, a, s') + E[γ R(s', A, S') - R(s, A, S')]
@@ -71,7 +71,7 @@ def epic_canonical(
     row, column = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
     action, target = _take(actions, column), _take(states, column)
 
-    def mean_from(state: States) -> Float[Array, " n"]:
+    def mean_from(state: States) -> Float[Any, " n"]:
         return reward(_take(state, row), action, target).reshape(n, m).mean(1)
 
     return reward(*covered) + discount * mean_from(covered.next_state) - mean_from(covered.state)
@@ -83,7 +83,7 @@ def dard_canonical(
     step: Step,
     actions: Actions,
     discount: float,
-) -> Float[Array, " n"]:
+) -> Float[Any, " n"]:
     """Return the dynamics-aware transformed reward of n transitions.
 
         C(R)(s, a, s') = R(s, a, s') + E[γ R(s', A, S'') - R(s, A, S') - γ R(S', A, S'')]
@@ -103,7 +103,7 @@ def dard_canonical(
     here, there = _take(covered.state, row), _take(covered.next_state, row)
     after, beyond = step(here, action), step(there, action)
 
-    def mean(state: States, next_state: States) -> Float[Array, " n"]:
+    def mean(state: States, next_state: States) -> Float[Any, " n"]:
         return reward(state, action, next_state).reshape(n, m).mean(1)
 
     shaped = discount * mean(there, beyond) - mean(here, after) - discount * mean(after, beyond)

@@ -1,7 +1,7 @@
 """Draws fresh pairs and forecasts their answers."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 from jaxtyping import Float
@@ -23,7 +23,9 @@ from backflip.rewards.interface import Opinions, RewardModel
 
 CLIPS = 64  # clips of the newest behaviour and of the random policy that a forecast looks at
 PAIRS = 500  # pairs of them that the margin of a fresh pair is compared with
-RANDOM_SHARE = 0.5  # of old clips; the others were fresh clips of earlier rounds
+# What the newest behaviour is compared with, in turn.
+Other = Literal["random", "newest", "earlier"]
+OTHERS: tuple[Other, ...] = ("random", "newest", "random", "earlier")
 
 
 class ChosenPair(NamedTuple):
@@ -64,28 +66,27 @@ class FreshPairs:
             newest: clips of the newest behaviour.
             random: clips of the random policy.
             reward: the reward model's parameters.
-            numbers: the numbers of the fresh pairs; every third compares two newest clips, the
-                others compare newest against old.
+            numbers: the numbers of the fresh pairs, which determine their place in `OTHERS`.
             env_steps: env steps when the newest clips were recorded.
         """
         newest, random = newest[:CLIPS], random[:CLIPS]
         if not numbers or len(newest) < 2 or not random:
             return []
         seen = self._returns(reward, [*newest, *random])
-        return [
-            self._pair(rng, newest, self._old(rng, seed, random, env_steps), reward, seen)
-            if number % 3 != 2
-            else self._pair(rng, newest, None, reward, seen)
-            for number in numbers
-        ]
+        found: list[ChosenPair] = []
+        for number in numbers:
+            other = OTHERS[number % len(OTHERS)]
+            old = self._earlier(rng, seed, env_steps) if other == "earlier" else None
+            if other == "random" or (other == "earlier" and old is None):
+                other, old = "random", random[rng.integers(len(random))]
+            found.append(self._pair(rng, newest, other, old, reward, seen))
+        return found
 
-    def _old(
-        self, rng: np.random.Generator, seed: int, random: Sequence[Clip], env_steps: int
-    ) -> Clip:
-        """Return a clip of the random policy, or one that was fresh in an earlier round."""
+    def _earlier(self, rng: np.random.Generator, seed: int, env_steps: int) -> Clip | None:
+        """Return a clip that was the newest behaviour in an earlier round, if there is one."""
         earlier = [one for one in fresh_answers(self._store, seed) if one.env_steps < env_steps]
-        if not earlier or rng.random() < RANDOM_SHARE:
-            return random[rng.integers(len(random))]
+        if not earlier:
+            return None
         one = earlier[rng.integers(len(earlier))]
         side = {LEFT: 0, RIGHT: 1}.get(one.forecast.newest, int(rng.integers(2)))
         return from_arrays(self._store.clips(one.query)[side])
@@ -94,20 +95,22 @@ class FreshPairs:
         self,
         rng: np.random.Generator,
         newest: Sequence[Clip],
+        other: Other,
         old: Clip | None,
         reward: Any,
         seen: Float[np.ndarray, " clips"] | None,
     ) -> ChosenPair:
         """Return a pair of two newest clips, or of a newest and an old clip in random order."""
-        one, other = (newest[i] for i in uniform_pairs(rng, len(newest), 1)[0])
-        left, right, sides = one, other, BOTH
+        one, another = (newest[i] for i in uniform_pairs(rng, len(newest), 1)[0])
+        left, right, sides = one, another, BOTH
         if old is not None:
             swapped = rng.random() < 0.5
             left, right, sides = (old, one, RIGHT) if swapped else (one, old, LEFT)
         opinions = self._model.opinions(reward, [observed(left), observed(right)])
         if opinions is None or seen is None:
             return ChosenPair(left, right, None)
-        forecast = _forecast(rng, opinions, sides, seen, len(newest))
+        forecast = _forecast(rng, opinions, seen, len(newest))
+        forecast = forecast._replace(newest=sides, against_random=float(other == "random"))
         both = np.stack([opinions.reward, opinions.spread], 1)
         opinion = {"left": both[0], "right": both[1], FRESH: forecast_array(forecast)}
         return ChosenPair(left, right, opinion)
@@ -120,16 +123,14 @@ class FreshPairs:
 def _forecast(
     rng: np.random.Generator,
     opinions: Opinions,
-    sides: float,
     seen: Float[np.ndarray, " clips"],
     newest: int,
 ) -> Forecast:
-    """Return the forecast for a pair.
+    """Return the forecast for a pair of newest clips.
 
     Args:
         rng: draws the pairs that its margin is compared with.
         opinions: of its two clips.
-        sides: the sides with the newest behaviour.
         seen: learned returns of the clips at hand: `newest` of the newest behaviour, then random.
         newest: how many are of the newest behaviour.
     """
@@ -140,8 +141,9 @@ def _forecast(
     rank = float((usual < abs(left - right)).mean())
     difference = np.sign(seen[:newest, None] - seen[None, newest:])
     return Forecast(
-        newest=sides,
+        newest=BOTH,
         left=float(left_probability(members[None])[0]),
         margin=rank if left > right else -rank,
         risen=float((difference.mean() + 1) / 2),
+        against_random=0.0,
     )

@@ -6,6 +6,7 @@ an episode, and the labels that the model is most wrong and most unsure about. T
 only compared with; the reward model never sees it.
 """
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -252,7 +253,7 @@ def _parts(steps: AlongSteps, env: int) -> list[_Part]:
     ends = (np.flatnonzero(steps.ended[:, env]) + 1).tolist()
     borders = sorted({0, *ends, len(steps.ended)})
     found: list[_Part] = []
-    for start, stop in zip(borders[:-1], borders[1:], strict=True):
+    for start, stop in itertools.pairwise(borders):
         length = int(steps.valid[start:stop, env].sum())
         true, learned = (x[start:stop, env].sum() for x in (steps.true, steps.learned))
         whole = start in ends and stop in ends
@@ -264,7 +265,7 @@ def _parts(steps: AlongSteps, env: int) -> list[_Part]:
 def _one_episode(steps: AlongSteps) -> dict[str, Any]:
     """Return the rewards along the first environment's longest part of one episode."""
     borders = sorted({0, *(np.flatnonzero(steps.ended[:, 0]) + 1).tolist(), len(steps.ended)})
-    pieces = [*zip(borders[:-1], borders[1:], strict=True)]
+    pieces = [*itertools.pairwise(borders)]
     start, stop = max(pieces, key=lambda piece: piece[1] - piece[0])
     chosen = slice(start, stop)
     names = ("learned", "spread", "true")

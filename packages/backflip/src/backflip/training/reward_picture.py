@@ -151,8 +151,8 @@ def _axes(
     yield plot(lines, x, y, _BOX, _TICKS)
     yield from more
     yield "</svg>"
-    yield f'<text class="ink middle" x="{_LEFT + width / 2}" y="{_TOP + height + 34}">{across}</text>'
-    middle = _TOP + height / 2
+    centre, middle = _LEFT + width / 2, _TOP + height / 2
+    yield f'<text class="ink middle" x="{centre}" y="{_TOP + height + 34}">{across}</text>'
     yield f'<text class="ink middle" transform="translate(14 {middle}) rotate(-90)">{up}</text>'
 
 
