@@ -11,7 +11,12 @@ import pytest
 from backflip.algorithms.registry import algorithms, names
 from backflip.cli.main import PROGRAM
 from backflip.preferences.teachers import SimulatedTeacher
-from backflip.training.teach_config import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
+from backflip.training.teach_config import (
+    CONTINUOUS_TEACHING,
+    NEW_RUN,
+    PIXELS_TEACHING,
+    TeachConfig,
+)
 from runshelf.cli.command_line import build_parser
 
 ROOT = Path(__file__).parents[2]
@@ -153,7 +158,8 @@ def test_defaults_of_teaching_are_those_described() -> None:
             for kind, settings in KINDS_OF_TEACHING.items()
             if field.name in settings and field in dataclasses.fields(TeachConfig)
         ]
-        assert written[field.name] == "; ".join([as_typed(field.default), *of_kinds])
+        default = as_typed(NEW_RUN.get(field.name, field.default))
+        assert written[field.name] == "; ".join([default, *of_kinds])
 
 
 def details() -> list[tuple[str, str]]:

@@ -56,3 +56,7 @@ def test_ties_share_the_mean_rank():
 def test_constant_values_have_no_correlation():
     assert spearman(np.ones(3), np.arange(3)) is None
     assert spearman(np.arange(1), np.arange(1)) is None
+
+
+def test_values_that_are_not_finite_have_no_correlation():
+    assert spearman(np.array([0.0, np.nan, 1.0]), np.arange(3)) is None

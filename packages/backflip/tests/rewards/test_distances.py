@@ -112,6 +112,10 @@ def test_pearson_distance_by_hand():
     assert pearson_distance(np.arange(3), np.array([0, 0, 1])) == pytest.approx(expected)
 
 
+def test_a_reward_that_is_not_finite_has_no_distance():
+    assert pearson_distance(np.array([1.0, np.nan]), np.arange(2)) is None
+
+
 def test_a_constant_reward_has_no_distance():
     assert pearson_distance(np.full(4, 0.1), np.arange(4)) is None
     assert epic(np.zeros_like(table(0)), table(0)) is None

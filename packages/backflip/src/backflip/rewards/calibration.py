@@ -71,7 +71,12 @@ def calibration_error(table: list[Bin]) -> float | None:
 
 
 def spearman(one: Num[np.ndarray, " n"], other: Num[np.ndarray, " n"]) -> float | None:
-    """Return Spearman's rank correlation, with mean ranks of ties; None if one is constant."""
+    """Return Spearman's rank correlation, with mean ranks of ties.
+
+    None if one is constant, or has a number that is not finite.
+    """
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return None
     ranks = [_ranks(np.asarray(x, np.float64)) for x in (one, other)]
     if len(one) < 2 or min(x.std() for x in ranks) == 0.0:
         return None

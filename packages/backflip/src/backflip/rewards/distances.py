@@ -35,11 +35,13 @@ class Transitions(NamedTuple):
 
 
 def pearson_distance(one: Num[Any, " n"], other: Num[Any, " n"]) -> float | None:
-    """Return sqrt((1 - ρ) / 2), with ρ the correlation; None if a reward is constant.
+    """Return sqrt((1 - ρ) / 2), with ρ the correlation; None if a reward is constant or not finite.
 
     Source: arXiv:2006.13900, definition 4.4.
     """
     one, other = (np.asarray(x, np.float64) for x in (one, other))
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return None
     one, other = one - one.mean(), other - other.mean()
     size = np.sqrt((one**2).sum() * (other**2).sum())
     smallest = 1e-12 * max(1.0, float(np.abs(one).max()), float(np.abs(other).max()))

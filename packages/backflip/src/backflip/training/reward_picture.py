@@ -64,7 +64,10 @@ def reward_picture(measures: Mapping[str, Any], summary: Mapping[str, Any]) -> s
 def _returns(clips: Mapping[str, Any]) -> Iterator[str]:
     """Yield a scatter of true against learned return of clips."""
     groups = [np.array([clips[name][of] for of in ("true", "learned")]) for name in _GROUPS]
+    groups = [group[:, np.isfinite(group).all(0)] for group in groups]
     both = np.concatenate(groups, axis=1)
+    if not both.size:
+        return
     scales = [_scale(values) for values in both]
     yield from _legend([("newest behaviour", 0), ("random policy", 1)])
     dots = [_dots(group, scales, colour) for colour, group in enumerate(groups)]
@@ -89,6 +92,7 @@ def _calibration(seed: Mapping[str, Any]) -> Iterator[str]:
 def _episode(episode: Mapping[str, Any]) -> Iterator[str]:
     """Yield the learned reward of each step with the members' spread, and the true reward."""
     learned, spread, true = (np.array(episode[x], float) for x in ("learned", "spread", "true"))
+    true = np.where(np.isfinite(true), true, 0.0)
     size = true.std() or 1.0
     steps = np.arange(len(learned), dtype=float)
     shown = Line("learned", steps, learned, 0, low=learned - spread, high=learned + spread)

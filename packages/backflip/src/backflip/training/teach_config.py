@@ -9,7 +9,7 @@ from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from runshelf.errors import UsageError
 
-FRESH_SHARE = 0.12  # of the labels, in new runs
+NEW_RUN: dict[str, Any] = {"fresh_share": 0.12}  # differs from the defaults, which old runs have
 CLIP_STEPS = 4_096  # env steps, of all environments together, that clips are cut from
 
 
@@ -46,7 +46,7 @@ class TeachConfig:
     repeat: Fraction = 0.8
     random_share: Fraction = 0.1
     queries: Literal["disagreement", "uniform"] = "disagreement"
-    fresh_share: Fraction = 0.0  # of new runs `FRESH_SHARE`
+    fresh_share: Fraction = 0.0  # of new runs as in `NEW_RUN`
     reward_model: str = "linear"
 
     def check(self, spec: EnvSpec, updates: int) -> None:
@@ -96,7 +96,7 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
     else:
         learning, teaching = CONTINUOUS, CONTINUOUS_TEACHING
     own = dict(learning) if algorithm == "ppo" else {}
-    return own, {"fresh_share": FRESH_SHARE, **teaching}
+    return own, NEW_RUN | teaching
 
 
 def clip_rollouts(algorithm: Algorithm, clip_envs: int) -> int:
