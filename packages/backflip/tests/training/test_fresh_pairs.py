@@ -163,6 +163,7 @@ def test_an_alarm_is_said_and_recorded_once(tmp_path: Path) -> None:
         checks = FreshChecks(store, [0], 8)
         for _ in range(2):
             alarm = checks.announce(said.append, writer.record_alarm)
+        writer.record("interrupted")
     assert alarm.state == "alarm"
     assert len(said) == 1
     assert said[0].startswith("REWARD ALARM at ")
@@ -170,8 +171,8 @@ def test_an_alarm_is_said_and_recorded_once(tmp_path: Path) -> None:
     assert health_of_checks(metrics_of(alarm))["fresh_evidence"] >= 20
     run = open_run(writer.folder)
     assert run.alarms() == said
-    with resume_run(run) as again:  # a resumed run finds the same alarm
-        FreshChecks(stored(tmp_path, []), [0], 8).announce(said.append, again.record_alarm)
+    with LabelStore.open(tmp_path / "labels.sqlite") as store, resume_run(run) as again:
+        FreshChecks(store, [0], 8).announce(said.append, again.record_alarm)
     assert open_run(writer.folder).alarms() == said[:1]
 
 

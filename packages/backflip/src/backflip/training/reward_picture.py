@@ -19,7 +19,7 @@ _STYLE = """
 .grid { stroke: #d8dee4 } .axis { stroke: #818b98 } .c0 { color: #0b62c4 } .c1 { color: #a8480b }
 .c0, .c1 { fill: currentColor } .centre, .dots { fill: none; stroke: currentColor }
 .centre { stroke-width: 2 } .dots { stroke-width: 7; stroke-linecap: round }
-.band { fill: currentColor; fill-opacity: .18 } .curves { overflow: visible }
+.band { fill: currentColor; fill-opacity: .18 } .curves { overflow: hidden }
 .ideal { stroke: #818b98; stroke-dasharray: 4 4; fill: none }
 text { font: 12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif }
 .title { font-size: 14px; font-weight: 600 } .tx, .middle { text-anchor: middle }
