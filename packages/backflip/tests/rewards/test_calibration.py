@@ -14,7 +14,7 @@ from backflip.rewards.calibration import (
 def test_the_reliability_table_by_hand():
     predicted = np.array([0.1, 0.15, 0.5, 0.95, 1.0])
     table = reliability(predicted, np.array([0.0, 1.0, 0.5, 1.0, 1.0]))
-    assert [one.count for one in table] == [2, 0, 1, 0, 2]
+    assert [one.answers for one in table] == [2, 0, 1, 0, 2]
     assert (table[0].predicted, table[0].observed) == (pytest.approx(0.125), 0.5)
     assert (table[1].predicted, table[1].observed) == (None, None)
     # 2/5 |.125 - .5| + 1/5 |.5 - .5| + 2/5 |.975 - 1|

@@ -15,14 +15,14 @@ class Bin(NamedTuple):
     Attributes:
         low: the lower end.
         high: the upper end.
-        count: forecasts in it.
+        answers: forecasts in it.
         predicted: their mean; None if there are none.
         observed: the share that came true; a tie counts as a half. None if there are none.
     """
 
     low: float
     high: float
-    count: int
+    answers: int
     predicted: float | None
     observed: float | None
 
@@ -61,9 +61,9 @@ def calibration_error(table: list[Bin]) -> float | None:
 
     Source: Guo et al. 2017, arXiv:1706.04599, equation 3.
     """
-    total = sum(one.count for one in table)
+    total = sum(one.answers for one in table)
     gaps = (
-        one.count * abs(one.predicted - one.observed)
+        one.answers * abs(one.predicted - one.observed)
         for one in table
         if one.predicted is not None and one.observed is not None
     )
@@ -80,7 +80,7 @@ def spearman(one: Num[np.ndarray, " n"], other: Num[np.ndarray, " n"]) -> float 
     ranks = [_ranks(np.asarray(x, np.float64)) for x in (one, other)]
     if len(one) < 2 or min(x.std() for x in ranks) == 0.0:
         return None
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def _ranks(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

@@ -71,10 +71,10 @@ def epic_canonical(
     """
     n, m = _length(covered.action), _length(actions)
     row, column = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
-    action, target = _take(actions, column), _take(states, column)
+    action, target = take(actions, column), take(states, column)
 
     def mean_from(state: States) -> Float[Any, " n"]:
-        return reward(_take(state, row), action, target).reshape(n, m).mean(1)
+        return reward(take(state, row), action, target).reshape(n, m).mean(1)
 
     return reward(*covered) + discount * mean_from(covered.next_state) - mean_from(covered.state)
 
@@ -101,8 +101,8 @@ def dard_canonical(
     """
     n, m = _length(covered.action), _length(actions)
     row, column = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
-    action = _take(actions, column)
-    here, there = _take(covered.state, row), _take(covered.next_state, row)
+    action = take(actions, column)
+    here, there = take(covered.state, row), take(covered.next_state, row)
     after, beyond = step(here, action), step(there, action)
 
     def mean(state: States, next_state: States) -> Float[Any, " n"]:
@@ -112,8 +112,13 @@ def dard_canonical(
     return reward(*covered) + shaped
 
 
-def _take(tree: Any, index: Any) -> Any:
-    return jax.tree.map(lambda x: x[index], tree)
+def take(tree: Any, index: Any) -> Any:
+    """Return the rows `index` of every array of a pytree."""
+
+    def rows(x: Any) -> Any:
+        return x[index]
+
+    return jax.tree.map(rows, tree)
 
 
 def _length(tree: Any) -> int:

@@ -78,7 +78,7 @@ class FreshPairs:
             other = OTHERS[number % len(OTHERS)]
             old = self._earlier(rng, seed, env_steps) if other == "earlier" else None
             if other == "random" or (other == "earlier" and old is None):
-                other, old = "random", random[rng.integers(len(random))]
+                other, old = "random", random[int(rng.integers(len(random)))]
             found.append(self._pair(rng, newest, other, old, reward, seen))
         return found
 

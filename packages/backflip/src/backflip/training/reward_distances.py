@@ -23,6 +23,7 @@ from backflip.rewards.distances import (
     dard_canonical,
     epic_canonical,
     pearson_distance,
+    take,
 )
 from backflip.rewards.interface import RewardModel
 
@@ -57,9 +58,9 @@ def _canonical(
     n, m = (IMAGES_COVERED, IMAGES_SAMPLES) if pixels else (COVERED, SAMPLES)
     every = _random_play(env, keys[0])
     chosen = jax.random.choice(keys[1], ENVS * ENV_STEPS, (n,), replace=False)
-    covered: Transitions = jax.tree.map(lambda x: x[chosen], every)
+    covered: Transitions = take(every, chosen)
     others = jax.random.choice(keys[2], ENVS * ENV_STEPS, (m,), replace=False)
-    states = jax.tree.map(lambda x: x[others], every.next_state)
+    states = take(every.next_state, others)
     actions = random_actions(env.spec.action, keys[3], m)
 
     def step(state: Any, action: Any) -> Any:
@@ -105,4 +106,8 @@ def _random_play(env: NativeEnv, key: PRNGKeyArray) -> Transitions:
         return where_rows(ended, fresh, moved.state), Transitions(states, action, moved.state)
 
     _, played = jax.lax.scan(play, begun, jax.random.split(rest, ENV_STEPS))
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), played)
+
+    def together(x: Array) -> Array:
+        return x.reshape(-1, *x.shape[2:])
+
+    return jax.tree.map(together, played)

@@ -80,9 +80,9 @@ def _calibration(seed: Mapping[str, Any]) -> Iterator[str]:
     lines: list[Line] = []
     legend: list[tuple[str, int]] = []
     for colour, (name, text) in enumerate((("fresh", "fresh pairs"), ("labels", "all labels"))):
-        bins = [one for one in seed[name]["bins"] if one["count"]]
-        points = [[one[of] for one in bins] for of in ("predicted", "observed")]
-        lines.append(Line(text, *(np.array(x, float) for x in points), colour, dots=True))
+        bins = [one for one in seed[name]["bins"] if one["answers"]]
+        x, y = (np.array([one[of] for one in bins], float) for of in ("predicted", "observed"))
+        lines.append(Line(text, x, y, colour, dots=True))
         legend.append((f"{text} ({seed[name]['answers']})", colour))
     ideal = f'<path class="ideal" d="M0 {_BOX[1]}L{_BOX[0]} 0"/>'
     yield from _legend(legend)
