@@ -19,6 +19,7 @@ from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
 from backflip.rewards.measures import label_metrics, reward_metrics
 from backflip.rewards.network.model import FIT_METRICS
+from backflip.training.fresh_checks import CHECK_METRICS
 from backflip.training.train import train
 from runshelf.store.metrics import read_metrics
 
@@ -28,7 +29,7 @@ ENVS = [CartPole(), Pendulum(), Dot()]  # discrete, continuous, pixels
 
 
 LEARNING, SESSION = ["update", "driver"], ["session"]
-REWARD = ["reward model", "linear reward model"]
+REWARD = ["reward model", "linear reward model", "fresh pairs"]
 
 
 def table(of: list[str] = LEARNING) -> dict[str, list[str]]:
@@ -115,7 +116,7 @@ def test_what_is_not_returned_everywhere_is_what_the_table_says() -> None:
 @pytest.mark.slow
 def test_a_run_writes_what_the_tables_say(tmp_path: Path) -> None:
     settings = {"epochs": 1, "phases": 2, "clip_length": 5, "clip_envs": 2, "random_envs": 4}
-    taught = teach("CartPole-v1", labels=4, env_steps=4096, settings=settings, home=tmp_path)
+    taught = teach("CartPole-v1", labels=8, env_steps=4096, settings=settings, home=tmp_path)
     trained = train("ppo", "CartPole-v1", env_steps=256, home=tmp_path)
     assert set(read_metrics(trained.folder, "train").records[-1]) == set(table(LEARNING + SESSION))
     both = set(table(LEARNING + SESSION + REWARD))
@@ -142,5 +143,6 @@ def test_what_reward_models_measure_is_what_their_tables_say() -> None:
     shared = set(empty | reward_metrics(np.zeros(1)))
     assert set(table(["reward model"])) == shared
     assert set(table(["network reward model"])) == set(FIT_METRICS)
+    assert set(table(["fresh pairs"])) == set(CHECK_METRICS)
     linear = {"reward_model_log_evidence", "reward_model_tie_width"}
     assert set(table(["linear reward model"])) == linear

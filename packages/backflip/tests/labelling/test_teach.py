@@ -120,8 +120,11 @@ def test_training_does_not_wait_for_the_last_answer_of_a_round(tmp_path, person)
     """With a quarter of the first round open, at most four pairs, the first phase begins."""
     said = []
     options = dict(OPTIONS, labels=64, report=said.append)  # sixteen in the first round
+    settings = TINY | {"fresh_share": 0.0}
     run = threading.Thread(
-        target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **options}
+        target=teach,
+        args=("Pendulum-v1",),
+        kwargs={"settings": settings, "home": tmp_path, **options},
     )
     run.start()
     labeller = person(folder_of(tmp_path))

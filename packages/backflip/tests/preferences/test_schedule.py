@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backflip.preferences.schedule import label_schedule
+from backflip.preferences.schedule import fresh_schedule, label_schedule
 
 LABELS, PHASES = st.integers(1, 2000), st.integers(1, 100)
 
@@ -45,3 +45,16 @@ def test_fewer_labels_than_phases_leave_phases_without_a_question():
     due = label_schedule(2, 20)
     assert sum(due) == 2
     assert sorted(due) == [0] * 18 + [1, 1]
+
+
+@given(pairs=st.integers(0, 300), phases=st.integers(2, 100))
+def test_fresh_pairs_are_spread_over_all_rounds_after_the_first(pairs, phases):
+    due = fresh_schedule(pairs, phases)
+    assert len(due) == phases
+    assert (due[0], sum(due)) == (0, pairs)
+    assert max(due[1:]) - min(due[1:]) <= 1
+    assert due[-1] >= 1 or pairs < phases - 1  # the newest behaviour is checked until the end
+
+
+def test_one_phase_has_no_fresh_pairs():
+    assert fresh_schedule(0, 1) == [0]

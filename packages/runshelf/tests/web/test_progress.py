@@ -71,3 +71,10 @@ def test_a_clock_set_back_gives_no_negative_progress(
     assert found.seconds_left is None or 0.0 <= found.seconds_left <= 600.0
     assert found.alarms == []
     tried(1, "times the clock was set back")
+
+
+def test_an_alarm_that_the_run_recorded_comes_first(tmp_path: Path) -> None:
+    events = [{"status": "started"}, {"alarm": "it cheats", "env_steps": 3}, {"alarm": 7}]
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events))
+    write(tmp_path, "a", [{"loss": "NaN"}])
+    assert alarms(tmp_path) == ["it cheats", "loss is not finite"]

@@ -32,6 +32,7 @@ FILES = {
     "curve.csv": "the learning curve as numbers, with the 95 % interval of the mean",
     "clips.png": "clips before and after training",
     "teaching.webp": "clips before, during and after training, animated",
+    "learned-reward.svg": "the learned reward against the true one and the answers",
     "labels.sqlite": "all clips and all answers",
     "metrics-train.jsonl": "metrics, one line per seed and update",
     "policy.safetensors": "the trained policies",
@@ -151,6 +152,9 @@ def print_result(result: Result, console: Console | None = None) -> None:
     spent = {name: x for name, x in seconds.items() if name != "total" and x}
     if result.teacher is not None:
         console.print(_text(f"teacher: {result.teacher}"), soft_wrap=True)
+    for found in (result.reward_alarm, result.reward_measures):
+        if found is not None:
+            console.print(_text(str(found.get("in_words", ""))), soft_wrap=True)
     if result.parent is not None:
         console.print(
             _text(f"carries on {short_id(result.parent)}: {_own_share(result)}"), soft_wrap=True

@@ -26,3 +26,17 @@ def label_schedule(labels: int, phases: int) -> list[int]:
     rate[max(1, round((1 - LAST_SHARE) * phases)) :] = 0.0
     total = np.round(np.cumsum(rate) / rate.sum() * (labels - first)).astype(int)
     return [first, *np.diff(total, prepend=0).tolist()]
+
+
+def fresh_schedule(pairs: int, phases: int) -> list[int]:
+    """Return the number of fresh pairs before phase 1, after phase 1, ..., after the last but one.
+
+    They are spread evenly over all rounds after the first, so that the newest behaviour is checked
+    until the end.
+
+    Args:
+        pairs: the total number of fresh pairs.
+        phases: the number of training phases, at least 1.
+    """
+    total = np.round(pairs * np.arange(phases) / max(phases - 1, 1)).astype(int)
+    return np.diff(total, prepend=0).tolist()

@@ -14,6 +14,8 @@ HEALTH = {
     "explained_variance": ("explained variance", 2),
     "grad_norm": ("gradient", 2),
     "labels": ("labels", 0),
+    "fresh_agreement": ("teacher agrees", 2),
+    "fresh_evidence": ("REWARD ALARM, evidence", 0),
 }
 VERY_LARGE = 1e12  # larger numbers are shown in scientific notation
 

@@ -20,11 +20,13 @@ from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
 from backflip.rewards.interface import RewardModel
+from backflip.training.fresh_pairs import ChosenPair, FreshPairs
 from backflip.training.teach_config import TeachConfig
 from runshelf.errors import UsageError
 
 CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
 END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so many
+FRESH = 2  # separates the random numbers of fresh pairs from those that choose other clips
 
 
 @final
@@ -55,6 +57,7 @@ class QueryMaker:
         self._enough, self._shows_clips = enough, shows_clips
         self._env_id, self._config, self._model = env_id, config, model
         self._store, self._drawer = store, drawer
+        self._fresh = FreshPairs(model, store)
 
     def add_queries(
         self,
@@ -64,31 +67,57 @@ class QueryMaker:
         reward: Any,
         count: int,
         env_steps: int,
+        fresh: range = range(0),
     ) -> None:
         """Add `count` queries about one seed's record, or about random clips if it is None.
 
         Queries that a killed process already added are not added again.
+
+        Args:
+            seed: the seed.
+            random_clips: clips of the random policy.
+            record: the newest transitions.
+            reward: the reward model's parameters.
+            count: the number of queries, fresh pairs included.
+            env_steps: env steps of the seed when the record ended.
+            fresh: the numbers of the fresh pairs among them, counted over the whole run.
         """
         missing = count - self._store.count_queries(seed, env_steps)
         if missing <= 0:
             return
-        rng = np.random.default_rng([seed, 1 + env_steps])
-        clips = self._clips(rng, random_clips, record)
-        pairs = self._choose(rng, clips, reward, count, first=record is None)[-missing:]
+        pairs = self._pairs(seed, random_clips, record, reward, count, env_steps, fresh)[-missing:]
         if self._drawer is None:
             self._store.add_queries(
-                NewQuery(seed, to_arrays(clips[left]), to_arrays(clips[right]), env_steps)
-                for left, right in pairs
+                NewQuery(seed, to_arrays(one), to_arrays(other), env_steps, opinion=opinion)
+                for one, other, opinion in pairs
             )
             return
-        for left, right in pairs:  # one at a time, so that people see each as soon as it is drawn
+        for one, other, opinion in pairs:  # one at a time: people see each as soon as it is drawn
             if self._enough():
                 return
-            one, other = clips[left], clips[right]
             films = self._drawer.films(one), self._drawer.films(other)
-            opinion = self._opinion(reward, one, other)
+            opinion = opinion or self._opinion(reward, one, other)
             query = NewQuery(seed, to_arrays(one), to_arrays(other), env_steps, films, opinion)
             self._store.add_queries([query])
+
+    def _pairs(
+        self,
+        seed: int,
+        random_clips: Sequence[Clip],
+        record: Transition | None,
+        reward: Any,
+        count: int,
+        env_steps: int,
+        fresh: range,
+    ) -> list[ChosenPair]:
+        """Return the clips of `count` queries, fresh pairs last."""
+        rng = np.random.default_rng([seed, 1 + env_steps])
+        clips, newest = self._clips(rng, random_clips, record)
+        own = np.random.default_rng([seed, 1 + env_steps, FRESH])
+        checks = self._fresh.draw(own, seed, clips[:newest], random_clips, reward, fresh, env_steps)
+        others = count - len(checks)
+        chosen = self._choose(rng, clips, reward, others, first=record is None) if others else ()
+        return [*(ChosenPair(clips[i], clips[j], None) for i, j in chosen), *checks]
 
     def _opinion(self, reward: Any, left: Clip, right: Clip) -> dict[str, np.ndarray] | None:
         """Return the predicted reward (row 0) and the members' spread (row 1) of each step."""
@@ -100,25 +129,26 @@ class QueryMaker:
 
     def _clips(
         self, rng: np.random.Generator, random_clips: Sequence[Clip], record: Transition | None
-    ) -> Sequence[Clip]:
-        """Return the clips to choose from.
+    ) -> tuple[Sequence[Clip], int]:
+        """Return the clips to choose from, and how many of the first are from the record.
 
         Raises:
             UsageError: there are fewer than two.
         """
-        clips = list(random_clips)
+        clips, newest = list(random_clips), 0
         if record is not None:
             random = clips[: round(self._config.random_share * CANDIDATE_CLIPS)]
             count = CANDIDATE_CLIPS - len(random)
             length, shown = self._config.clip_length, self._shows_clips
-            clips = [*some_clips(rng, record, length, count, shown=shown), *random]
+            found = some_clips(rng, record, length, count, shown=shown)
+            clips, newest = [*found, *random], len(found)
         if len(clips) < 2:
             length = self._config.clip_length
             raise UsageError(
                 f"the rollouts of `{self._env_id}` have fewer than two clips of {length} env "
                 f"steps; try --set clip_length={max(2, length // 2)}"
             )
-        return clips
+        return clips, newest
 
     def _choose(
         self,

@@ -28,6 +28,9 @@ class Result:
         seconds: `setup`, `compile`, `train`, `answers` (waiting for people), `evaluate` and
             `total`, over all sessions of the run.
         teacher: who answered the queries; None for `train`.
+        reward_alarm: what the fresh pairs say about the learned reward (docs/reward-alarm.md);
+            None for `train` and for runs without fresh pairs.
+        reward_measures: what the learned reward is worth, means over seeds; None if unknown.
         parent: the id of the run that this run carried on, if any. `env_steps` and `labels` then
             include those of the parent.
         own_env_steps: env steps of this run alone, if it has a parent.
@@ -46,6 +49,8 @@ class Result:
     optimum: Sequence[float] | None
     seconds: Mapping[str, float]
     teacher: str | None = None
+    reward_alarm: Mapping[str, Any] | None = None
+    reward_measures: Mapping[str, Any] | None = None
     parent: str | None = None
     own_env_steps: int | None = None
     own_labels: int | None = None
@@ -82,6 +87,8 @@ class Result:
             "env_steps": self.env_steps,
             "labels": self.labels,
             "teacher": self.teacher,
+            "reward_alarm": None if self.reward_alarm is None else dict(self.reward_alarm),
+            "reward_measures": None if self.reward_measures is None else dict(self.reward_measures),
             "parent": self.parent,
             "own_env_steps": self.own_env_steps,
             "own_labels": self.own_labels,

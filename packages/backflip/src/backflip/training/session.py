@@ -278,6 +278,8 @@ class Session:
         env_steps: int,
         labels: int | None = None,
         teacher: str | None = None,
+        reward_alarm: Mapping[str, Any] | None = None,
+        reward_measures: Mapping[str, Any] | None = None,
     ) -> Result:
         """Record the evaluation, mark the run as finished, and return the result."""
         self.clock.book("evaluate")
@@ -291,6 +293,8 @@ class Session:
             env_steps=env_steps,
             labels=labels,
             teacher=teacher,
+            reward_alarm=reward_alarm,
+            reward_measures=reward_measures,
             **_own_share(self.run, env_steps, labels),
             returns=evaluation.returns.mean(1).tolist(),
             optimum=None if np.isnan(optimum).any() else optimum.tolist(),

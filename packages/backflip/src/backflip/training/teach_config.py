@@ -14,7 +14,8 @@ from runshelf.errors import UsageError
 # Of vectors it is a whole phase, so that rare events are among them.
 PIXEL_CLIP_STEPS, VECTOR_CLIP_STEPS = 4_096, 40_960
 
-FIRST_REWARD_MODEL = "linear"  # of old runs, which have no such setting
+# Of old runs, which have no such settings.
+OLD_RUN: dict[str, Any] = {"reward_model": "linear", "fresh_share": 0.0}
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class TeachConfig:
         random_share: share of candidate clips from the random policy (at most 64 clips). An agent
             that is stuck produces clips that labels cannot distinguish.
         queries: pairs are chosen by the ensemble's `disagreement`, or uniformly (`uniform`).
+        fresh_share: share of the labels that check the reward model on the newest behaviour
+            (`backflip.preferences.reward_alarm`).
         reward_model: `additive`, `linear`, `network`, or `module:Class` for your own.
     """
 
@@ -48,6 +51,7 @@ class TeachConfig:
     repeat: Fraction = 0.8
     random_share: Fraction = 0.1
     queries: Literal["disagreement", "uniform"] = "disagreement"
+    fresh_share: Fraction = 0.12
     reward_model: str = "additive"
 
     def check(self, spec: EnvSpec, updates: int) -> None:
@@ -86,7 +90,7 @@ class TeachConfig:
 
 def saved_teaching(teaching: Mapping[str, Any]) -> TeachConfig:
     """Return the configuration of teaching that a run has saved."""
-    return TeachConfig(**{"reward_model": FIRST_REWARD_MODEL, **teaching})
+    return TeachConfig(**(OLD_RUN | dict(teaching)))
 
 
 def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:

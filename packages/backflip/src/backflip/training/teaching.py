@@ -27,16 +27,20 @@ from backflip.preferences.drawer import Drawer
 from backflip.preferences.kept_labels import LabelHash
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
-from backflip.preferences.schedule import label_schedule
+from backflip.preferences.schedule import fresh_schedule, label_schedule
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
-from backflip.training.build import Built
+from backflip.training.build import Built, env_args_of
 from backflip.training.continuation import before_of, planned
 from backflip.training.finished import with_more
+from backflip.training.fresh_checks import FreshChecks, health_of_checks, metrics_of
 from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
 from backflip.training.memory import report_replay_memory
 from backflip.training.policy import refuse_changed
 from backflip.training.query_maker import QueryMaker, some_clips
 from backflip.training.result import Result
+from backflip.training.reward_measures import RewardMeasures, read_measures, summary_of
+from backflip.training.reward_picture import PICTURE as REWARD_PICTURE
+from backflip.training.reward_picture import reward_picture
 from backflip.training.session import Session
 from backflip.training.teach_config import TeachConfig
 from backflip.training.teach_more import asks
@@ -95,7 +99,9 @@ class TeachRun:
         self.before = before_of(self.session.run)
         self.phases = planned(self.session.run, self.built.config)
         self.start = Start(**self.session.run.config.get("start", {}))
-        self.due = self._queries_due()
+        self.due, self.fresh_due = self._queries_due()
+        fresh = round(self.config.fresh_share * self.config.labels)
+        self.fresh_checks = FreshChecks(self.store, self.seeds, fresh)
         self.asks = asks(self.session.run)
         env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
@@ -114,17 +120,23 @@ class TeachRun:
         most = PICTURES_TO_CHOOSE if self.source.shows_clips else PICTURES_TO_KEEP
         self.pictures = max(most, 4 * self.config.clip_length)
 
-    def _queries_due(self) -> list[int]:
-        """Return the number of queries before phase 1, after phase 1, ...
+    def _queries_due(self) -> tuple[list[int], list[int]]:
+        """Return the number of queries before phase 1, after phase 1, ..., and of fresh ones.
 
         A child begins with a phase of learning, whose clips its first queries are about, and with
         the open queries of its parent.
         """
-        phases = len(self.phases)
-        if not self.before.updates:
-            return label_schedule(self.config.labels - self.start.labels, phases)
-        count = self.config.labels - self.before.labels - self.before.open_queries
-        return [0, *label_schedule(count, phases - 1)] if phases > 1 else [0]
+        phases, before = len(self.phases), self.before
+        count = self.config.labels - self.start.labels
+        if before.updates:
+            count = self.config.labels - before.labels - before.open_queries
+        fresh = fresh_schedule(round(self.config.fresh_share * count) if phases > 1 else 0, phases)
+        others = count - sum(fresh)
+        if not before.updates:
+            due = label_schedule(others, phases)
+        else:
+            due = [0, *label_schedule(others, phases - 1)] if phases > 1 else [0]
+        return [sum(both) for both in zip(due, fresh, strict=True)], fresh
 
     def _queried_run(self) -> QueriedRun:
         """Return the run for the answer source."""
@@ -176,12 +188,15 @@ class TeachRun:
         )
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)
+        measures = read_measures(self.session.folder)
         result = self.session.finish(
             evaluation,
             updates=self.before.updates + sum(self.phases),
             env_steps=env_steps,
             labels=labels,
             teacher=self._teacher(),
+            reward_alarm=self.fresh_checks.result(),
+            reward_measures=None if measures is None else summary_of(measures),
         )
         result = with_more(result, self.session.run)
         self.answers.set_status("finished", result=result.summary(), more=result.more)
@@ -246,6 +261,7 @@ class TeachRun:
         )
         keep = self.session.policy_keeper(self.built, done=done)
         learners, measured = functions[updates](learners, reward, report, keep)
+        checked = self._check_reward()
         health = self.session.log_phase(
             self.built,
             measured,
@@ -253,12 +269,13 @@ class TeachRun:
             done=done,
             updates=updates,
             learns_own_reward=False,
-            extra=self._mean_fit_metrics(),
+            extra=self._mean_fit_metrics() | checked,
         )
         record = jax.tree.map(np.asarray, measured.record)
         self._make_queries(record, reward, number + 1)
         if number + 1 == len(self.phases):
             self._draw_clips(record)
+            self._measure_reward(record, reward)
         elif number == len(self.phases) // DURING_SHARE:
             keep_during(self.session.folder, row_of(record, 0), self.config.clip_length)
         kept = self.label_hash.first()
@@ -271,7 +288,8 @@ class TeachRun:
             extra={"fit_metrics": self.fit_metrics, "newest_learnt": self.newest_label},
             labels=kept,
         )
-        shown = dict(health) | {"labels": float(self.store.counts().labels / len(self.seeds))}
+        labels = self.store.counts().labels / len(self.seeds)
+        shown = dict(health) | {"labels": float(labels)} | health_of_checks(checked)
         later_queries = sum(self.due[number + 2 :]) * len(self.seeds)
         self.session.reporter.phase_done(
             number + 1,
@@ -281,6 +299,13 @@ class TeachRun:
             self.answers.remaining_seconds(later_queries),
         )
         return learners
+
+    def _check_reward(self) -> dict[str, float]:
+        """Return the metrics of the reward alarm; announce it when it is raised."""
+        if not self.fresh_checks.planned:
+            return {}
+        reporter, record = self.session.reporter, self.session.writer.record_alarm
+        return metrics_of(self.fresh_checks.announce(reporter.say, record))
 
     def _compile_ahead(self, functions: Mapping[int, Any], learners: Learner, reward: Any) -> None:
         """Compile all programs while people watch the first clips; results are discarded."""
@@ -347,11 +372,13 @@ class TeachRun:
         env_steps = self._env_steps(number)
         if count and not self.answers.enough():
             self.answers.set_status("drawing", phase=number, env_steps=env_steps)
+            first = sum(self.fresh_due[:number])
+            fresh = range(first, first + self.fresh_due[number])
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)
                 own = row_of(reward, row)
                 self.query_maker.add_queries(
-                    seed, self.random_clips[row], seen, own, count, env_steps
+                    seed, self.random_clips[row], seen, own, count, env_steps, fresh
                 )
         if self.source.needs_films and record is not None:
             episode = self.drawer.latest(row_of(record, 0))
@@ -409,6 +436,20 @@ class TeachRun:
         with suppress(UserFacingError):  # some machines cannot draw; the strip is there anyway
             movies = {name: self.drawer.movie(clip) for name, clip in clips.items() if clip}
             replace_file(self.session.folder, PICTURE, teaching_webp(movies))
+
+    def _measure_reward(self, record: Transition, reward: Any) -> None:
+        """Write the measures of the learned reward and their picture into the run's folder."""
+        run, folder = self.session.run, self.session.folder
+        env, length = run.manifest["env"], self.config.clip_length
+        measures = RewardMeasures(env, env_args_of(run), self.model, self.store, length)
+        try:
+            found = measures.write(folder, self.seeds, record, reward, self.random_clips)
+        except UserFacingError as error:  # the policy is trained, and must not be lost
+            self.session.reporter.say(f"the learned reward is not measured: {error}")
+            return
+        if found is not None:
+            picture = reward_picture(found, summary_of(found))
+            replace_file(folder, REWARD_PICTURE, picture.encode())
 
     def _mean_fit_metrics(self) -> dict[str, float]:
         """Return the reward model's metrics, averaged over the seeds."""

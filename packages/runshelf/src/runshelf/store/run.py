@@ -43,7 +43,7 @@ _EVENTS = "events.jsonl"
 _LOCK = "lock"
 _IMPORT = "import"
 _YEAR_9000 = 221_845_392_000.0  # a later time in a damaged record is ignored
-_MOST_NAMED = 3  # runs in one message
+_MOST_NAMED = 3  # runs in one message, alarms of one run
 _CPU_INFO = Path("/proc/cpuinfo")
 _REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
 _DISTRIBUTIONS = (
@@ -117,6 +117,15 @@ class Run:
         """
         return read_lines(self.folder / _EVENTS).records
 
+    def alarms(self) -> list[str]:
+        """Return the alarms that the run has recorded, oldest first; at most `_MOST_NAMED`.
+
+        Raises:
+            UserFacingError: the events cannot be read.
+        """
+        found = [event.get("alarm") for event in self.events()]
+        return [alarm for alarm in found if isinstance(alarm, str)][:_MOST_NAMED]
+
 
 @final
 class RunWriter:
@@ -163,6 +172,18 @@ class RunWriter:
         self._ended = status in ENDS
         # The index reads a folder again when its modification time has changed.
         touch(self.run.folder)
+
+    def record_alarm(self, alarm: str, **details: Any) -> None:
+        """Append and sync an alarm, which the run's page shows, unless it is recorded already.
+
+        Raises:
+            UsageError: a detail is not a JSON value.
+            UserFacingError: the disk is full.
+        """
+        if alarm not in self.run.alarms():
+            self._events.write({"alarm": alarm, "time": _iso(self._clock.now()), **details})
+            self._events.sync()
+            touch(self.run.folder)
 
     def close(self) -> None:
         """Release the lock."""

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.durations import duration
+from runshelf.errors import UserFacingError
 from runshelf.received_json import parse_record
 from runshelf.store import opening
 from runshelf.store.liveness import SILENCE_SECONDS
+from runshelf.store.run import Run
 from runshelf.web import run_files
 from runshelf.web.manifest import finite, mapping
 
@@ -37,7 +39,7 @@ class Progress(NamedTuple):
         seconds_left: estimated remaining time; None without an estimate.
         source: what the estimate is based on.
         doing: the current activity as reported by the run.
-        alarms: warnings, a few words each.
+        alarms: what the run has recorded, and warnings, a few words each.
     """
 
     share: float | None
@@ -82,6 +84,8 @@ def progress_of(
     )
     share, left, source = next((e for e in estimates if e), (None, None, ""))
     alarms = _alarms(folder, tail)
+    with contextlib.suppress(UserFacingError):  # damaged events
+        alarms = [*Run(folder, manifest).alarms(), *alarms]
     if any(alarm.startswith("no ") for alarm in alarms):
         left = None  # the run may hang
     return Progress(share, left, source, _doing(folder), alarms)

@@ -104,6 +104,7 @@ class RunHead(NamedTuple):
         left: estimated remaining time in words.
         relatives: runs that it repeats or that repeat it.
         spread: seeds, interval and lowest value of its result, as text; empty for a single seed.
+        alarms: those that the run has recorded; of a running run, also those of its progress.
     """
 
     manifest: Mapping[str, Any]
@@ -111,6 +112,7 @@ class RunHead(NamedTuple):
     left: str
     relatives: Sequence[Relative]
     spread: str
+    alarms: Sequence[str] = ()
 
 
 def read_head(row: RunRow, relatives: Sequence[Relative]) -> RunHead:
@@ -119,12 +121,13 @@ def read_head(row: RunRow, relatives: Sequence[Relative]) -> RunHead:
     Raises:
         UserFacingError: the manifest cannot be read.
     """
-    manifest, spread = open_run(row.folder).manifest, _spread_of(row)
+    run, spread = open_run(row.folder), _spread_of(row)
+    manifest = run.manifest
     if row.state != "running":
-        return RunHead(manifest, None, "", relatives, spread)
+        return RunHead(manifest, None, "", relatives, spread, run.alarms())
     progress = progress_of(row.folder, manifest, time.time() - row.created)
     left = "" if progress.seconds_left is None else roughly(progress.seconds_left)
-    return RunHead(manifest, progress, left, relatives, spread)
+    return RunHead(manifest, progress, left, relatives, spread, progress.alarms)
 
 
 def _spread_of(row: RunRow) -> str:

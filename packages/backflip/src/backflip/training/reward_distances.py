@@ -1,0 +1,113 @@
+"""EPIC and DARD distance of a learned reward to the true reward of an environment in JAX.
+
+Coverage is random play: uniform actions from the first states on. The true reward is that of the
+env step from a state with an action, whichever next state it is asked about.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from backflip.core.trees import where_rows
+from backflip.core.types import Transition
+from backflip.envs.random_actions import random_actions
+from backflip.envs.registry import make_native
+from backflip.envs.spec import NativeEnv, step_within_bounds
+from backflip.rewards.distances import (
+    Transitions,
+    dard_canonical,
+    epic_canonical,
+    pearson_distance,
+    take,
+)
+from backflip.rewards.interface import RewardModel
+
+ENVS, ENV_STEPS = 16, 64  # of random play
+COVERED, SAMPLES = 256, 32  # transitions, and samples of each expectation
+IMAGES_COVERED, IMAGES_SAMPLES = 64, 16
+DISCOUNT = 0.99
+_KEY = 0xE91C
+
+
+def reward_distances(
+    env_id: str, env_args: Mapping[str, Any], model: RewardModel, parameters: Any
+) -> dict[str, float | None] | None:
+    """Return `epic` and `dard` of one seed's parameters; None outside JAX.
+
+    A distance is None if one of the rewards is constant.
+    """
+    env = make_native(env_id, env_args)
+    if env is None:
+        return None
+    shaped = jax.jit(partial(_canonical, env, model))(jax.random.key(_KEY), parameters)
+    one, other = (jax.tree.map(np.asarray, x) for x in shaped)
+    return {name: pearson_distance(one[name], other[name]) for name in one}
+
+
+def _canonical(
+    env: NativeEnv, model: RewardModel, key: PRNGKeyArray, parameters: Any
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return the transformed true and learned reward, by the name of the distance."""
+    keys = jax.random.split(key, 5)
+    pixels = env.spec.is_pixels
+    n, m = (IMAGES_COVERED, IMAGES_SAMPLES) if pixels else (COVERED, SAMPLES)
+    every = _random_play(env, keys[0])
+    chosen = jax.random.choice(keys[1], ENVS * ENV_STEPS, (n,), replace=False)
+    covered: Transitions = take(every, chosen)
+    others = jax.random.choice(keys[2], ENVS * ENV_STEPS, (m,), replace=False)
+    states = take(every.next_state, others)
+    actions = random_actions(env.spec.action, keys[3], m)
+
+    def step(state: Any, action: Any) -> Any:
+        drawn = jax.random.split(keys[4], len(action))
+        return jax.vmap(partial(step_within_bounds, env))(state, action, drawn)
+
+    def true(state: Any, action: Any, next_state: Any) -> Array:
+        del next_state
+        return step(state, action).reward
+
+    def learned(state: Any, action: Any, next_state: Any) -> Array:
+        before, after = (jax.vmap(env.observe)(x)[None] for x in (state, next_state))
+        none = jnp.zeros((1, len(action)))
+        batch = Transition(
+            before, action[None], none, none > 0, none > 0, after, none == 0, extra=()
+        )
+        return model.predict(parameters, batch)[0]
+
+    def both(reward: Any) -> dict[str, Array]:
+        return {
+            "epic": epic_canonical(reward, covered, states, actions, DISCOUNT),
+            "dard": dard_canonical(
+                reward, covered, lambda s, a: step(s, a).state, actions, DISCOUNT
+            ),
+        }
+
+    return both(true), both(learned)
+
+
+def _random_play(env: NativeEnv, key: PRNGKeyArray) -> Transitions:
+    """Return the transitions of uniform actions, of all environments along one axis."""
+    first, rest = jax.random.split(key)
+    begun = jax.vmap(env.reset)(jax.random.split(first, ENVS))
+
+    def play(states: Any, key: PRNGKeyArray) -> tuple[Any, Transitions]:
+        keys = jax.random.split(key, 3)
+        action = random_actions(env.spec.action, keys[0], ENVS)
+        moved = jax.vmap(partial(step_within_bounds, env))(
+            states, action, jax.random.split(keys[1], ENVS)
+        )
+        fresh = jax.vmap(env.reset)(jax.random.split(keys[2], ENVS))
+        ended = moved.terminated | moved.truncated
+        return where_rows(ended, fresh, moved.state), Transitions(states, action, moved.state)
+
+    _, played = jax.lax.scan(play, begun, jax.random.split(rest, ENV_STEPS))
+
+    def together(x: Array) -> Array:
+        return x.reshape(-1, *x.shape[2:])
+
+    return jax.tree.map(together, played)
