@@ -219,14 +219,14 @@ class Outline(NamedTuple):
         state: its state.
         note: the reason for the state.
         created: when it was created, in Unix seconds.
-        seeds: the length of its list of seeds, in characters.
+        parent: the id of the run that it repeats.
     """
 
     folder: Path
     state: str
     note: str
     created: float
-    seeds: int
+    parent: str | None
 
 
 def outline_of(values: Sequence[Any], runs: Path) -> Outline:
@@ -236,7 +236,7 @@ def outline_of(values: Sequence[Any], runs: Path) -> Outline:
         DamagedRow: a value is not one that was written.
     """
     ulid, *rest = values
-    kinds = (str, str, str, float, int)
+    kinds = (str, str, str, float, _OPTIONAL)
     if not all(map(isinstance, values, kinds)) or not is_ulid(ulid):
         raise DamagedRow("a run has a wrong value")
     return Outline(runs / ulid, *rest)

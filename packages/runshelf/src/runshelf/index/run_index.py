@@ -248,7 +248,7 @@ class Index:
     def outlines(self, column: Literal["ulid", "grouping"], value: str, most: int) -> list[Outline]:
         """Return the newest runs with a value in a column; takes little time for any runs."""
         select = (
-            f"SELECT ulid, state, note, created, length(seeds) FROM runs WHERE {column} = ?"
+            f"SELECT ulid, state, note, created, parent FROM runs WHERE {column} = ?"
             " ORDER BY created DESC, ulid DESC LIMIT ?"
         )
         with self._transaction():

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from runshelf.index.rows import RunRow
+from runshelf.index.rows import Outline, RunRow
 from runshelf.index.run_index import Index
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
@@ -52,6 +52,7 @@ from runshelf.web.subjects import (
     row_of_run,
     runs_of,
     subject_of,
+    with_parents,
 )
 from runshelf.web.templates import render, static_files, static_version
 
@@ -367,7 +368,12 @@ class Pages:
 
         async def chosen(request: Request) -> Response:
             named = _named(request)
-            outlines = await self._reader.query(lambda index: outlines_of(index, named))
+
+            def find(index: Index) -> list[Outline]:
+                found = outlines_of(index, named)
+                return with_parents(index, found) if len(found) == 1 else found
+
+            outlines = await self._reader.query(find)
             if await self._reader.read(lambda: are_large(outlines)):
                 return await large_runs.page(request)
             return await handler(request)
@@ -400,7 +406,9 @@ def _with_size_check(handler: Handler) -> Handler:
 def _named(request: Request) -> Chosen:
     """Return the runs and groups that a page shows."""
     if "run" in request.path_params:
-        return (("run", request.path_params["run"]),)
+        against = request.query_params.get("against")
+        has_other = against and request.url.path.endswith("/code")
+        return (("run", request.path_params["run"]), *([("run", against)] if has_other else []))
     if request.url.path == "/group":
         return (("group", request.query_params.get("name", "")),)
     return chosen_subjects(request, 0, "shown")

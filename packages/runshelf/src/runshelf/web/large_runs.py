@@ -28,7 +28,7 @@ def are_large(outlines: Iterable[Outline]) -> bool:
     """Return whether reading these runs takes so long that a process of its own must do it."""
     rest = LARGE_BYTES
     for outline in outlines:
-        rest -= outline.seeds + parsed_bytes(outline.folder)
+        rest -= parsed_bytes(outline.folder)
         if rest < 0:
             return True
     return False

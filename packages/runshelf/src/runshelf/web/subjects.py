@@ -137,6 +137,14 @@ def outlines_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Outline
     return found
 
 
+def with_parents(index: Index, outlines: Sequence[Outline]) -> list[Outline]:
+    """Return runs and the runs that they repeat."""
+    parents = [
+        found for outline in outlines for found in index.outlines("ulid", outline.parent or "", 1)
+    ]
+    return [*outlines, *parents]
+
+
 def _outlines_of_group(index: Index, group: str) -> list[Outline]:
     found = index.outlines("grouping", group, MOST_RUNS)
     if not found:

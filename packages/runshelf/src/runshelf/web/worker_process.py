@@ -1,13 +1,12 @@
 """A worker process of the server: started when it is first needed, and again if it has ended."""
 
 import asyncio
-import contextlib
 import json
+import subprocess
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from runshelf.errors import UserFacingError
 from runshelf.web.bounded_log import report
@@ -18,6 +17,15 @@ MOST_WAITING = 16
 
 class Busy(Exception):
     """Too many requests are waiting."""
+
+
+@final
+class _Running(NamedTuple):
+    """A process, its stdout, and the connection to that."""
+
+    process: "subprocess.Popen[bytes]"
+    answers: asyncio.StreamReader
+    answers_open: asyncio.ReadTransport
 
 
 @final
@@ -34,7 +42,7 @@ class WorkerProcess:
     def __init__(self, program: str, home: Path, purpose: str, seconds: float) -> None:
         self._program, self._home = program, home
         self._purpose, self._seconds = purpose, seconds
-        self._process: Process | None = None
+        self._running: _Running | None = None
         self._lock = asyncio.Lock()
         self._waiting = 0
 
@@ -67,11 +75,11 @@ class WorkerProcess:
 
     async def close(self) -> None:
         """End the process."""
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        running, self._running = self._running, None
+        if running is not None:
+            running.process.kill()
+            running.answers_open.close()
+            await asyncio.to_thread(running.process.communicate)
 
     async def _ask(self, request: Mapping[str, Any], hear: Callable[[str], None]) -> Answer:
         try:
@@ -87,27 +95,30 @@ class WorkerProcess:
         raise UserFacingError(f"the process {self._purpose} {problem}: try again in a moment")
 
     async def _answered(self, request: Mapping[str, Any], hear: Callable[[str], None]) -> Answer:
-        process = await self._running()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(request).encode() + b"\n")
+        running = self._running = self._running or await _start(self._program, self._home)
+        assert running.process.stdin is not None
+        # The pipe has room for a request, and the process has answered all earlier ones.
+        running.process.stdin.write(json.dumps(request).encode() + b"\n")
+        running.process.stdin.flush()
         while True:
             async with asyncio.timeout(self._seconds):
-                await process.stdin.drain()
-                fields: dict[str, Any] = json.loads(await process.stdout.readline())
+                fields: dict[str, Any] = json.loads(await running.answers.readline())
                 if "said" not in fields:
-                    return Answer(fields, await process.stdout.readexactly(fields["bytes"]))
+                    return Answer(fields, await running.answers.readexactly(fields["bytes"]))
             hear(fields["said"])
 
-    async def _running(self) -> Process:
-        """Return the process, started if it does not run."""
-        if self._process is None or self._process.returncode is not None:
-            # -P: modules in the current folder must not shadow installed ones. In a new session
-            # Ctrl-C does not reach the process; it ends with the server.
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", self._program, str(self._home)),
-                stdin=PIPE,
-                stdout=PIPE,
-                start_new_session=True,
-            )
-        return self._process
+
+async def _start(program: str, home: Path) -> _Running:
+    # -P: modules in the current folder must not shadow installed ones. In a new session Ctrl-C does
+    # not reach the process; it ends with the server.
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", program, str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    answers = asyncio.StreamReader()
+    answers_open, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(answers), process.stdout
+    )
+    return _Running(process, answers, answers_open)
