@@ -406,9 +406,10 @@ def _with_size_check(handler: Handler) -> Handler:
 def _named(request: Request) -> Chosen:
     """Return the runs and groups that a page shows."""
     if "run" in request.path_params:
-        against = request.query_params.get("against")
-        has_other = against and request.url.path.endswith("/code")
-        return (("run", request.path_params["run"]), *([("run", against)] if has_other else []))
+        against = (
+            request.query_params.get("against") if request.url.path.endswith("/code") else None
+        )
+        return (("run", request.path_params["run"]), *([("run", against)] if against else []))
     if request.url.path == "/group":
         return (("group", request.query_params.get("name", "")),)
     return chosen_subjects(request, 0, "shown")
