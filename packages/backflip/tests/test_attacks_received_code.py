@@ -245,7 +245,9 @@ def test_a_received_home_cannot_vouch_for_itself(
     assert trust.is_trusted(folder)
 
 
-def test_the_key_is_of_its_user_alone() -> None:
+def test_the_key_is_of_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made(tmp_path)
     assert trust.key_file().stat().st_mode & 0o077 == 0
 
 
