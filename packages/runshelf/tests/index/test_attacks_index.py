@@ -4,8 +4,6 @@ import os
 import random
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,24 +177,6 @@ LOOSE = [
     "UPDATE summaries SET last = 'high'",
     "UPDATE settings SET text = x'ff'",
 ]
-
-
-@pytest.mark.attack
-@pytest.mark.medium
-@pytest.mark.parametrize("statement", [LOOSE[2], LOOSE[4], LOOSE[6]])
-def test_values_of_another_type_in_a_program(home: Path, statement: str, tried: Tried) -> None:
-    """Under test, annotations are checked, which notices some of these values, too."""
-    command = [sys.executable, "-m", "runshelf", "runs", "--json", "--home", str(home)]
-    expected = subprocess.run(command, capture_output=True)
-    assert expected.returncode == 0
-    assert expected.stderr == b""
-    change(shared(home, "index.sqlite"), statement, loose=True)
-    break_seal(home)
-    found = subprocess.run(command, capture_output=True)
-    assert found.returncode == 0, found.stderr
-    assert found.stderr.count(b"is built again") == 1
-    assert found.stdout == expected.stdout
-    tried(1, "indexes with changed tables or values")
 
 
 # Only the seal shows that these are wrong.
