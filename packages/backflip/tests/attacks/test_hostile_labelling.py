@@ -194,10 +194,12 @@ def test_a_clip_that_is_a_bomb_is_refused(received: Path, tried: Tried) -> None:
 
 def test_one_damaged_film_hides_only_its_pair(received: Path) -> None:
     with changing(received) as file:
-        file.execute("UPDATE films SET about = '[' WHERE id = 5")
+        left_clip = "SELECT left_clip FROM queries WHERE id = 2"
+        file.execute(f"UPDATE films SET about = '[' WHERE clip = ({left_clip})")
     with LabelStore.open(received / LABELS) as store:
         taken = LabelQueue(store).take("me")
         assert taken
+        assert all(pair.query > 2 for pair in taken)
         assert all(pair.left and pair.right for pair in taken)
 
 
