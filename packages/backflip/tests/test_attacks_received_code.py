@@ -187,6 +187,14 @@ def test_a_run_made_here_is_trusted_also_after_its_home_has_moved(tmp_path: Path
     assert trust.is_trusted(tmp_path / "two" / "runs" / folder.name)
 
 
+def record_of_copy(run: Path) -> Path:
+    """Return the record of a trusted run with the same `run.json`."""
+    other = made(run.parents[1])
+    shutil.copy(run / "run.json", other)
+    trust.trust(other)
+    return run.parent / ".runshelf" / trust.TRUSTED / other.name
+
+
 FORGERIES: dict[str, Callable[[Path, Path], object]] = {
     "no record": lambda record, run: record.unlink(),
     "an empty record": lambda record, run: record.write_bytes(b""),
@@ -201,6 +209,9 @@ FORGERIES: dict[str, Callable[[Path, Path], object]] = {
     ),
     "the record of another run": lambda record, run: record.write_bytes(
         (record.parent / made(run.parents[1]).name).read_bytes()
+    ),
+    "the record of a run with the same run.json": lambda record, run: record.write_bytes(
+        record_of_copy(run).read_bytes()
     ),
     "a linked run.json": lambda record, run: (
         (run / "run.json").rename(run / "other"),
@@ -234,7 +245,9 @@ def test_a_received_home_cannot_vouch_for_itself(
     assert trust.is_trusted(folder)
 
 
-def test_the_key_is_of_its_user_alone() -> None:
+def test_the_key_is_of_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made(tmp_path)
     assert trust.key_file().stat().st_mode & 0o077 == 0
 
 

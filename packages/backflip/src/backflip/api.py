@@ -23,6 +23,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher, ProgramSource
 from backflip.preferences.teachers import parse_teacher
 from backflip.training import runtime
+from backflip.training.arguments import refuse_other_kinds
 from backflip.training.build import rebuild
 from backflip.training.continuation import (
     build_child,
@@ -50,7 +51,7 @@ from backflip.training.teach_config import saved_teaching
 from backflip.training.teach_more import asks, child_config, more_budget
 from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
 from backflip.training.teaching import Taught, TeachRun
-from runshelf.errors import UsageError
+from runshelf.errors import UsageError, shown
 from runshelf.store.run import NO_INFO, Run, RunInfo
 from runshelf.terminal_text import put
 
@@ -110,6 +111,8 @@ def teach(
         Interrupted: Ctrl-C; the message says how to resume.
     """
     began = time.perf_counter()
+    refuse_other_kinds(env=env, algorithm=algorithm, teacher=teacher, labels_from=labels_from)
+    refuse_other_kinds(reward_from=reward_from, home=home, argv=argv, info=info, report=report)
     refuse_names("settings", settings or {})
     refuse_names("env_args", env_args or {})
     numbers = seeds_from(first_seed, seeds)
@@ -189,10 +192,12 @@ def teach_more(
         Interrupted: Ctrl-C; the message says how to resume.
     """
     began = time.perf_counter()
+    refuse_other_kinds(run=run, home=home, teacher=teacher, argv=argv, info=info, report=report)
     found = found_run(run, home)
     runtime.prepare()
     parent = open_parent(found, "teach")
     saved = found.config
+    _refuse_other_settings(labelling)
     counts, each = inherited_counts(found.folder), len(found.seeds)
     before = parent.before(counts.labels // each, counts.pending // each)
     budget = more_budget(found, before, labels, env_steps)
@@ -281,6 +286,7 @@ def _source_of(
     Raises:
         UsageError: settings for people are given, and no person answers.
     """
+    _refuse_other_settings(labelling)
     if goal is not None:
         labelling = (labelling or LabellingSettings())._replace(goal=goal)
     if teacher is None:
@@ -288,6 +294,11 @@ def _source_of(
     if labelling is not None and teacher not in WHERE:
         _refuse_labelling(teacher if isinstance(teacher, str) else teacher.teacher)
     return teacher if not isinstance(teacher, str) else _source(teacher, labelling)
+
+
+def _refuse_other_settings(labelling: object) -> None:
+    if not isinstance(labelling, LabellingSettings | None):
+        raise UsageError(f"`labelling` must be `LabellingSettings` or None, got {shown(labelling)}")
 
 
 def _refuse_labelling(teacher: str) -> NoReturn:

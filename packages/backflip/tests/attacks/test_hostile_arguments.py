@@ -1,6 +1,8 @@
 """Hostile values in command lines and in calls of the API: one line, and no run is created."""
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -160,3 +162,40 @@ def test_a_hostile_argument_of_the_api_is_refused(tmp_path: Path, tried: Tried) 
             teach("dot", goal=value, env_steps=10, home=tmp_path)  # pyright: ignore[reportArgumentType]
     assert not list(tmp_path.glob("runs/*"))
     tried(len(CALLS) + len(ARGUMENTS) + 6, "hostile arguments of train and teach")
+
+
+# In a program, nothing checks annotations.
+OTHER_KINDS = """
+import sys
+from backflip import teach, train
+from backflip.api import teach_more
+from backflip.training.train import train_more
+from runshelf.errors import UsageError
+
+names = ["env", "algorithm", "home", "argv", "info", "report"]
+of_teach = ["teacher", "labels_from", "reward_from", "goal", "labelling"]
+calls = [(train, name) for name in names] + [(teach, name) for name in names + of_teach]
+calls += [(train_more, name) for name in ["run", *names[2:]]]
+calls += [(teach_more, name) for name in ["run", *names[2:], "teacher"]]
+for call, name in calls:
+    for value in (5, 2.5, object(), [["x"], 5], b"x", {}):
+        usual = {"env": "dot", "home": sys.argv[1]} if call in (train, teach) else {"run": "x"}
+        if call is train_more:
+            usual["env_steps"] = 5
+        try:
+            call(**{**usual, name: value})
+        except UsageError as error:
+            assert name in str(error), (call, name, value, error)
+            continue
+        raise SystemExit(f"{call} took {name}={value}")
+print(6 * len(calls))
+"""
+
+
+@pytest.mark.medium
+def test_an_argument_of_another_kind_is_refused(tmp_path: Path, tried: Tried) -> None:
+    command = [sys.executable, "-c", OTHER_KINDS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert not list(tmp_path.glob("runs/*"))
+    tried(int(done.stdout), "hostile arguments of train and teach")

@@ -39,6 +39,8 @@ ROWS = {
     "a label of negative seconds": "UPDATE labels SET seconds = -1",
     "a label by a long name": "UPDATE labels SET who = printf('%.*c', 1000000, 'x')",
     "a label by a name of controls": "UPDATE labels SET who = char(0, 27, 8238)",
+    "a label by a name that is not UTF-8": "UPDATE labels SET who = CAST(x'ff41' AS TEXT)",
+    "a film that is not UTF-8": "UPDATE films SET about = CAST(x'ff41' AS TEXT)",
     "a query of the largest seed": "UPDATE queries SET seed = 9223372036854775807",
     "a query without a date": "UPDATE queries SET asked_at = ''",
     "a query that repeats itself": "UPDATE queries SET repeats = id",
@@ -154,6 +156,17 @@ def test_hostile_rows_do_not_fail_the_page(received: Path, what: str, tried: Tri
     tried(1, "hostile rows of a label file")
 
 
+def test_an_answer_is_confirmed_though_its_opinion_is_damaged(received: Path) -> None:
+    """The answer is stored, so a refusal would be wrong."""
+    with changing(received) as file:
+        file.execute(ROWS["an opinion that is no opinion"])
+    asked = [path for path, _ in _requests()]
+    answers = answers_of(received)[3:]
+    answered = [answers[place] for place, path in enumerate(asked) if path == "/api/answer"]
+    assert [one.status for one in answered] == [409, 200, 200, 200]  # the first had an answer
+    assert all(json.loads(one.body)["opinion"] is None for one in answered[1:])
+
+
 @pytest.mark.parametrize("what", SCHEMAS)
 def test_a_label_file_that_runs_without_end_is_refused(
     received: Path, what: str, tried: Tried
@@ -181,10 +194,12 @@ def test_a_clip_that_is_a_bomb_is_refused(received: Path, tried: Tried) -> None:
 
 def test_one_damaged_film_hides_only_its_pair(received: Path) -> None:
     with changing(received) as file:
-        file.execute("UPDATE films SET about = '[' WHERE id = 5")
+        left_clip = "SELECT left_clip FROM queries WHERE id = 2"
+        file.execute(f"UPDATE films SET about = '[' WHERE clip = ({left_clip})")
     with LabelStore.open(received / LABELS) as store:
         taken = LabelQueue(store).take("me")
         assert taken
+        assert all(pair.query > 2 for pair in taken)
         assert all(pair.left and pair.right for pair in taken)
 
 

@@ -1,5 +1,6 @@
 """A finished run is never evaluated again, whatever resumes it."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from backflip import api
 from backflip.api import resume_teach, teach, teach_more
 from backflip.training import train as training
+from backflip.training.progress import Progress
 from backflip.training.result import Result
 from backflip.training.train import resume_train, train, train_more
 from runshelf.errors import Interrupted, UsageError
+from runshelf.index.entry import read_status
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import RunWriter, find_run
 
@@ -111,3 +114,23 @@ def test_a_kill_between_evaluation_and_end_doubles_no_evaluation(
     assert record_["evaluation_return"] == result.returns[0]
     assert [event["status"] for event in run.events()][-2:] == ["resumed", "finished"]
     tried(1, "kills between the evaluation and the end of a run")
+
+
+@pytest.mark.medium
+def test_sessions_count_once_in_the_duration_of_a_run(tmp_path: Path) -> None:
+    began = time.monotonic()
+
+    def interrupt(progress: Progress) -> None:
+        if progress.env_steps:
+            time.sleep(1.0)
+            raise KeyboardInterrupt
+
+    with pytest.raises((KeyboardInterrupt, Interrupted)):
+        train("ppo", "CartPole-v1", env_steps=512, settings=PPO, home=tmp_path, report=interrupt)
+    run = find_run(tmp_path, "latest")
+    result = resume_train(run)
+    elapsed = time.monotonic() - began
+    seconds = [event["seconds"] for event in run.events() if "seconds" in event]
+    assert len(seconds) == 2
+    assert result.seconds["total"] - seconds[0] <= seconds[1] <= sum(seconds) <= elapsed
+    assert sum(seconds) == pytest.approx(read_status(run).seconds)

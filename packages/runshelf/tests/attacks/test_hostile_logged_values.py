@@ -18,8 +18,8 @@ from runshelf.store.run import create_run
 pytestmark = pytest.mark.attack
 
 PROGRAM = r"""
-import decimal, fractions, math, runshelf
-from collections.abc import Mapping
+import decimal, fractions, itertools, math, runshelf
+from collections.abc import Mapping, Sequence
 
 def nested(levels, make):
     found = make(None)
@@ -48,6 +48,18 @@ class Rows(Mapping):
 class Long(str):
     def __len__(self): return 1
 
+class Endless(Sequence):
+    def __len__(self): return 3
+    def __getitem__(self, at): return 1.0
+
+class EndlessList(list):
+    def __iter__(self): return itertools.count()
+
+class EndlessRow(Mapping):
+    def __len__(self): return 3
+    def __iter__(self): return map(str, itertools.count())
+    def __getitem__(self, key): return 1.0
+
 loop = []
 loop.append(loop)
 values = [
@@ -56,8 +68,11 @@ values = [
     -10**5_000, fractions.Fraction(10**400), decimal.Decimal("1e400"), decimal.Decimal("sNaN"),
     [10**400], [Mute()], ["a"], [[1], [1, 2]], b"x", {1, 2}, 1j, None, {1: 2}, {Mute: 1},
     {f"k{n}": n for n in range(60_000)}, math.nan, math.inf, "\ud800", "\0",
+    Endless(), [Endless()], EndlessList(), [EndlessList()], EndlessRow(), [loop, loop],
 ]
+loop += [loop, loop]
 names = [
+    EndlessRow(), Endless(), EndlessList(),
     Mute(), None, 5, [], "", "\0", "\ud800", "x" * 1000, "a\nb", ("a",), math.nan, {1: 2},
     {"\0": 1}, {None: 1}, {"": 1}, {("a",): 1}, Rows(), {n: n for n in range(60_000)},
     {"x" * 1000 + str(n): n for n in range(9_000)}, {f"k{n}": n for n in range(60_000)},

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packages.runshelf.tests.attacks.commands import no_hang
 from PIL import Image
 
 from runshelf.errors import UserFacingError
@@ -27,7 +28,7 @@ from runshelf.interop.event_files import (
     version_event,
 )
 from runshelf.interop.protobuf import WireError, field, fields
-from runshelf.interop.tfrecord import TornFile, frame, masked_crc, read_frames
+from runshelf.interop.tfrecord import LARGEST_RECORD, Damage, frame, masked_crc, read_frames
 
 PEERS = Path(__file__).parents[4] / ".cache" / "peers" / "loggers" / "bin" / "python"
 # As tensorboardX 2.6.5 wrote it: `brain.Event:2` at second 1, then a=0.5 at step 3, second 2.
@@ -38,14 +39,9 @@ BY_HAND = bytes.fromhex(
 
 
 def entries(path: Path) -> tuple[list[Entry], str]:
-    """The entries of a file, and the error at its end."""
-    found = []
-    try:
-        for entry in read_entries(path):
-            found.append(entry)
-    except (TornFile, WireError) as error:
-        return found, str(error)
-    return found, ""
+    """The entries of a file, and what is wrong with its first damaged record."""
+    damage = Damage()
+    return list(read_entries(path, damage)), damage.first
 
 
 def write(path: Path, *records: bytes) -> Path:
@@ -112,15 +108,37 @@ def test_a_file_cut_anywhere_is_read_up_to_the_cut(tmp_path):
         assert ("torn" in said) == (cut not in (0, *ends))
 
 
-def test_a_damaged_record_ends_reading_with_an_error(tmp_path):
+def test_only_a_damaged_record_is_skipped(tmp_path):
     records = [scalar_event(1.0, n, [("loss", n / 2)]) for n in range(3)]
     whole = bytearray(b"".join(records))
     for at in range(len(records[0]), len(records[0]) + len(records[1])):
         broken = bytearray(whole)
         broken[at] ^= 0x10
         found, said = entries(write(tmp_path / "e", bytes(broken)))
-        assert [entry.step for entry in found] == [0]
+        assert [entry.step for entry in found] == [0, 2]
         assert f"at byte {len(records[0])}" in said
+
+
+def test_the_search_for_a_sound_record_is_bounded(tmp_path):
+    """Also where every byte may begin a record, and where each record has a damaged length."""
+    sound = scalar_event(1.0, 7, [("loss", 1.0)])
+    for junk in (bytes(2**21), b"\xff" * 2**21, (sound[:8] + b"bad " + sound[12:]) * 2**16):
+        path = write(tmp_path / "e", sound, junk, sound)
+        with no_hang():
+            found, said = entries(path)
+        assert len(found) in (1, 2)
+        assert f"at byte {len(sound)}" in said
+    near = write(tmp_path / "e", sound, bytes(20_000), sound, b"\xff" * 9_000, sound)
+    assert len(entries(near)[0]) == 3
+
+
+def test_a_sound_length_above_the_limit_is_skipped(tmp_path):
+    header = struct.pack("<Q", LARGEST_RECORD + 1)
+    large = header + struct.pack("<I", masked_crc(header))
+    sound = scalar_event(1.0, 7, [("loss", 1.0)])
+    found, said = entries(write(tmp_path / "e", large, b"x" * 50, sound))
+    assert [entry.step for entry in found] == [7]
+    assert "exceeds the limit" in said
 
 
 @pytest.mark.parametrize("length", [2**63, 2**64 - 1, 2**40, 2**28 + 1])
@@ -147,11 +165,11 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("event", HOSTILE)
-def test_a_complete_record_that_is_not_an_event_ends_reading(tmp_path, event):
+def test_a_complete_record_that_is_not_an_event_is_skipped(tmp_path, event):
     good = scalar_event(1.0, 0, [("a", 1.0)])
     found, said = entries(write(tmp_path / "e", good, frame(event), good))
-    assert len(found) == 1
-    assert said
+    assert len(found) == 2
+    assert f"damaged at byte {len(good)}" in said
 
 
 @given(st.binary(max_size=200))
@@ -237,17 +255,17 @@ def test_links_and_pipes_are_not_opened(tmp_path):
     target = write(tmp_path / "target", version_event(0.0))
     (tmp_path / "link").symlink_to(target)
     with pytest.raises(UserFacingError):
-        list(read_frames(tmp_path / "link"))
+        list(read_frames(tmp_path / "link", Damage()))
     os.mkfifo(tmp_path / "pipe")
-    assert list(read_frames(tmp_path / "pipe")) == []
+    assert list(read_frames(tmp_path / "pipe", Damage())) == []
 
 
 @pytest.mark.medium
 def test_tags_are_read_lazily(tmp_path):
     summary = b"".join(field(1, field(1, f"tag{n}") + b"\x15\0\0\0\0") for n in range(5000))
     path = write(tmp_path / "e", frame(field(5, summary)))
-    assert next(read_entries(path)).tag == "tag0"
-    assert sum(1 for _ in read_entries(path)) == 5000
+    assert next(read_entries(path, Damage())).tag == "tag0"
+    assert sum(1 for _ in read_entries(path, Damage())) == 5000
 
 
 READ = """

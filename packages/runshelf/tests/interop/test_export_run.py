@@ -12,6 +12,7 @@ from runshelf.errors import UsageError, UserFacingError
 from runshelf.interop import export_run as module
 from runshelf.interop.event_files import Pictures, read_entries
 from runshelf.interop.export_run import export_run
+from runshelf.interop.tfrecord import Damage
 from runshelf.store import series
 from runshelf.store.media import save_image
 from runshelf.store.metrics import MetricsWriter
@@ -65,12 +66,12 @@ def test_a_logdir_has_a_folder_for_each_seed(run, tmp_path):
     export_run(run, tmp_path / "logs")
     files = {path.parent.name: path for path in (tmp_path / "logs").rglob("*tfevents*")}
     assert set(files) == {"logs", "seed_0", "seed_1"}
-    found = list(read_entries(files["logs"]))
+    found = list(read_entries(files["logs"], Damage()))
     losses = [(e.step, e.time, e.content) for e in found if e.tag == "loss"]
     assert losses[:5] == [(n, 1.6e9 + n, float(np.float32(n / 3))) for n in range(5)]
     assert math.isnan(losses[5][2])
     assert isinstance(next(e.content for e in found if e.tag == "picture"), Pictures)
-    (entry,) = read_entries(files["seed_1"])
+    (entry,) = read_entries(files["seed_1"], Damage())
     assert (entry.step, entry.tag) == (100, "loss")
     begun = json.loads((run.folder / "run.json").read_text())["created"]
     assert begun
@@ -89,7 +90,7 @@ def test_the_step_of_an_event_is_the_env_steps_where_they_were_logged(tmp_path):
         export_run(writer.run, tmp_path / "logs")
     (path,) = (tmp_path / "logs").rglob("*tfevents*")
     steps = {}
-    for entry in read_entries(path):
+    for entry in read_entries(path, Damage()):
         steps.setdefault(entry.tag, []).append(entry.step)
     assert steps == {
         **{"loss": [0, 100, 200], "entropy": [0, 1, 2], "mixed": [0, 1, 2]},
@@ -139,7 +140,7 @@ def test_odd_values_are_written_and_reported(tmp_path, name):
     assert len(list(tmp_path.iterdir())) == 2
     if name == "logs":
         (path,) = (tmp_path / "out" / name).iterdir()
-        found = [(entry.step, entry.tag, entry.content) for entry in read_entries(path)]
+        found = [(entry.step, entry.tag, entry.content) for entry in read_entries(path, Damage())]
         assert found == [
             *[(0, "a\ufffd", 1.0), (0, "big", math.inf), (1, "big", -math.inf)],
             *[(2, "loss", 1.0), (7, "loss", 2.0)],

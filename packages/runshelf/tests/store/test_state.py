@@ -138,6 +138,10 @@ def test_runs_of_other_machines_use_the_age_of_the_heartbeat(tmp_path: Path, mac
     there = process()._replace(machine=machine, host="node7")
     beats(run, there, age=SILENCE_SECONDS - 10)
     assert state_of(run) == ("running", CREATED, "")
+    beats(run, there, age=10 - SILENCE_SECONDS)
+    assert state_of(run).name == "running"
+    beats(run, there, age=-3600)  # from the future, as a received run may have it
+    assert state_of(run).name == "lost"
     beats(run, there, age=SILENCE_SECONDS + 40)
     assert state_of(run) == ("lost", CREATED, "no sign of life from node7 for 100 s")
 

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast, final
@@ -138,6 +138,8 @@ class LabelFile:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        # Text that is not UTF-8, in a received file, spoils nothing but itself.
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
 
     @classmethod
     def open(cls, path: Path) -> "LabelFile":

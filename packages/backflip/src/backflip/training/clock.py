@@ -35,6 +35,11 @@ class Clock:
         return {**parts, "total": sum(parts.values())}
 
     @property
+    def session(self) -> float:
+        """Seconds of this session."""
+        return sum(self._here.values())
+
+    @property
     def trained(self) -> float:
         """Seconds of training in this session."""
         return self._here["train"]

@@ -44,6 +44,7 @@ from runshelf.interrupts import Terminated, interruptible
 from runshelf.learning_curve import write_curve
 from runshelf.received_json import parse_record
 from runshelf.store.metrics import MetricsWriter
+from runshelf.store.periods import finite
 from runshelf.store.records import from_json, to_json
 from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
@@ -305,8 +306,17 @@ class Session:
         self._log_evaluation(result, updates)
         self._output.write(result.summary())
         write_summary(self.folder)
-        self.writer.record("finished", result=result.to_json(), seconds=result.seconds["total"])
+        seconds = self._unrecorded_seconds(result.seconds["total"])
+        self.writer.record("finished", result=result.to_json(), seconds=seconds)
         return result
+
+    def _unrecorded_seconds(self, total: float) -> float:
+        """Return the seconds of this session, and of earlier ones that were killed.
+
+        Sessions that were not killed have recorded theirs.
+        """
+        recorded = (finite(event.get("seconds")) for event in self.run.events())
+        return round(max(total - sum(filter(None, recorded)), self.clock.session), 3)
 
     def _log_evaluation(self, result: Result, updates: int) -> None:
         """Append the evaluation metrics of each seed.

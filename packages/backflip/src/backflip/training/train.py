@@ -12,6 +12,7 @@ from backflip.core.settings import refuse_names
 from backflip.core.spec import conversions
 from backflip.drivers.learning import env_steps_after
 from backflip.training import runtime
+from backflip.training.arguments import refuse_other_kinds
 from backflip.training.build import Built, build, rebuild
 from backflip.training.continuation import (
     before_of,
@@ -77,6 +78,8 @@ def train(
         Interrupted: Ctrl-C; the message says how to resume.
     """
     began = time.perf_counter()
+    refuse_other_kinds(env=env, algorithm=algorithm)
+    refuse_other_kinds(home=home, argv=argv, info=info, report=report)
     numbers, place = seeds_from(first_seed, seeds), runtime.place_of(home)
     runtime.prepare()
     refuse_names("settings", settings or {})
@@ -133,6 +136,7 @@ def train_more(
         Interrupted: Ctrl-C; the message says how to resume.
     """
     began = time.perf_counter()
+    refuse_other_kinds(run=run, home=home, argv=argv, info=info, report=report)
     runtime.prepare()
     parent = open_parent(found_run(run, home), "train")
     place = place_of_child(parent.run, home)

@@ -8,7 +8,7 @@ index at once; they may read a folder twice, with the same result.
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, cast, final
@@ -260,8 +260,12 @@ def _with_logged(entry: Entry, content: str, seeds: Sequence[int]) -> Entry:
 
 
 def _logged_seeds(summaries: Mapping[str, Summary]) -> list[int]:
-    seeds = {seed for one in summaries.values() for seed in one.seeds if abs(seed) < 2**63}
-    return sorted(seeds)[:MOST_SEEDS]
+    return _first_seeds({seed for one in summaries.values() for seed in one.seeds})
+
+
+def _first_seeds(seeds: Iterable[int]) -> list[int]:
+    """Return the first seeds, of those that SQLite can store, in order."""
+    return sorted(seed for seed in seeds if abs(seed) < 2**63)[:MOST_SEEDS]
 
 
 def _is_too_soon(entry: Entry, known: Known, now: float) -> bool:
@@ -336,10 +340,10 @@ def _store_summaries(
     connection.executemany(
         "INSERT INTO seed_summaries VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (metrics[name], number, seed, *_statistics(one))
+            (metrics[name], number, seed, *_statistics(whole.seeds[seed]))
             for name, whole in kept.items()
-            for seed, one in whole.seeds.items()
-            if len(whole.seeds) > 1 and abs(seed) < 2**63
+            if len(whole.seeds) > 1
+            for seed in _first_seeds(whole.seeds)
         ],
     )
     result = result_metric({name: one.count for name, one in kept.items()}, named)

@@ -211,6 +211,38 @@ class GroupRow:
 
 
 @final
+class Outline(NamedTuple):
+    """What the index knows of a run without reading its seeds and its result.
+
+    Attributes:
+        folder: its folder.
+        state: its state.
+        note: the reason for the state.
+        created: when it was created, in Unix seconds.
+        parent: the id of the run that it repeats.
+    """
+
+    folder: Path
+    state: str
+    note: str
+    created: float
+    parent: str | None
+
+
+def outline_of(values: Sequence[Any], runs: Path) -> Outline:
+    """Return the outline of a run from its id and the fields of `Outline` after the folder.
+
+    Raises:
+        DamagedRow: a value is not one that was written.
+    """
+    ulid, *rest = values
+    kinds = (str, str, str, float, _OPTIONAL)
+    if not all(map(isinstance, values, kinds)) or not is_ulid(ulid):
+        raise DamagedRow("a run has a wrong value")
+    return Outline(runs / ulid, *rest)
+
+
+@final
 class RunPage(NamedTuple):
     """A page of a table of runs, and the total number of rows."""
 

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, final
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, final
 
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.index import refresh as folders
@@ -38,9 +38,11 @@ from runshelf.index.rows import (
     GroupPage,
     GroupRow,
     Keys,
+    Outline,
     RunPage,
     RunRow,
     from_columns,
+    outline_of,
 )
 from runshelf.index.sql_conditions import (
     NEWEST_FIRST,
@@ -241,6 +243,17 @@ class Index:
         with self._transaction():
             select = "SELECT number FROM runs WHERE grouping = ? ORDER BY created DESC, ulid DESC"
             return self._run_rows(self._column(select, (clean(group),)), {})
+
+    @_repaired
+    def outlines(self, column: Literal["ulid", "grouping"], value: str, most: int) -> list[Outline]:
+        """Return the newest runs with a value in a column; takes little time for any runs."""
+        select = (
+            f"SELECT ulid, state, note, created, parent FROM runs WHERE {column} = ?"
+            " ORDER BY created DESC, ulid DESC LIMIT ?"
+        )
+        with self._transaction():
+            rows = self._connection.execute(select, (clean(value), most)).fetchall()
+        return [outline_of(row, self.home / "runs") for row in rows]
 
     @_repaired
     def result_of(self, rows: Sequence[RunRow]) -> Result | None:

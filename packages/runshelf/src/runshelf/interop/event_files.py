@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, final
 
 from runshelf.interop.protobuf import (
     Value,
+    WireError,
     double,
     field,
     field_of_single,
@@ -22,7 +23,7 @@ from runshelf.interop.protobuf import (
     text,
     varint_at,
 )
-from runshelf.interop.tfrecord import frame, read_frames
+from runshelf.interop.tfrecord import Damage, frame, read_frames
 
 VERSION = "brain.Event:2"
 
@@ -65,28 +66,40 @@ class Entry(NamedTuple):
     content: Content
 
 
-def read_entries(path: Path) -> Iterator[Entry]:
-    """Yield the values in an event file.
+def read_entries(path: Path, damage: Damage) -> Iterator[Entry]:
+    """Yield the values in an event file, without those of damaged records.
+
+    Of a record that is not an event, the values before the damage are yielded.
 
     Raises:
-        TornFile: after the last complete record, if more data follows it.
-        WireError: a complete record is not an event.
         UserFacingError: the file cannot be read.
     """
-    for record in read_frames(path):
-        time, step, summaries = 0.0, 0, list[bytes]()
-        for number, value in fields(record):
+    for at, record in read_frames(path, damage):
+        try:
+            yield from _entries(record)
+        except WireError as error:
+            damage.add(f"damaged at byte {at}: {error}")
+
+
+def _entries(record: bytes) -> Iterator[Entry]:
+    """Yield the values of one event.
+
+    Raises:
+        WireError: it is not an event.
+    """
+    time, step, summaries = 0.0, 0, list[bytes]()
+    for number, value in fields(record):
+        if number == 1:
+            time = double(value)
+        elif number == 2:
+            step = signed(value)
+        elif number == 5:
+            summaries.append(raw(value))
+    for summary in summaries:
+        for number, value in fields(summary):
             if number == 1:
-                time = double(value)
-            elif number == 2:
-                step = signed(value)
-            elif number == 5:
-                summaries.append(raw(value))
-        for summary in summaries:
-            for number, value in fields(summary):
-                if number == 1:
-                    tag, content = _value(raw(value))
-                    yield Entry(time, step, tag, content)
+                tag, content = _value(raw(value))
+                yield Entry(time, step, tag, content)
 
 
 def _value(message: bytes) -> tuple[str, Content]:

@@ -6,14 +6,13 @@ Links are not followed, and paths inside a file are never opened.
 import hashlib
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, final
 
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import Csv, read_csv
-from runshelf.interop.tfrecord import TornFile, read_frames
+from runshelf.interop.tfrecord import Damage, read_frames
 from runshelf.store.files import disk_errors
 
 MOST_FILES = 10_000
@@ -137,9 +136,8 @@ def _check(path: Path) -> None:
         UserFacingError: it cannot be read.
     """
     if "tfevents" in path.name:
-        with suppress(TornFile):
-            if next(read_frames(path), None) is not None:
-                return
+        if next(read_frames(path, Damage()), None) is not None:
+            return
         raise DamagedFile(f"`{path}` has no complete record: it is not an event file")
     table = read_table(path)
     missing = [name for name in _MONITOR if name not in table.names]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+from runshelf.formatting import plural
 from runshelf.interop.event_files import Entry, Settings, read_entries
 from runshelf.interop.log_folders import LogFolder, read_table
 from runshelf.interop.metric_names import Library, cautions, library_of
-from runshelf.interop.protobuf import WireError
-from runshelf.interop.tfrecord import TornFile
+from runshelf.interop.tfrecord import Damage
 from runshelf.snapshot.command_settings import parse_value
 
 # Tags with env steps as their steps, logged once an iteration.
@@ -150,11 +150,12 @@ def _settings_of_table(text: str) -> dict[str, Any]:
 
 
 def entries_of(path: Path, notes: list[str]) -> Iterator[Entry]:
-    """Yield a file's entries up to its end or to damage, which is added to `notes`."""
-    try:
-        yield from read_entries(path)
-    except (TornFile, WireError) as error:
-        notes.append(f"`{path.name}` is {error}; read up to there")
+    """Yield a file's entries; add to `notes` which damaged records were skipped."""
+    damage = Damage()
+    yield from read_entries(path, damage)
+    if damage.count:
+        records = plural(damage.count, "damaged record")
+        notes.append(f"`{path.name}`: {records} skipped; the first is {damage.first}")
 
 
 def text_of(value: object) -> str | None:

@@ -13,16 +13,17 @@ problem, and counted. With `RUNSHELF_STRICT=1` it raises `UsageError` instead.
 import atexit
 import functools
 import inspect
+import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, ParamSpec, TypeVar, cast, final
 
 from runshelf.errors import shown
 from runshelf.logger import script
 from runshelf.logger.line_file import LineFile
-from runshelf.logger.names import AXES, Name, check_row, names, position, rows
+from runshelf.logger.names import AXES, MOST_NAMES, Name, check_row, names, position, rows
 from runshelf.logger.problems import Refused, problems
 from runshelf.logger.values import (
     LONGEST_TEXT,
@@ -35,6 +36,7 @@ from runshelf.logger.values import (
 from runshelf.steady_clock import SteadyClock
 
 LONGEST_LINE = 1_000_000
+_known_types: set[type] = {int, float, bool, str}
 WINDOW_SECONDS = 1.0
 LEAST_WINDOW_SECONDS = 0.05
 
@@ -238,6 +240,8 @@ def _log(key: Any, value: Any, step: Any, axes: Mapping[str, Any]) -> None:
         if counted is None:
             return
     try:
+        if not _known_types.issuperset(map(type, row.values())):
+            _learn_types(row.values())
         text = "".join(encode(row, 0))
         if (
             "[" in text
@@ -251,6 +255,18 @@ def _log(key: Any, value: Any, step: Any, axes: Mapping[str, Any]) -> None:
         text = json.dumps(_plain_row(row), allow_nan=False)
     if len(text) > 2:
         _write(text, keys, counted, step, axes)
+
+
+def _learn_types(values: Iterable[object]) -> None:
+    """Remember the types of values that the JSON encoder does not iterate over.
+
+    Raises:
+        NotPlain: a value is of another type; it may be endless.
+    """
+    for kind in map(type, values):
+        if issubclass(kind, list | tuple | dict):
+            raise NotPlain
+        _known_types.add(kind)
 
 
 def _write(
@@ -292,7 +308,11 @@ def _mapping(key: Any) -> dict[Any, Any]:
         raise Refused(
             f"`{shown(key)[:60]}` has no value: use runshelf.log(key, value), or a mapping", "call"
         )
-    return dict(cast("Mapping[Any, Any]", key))
+    row = cast("Mapping[Any, Any]", key)
+    found = list(itertools.islice(row, MOST_NAMES + 1))
+    if len(found) > MOST_NAMES:
+        raise Refused(f"a row of more than {MOST_NAMES} values: log it in parts", "long")
+    return {name: row[name] for name in found}
 
 
 def _plain_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class Heartbeat(NamedTuple):
     Attributes:
         recorder: the process that writes the run.
         program: the recorded program; None if it is the recorder itself.
-        age: seconds since the recorder last touched the file.
+        age: seconds between now and when the recorder last touched the file.
     """
 
     recorder: Process
@@ -85,7 +85,7 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
         return Heartbeat(
             _process_of(fields["recorder"]),
             _process_of(program) if program else None,
-            max(time.time() - touched, 0.0),  # clocks differ
+            abs(time.time() - touched),  # clocks differ; one from the future says as little
         )
     except _INVALID:
         return None

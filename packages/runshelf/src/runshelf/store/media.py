@@ -2,7 +2,8 @@
 
 import hashlib
 import io
-from collections.abc import Callable, Mapping, Sequence, Set
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, cast, final
 
@@ -14,6 +15,9 @@ from runshelf.errors import UsageError
 from runshelf.store.writing import keep_file, make_folder
 
 MOST_PIXELS = 2**28
+MOST_IN_LISTS = 10**6
+_MOST_LEVELS = 32
+_NUMBERS = frozenset((int, float, bool))
 Saved = dict[str, Any]
 
 
@@ -45,7 +49,7 @@ def as_array(value: Any) -> Shaped[np.ndarray, "..."]:
     elif value is None or isinstance(value, bytes | bytearray | Mapping | Set | complex):
         raise NotNumbers(value, _kind_of(value))
     try:
-        array = np.asarray(value)
+        array = np.asarray(_finite(value, _Room()))
         if array.dtype.kind == "V":  # the small floats of JAX
             array = array.astype(np.float32)
     except (ValueError, TypeError) as error:
@@ -54,6 +58,53 @@ def as_array(value: Any) -> Shaped[np.ndarray, "..."]:
         of = f" of {array.dtype}" if array.ndim and array.dtype.kind != "O" else ""
         raise NotNumbers(value, _kind_of(value) + of)
     return array
+
+
+@final
+class _Room:
+    """How many values of lists may still be read: a sequence of a program may be endless."""
+
+    def __init__(self) -> None:
+        self.left = MOST_IN_LISTS
+
+    def take(self, values: Iterable[Any]) -> list[Any]:
+        """Return the values as a list.
+
+        Raises:
+            ValueError: there are more than fit.
+        """
+        found = list(itertools.islice(values, self.left + 1))
+        self.left -= len(found)
+        if self.left < 0:
+            raise ValueError(f"more than {MOST_IN_LISTS} values: give an array")
+        return found
+
+
+def _finite(value: Any, room: _Room, depth: int = 0) -> Any:
+    """Return a value with lists in the place of all sequences that numpy would iterate over.
+
+    Raises:
+        ValueError: they have too many values, or too many levels.
+        TypeError: a mapping is in a list.
+    """
+    if hasattr(value, "__array__") or not _is_sequence(value):
+        return value
+    if depth > _MOST_LEVELS:
+        raise ValueError(f"lists of more than {_MOST_LEVELS} levels")
+    if isinstance(value, Mapping):
+        raise TypeError("a mapping in a list")
+    items = room.take(cast("Iterable[Any]", value))
+    if _NUMBERS.issuperset(map(type, items)):
+        return items
+    return [_finite(item, room, depth + 1) for item in items]
+
+
+def _is_sequence(value: Any) -> bool:
+    """Return whether numpy takes a value for a sequence, and has no faster way to read it."""
+    kind = type(value)
+    if issubclass(kind, str | bytes | bytearray | memoryview):
+        return False
+    return hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
 
 
 def _unmasked(value: Any) -> Any:

@@ -21,13 +21,17 @@ from typing import Any, Literal, final
 
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.index.location import cache_folder
+from runshelf.received_json import parse_record
+from runshelf.store import opening
 from runshelf.store.files import disk_errors
+from runshelf.store.opening import NoFile
 
 FIRST_PORT = 8765
 LOOPBACK = "127.0.0.1"
 
 _FILE = "page.json"
 _ADDRESS_FILE = "address"
+_LARGEST_FILE = 4096
 _PORTS_TRIED = 100
 # A server that is shutting down may keep its port this long.
 _RETRY_SECONDS = 3.0
@@ -196,10 +200,10 @@ def _listen_error(host: str, port: int, error: OSError) -> UsageError:
 def _load(folder: Path) -> dict[str, Any] | None:
     """Return the saved port and secret; None if missing or invalid."""
     try:
-        saved: dict[str, Any] = json.loads((folder / _FILE).read_text())
+        saved = parse_record(opening.read(folder, _FILE, _LARGEST_FILE))
         port, secret = saved["port"], saved["secret"]
         valid = isinstance(port, int) and 0 < port < 65536 and len(bytes.fromhex(secret)) == 32
-    except (OSError, ValueError, KeyError, TypeError):
+    except (NoFile, ValueError, KeyError, TypeError):
         return None
     return saved if valid else None
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from runshelf.index.rows import RunRow
+from runshelf.index.rows import Outline, RunRow
 from runshelf.index.run_index import Index
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
@@ -31,6 +31,7 @@ from runshelf.web import (
 )
 from runshelf.web.compare_page import compare
 from runshelf.web.error_pages import HANDLED, show_error
+from runshelf.web.large_runs import LargeRuns, are_large
 from runshelf.web.live_updates import LiveUpdates, Watched
 from runshelf.web.metric_choice import choose
 from runshelf.web.parameters import (
@@ -44,7 +45,15 @@ from runshelf.web.parameters import (
 )
 from runshelf.web.reader import Reader
 from runshelf.web.report import report
-from runshelf.web.subjects import Runs, Subject, row_of_run, runs_of, subject_of
+from runshelf.web.subjects import (
+    Runs,
+    Subject,
+    outlines_of,
+    row_of_run,
+    runs_of,
+    subject_of,
+    with_parents,
+)
 from runshelf.web.templates import render, static_files, static_version
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -61,10 +70,12 @@ class Pages:
 
     Args:
         reader: reads the home.
+        large_runs: makes the pages of large runs; None to make them here.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, large_runs: LargeRuns | None = None) -> None:
         self._reader = reader
+        self._large_runs = large_runs
         self.ending = asyncio.Event()
         self.streams = 0
 
@@ -73,17 +84,17 @@ class Pages:
         handlers: dict[str, Handler] = {
             "/": self.home,
             "/table.csv": self.csv,
-            "/group": self.group,
-            "/compare": self.compare,
-            "/chart": self.chart,
-            "/report": self.report,
+            "/group": self._unless_large(self.group),
+            "/compare": self._unless_large(self.compare),
+            "/chart": self._unless_large(self.chart),
+            "/report": self._unless_large(self.report),
             "/stream": self.stream,
             "/static/{version}/{name}": self.static,
-            "/runs/{run}": self.run,
-            "/runs/{run}/code": self.run_code,
-            "/runs/{run}/output": self.run_output,
-            "/runs/{run}/files": self.run_files,
-            "/runs/{run}/environment": self.run_environment,
+            "/runs/{run}": self._unless_large(self.run),
+            "/runs/{run}/code": self._unless_large(self.run_code),
+            "/runs/{run}/output": self._unless_large(self.run_output),
+            "/runs/{run}/files": self._unless_large(self.run_files),
+            "/runs/{run}/environment": self._unless_large(self.run_environment),
             "/runs/{run}/file": self.run_file,
             "/runs/{run}/media/{name}": self.run_media,
         }
@@ -349,6 +360,26 @@ class Pages:
         run = request.path_params["run"]
         return await self._reader.query(lambda index: row_of_run(index, run))
 
+    def _unless_large(self, handler: Handler) -> Handler:
+        """Return a handler that leaves pages of large runs to their own process."""
+        large_runs = self._large_runs
+        if large_runs is None:
+            return handler
+
+        async def chosen(request: Request) -> Response:
+            named = _named(request)
+
+            def find(index: Index) -> list[Outline]:
+                found = outlines_of(index, named)
+                return with_parents(index, found) if len(found) == 1 else found
+
+            outlines = await self._reader.query(find)
+            if await self._reader.read(lambda: are_large(outlines)):
+                return await large_runs.page(request)
+            return await handler(request)
+
+        return chosen
+
     def _with_whole_id(self, handler: Handler) -> Handler:
         """Return a handler that redirects from a part of a run's id, or its name, to the run."""
 
@@ -370,6 +401,18 @@ def _with_size_check(handler: Handler) -> Handler:
         return await handler(request)
 
     return checked
+
+
+def _named(request: Request) -> Chosen:
+    """Return the runs and groups that a page shows."""
+    if "run" in request.path_params:
+        against = (
+            request.query_params.get("against") if request.url.path.endswith("/code") else None
+        )
+        return (("run", request.path_params["run"]), *([("run", against)] if against else []))
+    if request.url.path == "/group":
+        return (("group", request.query_params.get("name", "")),)
+    return chosen_subjects(request, 0, "shown")
 
 
 def _subjects(chosen: Chosen, found: list[Runs]) -> list[Subject]:

@@ -12,6 +12,7 @@ from runshelf.index.identity import IMPORT, has_settings
 from runshelf.index.rows import GroupRow, RunRow
 from runshelf.index.run_index import Index
 from runshelf.store.run import Run, open_run
+from runshelf.web.manifest import is_readable_aside
 from runshelf.web.parameters import with_query
 from runshelf.web.runs_table import group_address, quoted, run_title
 
@@ -187,7 +188,7 @@ def _similar(
     group: str, newest: Sequence[Run], other: GroupRow, row: RunRow
 ) -> list[tuple[int, Similar]]:
     """Return a group and the number of things that separate it; nothing if it is not similar."""
-    runs = [*_opened([row]), *newest]
+    runs = [*_opened([row]), *newest] if is_readable_aside(row.folder) else []
     if len(runs) < 2 or len({_program(run.manifest) for run in runs}) > 1:
         return []
     found = [one for one in differences(runs) if one.separates]

@@ -8,7 +8,7 @@ from typing import NamedTuple, final
 from runshelf.formatting import roughly
 from runshelf.index.rows import GroupRow, RunRow
 from runshelf.index.run_index import Index
-from runshelf.web.manifest import read_manifest
+from runshelf.web.manifest import is_readable_aside, read_manifest
 from runshelf.web.progress import Progress, progress_of
 from runshelf.web.runs_table import quoted
 
@@ -89,7 +89,8 @@ def _durations(index: Index, group: str) -> list[float]:
 
 def _running(row: RunRow, durations: Sequence[float]) -> Running:
     elapsed = time.time() - row.created
-    progress = progress_of(row.folder, read_manifest(row.folder), elapsed, durations)
+    manifest = read_manifest(row.folder) if is_readable_aside(row.folder) else {}
+    progress = progress_of(row.folder, manifest, elapsed, durations)
     left = "" if progress.seconds_left is None else roughly(progress.seconds_left)
     return Running(row, progress, left)
 

@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, final
 
 from runshelf.errors import UserFacingError
-from runshelf.index.rows import RunRow
+from runshelf.index.rows import Outline
 from runshelf.recorder.output_reader import read_part
 from runshelf.web import run_files
-from runshelf.web.reader import Busy, Reader, digest, wait
-from runshelf.web.subjects import runs_of
+from runshelf.web.reader import Reader, digest, wait
+from runshelf.web.subjects import outlines_of
+from runshelf.web.worker_process import Busy
 
 POLL_SECONDS = 1.0
 HEARTBEAT_SECONDS = 15.0
@@ -44,7 +45,7 @@ class LiveUpdates:
     def __init__(self, reader: Reader, watched: Watched) -> None:
         self._reader = reader
         self._watched = watched
-        self._rows: Sequence[RunRow] = ()
+        self._rows: Sequence[Outline] = ()
         self._refreshed = -1
         self._states = ""
         self._files = ""
@@ -57,9 +58,9 @@ class LiveUpdates:
             return f"{self._reader.digest}-{ticks}"
         if self._refreshed != self._reader.refreshed:
             self._refreshed = self._reader.refreshed
-            found = await self._reader.query(lambda index: runs_of(index, self._watched.chosen))
-            self._rows = [row for runs in found for row in runs.rows]
-        states = digest([(row.ulid, row.state, row.note) for row in self._rows])
+            chosen = self._watched.chosen
+            self._rows = await self._reader.query(lambda index: outlines_of(index, chosen))
+        states = digest([(row.folder.name, row.state, row.note) for row in self._rows])
         running = [row for row in self._rows if row.state == "running"]
         if states != self._states or time.monotonic() >= self._next_check:
             self._next_check = time.monotonic() + (1.0 if self._watched.output else _pause(running))
@@ -90,13 +91,13 @@ class LiveUpdates:
         except (UserFacingError, Busy):
             return known
 
-    def _file_digest(self, rows: Sequence[RunRow]) -> str:
+    def _file_digest(self, rows: Sequence[Outline]) -> str:
         if self._watched.output:
             return digest([read_part(row.folder, 0, 0)[1] for row in rows])
         return digest([run_files.stamp(row.folder) for row in rows])
 
 
-def _pause(running: Sequence[RunRow]) -> float:
+def _pause(running: Sequence[Outline]) -> float:
     """Return the seconds in which a curve grows by about one pixel."""
     if not running:
         return HEARTBEAT_SECONDS

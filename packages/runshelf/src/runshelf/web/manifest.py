@@ -11,7 +11,15 @@ from runshelf.errors import UserFacingError
 from runshelf.formatting import number, size
 from runshelf.index.entry import typed
 from runshelf.index.identity import packages_of
+from runshelf.store import opening
 from runshelf.store.run import open_run
+
+LARGEST_ASIDE = 2**18
+
+
+def is_readable_aside(folder: Path) -> bool:
+    """Return whether the manifest of a run is small enough to read for the page of another."""
+    return (opening.size_of(folder, "run.json") or 0) <= LARGEST_ASIDE
 
 
 def read_manifest(folder: Path) -> Mapping[str, Any]:

@@ -188,5 +188,5 @@ def _usual_gap(tail: Tail) -> float:
 
 def _beat_age(folder: Path) -> float | None:
     with contextlib.suppress(opening.NoFile), opening.opened(folder, "heartbeat.json") as file:
-        return max(0.0, time.time() - os.fstat(file).st_mtime)
+        return abs(time.time() - os.fstat(file).st_mtime)
     return None

@@ -1,7 +1,7 @@
-"""Reads a home for all pages: the index in one thread, files in some, index refreshes in another.
+"""Reads a home for all pages: the index in one thread, files in some.
 
-The event loop never waits for a disk. The index is refreshed in the background, so a request may
-read an index that is a few seconds old, but does not wait.
+The event loop never waits for a disk. Another process refreshes the index, so a request may read an
+index that is a few seconds old, but does not wait.
 """
 
 import asyncio
@@ -19,15 +19,18 @@ from runshelf.index.run_index import Index, open_index
 from runshelf.web.bounded_log import report
 from runshelf.web.cache import Cache
 from runshelf.web.home_page import IndexSummary, summarise_index
+from runshelf.web.index_worker import PROGRAM
 from runshelf.web.runs_table import STATES
+from runshelf.web.worker_process import Busy, WorkerProcess
 
 T = TypeVar("T")
 
 REFRESH_SECONDS = 2.0
 # Requests are refused while this many wait for a thread.
 MOST_WAITING = 64
-# So many that a few pages of very large runs leave threads for the others.
-_FILE_THREADS = 8
+# Each of them may parse almost `large_runs.LARGE_BYTES` at once.
+_FILE_THREADS = 4
+_SILENT_SECONDS = 600.0  # of a refresh; one folder may take long
 _TABLE_BYTES = 2**17  # approximate size of a page of the table
 
 
@@ -40,10 +43,6 @@ async def wait(event: asyncio.Event, seconds: float) -> None:
     """Wait for an event, at most so many seconds."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), seconds)
-
-
-class Busy(Exception):
-    """Too many requests are waiting."""
 
 
 @final
@@ -60,9 +59,11 @@ class Reader:
         self.digest = ""
         self.is_running = False
         self._index: Index | None = None
+        self._second: Index | None = None
         self._queries = ThreadPoolExecutor(1, thread_name_prefix="index")
         self._files = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
-        self._refreshes = ThreadPoolExecutor(1, thread_name_prefix="refresh")
+        self._summaries = ThreadPoolExecutor(1, thread_name_prefix="summary")
+        self._worker = WorkerProcess(PROGRAM, home, "that reads run folders", _SILENT_SECONDS)
         self._waiting = 0
         self._summary: IndexSummary | None = None
 
@@ -79,11 +80,14 @@ class Reader:
         return reader
 
     async def close(self) -> None:
-        """Stop the threads after their current work."""
-        for threads in (self._refreshes, self._files):
-            threads.shutdown(wait=False, cancel_futures=True)
+        """End the process that reads folders, and the threads after their current work."""
+        await self._worker.close()
+        self._files.shutdown(wait=False, cancel_futures=True)
+        if self._second is not None:
+            await asyncio.get_running_loop().run_in_executor(self._summaries, self._second.close)
         await self.query(lambda index: index.close())
-        self._queries.shutdown()
+        for threads in (self._summaries, self._queries):
+            threads.shutdown()
 
     async def query(self, work: Callable[[Index], T]) -> T:
         """Run `work` on the index in its thread; return the result.
@@ -135,33 +139,40 @@ class Reader:
         """
         return await self._run(self._files, work)
 
-    async def keep_fresh(self, ending: asyncio.Event) -> None:
-        """Refresh the index periodically until the server stops."""
-        loop = asyncio.get_running_loop()
-        index: Index | None = None
-        while not ending.is_set():
+    async def keep_fresh(self) -> None:
+        """Refresh the index periodically until cancelled."""
+        while True:
             began = time.monotonic()
             try:
-                opened = index or await loop.run_in_executor(self._refreshes, self._refresh_index)
-                index = opened
-                await loop.run_in_executor(self._refreshes, self._refresh, opened)
+                await self._refresh()
             except UserFacingError as error:
                 report(f"runshelf: {error}")
             # On a slow disk, requests get most of the time.
-            await wait(ending, max(REFRESH_SECONDS, 4 * (time.monotonic() - began)))
-        if index is not None and index is not self._index:
-            await loop.run_in_executor(self._refreshes, index.close)
+            await asyncio.sleep(max(REFRESH_SECONDS, 4 * (time.monotonic() - began)))
 
-    def _refresh_index(self) -> Index:
-        """Return a second connection to the index, refreshed while the first one is read.
+    async def _refresh(self) -> None:
+        loop = asyncio.get_running_loop()
+        index = await loop.run_in_executor(self._summaries, self._summary_index)
+        if index.path is None:  # no other process can write to an index in memory
+            await loop.run_in_executor(self._summaries, index.refresh)
+        else:
+            await self._worker.ask({}, self._hear)
+        await loop.run_in_executor(self._summaries, self._summarise, index)
 
-        Where no file can be written, the index is in memory and has only one connection.
+    def _summary_index(self) -> Index:
+        """Return a second connection to the index, so that requests need not wait for summaries.
+
+        An index in memory has only one connection.
         """
         assert self._index is not None
-        return self._index if self._index.path is None else open_index(self.home)
+        if self._second is None and self._index.path is not None:
+            self._second = open_index(self.home)
+        return self._second or self._index
 
-    def _refresh(self, index: Index) -> None:
-        index.refresh(self._report_progress)
+    def _hear(self, progress: str) -> None:
+        self.reading = progress
+
+    def _summarise(self, index: Index) -> None:
         self.reading = ""
         self._summary = summarise_index(index)
         self.is_running = bool(self._summary.running)
@@ -169,10 +180,6 @@ class Reader:
         counts = [index.runs(f"state={state}", limit=1).total for state in STATES]
         groups = [(row.group, row.runs, row.created) for row in self._summary.latest]
         self.digest = digest((counts, groups))
-
-    def _report_progress(self, progress: object) -> None:
-        done, total = getattr(progress, "done", 0), getattr(progress, "total", 0)
-        self.reading = f"reading run folders: {done} of {total}" if total > 500 else ""
 
     async def _run(self, threads: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         if self._waiting >= MOST_WAITING:

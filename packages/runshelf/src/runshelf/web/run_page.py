@@ -21,6 +21,7 @@ from runshelf.store.run import open_run
 from runshelf.web import run_files
 from runshelf.web.cache import Cache
 from runshelf.web.charts import TIMES, UNITS, Mark
+from runshelf.web.manifest import is_readable_aside
 from runshelf.web.parameters import with_query
 from runshelf.web.progress import Progress, progress_of
 from runshelf.web.runs_table import run_title
@@ -261,6 +262,8 @@ def _carries_on(child: RunRow, parent: RunRow) -> bool:
 
     The configuration has `continues` then. A run that repeats such a run has the same one.
     """
+    if not (is_readable_aside(child.folder) and is_readable_aside(parent.folder)):
+        return False
     with suppress(UserFacingError):
         of_child, of_parent = (open_run(one.folder).config for one in (child, parent))
         return of_child.get("continues") != of_parent.get("continues")

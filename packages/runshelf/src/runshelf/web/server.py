@@ -1,6 +1,10 @@
-"""The server of the pages: one process, one event loop, a few threads that read."""
+"""The server of the pages: one process with an event loop and a few threads that read.
+
+Two more processes read what may take long: run folders that changed, and large runs.
+"""
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +13,7 @@ from runshelf.errors import UsageError
 from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
 from runshelf.web.app import Pages
 from runshelf.web.guard import Guard
+from runshelf.web.large_runs import LargeRuns
 from runshelf.web.reader import Reader
 from runshelf.web.uvicorn_server import Server, settings
 
@@ -46,11 +51,11 @@ _SWITCH_SECONDS = 0.0002
 async def _serve(
     home: Path, host: str, port: int | None, announce: Callable[[Endpoint], None]
 ) -> None:
-    reader = await Reader.open(home)
+    reader, large_runs = await Reader.open(home), LargeRuns(home)
     try:
         listener, endpoint = bind_endpoint(home, host, port)
-        pages = Pages(reader)
-        refresh = asyncio.ensure_future(reader.keep_fresh(pages.ending))
+        pages = Pages(reader, large_runs)
+        refresh = asyncio.ensure_future(reader.keep_fresh())
         server = Server(
             settings(Guard(pages.app(), endpoint, has_forms=True)),
             announce=lambda: announce(endpoint),
@@ -60,6 +65,9 @@ async def _serve(
             await server.serve(sockets=[listener])
         finally:
             pages.ending.set()
-            await refresh
+            refresh.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await refresh
     finally:
+        await large_runs.close()
         await reader.close()

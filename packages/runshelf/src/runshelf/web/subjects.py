@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 
 from runshelf.errors import UsageError
 from runshelf.index.grouping import samples
-from runshelf.index.rows import RunRow
+from runshelf.index.rows import Outline, RunRow
 from runshelf.index.run_index import Index
 from runshelf.store.results import Result
 from runshelf.web.runs_table import quoted, run_title
@@ -83,7 +83,7 @@ def runs_of_group(index: Index, group: str) -> Runs:
     page = index.runs(f"group={quoted(group)}", limit=MOST_RUNS)
     rows = [row for row in page.rows if row.group == group]  # filters ignore case
     if not rows:
-        raise UsageError(f"there is no group `{clean(group, 100)}` here")
+        raise _no_group(group)
     left_out = 0
     if page.total > len(page.rows):
         spellings = index.groups(f"group={quoted(group)}", limit=_MOST_SPELLINGS).rows
@@ -120,6 +120,40 @@ def runs_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Runs]:
         runs_of_group(index, key) if kind == "group" else _runs_of_run(row_of_run(index, key))
         for kind, key in chosen
     ]
+
+
+def outlines_of(index: Index, chosen: Sequence[tuple[str, str]]) -> list[Outline]:
+    """Return the runs of all subjects, without what takes long to read.
+
+    Raises:
+        UsageError: a group or run does not exist.
+    """
+    found: list[Outline] = []
+    for kind, key in chosen:
+        if kind == "group":
+            found += _outlines_of_group(index, key)
+        else:
+            found += index.outlines("ulid", row_of_run(index, key).ulid, 1)
+    return found
+
+
+def with_parents(index: Index, outlines: Sequence[Outline]) -> list[Outline]:
+    """Return runs and the runs that they repeat."""
+    parents = [
+        found for outline in outlines for found in index.outlines("ulid", outline.parent or "", 1)
+    ]
+    return [*outlines, *parents]
+
+
+def _outlines_of_group(index: Index, group: str) -> list[Outline]:
+    found = index.outlines("grouping", group, MOST_RUNS)
+    if not found:
+        raise _no_group(group)
+    return found
+
+
+def _no_group(group: str) -> UsageError:
+    return UsageError(f"there is no group `{clean(group, 100)}` here")
 
 
 def _runs_of_run(row: RunRow) -> Runs:
