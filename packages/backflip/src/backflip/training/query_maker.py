@@ -107,7 +107,7 @@ class QueryMaker:
         clips = list(random_clips)
         if record is not None:
             random = clips[: round(self._config.random_share * CANDIDATE_CLIPS)]
-            count = CANDIDATE_CLIPS - len(random)
+            count = CANDIDATE_CLIPS - len(random) if self._config.random_share < 1 else 0
             length, shown = self._config.clip_length, self._shows_clips
             clips = [*some_clips(rng, record, length, count, shown=shown), *random]
         if len(clips) < 2:

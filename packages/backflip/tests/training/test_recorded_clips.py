@@ -1,0 +1,166 @@
+"""`teach --clips` asks about recorded trajectories, and its run no longer needs their file."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import backflip
+from backflip.api import resume_teach
+from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
+from backflip.preferences.label_file import LABELS
+from backflip.preferences.labels import LabelStore
+from backflip.preferences.program_source import NoTeacher
+from backflip.training.recorded_clips import RECORDED
+from runshelf.errors import DamagedFile, Interrupted, UsageError
+from runshelf.store.run import find_run
+
+SETTINGS: dict[str, Any] = {
+    **{"num_envs": 4, "rollout_length": 32, "epochs": 1, "minibatches": 1, "hidden": (4,)},
+    **{"clip_length": 8, "random_envs": 8, "random_env_steps": 40, "phases": 4},
+}
+TEACH: dict[str, Any] = {"settings": SETTINGS, "labels": 12, "env_steps": 512, "seeds": 2}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Episodes of CartPole with random actions, from starts that its own resets never have."""
+    env = gymnasium.make("CartPole-v1")
+    rows: list[tuple[Any, ...]] = []
+    for episode in range(12):
+        obs, _ = env.reset(seed=episode, options={"low": 0.06, "high": 0.09})
+        over = False
+        while not over:
+            action = int(episode % 2)
+            after, reward, terminated, truncated, _ = env.step(action)
+            rows.append((obs, action, after, reward, terminated, truncated))
+            obs, over = after, terminated or truncated
+    names = [
+        "observations",
+        "actions",
+        "next_observations",
+        "rewards",
+        "terminations",
+        "truncations",
+    ]
+    path = tmp_path_factory.mktemp("data") / "data.npz"
+    np.savez(path, **{name: np.array(x) for name, x in zip(names, zip(*rows), strict=True)})
+    return path
+
+
+def asked(folder: Path, seed: int, data: Path) -> list[tuple[int, bool]]:
+    """Return env steps of each query, and whether both clips are from the data."""
+    known = {row.tobytes() for row in np.load(data)["observations"]}
+    with LabelStore.open_existing(folder / LABELS) as store:
+        return [
+            (one.env_steps, all(row.tobytes() in known for clip in pair for row in clip["obs"]))
+            for one in store.in_force(seed, 10**6)
+            for pair in [store.clips(one.query)]
+        ]
+
+
+@pytest.mark.medium
+def test_the_first_queries_show_recorded_clips(data: Path, tmp_path: Path) -> None:
+    result = backflip.teach("CartPole-v1", clips=data, home=tmp_path, **TEACH)
+    for seed in (0, 1):
+        queries = asked(result.folder, seed, data)
+        assert len(queries) == 12
+        assert [own for at, own in queries if at == 0] == [True] * 3
+        assert not all(own for at, own in queries if at > 0)
+    about = backflip.load_run("latest", home=tmp_path).manifest["config"]["clips"]
+    assert (about["source"], about["trajectories"]) == (str(data), 12)
+    assert "clips of" in (result.folder / "output.log").read_text()
+
+
+@pytest.mark.medium
+def test_all_queries_can_show_recorded_clips(data: Path, tmp_path: Path) -> None:
+    settings = SETTINGS | {"random_share": 1.0}
+    during = TEACH | {"settings": settings}
+    result = backflip.teach("CartPole-v1", clips=data, home=tmp_path, **during)
+    queries = asked(result.folder, 1, data)
+    assert {at for at, _ in queries} > {0}
+    assert all(own for _, own in queries)
+    at_once = TEACH | {"env_steps": 0, "seeds": 1}
+    result = backflip.teach("CartPole-v1", clips=str(data), home=tmp_path, **at_once)
+    assert asked(result.folder, 0, data) == [(0, True)] * 12
+    assert backflip.load_run("latest", home=tmp_path).settings["env_steps"] == 4 * 32
+    reward = backflip.load_reward("latest", home=tmp_path)
+    file = np.load(data)
+    found = reward.rewards(file["observations"], file["actions"], file["next_observations"])
+    assert found.std() > 0
+
+
+@pytest.mark.medium
+def test_a_run_goes_on_without_its_file(data: Path, tmp_path: Path) -> None:
+    """An interrupted run whose file has gone has the answers and the bits of one with it."""
+    copy = tmp_path / "copy.npz"
+    shutil.copy(data, copy)
+
+    def interrupt(progress: Any) -> None:
+        if progress.phases == 1:
+            raise KeyboardInterrupt
+
+    whole = backflip.teach("CartPole-v1", clips=copy, home=tmp_path / "whole", **TEACH)
+    home = tmp_path / "cut"
+    with pytest.raises(Interrupted):
+        backflip.teach("CartPole-v1", clips=copy, home=home, report=interrupt, **TEACH)
+    copy.unlink()
+    result = resume_teach(find_run(home, "latest"))
+    for name, array in load_arrays(whole.folder / CHECKPOINT).arrays.items():
+        np.testing.assert_array_equal(load_arrays(result.folder / CHECKPOINT).arrays[name], array)
+    child = backflip.teach_more(result.run, labels=4, env_steps=512, home=home)
+    assert (child.folder / RECORDED).read_bytes() == (result.folder / RECORDED).read_bytes()
+
+
+@pytest.mark.medium
+def test_lost_or_other_clips_of_a_run_are_noticed(data: Path, tmp_path: Path) -> None:
+    def interrupt(progress: Any) -> None:
+        if progress.phases == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        backflip.teach("CartPole-v1", clips=data, home=tmp_path, report=interrupt, **TEACH)
+    run = find_run(tmp_path, "latest")
+    arrays = load_arrays(run.folder / RECORDED).arrays
+    save_arrays(run.folder / RECORDED, arrays | {"obs": arrays["obs"][..., :3]}, {})
+    with pytest.raises(DamagedFile, match="has not the clips of this run"):
+        resume_teach(run)
+    for file in run.folder.glob("recorded_clips*"):
+        file.unlink()
+    with pytest.raises(DamagedFile, match="recorded_clips"):
+        resume_teach(run)
+
+
+def refused(tmp_path: Path, *options: str) -> str:
+    """Return the line that the command says when it refuses; it makes no run."""
+    command = [sys.executable, "-m", "backflip", "teach", "CartPole-v1", "--home", str(tmp_path)]
+    done = subprocess.run(
+        [*command, *options], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("backflip: error: ")
+    assert done.stderr.count("\n") == 1
+    assert not list((tmp_path / "runs").glob("*")) if (tmp_path / "runs").exists() else True
+    return done.stderr
+
+
+@pytest.mark.medium
+def test_what_cannot_be_asked_is_refused_before_there_is_a_run(data: Path, tmp_path: Path) -> None:
+    file = dict(np.load(data))
+    del file["rewards"]
+    bare = tmp_path / "bare.npz"
+    np.savez(bare, **file)
+    oracle = ("--teacher", "oracle", "--labels", "8")
+    assert "has no `rewards`" in refused(tmp_path, "--clips", str(bare), *oracle)
+    short = refused(tmp_path, "--clips", str(data), *oracle, "--set", "clip_length=400")
+    assert "too few for 2 first queries" in short or "0 clips of 400" in short
+
+
+def test_clips_that_nobody_is_asked_about_are_refused(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nobody is asked about clips"):
+        backflip.teach("CartPole-v1", clips=data, teacher=NoTeacher(), labels=2, home=tmp_path)
