@@ -17,8 +17,11 @@ HOME = Path(__file__).parents[2] / ".cache" / "peers"
 TORCH = "torch==2.13.0"
 PEERS = {
     "sb3": [TORCH, "stable-baselines3==2.9.2", "gymnasium==1.4.0", "numpy==2.4.6"],
-    # SB3 beside what backflip imports, which comes from this checkout: it learns from our rewards.
+    # Beside what backflip imports, which comes from this checkout: SB3, which learns from our
+    # rewards, and Minari, whose data sets `teach --clips` reads.
     "sb3_reward": [
+        "h5py==3.16.0",
+        "minari==0.5.4",
         TORCH,
         "stable-baselines3==2.9.2",
         "gymnasium==1.4.0",

@@ -142,6 +142,7 @@ def teach(
     settings = with_reward_model(start, settings or {})
     if clips is not None and env_steps == 0:
         env_steps = env_steps_of_one_rollout(algorithm, env, env_args or {}, settings)
+        settings = {**settings, "phases": 1}
     config, built = resolve_teaching(algorithm, env, env_args or {}, settings, env_steps, budget)
     with closed_on_error(built.driver):
         model = reward_model_of(config, built)

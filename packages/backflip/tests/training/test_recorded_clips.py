@@ -49,7 +49,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "truncations",
     ]
     path = tmp_path_factory.mktemp("data") / "data.npz"
-    np.savez(path, **{name: np.array(x) for name, x in zip(names, zip(*rows), strict=True)})
+    np.savez(
+        path, **{name: np.array(x) for name, x in zip(names, zip(*rows, strict=True), strict=True)}
+    )
     return path
 
 
@@ -102,7 +104,7 @@ def test_a_run_goes_on_without_its_file(data: Path, tmp_path: Path) -> None:
     shutil.copy(data, copy)
 
     def interrupt(progress: Any) -> None:
-        if progress.phases == 1:
+        if progress.phase == 1:
             raise KeyboardInterrupt
 
     whole = backflip.teach("CartPole-v1", clips=copy, home=tmp_path / "whole", **TEACH)
@@ -120,7 +122,7 @@ def test_a_run_goes_on_without_its_file(data: Path, tmp_path: Path) -> None:
 @pytest.mark.medium
 def test_lost_or_other_clips_of_a_run_are_noticed(data: Path, tmp_path: Path) -> None:
     def interrupt(progress: Any) -> None:
-        if progress.phases == 1:
+        if progress.phase == 1:
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted):
@@ -157,8 +159,11 @@ def test_what_cannot_be_asked_is_refused_before_there_is_a_run(data: Path, tmp_p
     np.savez(bare, **file)
     oracle = ("--teacher", "oracle", "--labels", "8")
     assert "has no `rewards`" in refused(tmp_path, "--clips", str(bare), *oracle)
-    short = refused(tmp_path, "--clips", str(data), *oracle, "--set", "clip_length=400")
-    assert "too few for 2 first queries" in short or "0 clips of 400" in short
+    cut = tmp_path / "cut.npz"
+    np.savez(cut, **{name: x[:5] for name, x in np.load(data).items()})
+    short = refused(tmp_path, "--clips", str(cut), *oracle)
+    assert "0 clips of 25 env steps" in short
+    assert "its longest trajectory has 5; try --set clip_length=5" in short
 
 
 def test_clips_that_nobody_is_asked_about_are_refused(data: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
@@ -43,7 +43,7 @@ SHARE = 0.8  # of the free memory
 # What reading a damaged archive raises.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError),
-    *(NotImplementedError, RuntimeError, TypeError, SyntaxError, OverflowError, MemoryError),
+    *(NotImplementedError, RuntimeError, MemoryError),
 )
 
 
@@ -153,7 +153,8 @@ def _headers(archive: zipfile.ZipFile) -> dict[str, _Header]:
     """
     names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
     if missing := [name for name in NEEDED if name not in names]:
-        hint = did_you_mean(missing[0], names)
+        others = [name for name in names if name not in (*NEEDED, *OPTIONAL)]
+        hint = did_you_mean(missing[0], others)
         listed = ", ".join(names[:10]) or "nothing"
         raise UsageError(f"`{missing[0]}` is missing{hint}; the file has {listed}")
     return {name: _header(archive, name) for name in (*NEEDED, *OPTIONAL) if name in names}
@@ -173,7 +174,7 @@ def _header(archive: zipfile.ZipFile, name: str) -> _Header:
     return header
 
 
-def _parsed(file: IO[bytes]) -> _Header | None:
+def _parsed(file: zipfile.ZipExtFile) -> _Header | None:
     """Return the header of an array; None if its format is one for objects only."""
     readers: Mapping[tuple[int, int], Any] = {
         (1, 0): npy.read_array_header_1_0,
