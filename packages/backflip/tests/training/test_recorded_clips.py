@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from backflip.training.recorded_clips import RECORDED
 from runshelf.errors import DamagedFile, Interrupted, UsageError
 from runshelf.store.run import find_run
 
+ROOT = Path(__file__).parents[4]
+PEER = ROOT / ".cache" / "peers" / "sb3_reward" / "bin" / "python"
 SETTINGS: dict[str, Any] = {
     **{"num_envs": 4, "rollout_length": 32, "epochs": 1, "minibatches": 1, "hidden": (4,)},
     **{"clip_length": 8, "random_envs": 8, "random_env_steps": 40, "phases": 4},
@@ -169,3 +172,71 @@ def test_what_cannot_be_asked_is_refused_before_there_is_a_run(data: Path, tmp_p
 def test_clips_that_nobody_is_asked_about_are_refused(data: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nobody is asked about clips"):
         backflip.teach("CartPole-v1", clips=data, teacher=NoTeacher(), labels=2, home=tmp_path)
+
+
+MINARI = """
+import gymnasium, minari, numpy as np
+import backflip
+from backflip.preferences.label_file import LABELS
+from backflip.preferences.labels import LabelStore
+from runshelf.errors import UsageError
+env = minari.DataCollector(gymnasium.make("CartPole-v1"))
+for seed in range(12):
+    env.reset(seed=seed)
+    over = False
+    while not over:
+        _, _, terminated, truncated, _ = env.step(seed % 2)
+        over = terminated or truncated
+data = env.create_dataset("mine/cart-v0")
+known = {row.tobytes() for one in data.iterate_episodes() for row in one.observations}
+settings = {"num_envs": 4, "rollout_length": 32, "minibatches": 1, "hidden": (4,)}
+settings |= {"clip_length": 8}
+result = backflip.teach(
+    "CartPole-v1", clips="minari:mine/cart-v0", labels=8, env_steps=0, settings=settings
+)
+with LabelStore.open_existing(result.folder / LABELS) as store:
+    for one in store.in_force(0, 10**6):
+        for clip in store.clips(one.query):
+            assert clip["reward"].sum() == clip["lived"].sum() > 0
+            assert all(row.tobytes() in known for row in clip["obs"])
+            assert all(row.tobytes() in known for row in clip["next_obs"])
+about = backflip.load_run("latest").manifest["config"]["clips"]
+assert about["trajectories"] == 12 and about["env_steps"] == data.total_steps
+for env_id, name in (
+    ("Pendulum-v1", "mine/cart-v0"), ("CartPole-v1", "mine/none-v0"), ("CartPole-v1", "../x-v0")
+):
+    try:
+        backflip.teach(env_id, clips=f"minari:{name}", labels=8)
+    except UsageError as error:
+        print(error)
+    else:
+        raise AssertionError(env_id)
+"""
+
+
+@pytest.mark.medium
+@pytest.mark.skipif(not PEER.exists(), reason="benchmarks/peers/install.py sb3_reward makes it")
+def test_a_minari_data_set_is_asked_about(tmp_path: Path) -> None:
+    """Minari itself, in an environment of its own."""
+    code = ":".join(str(ROOT / "packages" / name / "src") for name in ("backflip", "runshelf"))
+    places = {"MINARI_DATASETS_PATH": str(tmp_path / "sets"), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [PEER, "-c", MINARI],
+        env={"PYTHONPATH": code, "PATH": "/usr/bin:/bin", **places},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    other, none, outside = done.stdout.strip().splitlines()[-3:]
+    assert "does not fit environment `Pendulum-v1`" in other
+    assert "Minari has no data set `mine/none-v0` on this machine" in none
+    assert "is no id of a Minari data set" in outside
+
+
+def test_without_minari_a_data_set_is_refused_in_one_line(tmp_path: Path) -> None:
+    if find_spec("minari") is not None:
+        pytest.skip("it is installed here")
+    with pytest.raises(UsageError, match=r"needs Minari: pip install 'backflip\[minari\]'"):
+        backflip.teach("CartPole-v1", clips="minari:mine/cart-v0", labels=4, home=tmp_path)
