@@ -148,14 +148,13 @@ def teach(
         model = reward_model_of(config, built)
         check_labels(start, built.driver.spec, config.clip_length)
         check_memory(built.driver, built.config, seeds)
-        recorded = clips and draw_recorded(
-            str(clips),
-            built.driver.spec,
-            config,
-            labels=budget - start.labels,
-            teacher=source.teacher,
-            seed=first_seed,
-        )
+        recorded = None
+        if clips is not None:
+            asked, teacher = budget - start.labels, source.teacher
+            spec = built.driver.spec
+            recorded = draw_recorded(
+                str(clips), spec, config, labels=asked, teacher=teacher, seed=first_seed
+            )
         session = begin_session(
             place,
             command="teach",
@@ -177,7 +176,7 @@ def teach(
             info=info,
             report=report,
             began=began,
-            inherit=partial(_prepare, recorded or None),
+            inherit=partial(_prepare, recorded),
         )
     with session, closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
         return TeachRun(session, built, config, store, model, source).carry_out()

@@ -131,9 +131,11 @@ BAD: dict[str, tuple[Any, Any, Any, str]] = {
     "an action that is a float": ([0, 0], 0.0, [0, 0], "`action` must be a whole number"),
     "an action of a vector": ([0, 0], [[0]], [0, 0], "`action` must be a whole number"),
     "NaN": ([0, np.nan], 0, [0, 0], "`obs` has numbers that are not finite"),
-    "text": ("left", 0, [0, 0], "`obs` must have shape"),
+    "text": ("left", 0, [0, 0], "`obs` must be an array of numbers, got <U4"),
+    "complex": ([1j, 0], 0, [0, 0], "`obs` must be an array of numbers, got complex128"),
+    "too large": ([1e300, 0], 0, [0, 0], "`obs` has numbers that are not finite"),
     "rows of unequal length": ([[0], [0, 0]], 0, [0, 0], "must be arrays of numbers"),
-    "nothing": (None, 0, [0, 0], "`obs` must have shape"),
+    "nothing": (None, 0, [0, 0], "`obs` must be an array of numbers, got object"),
     "a batch and a step": ([[0, 0]], 0, [0, 0], "one step each, or batches of one size"),
     "a batch": ([[0, 0]], [0], [[0, 0]], "for a batch of steps call `rewards`"),
 }
@@ -150,7 +152,7 @@ def test_what_is_not_in_the_spaces_is_refused_in_one_line(kind: str) -> None:
 def test_images_of_fractions_and_actions_that_are_not_finite_are_refused() -> None:
     pixels, _, _ = learned("linear", PIXELS)
     image = np.zeros(PIXELS.observation.shape, np.float32)
-    with pytest.raises(UsageError, match="`obs` must be images of whole numbers, got float32"):
+    with pytest.raises(UsageError, match="`obs` must be an array of whole numbers, got float32"):
         pixels.reward(image, 0, image)
     with pytest.raises(UsageError, match="`obs` must have shape"):  # the newest frame alone
         pixels.reward(image[..., :1].astype(np.uint8), 0, image.astype(np.uint8))
@@ -241,6 +243,10 @@ def test_runs_without_a_reward_and_damaged_ones_are_refused(
     kept = {name: x for name, x in loaded.arrays.items() if name != "reward.weights"}
     save_arrays(copy / CHECKPOINT, kept, loaded.metadata)
     with pytest.raises(DamagedFile, match="`weights` is missing"):
+        backflip.load_reward(copy)
+    one = {name: x[:1] if name.startswith("reward.") else x for name, x in loaded.arrays.items()}
+    save_arrays(copy / CHECKPOINT, one, loaded.metadata)
+    with pytest.raises(DamagedFile, match="has not one row for each seed"):
         backflip.load_reward(copy)
     few = {name: x for name, x in kept.items() if not name.startswith("reward.")}
     save_arrays(copy / CHECKPOINT, few, loaded.metadata)

@@ -162,7 +162,13 @@ BAD: dict[str, tuple[Callable[[Fields], Fields], str]] = {
         changed("rewards", lambda x: x.astype(float) * 1e300),
         "`rewards` has numbers.*too large",
     ),
-    "rewards as text": (changed("rewards", lambda x: x.astype(str)), "`rewards` must be one"),
+    "rewards as text": (
+        changed("rewards", lambda x: x.astype(str)),
+        "`rewards` must be an array of n",
+    ),
+    "complex": (changed("actions", lambda x: x * 1j), "numbers, got complex128"),
+    "dates": (changed("observations", lambda x: x.astype("M8[s]")), "got datetime64"),
+    "too large": (changed("observations", lambda x: x.astype(float) + 1e300), "not finite"),
     "flags of 2": (changed("terminations", lambda x: x + 2), "`terminations` must be one flag"),
     "flags of two axes": (
         changed("truncations", lambda x: np.stack([x, x], 1)),
@@ -180,10 +186,13 @@ BAD: dict[str, tuple[Callable[[Fields], Fields], str]] = {
     "empty": (lambda fields: {name: x[:0] for name, x in fields.items()}, "there are no steps"),
     "nothing": (lambda fields: {}, "`observations` is missing; the file has nothing"),
     "one number": (changed("actions", lambda x: 3), "`actions` must have one row for each step"),
-    "objects": (changed("observations", lambda x: x.astype(object)), "not of objects"),
+    "objects": (
+        changed("observations", lambda x: x.astype(object)),
+        "must be an array of numbers, got object",
+    ),
     "a record": (
         changed("observations", lambda x: np.zeros(60, [("x", "f4")])),
-        "not of objects",
+        "`observations` must be an array of numbers, got records",
     ),
     "shuffled": (shuffled, "steps must be in the order of their trajectories"),
 }
@@ -207,7 +216,7 @@ def test_objects_are_not_unpickled(tmp_path: Path) -> None:
             return (os.mkdir, (str(trap),))
 
     fields = recorded() | {"rewards": np.array([Trap()] * 60)}
-    with pytest.raises(UsageError, match="not of objects"):
+    with pytest.raises(UsageError, match="`rewards` must be an array of numbers, got object"):
         read_trajectories(saved(tmp_path, fields), VECTOR)
     assert not trap.exists()
 

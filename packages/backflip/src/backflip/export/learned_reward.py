@@ -10,7 +10,7 @@ from jaxtyping import Float32
 
 from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, load_arrays
 from backflip.core.learned_actions import learned_actions
-from backflip.core.spaces import Discrete, InvalidValue, learned
+from backflip.core.spaces import Discrete, Group, InvalidValue, learned
 from backflip.core.spec import EnvSpec, changes, newest_frame
 from backflip.core.trees import row_of, unflatten
 from backflip.core.types import Transition
@@ -213,13 +213,15 @@ class LearnedReward:
         Raises:
             InvalidValue: they are not in their space.
         """
-        space = self.spec.observation
-        if self.spec.is_pixels and np.asarray(obs).dtype.kind not in "iu":
-            raise InvalidValue(
-                f"`{name}` must be images of whole numbers, got {np.asarray(obs).dtype}"
-            )
+        space, own = self.spec.observation, self.spec.own_spaces.observation
+        if not isinstance(own, Group):
+            kinds, what = ("iu", "whole numbers") if self.spec.is_pixels else ("biuf", "numbers")
+            found = np.asarray(obs).dtype
+            if found.kind not in kinds:
+                raise InvalidValue(f"`{name}` must be an array of {what}, got {found}")
         try:
-            rows, single = learned(self.spec.own_spaces.observation, obs, space)
+            with np.errstate(over="ignore"):  # what overflows is not finite, and refused
+                rows, single = learned(own, obs, space)
         except InvalidValue as error:
             raise InvalidValue(str(error).replace("`obs`", f"`{name}`")) from error
         if not np.isfinite(rows).all():
@@ -258,6 +260,8 @@ def load_learned_reward(run: Run, seed: int | None = None) -> LearnedReward:
         spec, config = _spec_of_run(run), TeachConfig(**run.config["teaching"])
     except DAMAGED as error:
         raise DamagedFile(f"run `{run.short}` was not written by this backflip") from error
+    if any(array.shape[:1] != (len(run.seeds),) for array in arrays.values()):
+        raise DamagedFile(f"`{path}` is damaged: its reward model has not one row for each seed")
     if config.reward_model in REWARD_MODELS:
         _refuse_other_size(path, arrays, spec)
     model = make_reward_model(config.reward_model, spec, config.labels, config.clip_length)

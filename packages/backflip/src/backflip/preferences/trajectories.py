@@ -172,7 +172,8 @@ def _newest(spec: EnvSpec, values: Any, name: str) -> np.ndarray:
     if spec.frame_stack > 1 and np.shape(values)[1:] == frame:
         return np.asarray(values).astype(box.dtype)
     try:
-        rows, single = learned(spec.own_spaces.observation, values, box)
+        with np.errstate(over="ignore"):  # what overflows is not finite, and refused
+            rows, single = learned(spec.own_spaces.observation, values, box)
     except (InvalidValue, TypeError, ValueError) as error:
         raise _misfit(spec, name, str(error).replace("`obs`", "it")) from error
     if single:

@@ -165,8 +165,9 @@ def _header(archive: zipfile.ZipFile, name: str) -> _Header:
     with archive.open(member) as file:
         header = _parsed(file)
         begins = file.tell()
-    if header is None or header.dtype.hasobject or header.dtype.names:
-        raise UsageError(f"`{name}` must be an array of numbers, not of objects")
+    if header is None or header.dtype.kind not in "biuf":
+        got = "records" if header is None or header.dtype.names else header.dtype
+        raise UsageError(f"`{name}` must be an array of numbers, got {got}")
     if not header.shape:
         raise UsageError(f"`{name}` must have one row for each step, got a single number")
     if min(header.shape) < 0 or archive.getinfo(member).file_size != begins + header.bytes:
