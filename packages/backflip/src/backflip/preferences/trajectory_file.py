@@ -175,7 +175,7 @@ def _header(archive: zipfile.ZipFile, name: str) -> _Header:
     return header
 
 
-def _parsed(file: zipfile.ZipExtFile) -> _Header | None:
+def _parsed(file: Any) -> _Header | None:
     """Return the header of an array; None if its format is one for objects only."""
     readers: Mapping[tuple[int, int], Any] = {
         (1, 0): npy.read_array_header_1_0,
