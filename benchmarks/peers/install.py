@@ -17,6 +17,26 @@ HOME = Path(__file__).parents[2] / ".cache" / "peers"
 TORCH = "torch==2.13.0"
 PEERS = {
     "sb3": [TORCH, "stable-baselines3==2.9.2", "gymnasium==1.4.0", "numpy==2.4.6"],
+    # Beside what backflip imports, which comes from this checkout: SB3, which learns from our
+    # rewards, and Minari, whose data sets `teach --clips` reads.
+    "sb3_reward": [
+        "h5py==3.16.0",
+        "minari==0.5.4",
+        TORCH,
+        "stable-baselines3==2.9.2",
+        "gymnasium==1.4.0",
+        "jax==0.10.2",
+        "jaxtyping==0.3.11",
+        "jinja2==3.1.6",
+        "numpy==2.4.6",
+        "optax==0.2.8",
+        "pillow==13.0.0",
+        "psutil==7.2.2",
+        "rich==15.0.0",
+        "safetensors==0.8.0",
+        "starlette==1.10.0",
+        "uvicorn==0.54.0",
+    ],
     # rejax 0.1.3 asks for any gymnax, and fails with 1.x, whose step returns six values.
     "rejax": [
         "rejax==0.1.3",

@@ -2,8 +2,9 @@
 
 `backflip.train("ppo", "CartPole-v1", seeds=10)` learns from an environment's own reward,
 `backflip.teach("dot", labels=100)` from preferences. `backflip.load_policy("latest")` acts with
-what was learned, `backflip.load_run("latest")` opens its numbers. `backflip.log("loss", x)` is
-`runshelf.log`. Importing the package imports nothing heavy.
+what was learned, `backflip.load_reward("latest")` is the reward that was taught,
+`backflip.load_run("latest")` opens its numbers. `backflip.log("loss", x)` is `runshelf.log`.
+Importing the package imports nothing heavy.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from runshelf.logger.lazy import LOGGING, logging_function
 
 if TYPE_CHECKING:
     from backflip.api import teach, teach_more
-    from backflip.loading import load_policy, load_run
+    from backflip.loading import load_policy, load_reward, load_run
     from backflip.training.train import train, train_more
     from runshelf.logger.log import clip, image, log, rate, timed
 
@@ -20,6 +21,7 @@ __all__ = [
     "clip",
     "image",
     "load_policy",
+    "load_reward",
     "load_run",
     "log",
     "rate",
@@ -41,7 +43,7 @@ def __getattr__(name: str) -> Any:
         from backflip import api  # noqa: PLC0415
 
         return getattr(api, name)
-    if name in ("load_policy", "load_run"):
+    if name in ("load_policy", "load_reward", "load_run"):
         from backflip import loading  # noqa: PLC0415
 
         return getattr(loading, name)

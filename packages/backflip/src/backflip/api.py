@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -39,6 +40,13 @@ from backflip.training.memory import check_memory
 from backflip.training.named_code import refuse_code_of
 from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
+from backflip.training.recorded_clips import (
+    CONFIG,
+    Recorded,
+    draw_recorded,
+    inherit_recorded,
+    keep_recorded,
+)
 from backflip.training.result import Result
 from backflip.training.session import (
     CONTINUES,
@@ -49,7 +57,12 @@ from backflip.training.session import (
 )
 from backflip.training.teach_config import saved_teaching
 from backflip.training.teach_more import asks, child_config, more_budget
-from backflip.training.teach_setup import budget_of, resolve_teaching, reward_model_of
+from backflip.training.teach_setup import (
+    budget_of,
+    env_steps_of_one_rollout,
+    resolve_teaching,
+    reward_model_of,
+)
 from backflip.training.teaching import Taught, TeachRun
 from runshelf.errors import UsageError, shown
 from runshelf.store.run import NO_INFO, Run, RunInfo
@@ -65,6 +78,7 @@ def teach(
     labels: int | None = None,
     labels_from: str | None = None,
     reward_from: str | None = None,
+    clips: Path | str | None = None,
     seeds: int = 1,
     first_seed: int = 0,
     env_steps: int | None = None,
@@ -91,9 +105,12 @@ def teach(
             imported labels, else 100, or 150 for people.
         labels_from: a run, or a file of `backflip labels export`, whose labels every seed gets.
         reward_from: a run of `teach` whose reward model is used, without queries.
+        clips: a `.npz` file of trajectories, or `minari:` and the id of a data set: the first
+            queries show its clips, in place of random actions (see docs/teach.md).
         seeds: the number of seeds, trained in one program, each with its own labels.
         first_seed: the first seed.
-        env_steps: env steps of each seed; the environment's default if None.
+        env_steps: env steps of each seed; the environment's default if None. 0 with `clips`: all
+            queries show its clips, and the agent makes one rollout.
         env_args: arguments of the environment's constructor.
         settings: settings of the algorithm and of `TeachConfig`.
         home: the folder for `runs/`; BACKFLIP_HOME or the current folder if None.
@@ -122,13 +139,25 @@ def teach(
     start = find_start(place.home, labels_from, reward_from)
     budget = budget_of(labels, start, source.usual_labels)
     source = source if budget > start.labels else NoTeacher()
+    if clips is not None and not source.usual_labels:
+        raise UsageError("nobody is asked about clips: leave out --clips, or ask for more --labels")
     runtime.prepare()
     settings = with_reward_model(start, settings or {})
+    if clips is not None and env_steps == 0:
+        env_steps = env_steps_of_one_rollout(algorithm, env, env_args or {}, settings)
+        settings = {**settings, "phases": 1}
     config, built = resolve_teaching(algorithm, env, env_args or {}, settings, env_steps, budget)
     with closed_on_error(built.driver):
         model = reward_model_of(config, built)
         check_labels(start, built.driver.spec, config.clip_length)
         check_memory(built.driver, built.config, seeds)
+        recorded = None
+        if clips is not None:
+            asked, teacher = budget - start.labels, source.teacher
+            spec = built.driver.spec
+            recorded = draw_recorded(
+                str(clips), spec, config, labels=asked, teacher=teacher, seed=first_seed
+            )
         session = begin_session(
             place,
             command="teach",
@@ -142,6 +171,7 @@ def teach(
                 "overlap": 0.0,
                 **source.config,
                 "start": start._asdict(),
+                **({CONFIG: recorded.about} if recorded else {}),
                 "evaluation_episodes": evaluation_episodes(built.driver),
             },
             seeds=numbers,
@@ -149,7 +179,7 @@ def teach(
             info=info,
             report=report,
             began=began,
-            inherit=_make_labels,
+            inherit=partial(_prepare, recorded),
         )
     with session, closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
         return TeachRun(session, built, config, store, model, source).carry_out()
@@ -216,6 +246,7 @@ def teach_more(
         check_fits(parent, Taught(learners, model.initial(len(found.seeds))))
 
         def inherit(child: Run) -> None:
+            inherit_recorded(found, child)
             inherit_checkpoint(parent, inherit_labels(found.folder, child.folder), child)
 
         session = begin_session(
@@ -273,9 +304,10 @@ def resume_teach(
             return TeachRun(session, built, config, store, model, source).carry_out()
 
 
-def _make_labels(run: Run) -> None:
-    """Make the label file of a new run, so that a run without one has lost it."""
+def _prepare(recorded: Recorded | None, run: Run) -> None:
+    """Make the label file of a new run, so that a run without one has lost it; keep its clips."""
     LabelStore.open(run.folder / LABELS).close()
+    keep_recorded(recorded, run)
 
 
 def _source_of(

@@ -1,4 +1,4 @@
-"""Opens runs from Python: their policies, settings and numbers."""
+"""Opens runs from Python: their policies, rewards, settings and numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from runshelf.store.series import Series, metric_names, read_series
 from runshelf.store.state import state_of
 
 if TYPE_CHECKING:
+    from backflip.export.learned_reward import LearnedReward
     from backflip.preferences.label_lines import ImportedLabel
     from backflip.training.policy import Policy
 
@@ -80,6 +81,10 @@ class LoadedRun:
         """Return the last saved policy of a seed, by default the first; see `load_policy`."""
         return load_policy(self.folder, seed)
 
+    def reward(self, seed: int | None = None) -> "LearnedReward":
+        """Return the newest reward model of a seed, by default the first; see `load_reward`."""
+        return load_reward(self.folder, seed)
+
 
 def load_run(run: str | Path, *, home: str | Path | None = None) -> LoadedRun:
     """Open a run of any kind.
@@ -127,6 +132,26 @@ def load_policy(
 
     policy.refuse_without_policy(found)
     return policy.load_policy(found.folder, seed)
+
+
+def load_reward(
+    run: str | Path, seed: int | None = None, *, home: str | Path | None = None
+) -> "LearnedReward":
+    """Return the newest reward model of one seed of a run of `teach`.
+
+    Args:
+        run: an id, the beginning of one, a folder, `latest`, or a unique name.
+        seed: the seed; by default the run's first.
+        home: the folder that has `runs/`; BACKFLIP_HOME or the current folder if None.
+
+    Raises:
+        UsageError: no run or several runs match, the run has no reward model, or not this seed.
+        DamagedFile: the reward model cannot be read.
+    """
+    found = _find(run, home)
+    from backflip.export.learned_reward import load_learned_reward  # noqa: PLC0415  (imports JAX)
+
+    return load_learned_reward(found, seed)
 
 
 def _find(run: str | Path, home: str | Path | None) -> Run:

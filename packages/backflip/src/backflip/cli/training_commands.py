@@ -100,8 +100,14 @@ def _add_teach(commands: Any) -> None:
         metavar="RUN",
         help="use the reward model of another run, without queries",
     )
+    parser.add_argument(
+        "--clips",
+        metavar="FILE_OR_ID",
+        help="ask about recorded trajectories first, in place of random actions: a .npz file, or "
+        "minari:ID",
+    )
     add_page_options(parser, new_run=True)
-    _add_common(parser)
+    _add_common(parser, least_env_steps=0)
     parser.set_defaults(act=_teach)
 
 
@@ -163,7 +169,7 @@ def _add_resume(commands: Any) -> None:
     parser.set_defaults(act=_resume)
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
+def _add_common(parser: argparse.ArgumentParser, least_env_steps: int = 1) -> None:
     seeds = parser.add_argument_group("how much")
     seeds.add_argument(
         "--seeds",
@@ -182,7 +188,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
     seeds.add_argument(
         "--env-steps",
-        type=whole(1, MOST_ENV_STEPS, 100_000),
+        type=whole(least_env_steps, MOST_ENV_STEPS, 100_000),
         metavar="N",
         help="environment steps of each seed; the default depends on ENV",
     )
@@ -224,6 +230,7 @@ def _teach(options: argparse.Namespace) -> Reported:
             labels=options.labels,
             labels_from=options.labels_from,
             reward_from=options.reward_from,
+            clips=options.clips,
             labelling=labelling_of(options, teacher),
             report=display,
             **settings,

@@ -138,7 +138,7 @@ class QueryMaker:
         clips, newest = list(random_clips), 0
         if record is not None:
             random = clips[: round(self._config.random_share * CANDIDATE_CLIPS)]
-            count = CANDIDATE_CLIPS - len(random)
+            count = CANDIDATE_CLIPS - len(random) if self._config.random_share < 1 else 0
             length, shown = self._config.clip_length, self._shows_clips
             found = some_clips(rng, record, length, count, shown=shown)
             clips, newest = [*found, *random], len(found)

@@ -64,6 +64,15 @@ def resolve_teaching(
     return config, built
 
 
+def env_steps_of_one_rollout(
+    algorithm: str, env: str, env_args: Mapping[str, Any], settings: Mapping[str, Any]
+) -> int:
+    """Return the fewest env steps of a run of `teach`: one rollout."""
+    _, built = resolve_teaching(algorithm, env, env_args, settings, None, 2)
+    built.driver.close()
+    return built.config.num_envs * built.config.rollout_length
+
+
 def reward_model_of(config: TeachConfig, built: Built) -> RewardModel:
     """Return the reward model of the settings.
 

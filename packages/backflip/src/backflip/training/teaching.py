@@ -37,6 +37,7 @@ from backflip.training.initial_labels import Start, import_initial_labels, initi
 from backflip.training.memory import report_replay_memory
 from backflip.training.policy import refuse_changed
 from backflip.training.query_maker import QueryMaker, some_clips
+from backflip.training.recorded_clips import recorded_clips, said_of
 from backflip.training.result import Result
 from backflip.training.reward_measures import RewardMeasures, read_measures, summary_of
 from backflip.training.reward_picture import PICTURE as REWARD_PICTURE
@@ -159,8 +160,9 @@ class TeachRun:
         """Complete the run and return its result."""
         algorithm, env = self.driver.algorithm.name, self.session.run.manifest["env"]
         self.session.reporter.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
-        for line in conversions(self.driver.spec):
-            self.session.reporter.say(line)
+        for line in [*conversions(self.driver.spec), said_of(self.session.run)]:
+            if line:
+                self.session.reporter.say(line)
         with self.source.open(self._queried_run()) as self.answers:
             return self._carry_out()
 
@@ -346,6 +348,8 @@ class TeachRun:
                     rng, record, config.clip_length, RANDOM_CLIPS, shown=self.source.shows_clips
                 )
             )
+        recorded = recorded_clips(self.session.run, self.driver.spec, config.clip_length)
+        self.random_clips = [recorded] * len(self.seeds) if recorded else self.random_clips
         self._say_why_not_drawn()
 
     def _say_why_not_drawn(self) -> None:
