@@ -284,7 +284,7 @@ def _scaled(
     offset, scale = (x[0] for x in scale_of(raw[:, None], steps.endless))
     numbers = (weights, offset, scale, ensemble.members)
     arrays = (jnp.asarray(x, jnp.float32) for x in numbers)
-    parameters = LinearParameters(inputs.encoder, *arrays, inputs.thresholds)
+    parameters = LinearParameters(inputs.encoder, *arrays)._replace(thresholds=inputs.thresholds)
     return parameters, _metrics(ensemble, steps, (raw - offset) / scale)
 
 

@@ -1,0 +1,48 @@
+"""The teacher in docs/examples that wants backflips."""
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from backflip.envs.registry import make_host
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "backflip_teacher.py"
+
+
+def example() -> Any:
+    found = importlib.util.spec_from_file_location("backflip_teacher", EXAMPLE)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def clip_of(angles: list[float]) -> Any:
+    """Return a clip in which the torso has these angles, one more than it has env steps."""
+    seen = np.zeros((len(angles), 11))
+    seen[:, 1] = angles
+    return SimpleNamespace(observations=seen[:-1], next_observations=seen[1:])
+
+
+def test_the_clip_with_more_backward_rotation_is_better() -> None:
+    teacher = example()
+    forward, still = clip_of([0, 1, 2]), clip_of([0, 0.5, 0.01])
+    turn = clip_of([0, -3, -2 * np.pi])
+    assert teacher.rotation(turn) == pytest.approx(2 * np.pi)
+    assert teacher.backward(turn, forward) == "left"
+    assert teacher.backward(forward, still) == "right"
+    assert teacher.backward(still, clip_of([5, 4, 5])) == "tie"
+
+
+def test_the_angle_of_hopper_grows_when_it_leans_forward() -> None:
+    env = make_host("fixed:Hopper-v5", {}, 1)
+    env.reset([0])
+    angle, speed = 1, 5
+    leaning = [env.step(np.full((1, 3), -0.3, np.float32)).obs[0] for _ in range(40)]
+    falls_forward = leaning[-1][speed] > 0
+    assert (leaning[-1][angle] > 0) == falls_forward
