@@ -34,6 +34,7 @@ PEERS = {
         "psutil==7.2.2",
         "rich==15.0.0",
         "safetensors==0.8.0",
+        "threadpoolctl==3.8.0",
         "starlette==1.10.0",
         "uvicorn==0.54.0",
     ],
