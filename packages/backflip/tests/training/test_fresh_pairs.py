@@ -1,5 +1,6 @@
 """Fresh pairs and measures in runs of `teach`: budget, forecasts, old runs, alarm, files."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from backflip.training.fresh_checks import CHECK_METRICS, FreshChecks, health_of
 from backflip.training.query_maker import QueryMaker
 from backflip.training.result import Result
 from backflip.training.reward_measures import read_measures
-from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_config import TeachConfig, saved_teaching
 from runshelf.errors import Interrupted
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import create_run, find_run, open_run, resume_run
@@ -134,7 +135,10 @@ def test_a_run_without_fresh_pairs_asks_as_before_and_has_no_alarm(tmp_path: Pat
 
 
 def test_runs_saved_before_there_were_fresh_pairs_have_none() -> None:
-    assert TeachConfig(labels=100).fresh_share == 0.0
+    assert TeachConfig(labels=100).fresh_share == 0.12
+    saved = dataclasses.asdict(TeachConfig(labels=100))
+    del saved["fresh_share"]
+    assert saved_teaching(saved).fresh_share == 0.0
 
 
 # A store with fresh pairs made by hand.
