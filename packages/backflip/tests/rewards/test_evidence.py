@@ -471,6 +471,25 @@ def test_metrics_of_labels_ties_and_accuracy():
     assert np.isfinite(parameters.members).all()
 
 
+def test_from_ties_alone_the_reward_is_the_distance_from_what_was_seen():
+    """A policy that shows nothing new gets ties only; then it is rewarded for exploring."""
+    ties = [label._replace(left_preferred=0.5) for label in labels_on_clips(12)]
+    model = ready()
+    parameters = row_of(fitted(model, ties).parameters, 0)
+    clips = ties[0].clips()
+    opinions = model.opinions(parameters, clips)
+    encoder = parameters.encoder
+    for clip, reward in zip(clips, opinions.reward, strict=True):
+        z = (clip.obs - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
+        distance = np.square(np.clip(z, -5, 5)).sum(1)
+        expected = np.clip((distance - distance.mean()) / distance.std(), -3, 3)
+        assert np.corrcoef(reward, expected)[0, 1] > 0.999
+    np.testing.assert_array_equal(opinions.spread, 0)
+    decided = [*ties[:-1], labels_on_clips(12)[-1]]
+    other = row_of(fitted(ready(), decided).parameters, 0)
+    assert np.asarray(other.members).any()
+
+
 @pytest.mark.medium
 def test_the_fit_of_a_seed_does_not_depend_on_other_seeds():
     seeds = [labels_on_clips(12, seed=1), labels_on_clips(7, seed=2), []]

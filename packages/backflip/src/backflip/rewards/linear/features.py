@@ -134,6 +134,15 @@ def group_sizes(spec: EnvSpec, knots: int = 0) -> Groups:
     return Groups(1, state, change, a + a * (a + 1) // 2 + k * a, k * knots)
 
 
+def distance_weights(spec: EnvSpec, groups: Groups) -> Float[np.ndarray, " F"]:
+    """Return the weights of Σ z_i², the squared distance from the mean of the observed data."""
+    k = encoded_size(spec)
+    i, j = np.triu_indices(k)
+    weights = np.zeros(sum(groups), np.float32)
+    weights[groups.constant + k + np.flatnonzero(i == j)] = 1.0
+    return weights
+
+
 def features(
     spec: EnvSpec,
     encoder: Encoder,

@@ -29,6 +29,7 @@ from backflip.rewards.linear.features import (
     KNOTS,
     Encoder,
     Thresholds,
+    distance_weights,
     encoded_size,
     features,
     fit_encoder,
@@ -41,6 +42,8 @@ from backflip.rewards.measures import (
     reward_metrics,
     scale_of,
 )
+
+TIE = 0.5  # `left_preferred` of a tie
 
 
 class LinearParameters(NamedTuple):
@@ -140,10 +143,23 @@ class LinearRewardModel:
         labelled = stack_rows([_padded(one, room) for one in steps])
         ensembles = jax.tree.map(np.asarray, _fit_seeds(self._groups.used, labelled, keys))
         fitted = [
-            _scaled(encoder, row_of(ensembles, i), one)
+            _scaled(encoder, self._or_explore(row_of(ensembles, i), one), one)
             for i, (encoder, one) in enumerate(zip(encoders, steps, strict=True))
         ]
         return Fitted(stack_rows([one for one, _ in fitted]), [metrics for _, metrics in fitted])
+
+    def _or_explore(self, ensemble: Ensemble, steps: "_Steps") -> Ensemble:
+        """Return the ensemble, or, if all answers are ties, the reward of exploring.
+
+        Then nothing is known but that the clips so far are alike. What the fit leaves is rounding
+        noise, which the scaling of the reward would blow up. The reward is the squared distance
+        from the mean of the observed data instead, so that the policy shows something new.
+        """
+        if not len(steps.left_preferred) or (steps.left_preferred != TIE).any():
+            return ensemble
+        distance = distance_weights(self._spec, self._groups)
+        models = np.broadcast_to(distance, ensemble.models.shape)
+        return ensemble._replace(models=models, members=np.zeros_like(ensemble.members))
 
     def opinions(
         self, parameters: LinearParameters, clips: Sequence[ObservedClip]
