@@ -299,8 +299,8 @@ def _scaled(
     raw = steps.alive @ weights
     offset, scale = (x[0] for x in scale_of(raw[:, None], steps.endless))
     numbers = (weights, offset, scale, ensemble.members)
-    arrays = (jnp.asarray(x, jnp.float32) for x in numbers)
-    parameters = LinearParameters(inputs.encoder, *arrays)._replace(thresholds=inputs.thresholds)
+    w, b, c, members = (jnp.asarray(x, jnp.float32) for x in numbers)
+    parameters = LinearParameters(inputs.encoder, w, b, c, members, inputs.thresholds)
     return parameters, _metrics(ensemble, steps, (raw - offset) / scale)
 
 
