@@ -1,6 +1,7 @@
 """A worker process of the server: started when it is first needed, and again if it has ended."""
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -78,8 +79,11 @@ class WorkerProcess:
         running, self._running = self._running, None
         if running is not None:
             running.process.kill()
-            running.answers_open.close()
-            await asyncio.to_thread(running.process.communicate)
+            running.answers_open.close()  # not `communicate`: it would read what is closed here
+            assert running.process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):  # a request that was not read
+                running.process.stdin.close()
+            await asyncio.to_thread(running.process.wait)
 
     async def _ask(self, request: Mapping[str, Any], hear: Callable[[str], None]) -> Answer:
         try:
