@@ -132,5 +132,7 @@ def test_sessions_count_once_in_the_duration_of_a_run(tmp_path: Path) -> None:
     elapsed = time.monotonic() - began
     seconds = [event["seconds"] for event in run.events() if "seconds" in event]
     assert len(seconds) == 2
-    assert result.seconds["total"] - seconds[0] <= seconds[1] <= sum(seconds) <= elapsed
+    rounding = 0.01  # recorded seconds are rounded
+    assert result.seconds["total"] - seconds[0] <= seconds[1] + rounding
+    assert sum(seconds) <= elapsed + rounding
     assert sum(seconds) == pytest.approx(read_status(run).seconds)
